@@ -49,8 +49,8 @@ def _fill(out: UInt8, data: bytes) -> int:
 def write_reads(topic: Int32, partition: Int32, name_at: Int32, names: UInt8, root: UInt8, out: UInt8) -> int:
     """Ask for the state of each row."""
     operations = [
-        HEADER.pack(GET_DATA, False, -1) + _path(root, names, name_at, one, f"{number}/state") + b"\0"
-        for one, number in zip(topic.tolist(), partition.tolist(), strict=True)
+        HEADER.pack(GET_DATA, False, -1) + _path(root, names, name_at, topic_index, f"{number}/state") + b"\0"
+        for topic_index, number in zip(topic.tolist(), partition.tolist(), strict=True)
     ]
     return _fill(out, b"".join(operations))
 
@@ -227,7 +227,7 @@ def _state(data: bytes) -> dict[str, Any] | None:
         pairs = json.loads(data, object_pairs_hook=list)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(pairs, list) or not all(isinstance(one, tuple) for one in pairs):
+    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) for pair in pairs):
         return None
     state = dict(pairs)
     numbers = [value for key, value in state.items() if key != "isr"]
@@ -238,15 +238,15 @@ def _state(data: bytes) -> dict[str, Any] | None:
         return None
     epochs = min(state["leader_epoch"], state["controller_epoch"])
     plausible = state["version"] == 1 and state["leader"] >= -1 and epochs >= 0
-    sound = len(members) == len(set(members)) <= ISR_MOST and all(member >= 0 for member in members)
-    return state if plausible and sound and state.get("leader_recovery_state", 0) in (0, 1) else None
+    is_valid = len(members) == len(set(members)) <= ISR_MOST and all(member >= 0 for member in members)
+    return state if plausible and is_valid and state.get("leader_recovery_state", 0) in (0, 1) else None
 
 
 def parse_topics(
     reply: UInt8,
     data_at: Int64,
     data_length: Int32,
-    found: Int32,
+    counts: Int32,
     values: Int32,
     partitions: Int32,
     topic_id: UInt8,
@@ -261,16 +261,16 @@ def parse_topics(
         parsed[i] = partitions[i] = 0
         inside = 0 < length <= ZNODE_BYTES_MOST and 0 <= begin <= len(whole) - length
         topic = _topic(whole[begin : begin + length]) if inside else None
-        if topic is None or len(topic[1]) >= found.shape[1] or sum(map(len, topic[1])) > len(values):
+        if topic is None or len(topic[1]) >= counts.shape[1] or sum(map(len, topic[1])) > len(values):
             continue
-        lists = [list(dict.fromkeys(one)) for one in topic[1]]
+        lists = [list(dict.fromkeys(members)) for members in topic[1]]
         last, end = row + len(lists), at + sum(map(len, lists))
         if last > min(len(replica_count), len(doubled)) or end > len(replicas):
             continue
         parsed[i], partitions[i], topic_id[i] = 1, len(lists), list(topic[0])
-        replica_count[row:last] = [len(one) for one in lists]
-        doubled[row:last] = [len(one) < len(stored) for one, stored in zip(lists, topic[1], strict=True)]
-        replicas[at:end] = [replica for one in lists for replica in one]
+        replica_count[row:last] = [len(members) for members in lists]
+        doubled[row:last] = [len(members) < len(stored) for members, stored in zip(lists, topic[1], strict=True)]
+        replicas[at:end] = [replica for members in lists for replica in members]
         row, at = last, end
     return at
 
@@ -288,8 +288,8 @@ def _topic(data: bytes) -> tuple[bytes, list[list[int]]] | None:
     fields = dict(pairs)
     moving = [fields.pop(name, ()) for name in ("adding_replicas", "removing_replicas")]
     version, assigned, text = (fields.pop(name, None) for name in ("version", "partitions", "topic_id"))
-    sound = type(version) is int and version == TOPIC_VERSION and moving == [(), ()] and isinstance(assigned, tuple)
-    if not sound or fields or len(dict(pairs)) != len(pairs):
+    is_valid = type(version) is int and version == TOPIC_VERSION and moving == [(), ()] and isinstance(assigned, tuple)
+    if not is_valid or fields or len(dict(pairs)) != len(pairs):
         return None
     id_ = bytes(16)
     if text is not None or "topic_id" in dict(pairs):
@@ -301,10 +301,10 @@ def _topic(data: bytes) -> tuple[bytes, list[list[int]]] | None:
     numbers = [int(name) if _NUMBER.fullmatch(name) else -1 for name, _ in assigned]
     if sorted(numbers) != list(range(len(numbers))):
         return None
-    lists = dict(zip(numbers, (one for _, one in assigned), strict=True))
+    lists = dict(zip(numbers, (replicas for _, replicas in assigned), strict=True))
     ordered = [lists[number] for number in range(len(numbers))]
-    if not all(isinstance(one, list) and 0 < len(one) <= REPLICAS_MOST for one in ordered):
+    if not all(isinstance(replicas, list) and 0 < len(replicas) <= REPLICAS_MOST for replicas in ordered):
         return None
-    if not all(type(broker) is int and -(2**31) <= broker < 2**31 for one in ordered for broker in one):
+    if not all(type(broker) is int and -(2**31) <= broker < 2**31 for replicas in ordered for broker in replicas):
         return None
     return id_, ordered

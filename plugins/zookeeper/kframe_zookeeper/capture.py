@@ -125,7 +125,7 @@ class Reader:
         begun = self._zxid()
         nodes = self._nodes(_SINGLE)
         lists = read_children(self._session, [self._root + path for path in _LISTS])
-        brokers, names, marks, configs = (one or () for one in lists)
+        brokers, names, marks, configs = (children or () for children in lists)
         topics, marks = ((), ()) if quick else (names, marks)
         if lists[0] is None or lists[1] is None:
             raise SnapshotError(self._where, f"no {paths.BROKER_IDS} or {paths.TOPICS}", "the tree of a Kafka cluster")
@@ -163,31 +163,31 @@ class Reader:
 
 
 def _joined(parts: Sequence[StateRows]) -> StateRows:
-    odd: dict[int, bytes | None] = {}
+    unparsed: dict[int, bytes | None] = {}
     first = 0
     for part in parts:
-        odd |= {first + row: data for row, data in part.odd.items()}
+        unparsed |= {first + row: data for row, data in part.unparsed.items()}
         first += len(part.code)
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("code", "parsed", "leader", "leader_epoch", "controller_epoch", "version", "recovery")
     }
-    return StateRows(**columns, isr=Ragged.chain([part.isr for part in parts]), odd=odd)
+    return StateRows(**columns, isr=Ragged.chain([part.isr for part in parts]), unparsed=unparsed)
 
 
 def _decoded(names: Sequence[str], nodes: Mapping[str, Node | None]) -> tuple[TopicTable, dict[str, str]]:
     """Topics by name, and why others are left out."""
-    found: list[StoredTopic] = []
+    topics: list[StoredTopic] = []
     broken = {}
     for name in sorted(names):
         node = nodes[paths.topic_path(name)]
         if node is None:
             continue
         try:
-            found.append(decode_topic(name, node.data))
+            topics.append(decode_topic(name, node.data))
         except ZnodeError as error:
             broken[paths.topic_path(name)] = str(error)
-    return table_of(found), broken
+    return table_of(topics), broken
 
 
 class Sifted:
@@ -204,7 +204,7 @@ class Sifted:
 
     def snapshot(self) -> tuple[Snapshot, dict[str, str]]:
         """The snapshot, and what is left out. Raises SnapshotError."""
-        self._read_odd_states()
+        self._read_unparsed_states()
         for _ in range(CONTRADICTIONS_MOST):
             made, self._at = self._make(), None
             try:
@@ -215,12 +215,12 @@ class Sifted:
                 return made, dict(sorted(self._broken.items()))
         raise SnapshotError(self._name, f"more than {CONTRADICTIONS_MOST} contradictions", "a cluster")
 
-    def _read_odd_states(self) -> None:
+    def _read_unparsed_states(self) -> None:
         """Have the strict decoder read states that Kafka does not write like this."""
         states, lists = self._tree.states, {}
         for row in np.flatnonzero((states.code != 0) & (states.code != NO_NODE)).tolist():
             self._broken[self._tree.state_path(row)] = f"ZooKeeper's error {int(states.code[row])}"
-        for row, data in states.odd.items():
+        for row, data in states.unparsed.items():
             path = self._tree.state_path(row)
             try:
                 state, _ = decode_state(data, path)
@@ -236,9 +236,9 @@ class Sifted:
 
     def _make(self) -> Snapshot:
         tree, table = self._tree, self._tree.table
-        kept = np.array([paths.topic_path(name) not in self._broken for name in table.names], np.bool_)
-        table = table.take(np.flatnonzero(kept))
-        partitions = self._partitions(table, np.flatnonzero(np.repeat(kept, tree.table.partition_counts)))
+        readable = np.array([paths.topic_path(name) not in self._broken for name in table.names], np.bool_)
+        table = table.take(np.flatnonzero(readable))
+        partitions = self._partitions(table, np.flatnonzero(np.repeat(readable, tree.table.partition_counts)))
         marks = {path.rpartition("/")[2] for path in tree.nodes if path.startswith(f"{paths.DELETE_TOPICS}/")}
         settings = {index: self._config(f"{_TOPIC_CONFIGS}/{name}") for index, name in enumerate(table.names)}
         ids = np.frombuffer(b"".join(one or ZERO_TOPIC_ID for one in table.topic_ids), np.uint8).reshape(-1, 16)
@@ -281,18 +281,20 @@ class Sifted:
         )
 
     def _brokers(self) -> dict[int, BrokerFacts]:
-        found = {}
+        brokers = {}
         for path, node in self._tree.nodes.items():
             parent, _, name = path.rpartition("/")
             if parent != paths.BROKER_IDS or node is None or is_controller_only(node.data):
                 continue
             try:
-                one = decode_broker(name, node.data, node.czxid)
+                registration = decode_broker(name, node.data, node.czxid)
             except ZnodeError as error:
                 self._broken[path] = str(error)
             else:
-                found[one.broker_id] = BrokerFacts(one.broker_id, True, one.broker_epoch, one.endpoints, one.rack)
-        return found
+                brokers[registration.broker_id] = BrokerFacts(
+                    registration.broker_id, True, registration.broker_epoch, registration.endpoints, registration.rack
+                )
+        return brokers
 
     def _config(self, path: str) -> dict[str, str]:
         return self._value(path, lambda data: decode_config(data, path)[0]) or {}
@@ -335,8 +337,8 @@ def _seen(node: Node | None) -> tuple[int, int] | None:
 
 def _common_rows(ours: TopicTable, theirs: TopicTable) -> tuple[Int64, Int64]:
     """The rows of partitions that are in both."""
-    places = {name: place for place, name in enumerate(theirs.names)}
-    common = [(place, places[name]) for place, name in enumerate(ours.names) if name in places]
+    indexes = {name: index for index, name in enumerate(theirs.names)}
+    common = [(index, indexes[name]) for index, name in enumerate(ours.names) if name in indexes]
     here, there = np.array(common, np.int64).reshape(-1, 2).T
     counts = np.minimum(ours.partition_counts[here], theirs.partition_counts[there])
     starts = offsets_of(ours.partition_counts)[here], offsets_of(theirs.partition_counts)[there]

@@ -50,8 +50,8 @@ def _clusters_near(session: Session, chroot: str) -> list[str]:
     """Chroots of clusters beside the chroot, then at the root; the most similar name first."""
     parent = chroot.rpartition("/")[0]
     candidates = list(dict.fromkeys(_nearby(session, chroot)))[:_CANDIDATES_MOST]
-    found = _exist(session, [candidate.rstrip("/") + paths.BROKER_IDS for candidate in candidates])
-    clusters = [candidate for candidate, there in zip(candidates, found, strict=True) if there]
+    exist = _exist(session, [candidate.rstrip("/") + paths.BROKER_IDS for candidate in candidates])
+    clusters = [candidate for candidate, there in zip(candidates, exist, strict=True) if there]
     clusters.sort(
         key=lambda path: (path.rpartition("/")[0] != parent, -SequenceMatcher(None, path, chroot).ratio(), path)
     )

@@ -72,7 +72,9 @@ def ensure_chroot(settings: ConnectSettings) -> None:
     client = make_client(replace(settings, chroot=""))
     try:
         client.start(settings.connection_timeout_ms / 1000)
-        acl = [ACL(one.permissions, Id(one.scheme, one.identity)) for one in acl_of("/", settings.secure_acl)]
+        acl = [
+            ACL(permit.permissions, Id(permit.scheme, permit.identity)) for permit in acl_of("/", settings.secure_acl)
+        ]
         client.ensure_path(settings.chroot, acl)
     finally:
         client.stop()
@@ -253,14 +255,14 @@ class _Client(KazooClient):  # type: ignore[misc]
                 break
         if self.connected:  # kazoo would look for the chroot now, and warn on stderr; see ``chroot``
             return
-        failure, told = self.handler.failure, "Connection time-out"
+        failure, message = self.handler.failure, "Connection time-out"
         if self._hopeless:
-            told = "; ".join(self.handler.refusals.values())
+            message = "; ".join(self.handler.refusals.values())
         elif failure:
-            told = f"{told}; the last attempt failed with {failure!r}"
+            message = f"{message}; the last attempt failed with {failure!r}"
         self.stop()
         self.close()
-        raise self.handler.timeout_exception(told) from failure
+        raise self.handler.timeout_exception(message) from failure
 
     def _session_callback(self, state: str) -> None:
         # Before kazoo throws out what was queued: nothing slips in behind that.

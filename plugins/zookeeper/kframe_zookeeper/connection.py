@@ -16,7 +16,7 @@ from kframe.plugin import ControllerFenced, StoreError, ZnodeError
 from kframe_zookeeper.contender import Contender
 from kframe_zookeeper.liveness import LivenessListener, LivenessWatch
 from kframe_zookeeper.multiread import NODES_FIRST, Node, Results, read_children, read_nodes, read_results
-from kframe_zookeeper.multiwrite import Fates, Writes, require, write_all
+from kframe_zookeeper.multiwrite import WriteOutcomes, Writes, require, write_all
 from kframe_zookeeper.paths import CONTROLLER, TOPICS, instance_path
 from kframe_zookeeper.requests import create, delete
 from kframe_zookeeper.role import Claim
@@ -37,10 +37,10 @@ NODE_EXISTS: Final = NodeExistsError.code
 class Connection:
     """One session with what it watches, and the role as long as it has it."""
 
-    def __init__(self, session: Session, acl_of: AclOf, hear: Callable[[EventType, str], None]) -> None:
+    def __init__(self, session: Session, acl_of: AclOf, on_event: Callable[[EventType, str], None]) -> None:
         self.session = session
         self.root: str = session.client.chroot
-        self.watches = Watches(session, hear)
+        self.watches = Watches(session, on_event)
         self.contender = Contender(session, self.root)
         session.client.on_deleted = self.contender.on_deleted
         self.acl_of = acl_of
@@ -169,10 +169,10 @@ class Connection:
         return read_nodes(self.session, [self.root + path for path in paths])
 
     def results(
-        self, paths: Sequence[str], first: int = NODES_FIRST, *, one_first: bool = False
+        self, paths: Sequence[str], first: int = NODES_FIRST, *, probe_first: bool = False
     ) -> Iterator[tuple[int, Results]]:
         """The same by answers, in columns; the first requests leave at once. See ``read_results``."""
-        return read_results(self.session, [self.root + path for path in paths], first, one_first=one_first)
+        return read_results(self.session, [self.root + path for path in paths], first, probe_first=probe_first)
 
     def node(self, path: str) -> Node | None:
         """Data and stat of one node, or None."""
@@ -203,18 +203,18 @@ class Connection:
         """The operation that creates a node with the ACL that it should have."""
         return create(self.root + path, data, self.acl_of(path), flags)
 
-    def write(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> Fates:
+    def write(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> WriteOutcomes:
         """Do writes as controller, each of some operations. Raises ControllerFenced, and StoreError for a refusal that
         is not ``tolerated``. Also without writes the role is checked."""
-        fates, _ = write_all(self.session, self.guard, Writes.of(writes or [()]))
-        require(fates, *tolerated)
-        return fates
+        outcomes, _ = write_all(self.session, self.guard, Writes.of(writes or [()]))
+        require(outcomes, *tolerated)
+        return outcomes
 
-    def write_freely(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> Fates:
+    def write_freely(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> WriteOutcomes:
         """Do writes that anybody may do, each at once and by itself."""
-        fates, _ = write_all(self.session, b"", Writes.of(writes))
-        require(fates, *tolerated)
-        return fates
+        outcomes, _ = write_all(self.session, b"", Writes.of(writes))
+        require(outcomes, *tolerated)
+        return outcomes
 
     def create_missing(self, paths: Iterable[str]) -> None:
         """Create nodes without data, and their parents, where they are missing. Not fenced."""
@@ -226,11 +226,11 @@ class Connection:
 
     def delete_trees(self, paths: Sequence[str]) -> None:
         """Delete nodes with all that is below them, as controller, children first; what is gone is passed over."""
-        levels, found = [], list(paths)
-        while found:
-            levels.append(found)
-            lists = self.children(found)
-            found = [f"{path}/{name}" for path, names in zip(found, lists, strict=True) for name in names]
+        levels, level = [], list(paths)
+        while level:
+            levels.append(level)
+            lists = self.children(level)
+            level = [f"{path}/{name}" for path, names in zip(level, lists, strict=True) for name in names]
         for level in reversed(levels):
             self.write([[delete(self.root + path)] for path in level], NO_NODE)
 

@@ -44,7 +44,9 @@ def refuse_own_id(memory: Memory, registration: Registration) -> None:
     instance = memory.instance
     if instance is None or registration.broker_id != instance.controller_id:
         return
-    addresses = ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in registration.endpoints)
+    addresses = ", ".join(
+        f"{endpoint.listener}://{endpoint.host}:{endpoint.port}" for endpoint in registration.endpoints
+    )
     raise ZnodeError(
         paths.broker_path(registration.broker_id),
         f"a broker at {addresses}, whose id {registration.broker_id} is the id of this instance ({instance})",

@@ -37,13 +37,13 @@ def open_cluster(url: str, config: Mapping[str, str]) -> ZooKeeperCluster:
     All that stands in the URL wins: hosts, chroot and further keys.
     """
     plain, _, query = url.partition("?")
-    place = settings_of_url(plain).connect_string
+    connect_string = settings_of_url(plain).connect_string
     if not config:
         return ZooKeeperCluster(settings_of_url(url))
     given = {name if name in KEYS else PREFIX + name: value for name, value in parse_qsl(query)}
     if any(name.endswith(".password") for name in given):
         raise ConfigError("ZooKeeper URL", "a password", "a properties file that has it")
-    return ZooKeeperCluster(settings_of_config({**config, **given, "zookeeper.connect": place}))
+    return ZooKeeperCluster(settings_of_config({**config, **given, "zookeeper.connect": connect_string}))
 
 
 class ZooKeeperCluster:
@@ -72,7 +72,7 @@ class ZooKeeperCluster:
             tree = Reader(session, self._name, ignore_progress).read(quick=True)
             warnings = _warnings(session)
         snapshot, broken = Sifted(tree, self._name).snapshot()
-        brokers = tuple(one.broker_id for one in snapshot.brokers if one.registered)
+        brokers = tuple(broker.broker_id for broker in snapshot.brokers if broker.registered)
         role = role_of(tree.nodes.get(paths.CONTROLLER), frozenset(brokers), instances)
         counts = None if quick else self._counts()
         known = {} if counts is None else counts.quarantined
@@ -107,7 +107,7 @@ class ZooKeeperCluster:
             parent = session.client.chroot + paths.BROKER_IDS
             (names,) = read_children(session, [parent])
             ids = sorted(int(name) for name in names or () if name.isascii() and name.isdecimal())
-            nodes = read_nodes(session, [f"{parent}/{one}" for one in ids])
+            nodes = read_nodes(session, [f"{parent}/{broker_id}" for broker_id in ids])
         return {
             broker_id: _addresses(broker_id, node)
             for broker_id, node in zip(ids, nodes, strict=True)
@@ -122,11 +122,11 @@ class ZooKeeperCluster:
             if epoch is None or holder is None:
                 raise ControllerFenced("there is no controller to resign")
             try:
-                found = Resignation(decode_controller(holder.data).brokerid, decode_controller_epoch(epoch.data))
+                resignation = Resignation(decode_controller(holder.data).brokerid, decode_controller_epoch(epoch.data))
             except ZnodeError as error:
                 raise StoreError(f"who is controller cannot be read: {error}") from error
-            if controller_id not in (None, found.controller_id):
-                raise ControllerFenced(f"broker {found.controller_id} is controller, not {controller_id}")
+            if controller_id not in (None, resignation.controller_id):
+                raise ControllerFenced(f"broker {resignation.controller_id} is controller, not {controller_id}")
             guard = check(root + paths.CONTROLLER_EPOCH, epoch.version)
             write = Writes.of([[delete(root + paths.CONTROLLER, holder.version)]])
             code = int(write_once(session, guard, write).code[0])
@@ -134,7 +134,7 @@ class ZooKeeperCluster:
                 raise StoreError("the connection broke: whether the controller has lost the role is not known")
             if code:
                 raise ControllerFenced("the controller has changed meanwhile; nothing was done")
-        return found
+        return resignation
 
     def _counts(self) -> LiveCounts:
         store = self.reader()
@@ -164,8 +164,10 @@ class ZooKeeperCluster:
 
 def _warnings(session: Session) -> tuple[str, ...]:
     exposed = audit(session.client)
-    said = [f"anybody may {'change' if one.changeable else 'read'} {one.path}" for one in exposed[:WARNINGS_MOST]]
-    return (*said, f"and {len(exposed) - len(said)} more") if len(exposed) > len(said) else tuple(said)
+    warnings = [
+        f"anybody may {'change' if node.changeable else 'read'} {node.path}" for node in exposed[:WARNINGS_MOST]
+    ]
+    return (*warnings, f"and {len(exposed) - len(warnings)} more") if len(exposed) > len(warnings) else tuple(warnings)
 
 
 def _addresses(broker_id: int, node: Node) -> str:

@@ -33,19 +33,19 @@ from kframe_zookeeper.znodes import decode_broker, is_controller_only
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 
 
-def load_cluster(connection: Connection, memory: Memory, met: Met) -> ClusterState:
+def load_cluster(connection: Connection, memory: Memory, on_brokers_loaded: Met) -> ClusterState:
     """Read everything and arm its watches; what cannot be read is left out and reported. ``met`` is told who is
     registered, once the server has enough to do. Raises StoreError."""
     with _no_collection():
-        return _Load(connection, memory, met).cluster
+        return _Load(connection, memory, on_brokers_loaded).cluster
 
 
 class _Load:
     """One load; ``cluster`` is what came of it."""
 
-    def __init__(self, connection: Connection, memory: Memory, met: Met) -> None:
+    def __init__(self, connection: Connection, memory: Memory, on_brokers_loaded: Met) -> None:
         self.cluster = ClusterState()
-        self._connection, self._memory, self._met = connection, memory, met
+        self._connection, self._memory, self._on_brokers_loaded = connection, memory, on_brokers_loaded
         self._parts: list[TopicPart] = []
         self._waiting: deque[TopicPart] = deque()
         """Topics whose states were asked for, but which are not in ``cluster`` yet."""
@@ -75,7 +75,7 @@ class _Load:
         written: list[tuple[Int32, Int64]] = []
         if session.has_multi_read:
             answers = session.ask(self._reads(topics))
-            self._meet()
+            self._report_brokers()
             for request, reply in answers:
                 results = Results.split(reply, request.count)
                 self._add_waiting(int(request.rows[-1]))
@@ -85,14 +85,16 @@ class _Load:
             for rows, zxid in written:
                 cluster.written_at[rows] = zxid
         else:
-            self._meet()
+            self._report_brokers()
             added = [self._add(part) for part in topics]
             self._take_settings()
             every = np.concatenate([np.empty(0, np.int32), *added])
             reload(cluster, stored_states(self._connection, self._memory, cluster, every))
 
-    def _meet(self) -> None:
-        self._met([one for one in self.cluster.brokers.registrations if one is not None])
+    def _report_brokers(self) -> None:
+        self._on_brokers_loaded(
+            [registration for registration in self.cluster.brokers.registrations if registration is not None]
+        )
 
     def _reads(self, topics: Iterator[TopicPart]) -> Iterator[StateRead]:
         """The requests for all states, made when there is room for them; each part of the topics when it is needed.
@@ -126,9 +128,9 @@ class _Load:
 
     def _take_settings(self) -> None:
         topics = self.cluster.topics
-        for name, one in settings_in(self._memory, self._names, self._settings, topics):
+        for name, setting in settings_in(self._memory, self._names, self._settings, topics):
             index = topics.find(name)
-            topics.unclean[index], topics.min_insync[index] = one.unclean, one.min_insync
+            topics.unclean[index], topics.min_insync[index] = setting.unclean, setting.min_insync
 
 
 def begin_registrations(connection: Connection, broker_ids: Sequence[str]) -> Iterator[tuple[int, Results]]:
@@ -169,21 +171,21 @@ def registrations(
         if known is not None and known.registration.broker_epoch == node.czxid:
             now[path] = known
             if known.data == node.data:
-                memory.mend(path)
+                memory.repair(path)
                 continue
         try:
             registration = decode_broker(name, node.data, node.czxid)
             refuse_own_id(memory, registration)
             now[path] = SeenBroker(node.data, registration)
-            memory.mend(path)
+            memory.repair(path)
         except ZnodeError as error:
             memory.quarantine(path, error, "is taken as it was" if path in now else "is left out")
     for path in [path for path in memory.broken if path.startswith(f"{paths.BROKER_IDS}/") and path not in there]:
-        memory.mend(path)
+        memory.repair(path)
     memory.brokers = now
-    found = tuple(sorted((one.registration for one in now.values()), key=lambda one: one.broker_id))
-    warn_of_registrations(memory, found, owners)
-    return found, there
+    loaded = tuple(sorted((broker.registration for broker in now.values()), key=lambda broker: broker.broker_id))
+    warn_of_registrations(memory, loaded, owners)
+    return loaded, there
 
 
 @contextmanager

@@ -72,6 +72,6 @@ class Memory:
             self._warned[path] = problem
             _log.warning("%s", problem)
 
-    def mend(self, path: str) -> None:
+    def repair(self, path: str) -> None:
         """A node can be read (again)."""
         self.broken.pop(path, None)

@@ -104,25 +104,25 @@ class Results:
     def split(reply: Reply, count: int) -> Results:
         """Of a multiRead of ``count`` operations. Raises StoreError if the answer is not one to it."""
         results = Results.room(reply.data, count)
-        found = split_reads(
+        results_read = split_reads(
             reply.data, reply.start, results.code, results.data_at, results.data_length, results.version,
             results.czxid, results.mzxid, results.owner,
         )  # fmt: skip
-        if found != count:
-            raise StoreError(f"ZooKeeper's answer to {count} reads has {found} results")
+        if results_read != count:
+            raise StoreError(f"ZooKeeper's answer to {count} reads has {results_read} results")
         return results
 
     @staticmethod
     def of_singles(answers: Sequence[tuple[bytes | None, Any] | None]) -> Results:
         """Of single getData requests; None where there was no node."""
-        datas = [b"" if one is None or one[0] is None else one[0] for one in answers]
+        datas = [b"" if answer is None or answer[0] is None else answer[0] for answer in answers]
         results = Results.room(np.frombuffer(b"".join(datas), np.uint8), len(answers))
         lengths = [len(data) for data in datas]
         results.data_at[:] = np.cumsum([0, *lengths])[: len(answers)]
-        for i, one in enumerate(answers):
-            stat = None if one is None else one[1]
+        for i, answer in enumerate(answers):
+            stat = None if answer is None else answer[1]
             results.code[i] = NO_NODE if stat is None else 0
-            results.data_length[i] = -1 if one is None or one[0] is None else lengths[i]
+            results.data_length[i] = -1 if answer is None or answer[0] is None else lengths[i]
             for column, name in _STAT_COLUMNS:
                 getattr(results, column)[i] = -1 if stat is None else getattr(stat, name)
         return results
@@ -135,12 +135,12 @@ class Results:
 
     def node(self, index: int) -> Node | None:
         """One node; None if there is none. Raises StoreError if it could not be read."""
-        if not self.found(index):
+        if not self.exists(index):
             return None
         stat = (int(column[index]) for column in (self.version, self.czxid, self.mzxid, self.owner))
         return Node(self.data(index), *stat)
 
-    def found(self, index: int) -> bool:
+    def exists(self, index: int) -> bool:
         """Whether there is a node. Raises StoreError if it could not be read."""
         code = int(self.code[index])
         if code not in (0, NO_NODE):
@@ -172,7 +172,7 @@ class StateRows:
     version: Int32
     recovery: UInt8
     isr: Ragged
-    odd: dict[int, bytes | None]
+    unparsed: dict[int, bytes | None]
 
     @staticmethod
     def room(count: int) -> StateRows:
@@ -181,11 +181,11 @@ class StateRows:
         return StateRows(
             code=ints[0], parsed=np.zeros(count, np.uint8), leader=ints[1], leader_epoch=ints[2],
             controller_epoch=ints[3], version=ints[4], recovery=np.zeros(count, np.uint8), isr=Ragged.empty(count),
-            odd={},
+            unparsed={},
         )  # fmt: skip
 
     @property
-    def found(self) -> Bool:
+    def is_parsed(self) -> Bool:
         """Mask of the states that were read and understood."""
         mask: Bool = self.parsed != 0
         return mask
@@ -233,12 +233,14 @@ def read_states(session: Session, names: PathNames, topic: Int32, partition: Int
     read = _read_at_once if session.has_multi_read else _read_one_by_one
     parts = [state_rows(results) for results in read(session, names, topic, partition)]
     starts = np.cumsum([0, *(len(part.code) for part in parts)]).tolist()
-    odd = {start + row: data for start, part in zip(starts, parts, strict=False) for row, data in part.odd.items()}
+    unparsed = {
+        start + row: data for start, part in zip(starts, parts, strict=False) for row, data in part.unparsed.items()
+    }
     none = StateRows.room(0)
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in (none, *parts)]) for name in _STATE_COLUMNS
     }
-    return StateRows(**columns, isr=Ragged.chain([none.isr, *(part.isr for part in parts)]), odd=odd)
+    return StateRows(**columns, isr=Ragged.chain([none.isr, *(part.isr for part in parts)]), unparsed=unparsed)
 
 
 def state_reads(
@@ -260,10 +262,14 @@ def state_rows(results: Results) -> StateRows:
         results.reply, results.data_at, results.data_length, rows.leader, rows.leader_epoch, rows.controller_epoch,
         rows.recovery, counts, isr, rows.parsed,
     )  # fmt: skip
-    odd = {i: results.data(i) for i in np.flatnonzero((results.code == 0) & (rows.parsed == 0)).tolist()}
+    unparsed = {i: results.data(i) for i in np.flatnonzero((results.code == 0) & (rows.parsed == 0)).tolist()}
     return replace(
-        rows, code=results.code, version=results.version, isr=Ragged(offsets_of(counts), isr[:used].copy()), odd=odd
-    )  # fmt: skip
+        rows,
+        code=results.code,
+        version=results.version,
+        isr=Ragged(offsets_of(counts), isr[:used].copy()),
+        unparsed=unparsed,
+    )
 
 
 def _read_at_once(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[Results]:
@@ -304,7 +310,7 @@ class _PathRead(MultiRead):
 
 
 def read_results(
-    session: Session, paths: Sequence[str], first: int = NODES_FIRST, *, one_first: bool = False
+    session: Session, paths: Sequence[str], first: int = NODES_FIRST, *, probe_first: bool = False
 ) -> Iterator[tuple[int, Results]]:
     """Data and stat of nodes, chroot included in ``paths``: of each answer the number of its first path and its
     results, in order. The first requests leave at once. Raises StoreError.
@@ -314,19 +320,19 @@ def read_results(
     answers.
     """
     if session.has_multi_read:
-        return _Growing(session, paths, first, one_first=one_first).results()
+        return _Growing(session, paths, first, probe_first=probe_first).results()
     return iter([(0, Results.of_singles(get_each(session, paths)))])
 
 
 class _Growing:
     """Reads of nodes, of which each request may hold more than those before."""
 
-    def __init__(self, session: Session, paths: Sequence[str], first: int, *, one_first: bool) -> None:
+    def __init__(self, session: Session, paths: Sequence[str], first: int, *, probe_first: bool) -> None:
         self._most, self._longest = first, NODE_BYTES_LEAST
         self._session, self._paths = session, paths
         requests = self._requests()
-        self._answers = session.ask(islice(requests, 1) if one_first else requests)
-        self._later: Iterator[_PathRead] = requests if one_first else iter(())
+        self._answers = session.ask(islice(requests, 1) if probe_first else requests)
+        self._later: Iterator[_PathRead] = requests if probe_first else iter(())
 
     def _requests(self) -> Iterator[_PathRead]:
         asked = 0
@@ -360,12 +366,12 @@ def read_children(session: Session, paths: Sequence[str]) -> list[tuple[str, ...
         requests = (GetChildren(path, None) for path in paths)
         lists = (answer for _, answer in session.ask(requests, SINGLE_IN_FLIGHT, absent=NoNodeError))
         return [None if names is None else tuple(sorted(names)) for names in lists]
-    found: list[tuple[str, ...] | None] = []
+    children: list[tuple[str, ...] | None] = []
     reads = [_PathRead(paths[i : i + 256], get_children, session.fence) for i in range(0, len(paths), 256)]
     for request, reply in session.ask(reads):
         results = Results.split(reply, request.count)
-        found += [names_in(results.data(i)) if results.found(i) else None for i in range(request.count)]
-    return found
+        children += [names_in(results.data(i)) if results.exists(i) else None for i in range(request.count)]
+    return children
 
 
 def names_in(data: bytes | None) -> tuple[str, ...]:

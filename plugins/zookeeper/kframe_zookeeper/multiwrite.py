@@ -52,10 +52,14 @@ class Writes:
     @staticmethod
     def of(writes: Sequence[Sequence[bytes]]) -> Writes:
         """From the operations of each write, which are done together or not at all."""
-        encoded = [b"".join(one) for one in writes]
+        encoded = [b"".join(operations) for operations in writes]
         at = np.zeros(len(writes) + 1, np.int64)
-        np.cumsum([len(one) for one in encoded], out=at[1:])
-        return Writes(np.frombuffer(b"".join(encoded), np.uint8), at, np.array([len(one) for one in writes], np.int32))
+        np.cumsum([len(operations) for operations in encoded], out=at[1:])
+        return Writes(
+            np.frombuffer(b"".join(encoded), np.uint8),
+            at,
+            np.array([len(operations) for operations in writes], np.int32),
+        )
 
     def take(self, chosen: NDArray[Any]) -> Writes:
         """The writes numbered ``chosen``."""
@@ -66,7 +70,7 @@ class Writes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fates:
+class WriteOutcomes:
     """What became of ``k`` writes.
 
     ``code``: 0 done, LOST, UNTRIED, or ZooKeeper's error; ``operation``: which operation of a refused write was
@@ -79,19 +83,19 @@ class Fates:
     mzxid: Int64
 
     @staticmethod
-    def unknown(count: int) -> Fates:
+    def unknown(count: int) -> WriteOutcomes:
         """Before anything was tried."""
         ints = np.full(count, UNTRIED, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
-        return Fates(*ints, np.full(count, -1, np.int64))
+        return WriteOutcomes(*ints, np.full(count, -1, np.int64))
 
-    def take(self, chosen: NDArray[Any]) -> Fates:
+    def take(self, chosen: NDArray[Any]) -> WriteOutcomes:
         """The fates of the writes numbered ``chosen``."""
-        return Fates(self.code[chosen], self.operation[chosen], self.version[chosen], self.mzxid[chosen])
+        return WriteOutcomes(self.code[chosen], self.operation[chosen], self.version[chosen], self.mzxid[chosen])
 
-    def put(self, places: NDArray[Any], other: Fates) -> None:
+    def put(self, rows: NDArray[Any], other: WriteOutcomes) -> None:
         """Take over ``other`` at ``places``."""
         for name in ("code", "operation", "version", "mzxid"):
-            getattr(self, name)[places] = getattr(other, name)
+            getattr(self, name)[rows] = getattr(other, name)
 
 
 class Sending:
@@ -100,7 +104,7 @@ class Sending:
     def __init__(self, session: Session, guard: bytes, writes: Writes) -> None:
         """``guard`` is the check operation that every batch begins with, or empty for writes that anybody may do."""
         self._session, self._guard, self._writes = session, guard, writes
-        self._fates = Fates.unknown(len(writes))
+        self._outcomes = WriteOutcomes.unknown(len(writes))
         self._left = deque(cut(np.diff(writes.at).astype(np.int32), REQUEST_BYTES_MOST, WRITES_MOST))
         self._waiting: deque[tuple[int, int, Any]] = deque()
 
@@ -114,7 +118,7 @@ class Sending:
             self._waiting.append((first, last, self._session.submit(request)))
         return not self._left
 
-    def finish(self, behind: Sending | None = None) -> Fates:
+    def finish(self, behind: Sending | None = None) -> WriteOutcomes:
         """Wait for all answers; ``behind`` begins as soon as the last of ours has left.
 
         Raises ControllerFenced when the check fails, SessionOver, and StoreError when a whole batch is refused.
@@ -123,16 +127,16 @@ class Sending:
             if self.begin() and behind is not None:
                 behind.begin(BEHIND_IN_FLIGHT)
             if not self._waiting:
-                return self._fates
+                return self._outcomes
             self._settle(*self._waiting.popleft())
 
     def _settle(self, first: int, last: int, result: Any) -> None:
         """Wait for the answer to one batch, and note the fates of its writes."""
-        part, operations, fates = slice(first, last), self._writes.operations[first:last], self._fates
+        part, operations, outcomes = slice(first, last), self._writes.operations[first:last], self._outcomes
         try:
             (reply,) = self._session.wait(result)
         except RequestLost:
-            fates.code[part] = LOST
+            outcomes.code[part] = LOST
             return
         except KazooException as error:
             raise StoreError(f"ZooKeeper refused {last - first} writes: {error!r}") from error
@@ -144,17 +148,17 @@ class Sending:
         ends = np.cumsum(operations) + fenced
         refused = np.flatnonzero(code)
         if len(refused) == 0:
-            fates.code[part] = 0
+            outcomes.code[part] = 0
             if len(code):
-                fates.version[part], fates.mzxid[part] = version[ends - 1], mzxid[ends - 1]
+                outcomes.version[part], outcomes.mzxid[part] = version[ends - 1], mzxid[ends - 1]
             return
-        place = int(refused[0])
-        culprit = int(np.searchsorted(ends, place, side="right"))
-        fates.code[first + culprit] = code[place]
-        fates.operation[first + culprit] = place - (int(ends[culprit]) - int(operations[culprit]))
+        index = int(refused[0])
+        culprit = int(np.searchsorted(ends, index, side="right"))
+        outcomes.code[first + culprit] = code[index]
+        outcomes.operation[first + culprit] = index - (int(ends[culprit]) - int(operations[culprit]))
 
 
-def write_once(session: Session, guard: bytes, writes: Writes) -> Fates:
+def write_once(session: Session, guard: bytes, writes: Writes) -> WriteOutcomes:
     """Try each write once; see ``Sending``."""
     return Sending(session, guard, writes).finish()
 
@@ -164,11 +168,11 @@ def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, I
 
     None if the request was sent without operations (``MultiWrite``)."""
     code, version, mzxid = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64)
-    found = split_results(reply.data, reply.start, code, version, mzxid)
-    if found == 0 and count:
+    results_read = split_results(reply.data, reply.start, code, version, mzxid)
+    if results_read == 0 and count:
         return None
-    if found != count:
-        raise StoreError(f"ZooKeeper's answer to {count} writes has {found} results")
+    if results_read != count:
+        raise StoreError(f"ZooKeeper's answer to {count} writes has {results_read} results")
     code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = 0  # another one was refused
     if fenced and code[0]:
         if code[0] == BadVersionError.code:
@@ -177,27 +181,27 @@ def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, I
     return code, version, mzxid
 
 
-def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[Fates, NDArray[np.bool_]]:
+def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[WriteOutcomes, NDArray[np.bool_]]:
     """Try writes until each is done or refused by itself; return their fates, and a mask of those that were once lost.
 
     A write that was lost is tried again, and may then be refused because it had been done: only for writes that are
     the same done twice, or whose caller looks. Raises ControllerFenced and StoreError.
     """
-    fates, doubtful = write_once(session, guard, writes), np.zeros(len(writes), np.bool_)
+    outcomes, unverified = write_once(session, guard, writes), np.zeros(len(writes), np.bool_)
     for _ in range(ROUNDS_MOST):
-        lost = fates.code == LOST
+        lost = outcomes.code == LOST
         if lost.any():
-            doubtful |= lost
+            unverified |= lost
             session.await_connection()
-        left = np.flatnonzero(fates.code > 0)
+        left = np.flatnonzero(outcomes.code > 0)
         if len(left) == 0:
-            return fates, doubtful
-        fates.put(left, write_once(session, guard, writes.take(left)))
+            return outcomes, unverified
+        outcomes.put(left, write_once(session, guard, writes.take(left)))
     raise StoreError(f"{len(left)} writes could not be finished in {ROUNDS_MOST} rounds")
 
 
-def require(fates: Fates, *tolerated: int) -> None:
+def require(outcomes: WriteOutcomes, *tolerated: int) -> None:
     """Raise StoreError for the first write that was refused with a code that is not ``tolerated``."""
-    for code in np.unique(fates.code):
+    for code in np.unique(outcomes.code):
         if code and code not in tolerated:
             raise StoreError(f"ZooKeeper refused a write: {error_name(int(code))}")

@@ -116,8 +116,8 @@ def state_path(topic: str, partition: int) -> str:
 
 def topic_partition_of(path: str) -> tuple[str, int] | None:
     """The topic and partition of a state's path; None for any other path."""
-    found = _STATE.fullmatch(path)
-    return None if found is None else (found[1], int(found[2]))
+    match = _STATE.fullmatch(path)
+    return None if match is None else (match[1], int(match[2]))
 
 
 def config_path(kind: str, name: str) -> str:
@@ -135,5 +135,5 @@ def sequence_of(name: str) -> int | None:
 
     The number is an int32 that wraps round to negative ones.
     """
-    found = _SEQUENCE.fullmatch(name.rpartition("_")[2])
-    return None if found is None else int(found[0])
+    match = _SEQUENCE.fullmatch(name.rpartition("_")[2])
+    return None if match is None else int(match[0])

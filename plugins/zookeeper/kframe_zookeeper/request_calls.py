@@ -80,7 +80,7 @@ class RequestCalls:
     def read_isr_changes(self: Calls) -> Notifications[TopicPartition]:
         """Partitions named by all notifications; arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.ISR_CHANGES, decode_partitions)
-        return Notifications(read, tuple(one for partitions in items for one in partitions))
+        return Notifications(read, tuple(partition for partitions in items for partition in partitions))
 
     def read_log_dir_events(self: Calls) -> Notifications[int]:
         """Brokers named by all notifications; arms the watch on them."""
@@ -112,9 +112,9 @@ class RequestCalls:
                 raise StoreError(f"{paths.PRODUCER_IDS} holds {first}: there are no producer ids left")
             data = encode_producer_ids(ProducerIdBlock(broker_id, first, first + BLOCK_LENGTH - 1))
             write = [[set_data(connection.root + paths.PRODUCER_IDS, data, node.version)]]
-            fates, _ = write_all(connection.session, b"", Writes.of(write))
-            require(fates, BAD_VERSION)
-            if fates.code[0] == 0:
+            outcomes, _ = write_all(connection.session, b"", Writes.of(write))
+            require(outcomes, BAD_VERSION)
+            if outcomes.code[0] == 0:
                 return first
         raise StoreError(f"others took each of the {TRIES_MOST} blocks of producer ids that were tried for")
 
@@ -131,7 +131,7 @@ def _left(connection: Connection, memory: Memory, path: str, decode: Callable[[b
     except ZnodeError as error:
         memory.quarantine(path, error)
         return None
-    memory.mend(path)
+    memory.repair(path)
     return record
 
 

@@ -120,8 +120,8 @@ class Candidate:
         epoch, holder = read_nodes(self.session, paths)
         while epoch is None:
             first = create(self.root + CONTROLLER_EPOCH, encode_controller_epoch(0), self.acl)
-            fates, _ = write_all(self.session, b"", Writes.of([[first]]))
-            require(fates, NodeExistsError.code)
+            outcomes, _ = write_all(self.session, b"", Writes.of([[first]]))
+            require(outcomes, NodeExistsError.code)
             epoch, holder = read_nodes(self.session, paths)
         return epoch, holder
 

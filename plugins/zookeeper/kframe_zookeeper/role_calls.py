@@ -47,6 +47,8 @@ class Calls(Protocol):
 class RoleCalls:
     """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
 
+    _instance: InstanceRecord | None
+
     def claim(self: Calls, controller_id: int) -> int | None:
         """Take the role if it is free, and return the controller epoch: one more than the last."""
         return _claim(self, controller_id)
@@ -82,14 +84,14 @@ class RoleCalls:
         connection.watches.exists(paths.CONTROLLER)
         node = connection.node(paths.CONTROLLER)
         if node is None:
-            self._memory.mend(paths.CONTROLLER)
+            self._memory.repair(paths.CONTROLLER)
             return NO_CONTROLLER
         try:
             record = decode_controller(node.data)
         except ZnodeError as error:
             self._memory.quarantine(paths.CONTROLLER, error)
             return NO_CONTROLLER
-        self._memory.mend(paths.CONTROLLER)
+        self._memory.repair(paths.CONTROLLER)
         warn_of_kraft(self._memory, record)
         return record.brokerid
 

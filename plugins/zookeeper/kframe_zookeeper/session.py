@@ -104,7 +104,7 @@ class Session:
             return read_ms, connect_ms
 
         client._connection._connect = noting_timeout
-        client.add_listener(self._hear)
+        client.add_listener(self._on_event)
 
     @property
     def session_id(self) -> int:
@@ -223,9 +223,9 @@ class Session:
     ) -> Iterator[tuple[Sent, Any]]:
         while waiting:
             request, result = waiting.popleft()
-            for place, answer in enumerate(self._answers(request, result, absent)):
-                if place == 0:
-                    waiting.extend((one, self.submit(one)) for one in islice(left, 1))
+            for index, answer in enumerate(self._answers(request, result, absent)):
+                if index == 0:
+                    waiting.extend((following, self.submit(following)) for following in islice(left, 1))
                 yield answer
 
     def call(self, request: Request) -> Any:
@@ -263,7 +263,7 @@ class Session:
             self.has_multi_read = False
             self.await_connection()
 
-    def _hear(self, state: str) -> None:
+    def _on_event(self, state: str) -> None:
         """Hear from kazoo how the connection is."""
         if state == KazooState.CONNECTED:
             self._connected.set()

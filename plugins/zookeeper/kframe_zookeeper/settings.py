@@ -164,7 +164,7 @@ def settings_of_url(url: str) -> ConnectSettings:
         if key.endswith(".password"):
             raise ConfigError(where, f"a password ({name})", "a properties file that has it")
         if key not in KEYS or key in values:
-            short = [one.removeprefix(PREFIX) for one in KEYS]
+            short = [key.removeprefix(PREFIX) for key in KEYS]
             fault = "twice" if key in values else "of a broker" if key in _KNOWN else "unknown"
             raise ConfigError(where, f"key {name!r} {fault}", nearest(name, short))
         values[key] = value
@@ -203,12 +203,12 @@ def settings_of_config(values: Mapping[str, object], source: str = "config") -> 
 def _hosts_and_chroot(connect: str, where: str) -> tuple[tuple[tuple[str, int], ...], str]:
     listed, slash, below = connect.partition("/")
     hosts = []
-    for one in listed.split(","):
-        found = _HOST_PORT.fullmatch(one.strip())
-        port = DEFAULT_PORT if found is None or found[3] is None else int(found[3])
-        if found is None or not 0 < port <= 65_535:
-            raise ConfigError(where, shown(one), "HOST:PORT[,HOST:PORT]...[/chroot]")
-        hosts.append((found[1] or found[2], port))
+    for address in listed.split(","):
+        match = _HOST_PORT.fullmatch(address.strip())
+        port = DEFAULT_PORT if match is None or match[3] is None else int(match[3])
+        if match is None or not 0 < port <= 65_535:
+            raise ConfigError(where, shown(address), "HOST:PORT[,HOST:PORT]...[/chroot]")
+        hosts.append((match[1] or match[2], port))
     chroot = (slash + below).rstrip("/")
     if "\0" in chroot or any(part in ("", ".", "..") for part in chroot.split("/")[1:]):
         raise ConfigError(where, shown(slash + below), "a chroot of names between slashes")

@@ -48,36 +48,36 @@ def stored_states(connection: Connection, memory: Memory, cluster: ClusterState,
 def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRows) -> StoredStates:
     """What was read of ``rows``, with brokers by index."""
     partitions, brokers = cluster.partitions, cluster.brokers
-    odd = [
-        state_path(cluster.topics.names[partitions.topic[rows[place]]], int(partitions.partition[rows[place]]))
-        for place in read.odd
+    unparsed = [
+        state_path(cluster.topics.names[partitions.topic[rows[index]]], int(partitions.partition[rows[index]]))
+        for index in read.unparsed
     ]
-    isr = _with_odd(read, memory, odd)
+    isr = _with_unparsed(read, memory, unparsed)
     leader = np.full(len(rows), NO_LEADER, np.int32)
-    led = read.found & (read.leader >= 0)
+    led = read.is_parsed & (read.leader >= 0)
     leader[led] = brokers.index_of(read.leader[led])
     return StoredStates(
         rows=rows,
-        found=read.found,
+        found=read.is_parsed,
         leader=leader,
         leader_epoch=read.leader_epoch,
         controller_epoch=read.controller_epoch,
-        partition_epoch=np.where(read.found, read.version, np.int32(NO_STATE)),
+        partition_epoch=np.where(read.is_parsed, read.version, np.int32(NO_STATE)),
         recovery=read.recovery,
         isr=Ragged(isr.offsets, brokers.index_of(isr.values)),
     )
 
 
-def _with_odd(read: StateRows, memory: Memory, paths: list[str]) -> Ragged:
+def _with_unparsed(read: StateRows, memory: Memory, paths: list[str]) -> Ragged:
     """Have the strict decoder read what the kernel has not; return all ISRs. What it refuses is quarantined."""
     lists: dict[int, list[int]] = {}
-    for (row, data), path in zip(read.odd.items(), paths, strict=True):
+    for (row, data), path in zip(read.unparsed.items(), paths, strict=True):
         try:
             state, _ = decode_state(data, path)
         except ZnodeError as error:
             memory.quarantine(path, error)
             continue
-        memory.mend(path)
+        memory.repair(path)
         read.parsed[row], lists[row] = 1, state.isr
         read.leader[row], read.leader_epoch[row] = state.leader, state.leader_epoch
         read.controller_epoch[row], read.recovery[row] = state.controller_epoch, state.leader_recovery_state
@@ -88,7 +88,7 @@ def _with_odd(read: StateRows, memory: Memory, paths: list[str]) -> Ragged:
         counts[row] = len(isr)
     offsets = offsets_of(counts)
     values = np.empty(int(offsets[-1]), np.int32)
-    odd = np.repeat(np.isin(np.arange(len(counts)), list(lists)), counts)
-    values[~odd] = read.isr.values
-    values[odd] = [member for row in sorted(lists) for member in lists[row]]
+    unparsed = np.repeat(np.isin(np.arange(len(counts)), list(lists)), counts)
+    values[~unparsed] = read.isr.values
+    values[unparsed] = [member for row in sorted(lists) for member in lists[row]]
     return Ragged(offsets, values)

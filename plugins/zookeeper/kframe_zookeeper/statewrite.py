@@ -19,7 +19,7 @@ from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, same_lists
 from kframe.plugin.store import WriteCode, WriteResult
 from kframe_zookeeper._jute_write import write_states
 from kframe_zookeeper.multiread import PathNames, StateRows, read_nodes, read_states
-from kframe_zookeeper.multiwrite import LOST, UNTRIED, Fates, Sending, Writes, require, write_all
+from kframe_zookeeper.multiwrite import LOST, UNTRIED, Sending, WriteOutcomes, Writes, require, write_all
 from kframe_zookeeper.requests import create
 from kframe_zookeeper.session import RequestLost, Session
 
@@ -94,7 +94,7 @@ class NewStates:
     def equal(self, stored: StateRows) -> Bool:
         """Mask of the rows for which exactly this is stored, as the next version after the expected one."""
         same: Bool = (
-            stored.found
+            stored.is_parsed
             & (stored.version == self.expected + 1)
             & (stored.leader == self.leader)
             & (stored.leader_epoch == self.leader_epoch)
@@ -106,7 +106,7 @@ class NewStates:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ahead:
+class Pipelined:
     """States that are on their way before anybody has asked for them to be written."""
 
     states: NewStates
@@ -132,7 +132,7 @@ class StateWriter:
         self._acl = acl
         self._with_partitions: set[str] = set()
         """Topics known to have the parent of their partitions."""
-        self._ahead: Ahead | None = None
+        self._pipelined: Pipelined | None = None
 
     def write(self, states: NewStates, following: NewStates | None = None) -> WriteResult:
         """Store each row. Raises ControllerFenced and StoreError.
@@ -143,73 +143,80 @@ class StateWriter:
         codes = np.full(len(states.topic), WriteCode.FAILED, np.uint8)
         versions = np.full(len(codes), NO_STATE, np.int32)
         creating = states.expected == NO_STATE
-        parent, doubtful = creating.astype(np.uint8), np.zeros(len(codes), np.bool_)
+        parent, unverified = creating.astype(np.uint8), np.zeros(len(codes), np.bool_)
         left = np.arange(len(codes), dtype=np.int32)
         if creating.any():
-            orphans = self._make_parents(states, np.unique(states.topic[creating]))
-            hopeless = creating & np.isin(states.topic, orphans)
+            deleted_topics = self._make_parents(states, np.unique(states.topic[creating]))
+            hopeless = creating & np.isin(states.topic, deleted_topics)
             codes[hopeless] = WriteCode.MISSING
             left = np.flatnonzero(~hopeless).astype(np.int32)
         for _ in range(ROUNDS_MOST):
             if len(left) == 0:
                 return WriteResult(codes, versions)
-            fates, following = self._try(states.take(left), parent[left], following), None
-            doubtful[left] |= fates.code == LOST
-            left = self._note(states, fates, left, codes, versions, parent, doubtful)
+            outcomes, following = self._try(states.take(left), parent[left], following), None
+            unverified[left] |= outcomes.code == LOST
+            left = self._note(states, outcomes, left, codes, versions, parent, unverified)
             if len(left):
-                left = self._look(states, left, codes, versions, parent, doubtful)
-        if doubtful[left].any():
-            raise RequestLost(f"the fate of {int(doubtful[left].sum())} writes is not known")
+                left = self._look(states, left, codes, versions, parent, unverified)
+        if unverified[left].any():
+            raise RequestLost(f"the fate of {int(unverified[left].sum())} writes is not known")
         return WriteResult(codes, versions)
 
-    def _try(self, states: NewStates, parent: UInt8, following: NewStates | None) -> Fates:
+    def _try(self, states: NewStates, parent: UInt8, following: NewStates | None) -> WriteOutcomes:
         """Try each row once, ``following`` behind them; those that are on their way already are only waited for."""
-        fates, rest = Fates.unknown(len(states.topic)), np.arange(len(states.topic))
-        ahead = self._ahead
-        if ahead is not None:
-            here, there = ahead.shared(states)
+        outcomes, rest = WriteOutcomes.unknown(len(states.topic)), np.arange(len(states.topic))
+        pipelined = self._pipelined
+        if pipelined is not None:
+            here, there = pipelined.shared(states)
             if len(there) or following is not None:
-                fates.put(there, ahead.sending.finish().take(here))
-                self._ahead, rest = None, np.delete(rest, there)
+                outcomes.put(there, pipelined.sending.finish().take(here))
+                self._pipelined, rest = None, np.delete(rest, there)
         sending = self._sending(states.take(rest), parent[rest])
         sending.begin()  # before time is spent on what follows
         behind = None if following is None else self._sending(following, np.zeros(len(following.topic), np.uint8))
         if following is not None and behind is not None:
-            self._ahead = Ahead(following, behind)
-        fates.put(rest, sending.finish(behind))
-        return fates
+            self._pipelined = Pipelined(following, behind)
+        outcomes.put(rest, sending.finish(behind))
+        return outcomes
 
     def _sending(self, states: NewStates, parent: UInt8) -> Sending:
         return Sending(self._session, self._guard, states.encode(self._acl, parent))
 
     def _note(
-        self, states: NewStates, fates: Fates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, doubtful: Bool
+        self,
+        states: NewStates,
+        outcomes: WriteOutcomes,
+        rows: Int32,
+        codes: UInt8,
+        versions: Int32,
+        parent: UInt8,
+        unverified: Bool,
     ) -> Int32:
         """Note what is certain of the fates of ``rows``; return those that are still open."""
-        code = fates.code
+        code = outcomes.code
         done = code == 0
-        codes[rows[done]], versions[rows[done]] = WriteCode.OK, fates.version[done]
+        codes[rows[done]], versions[rows[done]] = WriteCode.OK, outcomes.version[done]
         open_ = (code == LOST) | (code == UNTRIED)
-        for place in np.flatnonzero(~done & ~open_).tolist():
-            row = rows[place]
-            if parent[row] and fates.operation[place] == 0 and code[place] == NodeExistsError.code:
+        for index in np.flatnonzero(~done & ~open_).tolist():
+            row = rows[index]
+            if parent[row] and outcomes.operation[index] == 0 and code[index] == NodeExistsError.code:
                 parent[row] = 0
-            elif not doubtful[row]:
-                codes[row] = _CODES.get(int(code[place]), WriteCode.FAILED)
+            elif not unverified[row]:
+                codes[row] = _CODES.get(int(code[index]), WriteCode.FAILED)
                 continue
-            open_[place] = True
+            open_[index] = True
         left: Int32 = rows[open_]
         return left
 
     def _look(
-        self, states: NewStates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, doubtful: Bool
+        self, states: NewStates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, unverified: Bool
     ) -> Int32:
         """Read what is stored for ``rows``; note the fates that follow from it, and return the rows to try again."""
         self._session.await_connection()
         wanted = states.take(rows)
         stored = read_states(self._session, states.names, wanted.topic, wanted.partition)
         there, creating = stored.code == 0, wanted.expected == NO_STATE
-        done = wanted.equal(stored) & doubtful[rows]
+        done = wanted.equal(stored) & unverified[rows]
         codes[rows[done]], versions[rows[done]] = WriteCode.OK, stored.version[done]
         again = np.where(creating, ~there, stored.version == wanted.expected) & ~done
         codes[rows[~done & ~again]] = WriteCode.STALE
@@ -229,11 +236,13 @@ class StateWriter:
         nodes = read_nodes(self._session, [f"{name[topic]}/partitions" for topic in unsure])
         lacking = [topic for topic, node in zip(unsure, nodes, strict=True) if node is None]
         writes = Writes.of([[create(f"{name[topic]}/partitions", None, self._acl)] for topic in lacking])
-        fates, _ = write_all(self._session, self._guard, writes)
-        require(fates, NodeExistsError.code, NoNodeError.code)
-        orphans = [topic for topic, code in zip(lacking, fates.code.tolist(), strict=True) if code == NoNodeError.code]
-        self._with_partitions.update(name[topic] for topic in unsure if topic not in orphans)
-        return orphans
+        outcomes, _ = write_all(self._session, self._guard, writes)
+        require(outcomes, NodeExistsError.code, NoNodeError.code)
+        deleted_topics = [
+            topic for topic, code in zip(lacking, outcomes.code.tolist(), strict=True) if code == NoNodeError.code
+        ]
+        self._with_partitions.update(name[topic] for topic in unsure if topic not in deleted_topics)
+        return deleted_topics
 
     def forget(self, names: tuple[str, ...]) -> None:
         """These topics (paths) are gone; should they come again, they have no partitions."""

@@ -35,8 +35,8 @@ def role_of(holder: Node | None, brokers: frozenset[int], instances: list[tuple[
 
     An instance holds the role if both records are ephemeral in one session: an id proves nothing.
     """
-    active = next((one for one, session in instances if holder is not None and session == holder.owner), None)
-    standbys = tuple(one for one, _ in instances if one is not active)
+    active = next((instance for instance, session in instances if holder is not None and session == holder.owner), None)
+    standbys = tuple(instance for instance, _ in instances if instance is not active)
     if holder is None:
         return Role(None, None, None, standbys)
     try:

@@ -28,7 +28,6 @@ from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import NO_NODE, Connection
-from kframe_zookeeper.hearing import Hearing
 from kframe_zookeeper.identity_calls import IdentityCalls
 from kframe_zookeeper.instances import IdInUse, InstanceRecord
 from kframe_zookeeper.loading import load_cluster, reread_registrations
@@ -42,6 +41,7 @@ from kframe_zookeeper.session import RequestLost, Session, SessionOver
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.states import new_states, stored_states
 from kframe_zookeeper.topic_calls import TopicCalls
+from kframe_zookeeper.watch_events import WatchEvents
 from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.worker import Worker
 from kframe_zookeeper.znodes import decode_controller_epoch, encode_features
@@ -72,7 +72,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         self._presence: Presence | None = None
         self._instance: InstanceRecord | None = None
         self._highest_epoch = 0
-        self._met: Met = _nobody_waits
+        self._on_brokers_loaded: Met = _ignore_registrations
         self._cluster_checked = True
         """False from ``open`` until the chroot was found to hold a cluster."""
 
@@ -147,19 +147,19 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
 
     def load(self) -> ClusterState:
         """Read everything and arm its watches; what cannot be read is left out, see ``broken``."""
-        return load_cluster(self._connected(), self._memory, self._met)
+        return load_cluster(self._connected(), self._memory, self._on_brokers_loaded)
 
-    def foretell(self, met: Met) -> None:
+    def foretell(self, on_brokers_loaded: Met) -> None:
         """Have ``load`` tell who is registered while the server reads states."""
-        self._met = met
+        self._on_brokers_loaded = on_brokers_loaded
 
     def read_brokers(self) -> tuple[Registration, ...]:
         """All registrations, by broker id; arms the watches on their coming, going and content."""
         connection = self._connected()
         zxid, self._memory.follows = connection.watches.seen(), True
-        found, there = reread_registrations(connection, self._memory)
-        connection.watches.arm(there, Watched.DATA, zxid)
-        return found
+        registrations, paths_read = reread_registrations(connection, self._memory)
+        connection.watches.arm(paths_read, Watched.DATA, zxid)
+        return registrations
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Create or compare-and-set each row, in batches that each check our claim."""
@@ -169,7 +169,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
     def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         """``write_states`` of ``change``; the batches of ``following`` leave right behind its own."""
         connection = self._connected()
-        first, second = (new_states(connection, cluster, one) for one in (change, following))
+        first, second = (new_states(connection, cluster, states) for states in (change, following))
         return connection.writer.write(first, second)
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
@@ -197,11 +197,11 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         own = self._instance
         memory = Memory(None if own is None or own.duplicate else own.instance)
         session = Session(make_client(self._settings))
-        connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(hear, what, path)))
-        hearing = Hearing(connection, memory, self._tell)
+        connection = Connection(session, self._acl_of, lambda what, path: self._put(partial(on_event, what, path)))
+        watch_events = WatchEvents(connection, memory, self._emit)
 
-        def hear(what: EventType, path: str) -> None:
-            hearing.hear(what, path)
+        def on_event(what: EventType, path: str) -> None:
+            watch_events.handle(what, path)
             if path == paths.CONTROLLER:
                 self._show()
 
@@ -274,7 +274,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         connection.take_role(None)
         connection.session.expire()
         connection.retire()
-        self._tell(SessionExpired())
+        self._emit(SessionExpired())
         connection.session.dispose()
         while self._connection is connection and self._worker is not None:
             try:
@@ -283,9 +283,9 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
                 _log.warning("no new session yet: %s", error)
                 time.sleep(RETRY_S)
             else:
-                self._tell(Elect())
+                self._emit(Elect())
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         """Notify whoever is to be notified now."""
         self._notify(event)
 
@@ -299,5 +299,5 @@ def _ignore(_event: object) -> None:
     """Notified while nobody listens."""
 
 
-def _nobody_waits(registrations: Sequence[Registration]) -> None:
+def _ignore_registrations(registrations: Sequence[Registration]) -> None:
     """Told who is registered while nobody wants to know early."""

@@ -108,8 +108,8 @@ class TopicCalls:
         """Settings of each, unset where there are none or none that can be read; arms the watch on their change."""
         connection, memory = self._connected(), self._memory
         memory.note_changes(connection.watched_children(paths.CONFIG_CHANGES))
-        found = dict(settings_in(memory, names, begin_settings(connection, names), frozenset(names)))
-        return tuple(found.get(name, _NO_SETTINGS) for name in names)
+        settings = dict(settings_in(memory, names, begin_settings(connection, names), frozenset(names)))
+        return tuple(settings.get(name, _NO_SETTINGS) for name in names)
 
     def read_configs(self: Calls, topic: str | None) -> Mapping[str, str]:
         """All settings of a topic, or of all brokers."""
@@ -145,7 +145,7 @@ def settings_in(
     for first, results in answers:
         for i in range(len(results.code)):
             name = names[first + i]
-            if results.found(i) and name in known:
+            if results.exists(i) and name in known:
                 yield name, _settings(_config(memory, paths.config_path("topics", name), results.node(i)))
 
 
@@ -156,23 +156,23 @@ def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[W
     """
     never = SeenTopic(ANY_VERSION, NO_EXTRA)
     seen = [memory.topics.get(name, never) for name in table.names]
-    datas = list(encode_topics(table, [one.extra for one in seen]))
+    datas = list(encode_topics(table, [topic.extra for topic in seen]))
     where = [paths.topic_path(name) for name in table.names]
     writes = [
-        [set_data(connection.root + path, data, one.version)]
-        for path, data, one in zip(where, datas, seen, strict=True)
+        [set_data(connection.root + path, data, topic.version)]
+        for path, data, topic in zip(where, datas, seen, strict=True)
     ]  # fmt: skip
-    fates, doubtful = write_all(connection.session, connection.guard, Writes.of(writes or [()]))
-    require(fates, BAD_VERSION, NO_NODE)
-    looked_at = np.flatnonzero(doubtful & (fates.code == BAD_VERSION)).tolist()
+    outcomes, unverified = write_all(connection.session, connection.guard, Writes.of(writes or [()]))
+    require(outcomes, BAD_VERSION, NO_NODE)
+    looked_at = np.flatnonzero(unverified & (outcomes.code == BAD_VERSION)).tolist()
     for i, node in zip(looked_at, connection.nodes([where[i] for i in looked_at]), strict=True):
         if node is not None and node.data == datas[i] and node.version == seen[i].version + 1:
-            fates.code[i], fates.version[i] = 0, node.version
+            outcomes.code[i], outcomes.version[i] = 0, node.version
     codes = []
     for i, name in enumerate(table.names):
-        code = int(fates.code[i])
+        code = int(outcomes.code[i])
         if code == 0:
-            memory.topics[name] = SeenTopic(int(fates.version[i]), seen[i].extra)
+            memory.topics[name] = SeenTopic(int(outcomes.version[i]), seen[i].extra)
         elif code == NO_NODE:
             memory.topics.pop(name, None)
         codes.append({0: WriteCode.OK, BAD_VERSION: WriteCode.STALE}.get(code, WriteCode.MISSING))
@@ -188,7 +188,7 @@ def _config(memory: Memory, path: str, node: Node | None) -> dict[str, str]:
     except ZnodeError as error:
         memory.quarantine(path, error)
         return {}
-    memory.mend(path)
+    memory.repair(path)
     return config
 
 
@@ -216,8 +216,8 @@ def _new_id() -> bytes:
 
 def _write_settings(connection: Connection, kind: str, name: str, config: Mapping[str, str]) -> None:
     path, data = paths.config_path(kind, name), encode_config(config)
-    fates = connection.write_freely([[set_data(connection.root + path, data)]], NO_NODE)
-    if fates.code[0]:
+    outcomes = connection.write_freely([[set_data(connection.root + path, data)]], NO_NODE)
+    if outcomes.code[0]:
         connection.create_missing([path.rpartition("/")[0]])
         if connection.write_freely([[connection.create(path, data)]], NODE_EXISTS).code[0]:
             # Ours, whose answer was lost, or another's.

@@ -50,9 +50,9 @@ class TopicColumns:
         k, rows, values = len(data_at), len(reply) // _PARTITION_BYTES + 1, len(reply) // _REPLICA_BYTES
         parsed, partitions, ids = np.empty(k, np.uint8), np.empty(k, np.int32), np.zeros((k, 16), np.uint8)
         counts, doubled, replicas = np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(values, np.int32)
-        found, scratch = np.empty((4, rows + 1), np.int32), np.empty(values, np.int32)
+        columns, scratch = np.empty((4, rows + 1), np.int32), np.empty(values, np.int32)
         used = parse(
-            reply, data_at, data_length, found, scratch, partitions, ids, counts, doubled, replicas, parsed
+            reply, data_at, data_length, columns, scratch, partitions, ids, counts, doubled, replicas, parsed
         )  # fmt: skip
         count = int(partitions.sum())
         lists = Ragged(offsets_of(counts[:count]), replicas[:used].copy())
@@ -77,7 +77,7 @@ def read_parts(connection: Connection, memory: Memory, names: Sequence[str]) -> 
     its own, however few topics it has.
     """
     where = [paths.topic_path(name) for name in names]
-    answers = connection.results(where, one_first=True)
+    answers = connection.results(where, probe_first=True)
     return (
         _part(memory, names[first : first + len(results.code)], where[first : first + len(results.code)], results)
         for first, results in answers
@@ -119,9 +119,9 @@ def _part(memory: Memory, names: Sequence[str], where: Sequence[str], results: R
     lengths = results.data_length.copy()
     lengths[[topic_name_problem(name) is not None for name in names]] = 0  # the decoder refuses them
     read = TopicColumns.read(results.reply, results.data_at, lengths)
-    there, odd = list[str](), dict[int, StoredTopic]()
+    there, unparsed = list[str](), dict[int, StoredTopic]()
     for i, (name, path, parsed) in enumerate(zip(names, where, read.parsed.tolist(), strict=True)):
-        if not results.found(i):
+        if not results.exists(i):
             memory.topics.pop(name, None)
             continue
         there.append(path)
@@ -131,30 +131,30 @@ def _part(memory: Memory, names: Sequence[str], where: Sequence[str], results: R
             memory.quarantine(path, error)
             continue
         if topic is not None:
-            odd[i] = topic
-        memory.mend(path)
+            unparsed[i] = topic
+        memory.repair(path)
         memory.topics[name] = SeenTopic(int(results.version[i]), NO_EXTRA if topic is None else topic.extra)
-    return TopicPart(_table(names, read, odd), there, _doubled(read, odd))
+    return TopicPart(_table(names, read, unparsed), there, _doubled(read, unparsed))
 
 
-def _table(names: Sequence[str], read: TopicColumns, odd: dict[int, StoredTopic]) -> TopicTable:
+def _table(names: Sequence[str], read: TopicColumns, unparsed: dict[int, StoredTopic]) -> TopicTable:
     """What the kernel has read, and what the decoder has, in one order."""
     numbers = np.flatnonzero(read.parsed)
-    ids = tuple(None if one == ZERO_TOPIC_ID else one for one in map(bytes, read.topic_ids[numbers]))
+    ids = tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in map(bytes, read.topic_ids[numbers]))
     flags = np.zeros(len(read.replicas.values), np.uint8)
     table = TopicTable(tuple(names[i] for i in numbers.tolist()), ids, read.partitions[numbers], read.replicas, flags)
-    if not odd:
+    if not unparsed:
         return table
-    return chained([table, table_of(list(odd.values()))]).take(np.argsort([*numbers, *odd], kind="stable"))
+    return chained([table, table_of(list(unparsed.values()))]).take(np.argsort([*numbers, *unparsed], kind="stable"))
 
 
-def _doubled(read: TopicColumns, odd: dict[int, StoredTopic]) -> NDArray[np.int64]:
+def _doubled(read: TopicColumns, unparsed: dict[int, StoredTopic]) -> NDArray[np.int64]:
     """The (topic, partition) pairs of TopicPart."""
     begins, rows = offsets_of(read.partitions), np.flatnonzero(read.doubled)
     topic = np.searchsorted(begins, rows, side="right") - 1
-    stored = [(i, partition) for i, one in odd.items() for partition in one.doubled]
+    stored = [(i, partition) for i, stored_topic in unparsed.items() for partition in stored_topic.doubled]
     parts = [np.stack([topic, rows - begins[topic]], axis=1), np.array(stored, np.int64).reshape(-1, 2)]
     pairs: NDArray[np.int64] = np.concatenate(parts)
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    pairs[:, 0] = np.searchsorted(np.sort([*np.flatnonzero(read.parsed), *odd]), pairs[:, 0])
+    pairs[:, 0] = np.searchsorted(np.sort([*np.flatnonzero(read.parsed), *unparsed]), pairs[:, 0])
     return pairs

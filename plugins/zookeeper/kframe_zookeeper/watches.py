@@ -48,7 +48,7 @@ class _SetWatches:
     def serialize(self) -> bytes:
         """The request; called by kazoo."""
         lists = [[path for path, what in self.paths if what is kind] for kind in Watched]
-        encoded = (struct.pack(">i", len(one)) + b"".join(buffer(path.encode()) for path in one) for one in lists)
+        encoded = (struct.pack(">i", len(paths)) + b"".join(buffer(path.encode()) for path in paths) for paths in lists)
         return struct.pack(">q", self.zxid) + b"".join(encoded)
 
     def deserialize(self, _data: bytes, _offset: int) -> bool:
@@ -64,11 +64,11 @@ Listing: TypeAlias = Iterator[tuple[GetChildren, Sequence[str] | None]]
 class Watches:
     """What one session watches. A watch that goes off is gone; reading and arming again is the listener's business."""
 
-    def __init__(self, session: Session, hear: Callable[[EventType, str], None]) -> None:
+    def __init__(self, session: Session, on_event: Callable[[EventType, str], None]) -> None:
         """``hear`` is called in kazoo's watch thread with what happened and the path, relative to the chroot; it must
         not block."""
         self._session = session
-        self._hear = hear
+        self._on_event = on_event
         self._root = session.client.chroot
         self._armed: dict[tuple[str, bool], Watched] = {}
         """By path (chroot included) and whether children are watched."""
@@ -158,16 +158,16 @@ class Watches:
         with self._lock:
             for children in gone:
                 self._armed.pop((path, children), None)
-        self._hear(event.type, event.path)
+        self._on_event(event.type, event.path)
 
 
 def _parts(paths: Sequence[tuple[str, Watched]]) -> Iterator[Sequence[tuple[str, Watched]]]:
     """Parts that fit a request each."""
     first = length = 0
-    for place, (path, _) in enumerate(paths):
+    for index, (path, _) in enumerate(paths):
         length += len(path)
         if length > PATHS_BYTES_MOST:
-            yield paths[first : place + 1]
-            first, length = place + 1, 0
+            yield paths[first : index + 1]
+            first, length = index + 1, 0
     if first < len(paths):
         yield paths[first:]

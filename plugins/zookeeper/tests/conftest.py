@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.commands import PASSWORD, ControllerRun
 from kframe_zookeeper.testing.dumps import load_dump
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.model.cluster import ClusterState
 
@@ -96,17 +96,17 @@ def running_three(servers: Ensemble) -> Iterator[Ensemble]:
 
 
 @pytest.fixture
-def worlds(zookeeper: ServerHandle) -> Iterator[Callable[..., ZooKeeperWorld]]:
-    made: list[ZooKeeperWorld] = []
+def make_fixture(zookeeper: ServerHandle) -> Iterator[FixtureFactory]:
+    made: list[ZooKeeperFixture] = []
 
-    def make(cluster: ClusterState, **others: Any) -> ZooKeeperWorld:
+    def make(cluster: ClusterState, **others: Any) -> ZooKeeperFixture:
         settings = replace(settings_of_url(f"zookeeper://{zookeeper.address}"), **others)
-        made.append(ZooKeeperWorld(settings, cluster))
+        made.append(ZooKeeperFixture(settings, cluster))
         return made[-1]
 
     yield make
-    for world in made:
-        world.close()
+    for fixture in made:
+        fixture.close()
 
 
 @pytest.fixture

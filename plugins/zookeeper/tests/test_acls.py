@@ -64,15 +64,15 @@ def test_acl_of_a_path(path: str, acl: tuple[Permit, ...]) -> None:
     assert acl_of(path, secure=False) == OPEN
 
 
-def test_what_is_exposed() -> None:
-    world_reads = Permit(READ, "world", "anyone")
+def test_world_writable_and_secret_readable_nodes_are_exposed() -> None:
+    anyone_reads = Permit(READ, "world", "anyone")
     assert find_exposed(
         {
             "/brokers": OPEN,
             "/admin": [Permit(WRITE, "world", "anyone"), Permit(ADMIN, "sasl", "kafka")],
             "/controller": CREATOR_AND_READERS,
-            "/config/users": [*CREATOR_ONLY, world_reads],
-            "/config/topics": [world_reads],
+            "/config/users": [*CREATOR_ONLY, anyone_reads],
+            "/config/topics": [anyone_reads],
             "/feature": [Permit(WRITE, "sasl", "kafka")],
             "/migration": [],
         }
@@ -132,22 +132,24 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
     return settings
 
 
-def test_all_that_a_controller_creates_has_kafkas_acl(whole: ConnectSettings) -> None:
+def test_controller_creates_znodes_with_kafkas_acls(whole: ConnectSettings) -> None:
     with started(whole) as client:
-        found = {path or "/": client.get_acls(path or "/")[0] for path in read_tree(client)}
-    secret = {path for path in found if path.startswith(("/config/users", "/config/brokers"))}
-    assert {path: acl for path, acl in found.items() if path not in {*secret, "/consumers"} and acl != KAFKAS} == {}
-    assert {path: acl for path, acl in found.items() if path in secret and acl != SECRET} == {}
-    assert found["/consumers"] == ANYBODYS
+        acls_by_path = {path or "/": client.get_acls(path or "/")[0] for path in read_tree(client)}
+    secret = {path for path in acls_by_path if path.startswith(("/config/users", "/config/brokers"))}
+    assert {
+        path: acl for path, acl in acls_by_path.items() if path not in {*secret, "/consumers"} and acl != KAFKAS
+    } == {}
+    assert {path: acl for path, acl in acls_by_path.items() if path in secret and acl != SECRET} == {}
+    assert acls_by_path["/consumers"] == ANYBODYS
     assert {
         "/", "/controller_epoch", "/feature", "/latest_producer_id_block", "/brokers/topics/kept/partitions/1/state",
         "/config/topics/kept", "/config/brokers/<default>", "/config/changes/config_change_0000000000",
         "/admin/delete_topics/marked", "/kframe/instances",
-    } <= found.keys()  # fmt: skip
+    } <= acls_by_path.keys()  # fmt: skip
 
 
 class TestAudit:
-    def test_open_nodes_are_told_in_one_warning(
+    def test_audit_logs_all_open_znodes_in_a_single_warning(
         self, zookeeper: ServerHandle, caplog: pytest.LogCaptureFixture
     ) -> None:
         settings = settings_of_url(f"zookeeper://{zookeeper.address}/open-acls")
@@ -157,13 +159,13 @@ class TestAudit:
             caplog.clear()
             for path in paths.PERSISTENT:
                 client.ensure_path(path)
-            found = audit(client)
-        assert Exposed("/brokers", True) in found
-        assert Exposed("/config/users", True) in found
-        assert paths.CONSUMERS not in {one.path for one in found}
-        assert len([one for one in caplog.messages if "anybody who reaches ZooKeeper may change" in one]) == 1
+            exposed = audit(client)
+        assert Exposed("/brokers", True) in exposed
+        assert Exposed("/config/users", True) in exposed
+        assert paths.CONSUMERS not in {entry.path for entry in exposed}
+        assert len([entry for entry in caplog.messages if "anybody who reaches ZooKeeper may change" in entry]) == 1
 
-    def test_kafkas_own_acls_pass(self, whole: ConnectSettings, caplog: pytest.LogCaptureFixture) -> None:
+    def test_audit_accepts_kafkas_acls(self, whole: ConnectSettings, caplog: pytest.LogCaptureFixture) -> None:
         with started(whole) as client, caplog.at_level(logging.WARNING, "kframe.zookeeper"):
             assert audit(client) == ()
         assert caplog.messages == []
@@ -174,7 +176,7 @@ class TestAudit:
          "/config/topics/kept", "/admin/reassign_partitions", "/feature", "/latest_producer_id_block",
          "/kframe", "/kframe/instances", "/kframe/instances/1000"],
     )  # fmt: skip
-    def test_one_node_that_is_open_is_told(self, whole: ConnectSettings, path: str) -> None:
+    def test_audit_reports_an_open_znode(self, whole: ConnectSettings, path: str) -> None:
         with started(whole) as client:
             if not client.exists(path):
                 client.create(path, b"", [ACL(31, Id("sasl", "kafka"))])
@@ -187,7 +189,7 @@ class TestAudit:
                 if path in ("/admin/reassign_partitions", "/kframe/instances/1000"):
                     client.delete(path)
 
-    def test_of_very_many_topics_some_are_looked_at(
+    def test_audit_samples_topics(
         self, whole: ConnectSettings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(acls, "TOPICS_MOST", 1)

@@ -35,10 +35,10 @@ VECTORS = [
 ]
 
 
-def dumped(moment: str) -> Iterator[tuple[str, str]]:
+def dumped(phase: str) -> Iterator[tuple[str, str]]:
     """Path and data of every znode of a dump that has some."""
     with gzip.open(
-        ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / f"{moment}.zookeeper.jsonl.gz", "rt"
+        ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / f"{phase}.zookeeper.jsonl.gz", "rt"
     ) as lines:
         for line in lines:
             znode = json.loads(line)
@@ -59,13 +59,13 @@ def again(path: str, raw: bytes) -> bytes:
         (encoded,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
         return encoded
     if parent == BROKER_IDS:
-        told = json.loads(raw)
+        record = json.loads(raw)
         return znodes.encode_broker(
             znodes.decode_broker(name, raw, czxid=9),
-            int(told["timestamp"]),
-            version=told["version"],
-            jmx_port=told["jmx_port"],
-            features=told.get("features"),
+            int(record["timestamp"]),
+            version=record["version"],
+            jmx_port=record["jmx_port"],
+            features=record.get("features"),
         )
     if parent == CONFIG_CHANGES:
         return znodes.encode_config_change(znodes.decode_config_change(raw, path))
@@ -105,17 +105,17 @@ OLD_FEATURE = ["/feature", '{"features":{},"version":1,"status":1}']
 
 
 @pytest.mark.parametrize("path, data", [vector for vector in VECTORS if vector != OLD_FEATURE])
-def test_what_kafkas_classes_write(path: str, data: str) -> None:
+def test_encoders_write_kafkas_bytes(path: str, data: str) -> None:
     assert again(path, data.encode()).decode() == data
 
 
-def test_kafkas_classes_wrote_every_kind() -> None:
+def test_vectors_cover_every_kind_of_znode() -> None:
     assert len(VECTORS) > 50
     assert OLD_FEATURE in VECTORS
 
 
-@pytest.mark.parametrize("moment", ["healthy", "broker-4-dead"])
-def test_every_znode_of_a_dump(moment: str) -> None:
-    znodes_of = list(dumped(moment))
+@pytest.mark.parametrize("phase", ["healthy", "broker-4-dead"])
+def test_znodes_of_a_dump_are_encoded_again_to_the_same_bytes(phase: str) -> None:
+    znodes_of = list(dumped(phase))
     assert len(znodes_of) > 700
     assert [path for path, data in znodes_of if again(path, data.encode()) != data.encode()] == []

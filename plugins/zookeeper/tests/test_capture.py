@@ -13,7 +13,7 @@ from kframe_zookeeper.capture import PASSES_MOST
 from kframe_zookeeper.live import ZooKeeperCluster, open_cluster
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.errors import ConfigError, ControllerFenced
 from kframe.testing.store_world import ONE, opened, small_cluster
@@ -22,15 +22,15 @@ STATE = paths.state_path("orders", 0)
 
 
 @pytest.fixture
-def world(zookeeper: ServerHandle) -> Iterator[ZooKeeperWorld]:
-    world = ZooKeeperWorld(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
-    yield world
-    world.close()
+def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
+    fixture = ZooKeeperFixture(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
+    yield fixture
+    fixture.close()
 
 
 @pytest.fixture
-def cluster(zookeeper: ServerHandle, world: ZooKeeperWorld) -> ZooKeeperCluster:
-    return open_cluster(f"zookeeper://{zookeeper.address}{world.operator.chroot}", {})
+def cluster(zookeeper: ServerHandle, fixture: ZooKeeperFixture) -> ZooKeeperCluster:
+    return open_cluster(f"zookeeper://{zookeeper.address}{fixture.operator.chroot}", {})
 
 
 class Meddler:
@@ -57,14 +57,14 @@ class Meddler:
     ],
     ids=["nothing", "at first", "twice", "always", "always a topic", "always what nobody reads"],
 )
-def test_what_moves(
+def test_capture_reports_changes_between_readings(
     cluster: ZooKeeperCluster,
-    world: ZooKeeperWorld,
+    fixture: ZooKeeperFixture,
     passes: range,
     path: str,
     expected: tuple[int, bool, tuple[str, ...]],
 ) -> None:
-    facts = cluster.capture(Meddler(world.operator, passes, path)).capture
+    facts = cluster.capture(Meddler(fixture.operator, passes, path)).capture
     assert facts is not None
     assert (facts.passes, facts.consistent, facts.moved) == expected
     assert facts.moved_count == len(facts.moved)
@@ -80,7 +80,7 @@ def test_what_moves(
     ],
     ids=["URL", "URL with a key", "config", "URL wins"],
 )
-def test_where_and_how(url: str, config: dict[str, str], expected: tuple[str, int]) -> None:
+def test_cluster_url_and_configuration(url: str, config: dict[str, str], expected: tuple[str, int]) -> None:
     settings = open_cluster(url, config)._settings
     assert (settings.connect_string, settings.session_timeout_ms) == expected
 
@@ -89,24 +89,24 @@ def test_where_and_how(url: str, config: dict[str, str], expected: tuple[str, in
 @pytest.mark.parametrize(
     "url", ["zookeeper://a:1?ssl.keystore.password=x", "zookeeper://me:secret@a:1", "zookeeper://"]
 )
-def test_urls_that_are_refused(url: str, config: dict[str, str]) -> None:
+def test_invalid_cluster_url(url: str, config: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=r"^ZooKeeper URL: found"):
         open_cluster(url, config)
 
 
-def test_capture_writes_nothing(cluster: ZooKeeperCluster, world: ZooKeeperWorld) -> None:
-    before = world.operator.exists("/").pzxid
+def test_capture_writes_nothing(cluster: ZooKeeperCluster, fixture: ZooKeeperFixture) -> None:
+    before = fixture.operator.exists("/").pzxid
     cluster.capture()
     cluster.status()
-    assert world.operator.exists("/").pzxid == before
-    assert world.operator.exists(paths.CONTROLLER) is None
+    assert fixture.operator.exists("/").pzxid == before
+    assert fixture.operator.exists(paths.CONTROLLER) is None
 
 
 @pytest.mark.parametrize("wanted", [None, ONE])
-def test_depose(cluster: ZooKeeperCluster, world: ZooKeeperWorld, wanted: int | None) -> None:
+def test_depose(cluster: ZooKeeperCluster, fixture: ZooKeeperFixture, wanted: int | None) -> None:
     with pytest.raises(ControllerFenced, match="there is no controller"):
         cluster.depose(wanted)
-    store = opened(world)
+    store = opened(fixture)
     assert store.claim(ONE) == 1
     elected = cluster.status().elected_ms
     assert elected is not None

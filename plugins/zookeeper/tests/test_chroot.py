@@ -51,7 +51,7 @@ def parent(root: KazooClient) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_a_chroot_that_does_not_exist_is_refused(
+def test_missing_chroot_is_refused(
     command: tuple[str, ...], zookeeper: ServerHandle, root: KazooClient, parent: str
 ) -> None:
     done = kframe(*command, f"{zookeeper.address}{parent}/kafak")
@@ -65,7 +65,7 @@ def test_a_chroot_that_does_not_exist_is_refused(
     assert sorted(root.get_children(parent)) == ["kafka", "other"]
 
 
-def test_capture_refuses_a_chroot_that_does_not_exist(zookeeper: ServerHandle, parent: str, tmp_path: Path) -> None:
+def test_capture_refuses_a_missing_chroot(zookeeper: ServerHandle, parent: str, tmp_path: Path) -> None:
     done = kframe("snapshot", "capture", f"zookeeper://{zookeeper.address}{parent}/kafka/", tmp_path / "whole")
     assert done.returncode == 0, done.stderr
     done = kframe("snapshot", "capture", f"zookeeper://{zookeeper.address}{parent}/kafak", tmp_path / "out")
@@ -75,7 +75,7 @@ def test_capture_refuses_a_chroot_that_does_not_exist(zookeeper: ServerHandle, p
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_a_chroot_without_a_cluster_is_refused(
+def test_chroot_without_a_cluster_is_refused(
     command: tuple[str, ...], zookeeper: ServerHandle, root: KazooClient, parent: str
 ) -> None:
     done = kframe(*command, f"{zookeeper.address}{parent}/other")
@@ -85,7 +85,7 @@ def test_a_chroot_without_a_cluster_is_refused(
     assert root.get_children(f"{parent}/other") == ["something"]
 
 
-def test_the_clusters_below_a_forgotten_chroot_are_named(zookeeper: ServerHandle, parent: str) -> None:
+def test_error_names_clusters_below_the_root(zookeeper: ServerHandle, parent: str) -> None:
     """A connect string that ends where the chroot should begin."""
     done = kframe("controller", "status", "--zookeeper", f"{zookeeper.address}{parent}")
     assert done.returncode == 2
@@ -94,29 +94,29 @@ def test_the_clusters_below_a_forgotten_chroot_are_named(zookeeper: ServerHandle
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_one_node_of_a_cluster_is_enough(mark: str, zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
+def test_chroot_with_any_znode_of_a_cluster_is_accepted(mark: str, zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
     root.ensure_path(f"{parent}/young{mark}")
     store = open_store(f"zookeeper://{zookeeper.address}{parent}/young")
     store.open(lambda event: None)
     store.close()
 
 
-def test_a_store_creates_a_chroot_only_if_told(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
+def test_store_creates_the_chroot_only_with_create_chroot(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
     url = f"zookeeper://{zookeeper.address}{parent}/deeper/new"
     with pytest.raises(ConfigError, match="does not exist"):
         open_store(url).open(lambda event: None)
     with pytest.raises(ConfigError, match="does not exist"):
         ZooKeeperStore(settings_of_url(f"{url}?kframe.create.chroot=true"), creates=False).open(lambda event: None)
     assert root.exists(f"{parent}/deeper") is None
-    told, again = open_store(f"{url}?kframe.create.chroot=true"), open_store(url)
-    for store in (told, again):
+    creating, again = open_store(f"{url}?kframe.create.chroot=true"), open_store(url)
+    for store in (creating, again):
         store.open(lambda event: None)
     assert root.exists(f"{parent}/deeper/new{paths.BROKER_IDS}")
-    told.close()
+    creating.close()
     again.close()
 
 
-def test_a_session_that_is_renewed_does_not_ask_again(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
+def test_new_session_does_not_check_the_chroot_again(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
     """Only ``open`` refuses: a store that is at work goes on trying."""
     store = open_store(f"zookeeper://{zookeeper.address}{parent}/kafka")
     store.open(lambda event: None)
@@ -127,12 +127,12 @@ def test_a_session_that_is_renewed_does_not_ask_again(zookeeper: ServerHandle, r
     store.close()
 
 
-def test_create_chroot_is_for_the_first_start_alone(
+def test_create_chroot_is_needed_at_the_first_start_only(
     zookeeper: ServerHandle, root: KazooClient, parent: str, tmp_path: Path, runs: Callable[..., ControllerRun]
 ) -> None:
-    place = f"{zookeeper.address}{parent}/fresh"
+    connect_string = f"{zookeeper.address}{parent}/fresh"
     for number, arguments in enumerate((["--create-chroot"], [])):
-        run = runs(1000, place, tmp_path / f"run-{number}", *arguments)
+        run = runs(1000, connect_string, tmp_path / f"run-{number}", *arguments)
         run.stand()
         assert run.settle(), run.log
         assert run.stop() == 0
@@ -143,8 +143,8 @@ def test_create_chroot_is_for_the_first_start_alone(
 def runs() -> Iterator[Callable[..., ControllerRun]]:
     made: list[ControllerRun] = []
 
-    def make(controller_id: int, place: str, folder: Path, *arguments: str) -> ControllerRun:
-        made.append(ControllerRun(controller_id, place, folder, *arguments, timeout_ms=6_000))
+    def make(controller_id: int, connect_string: str, folder: Path, *arguments: str) -> ControllerRun:
+        made.append(ControllerRun(controller_id, connect_string, folder, *arguments, timeout_ms=6_000))
         return made[-1]
 
     yield make

@@ -30,8 +30,8 @@ PATIENCE_S = 150.0
 def document(*arguments: object) -> dict[str, Any]:
     done = kframe(*arguments, "-o", "json")
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 Start = Callable[..., ControllerRun]
@@ -42,8 +42,8 @@ def holds(client: KazooClient, number: int, controller_epoch: int) -> bool:
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         if client.exists(paths.CONTROLLER) and int(client.get(paths.CONTROLLER_EPOCH)[0]) >= controller_epoch:
-            found = json.loads(client.get(paths.CONTROLLER)[0])["brokerid"]
-            return (found, int(client.get(paths.CONTROLLER_EPOCH)[0])) == (number, controller_epoch)
+            controller_id = json.loads(client.get(paths.CONTROLLER)[0])["brokerid"]
+            return (controller_id, int(client.get(paths.CONTROLLER_EPOCH)[0])) == (number, controller_epoch)
         time.sleep(0.02)
     return False
 
@@ -51,9 +51,9 @@ def holds(client: KazooClient, number: int, controller_epoch: int) -> bool:
 # -- snapshot capture
 
 
-def test_capture_is_the_dump(address: str, tmp_path: Path) -> None:
-    found = document("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
-    assert (found["schema"], found["consistent"], found["moved"], found["quarantined"]) == (
+def test_capture_equals_the_dump(address: str, tmp_path: Path) -> None:
+    report = document("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
+    assert (report["schema"], report["consistent"], report["moved"], report["quarantined"]) == (
         "kframe.snapshot-capture/v1", True, 0, [],
     )  # fmt: skip
     captured, dumped = read_snapshot(tmp_path / "out"), read_snapshot(EXAMPLE_DUMP)
@@ -69,12 +69,12 @@ def test_capture_is_the_dump(address: str, tmp_path: Path) -> None:
         ours = getattr(captured.partitions, name)
         assert lists is not None
         assert (ours.offsets.tolist(), ours.values.tolist()) == (lists.offsets.tolist(), lists.values.tolist()), name
-    assert [(one.broker_id, one.rack, one.endpoints) for one in captured.brokers] == [
-        (one.broker_id, one.rack, one.endpoints) for one in dumped.brokers
+    assert [(broker.broker_id, broker.rack, broker.endpoints) for broker in captured.brokers] == [
+        (broker.broker_id, broker.rack, broker.endpoints) for broker in dumped.brokers
     ]
 
 
-def test_capture_sets_aside_what_is_broken(address: str, client: KazooClient, tmp_path: Path) -> None:
+def test_capture_quarantines_malformed_znodes(address: str, client: KazooClient, tmp_path: Path) -> None:
     broken = {
         "/brokers/topics/torn": b'{"partitions":{"0":[1,',
         "/brokers/topics/minus": b'{"version":3,"partitions":{"0":[-1,1]}}',
@@ -86,9 +86,9 @@ def test_capture_sets_aside_what_is_broken(address: str, client: KazooClient, tm
     client.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
     for path, data in broken.items():
         client.create(path, data, makepath=True)
-    found = document("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
-    assert {one["path"] for one in found["quarantined"]} == set(broken)
-    assert all(one["reason"] for one in found["quarantined"])
+    report = document("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
+    assert {entry["path"] for entry in report["quarantined"]} == set(broken)
+    assert all(entry["reason"] for entry in report["quarantined"])
     captured = read_snapshot(tmp_path / "out")
     assert captured.capture is not None
     assert set(captured.capture.quarantined) == set(broken)
@@ -118,7 +118,7 @@ def test_capture_refused(zookeeper: ServerHandle, tmp_path: Path, url: str, code
 # -- controller run
 
 
-def test_stand_by_takes_over_when_the_active_one_is_told_to_stop(start: Start, client: KazooClient) -> None:
+def test_standby_takes_over_when_the_active_controller_is_stopped(start: Start, client: KazooClient) -> None:
     first = start(1001)
     assert holds(client, 1001, 2)
     second = start(1002)
@@ -131,7 +131,7 @@ def test_stand_by_takes_over_when_the_active_one_is_told_to_stop(start: Start, c
     assert client.exists(paths.CONTROLLER) is None
 
 
-def test_stand_by_takes_over_when_the_active_one_dies(start: Start, client: KazooClient) -> None:
+def test_standby_takes_over_when_the_active_controller_is_killed(start: Start, client: KazooClient) -> None:
     first = start(1001, timeout_ms=6_000)
     assert holds(client, 1001, 2)
     start(1002)
@@ -152,20 +152,20 @@ def test_takeover(start: Start, client: KazooClient) -> None:
     assert holds(client, 1001, 4)
 
 
-def test_one_that_leads_and_one_that_stands_by_say_how_they_are(start: Start, client: KazooClient) -> None:
+def test_active_controller_and_standby_serve_metrics(start: Start, client: KazooClient) -> None:
     for number, active in ((1001, True), (1002, False)):
-        one = start(number, "--metrics-listen", "0")
-        assert one.logs(f"stands for election as {number} at ")
+        instance = start(number, "--metrics-listen", "0")
+        assert instance.logs(f"stands for election as {number} at ")
         if active:
             assert holds(client, 1001, 2)
-        address = re.search(r"listeners METRICS on (127\.0\.0\.1:\d+)", one.log)
+        address = re.search(r"listeners METRICS on (127\.0\.0\.1:\d+)", instance.log)
         assert address is not None
         assert until(partial(_is_ready, address[1]), PATIENCE_S)
         assert json.loads(_page(address[1], "/readyz")[1])["active"] is active
         text = _page(address[1], "/metrics")[1]
         assert f"kafka_controller_kafkacontroller_activecontrollercount {int(active)}\n" in text
-        assert "transport recording: sends nothing" in one.log
-        assert f"id {number} is above reserved.broker.max.id=1000" in one.log
+        assert "transport recording: sends nothing" in instance.log
+        assert f"id {number} is above reserved.broker.max.id=1000" in instance.log
 
 
 def _is_ready(address: str) -> bool:
@@ -181,7 +181,7 @@ def _page(address: str, path: str) -> tuple[int, str]:
     return answer.status, body
 
 
-def test_logs_are_laid_out_as_kafkas(start: Start, client: KazooClient, tmp_path: Path) -> None:
+def test_logs_have_kafkas_layout(start: Start, client: KazooClient, tmp_path: Path) -> None:
     running = start(1001, "--log-dir", str(tmp_path / "logs"))
     assert holds(client, 1001, 2)
     assert running.stop() == 0
@@ -194,9 +194,9 @@ def test_logs_are_laid_out_as_kafkas(start: Start, client: KazooClient, tmp_path
         assert re.fullmatch(pattern, first), first
 
 
-def test_no_name_from_storage_breaks_a_line_of_the_log(start: Start, client: KazooClient, address: str) -> None:
-    odd = ["line\u2028break", "\u202eright to left", "a b"]
-    for name in odd:
+def test_names_from_zookeeper_never_break_a_log_line(start: Start, client: KazooClient, address: str) -> None:
+    unparsed = ["line\u2028break", "\u202eright to left", "a b"]
+    for name in unparsed:
         client.create(f"{paths.TOPICS}/{name}", b'{"partitions":{"0":[1]}}')
         client.create(f"{paths.BROKER_IDS}/{name}", b"")
     client.create(paths.PREFERRED_ELECTION, b'{"version":1,"partitions":[{"topic":"a\\nb","partition":0}]}')
@@ -207,7 +207,7 @@ def test_no_name_from_storage_breaks_a_line_of_the_log(start: Start, client: Kaz
     lines = running.log.splitlines()
     assert [line for line in lines if not re.match(r"\[\d{4}-.+\] [A-Z]+ \[.+(id|Id)=1001", line)] == []
     assert [line for line in lines if not line.isprintable()] == []
-    assert sum("is left out" in line for line in lines) == 2 * len(odd) + 1
+    assert sum("is left out" in line for line in lines) == 2 * len(unparsed) + 1
     shown = kframe("controller", "status", "--zookeeper", address).stdout.split("\n")
     assert [line for line in shown if not line.isprintable()] == []
 
@@ -220,12 +220,12 @@ def test_status_and_resign(address: str, start: Start, client: KazooClient) -> N
     assert kframe("controller", "resign", "--zookeeper", address).returncode == 5
     running = start(1001)
     assert running.logs(f"{READY} 2")
-    found = document("controller", "status", "--zookeeper", address)
-    assert {key: found[key] for key in ("schema", "controller_id", "controller_epoch", "brokers", "quarantined")} == {
+    report = document("controller", "status", "--zookeeper", address)
+    assert {key: report[key] for key in ("schema", "controller_id", "controller_epoch", "brokers", "quarantined")} == {
         "schema": "kframe.controller-status/v1", "controller_id": 1001, "controller_epoch": 2,
         "brokers": [1, 2, 3, 4, 5, 6], "quarantined": [],
     }  # fmt: skip
-    assert "anybody may change /brokers/topics" in found["warnings"]
+    assert "anybody may change /brokers/topics" in report["warnings"]
     refused = kframe("controller", "resign", "--zookeeper", address, "--id", 1002)
     assert (refused.returncode, refused.stderr) == (5, "error: broker 1001 is controller, not 1002\n")
     ended = document("controller", "resign", "--zookeeper", address, "--id", 1001)
@@ -233,13 +233,13 @@ def test_status_and_resign(address: str, start: Start, client: KazooClient) -> N
     assert running.logs(f"{READY} 3"), "it stands for election again"
 
 
-def test_quick_status_reads_no_topic(address: str, client: KazooClient) -> None:
+def test_quick_status_reads_no_topics(address: str, client: KazooClient) -> None:
     client.create("/brokers/topics/torn", b'{"partitions":{"0":[1,')
     client.create("/brokers/ids/9", b"not JSON")
     whole = document("controller", "status", "--zookeeper", address)
     quick = document("controller", "status", "--zookeeper", address, "--quick")
-    assert [one["path"] for one in whole["quarantined"]] == ["/brokers/ids/9", "/brokers/topics/torn"]
-    assert [one["path"] for one in quick["quarantined"]] == ["/brokers/ids/9"]
+    assert [entry["path"] for entry in whole["quarantined"]] == ["/brokers/ids/9", "/brokers/topics/torn"]
+    assert [entry["path"] for entry in quick["quarantined"]] == ["/brokers/ids/9"]
     assert (whole["quick"], quick["quick"]) == (False, True)
     assert (quick["partitions"], quick["topics"]) == (None, whole["topics"] + 1), "the torn one is a topic to it"
     others = ("controller_id", "controller_epoch", "elected", "cluster_id", "brokers", "warnings")
@@ -264,12 +264,12 @@ BAD = {
 
 
 @pytest.mark.parametrize("lines, line, said", BAD.values(), ids=BAD)
-def test_bad_configuration_is_refused_by_file_line_and_key(
+def test_invalid_configuration_names_file_line_and_key(
     tmp_path: Path, lines: list[str], line: int, said: str
 ) -> None:
     path = tmp_path / "server.properties"
-    given = {one.partition("=")[0] for one in lines}
-    rest = [one for one in ("zookeeper.connect=127.0.0.1:1", "broker.id=7") if one.partition("=")[0] not in given]
+    given = {line.partition("=")[0] for line in lines}
+    rest = [line for line in ("zookeeper.connect=127.0.0.1:1", "broker.id=7") if line.partition("=")[0] not in given]
     path.write_text("\n".join([*lines, *rest]))
     done = kframe("controller", "run", "--config", path)
     assert done.returncode == 2
@@ -289,7 +289,7 @@ def test_bad_configuration_is_refused_by_file_line_and_key(
         (("--id", "1", "--config", "missing.properties"), "missing.properties: found No such file"),
     ],
 )
-def test_bad_options(arguments: tuple[str, ...], said: str) -> None:
+def test_invalid_options(arguments: tuple[str, ...], said: str) -> None:
     done = kframe("controller", "run", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {said}"), done.stderr

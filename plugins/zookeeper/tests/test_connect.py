@@ -21,7 +21,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.sessions import WAIT_S, settings_for, started
 
 
-def test_the_chroot_is_made(zookeeper: ServerHandle) -> None:
+def test_chroot_is_created(zookeeper: ServerHandle) -> None:
     settings = settings_for(zookeeper.address)
     deeper = replace(settings, chroot=f"{settings.chroot}/b")
     ensure_chroot(deeper)
@@ -33,7 +33,7 @@ def test_the_chroot_is_made(zookeeper: ServerHandle) -> None:
         assert outside.get(f"{deeper.chroot}/x")[0] == b"1"
 
 
-def test_nothing_is_queued_while_there_is_no_connection(zookeeper: ServerHandle) -> None:
+def test_requests_without_a_connection_fail_at_once(zookeeper: ServerHandle) -> None:
     with Proxy(zookeeper.address) as proxy:
         settings = settings_for(proxy.address)
         ensure_chroot(settings)
@@ -52,7 +52,7 @@ def test_nothing_is_queued_while_there_is_no_connection(zookeeper: ServerHandle)
             assert (data, stat.version) == (b"before", 0)
 
 
-def test_a_closed_client_refuses(zookeeper: ServerHandle) -> None:
+def test_closed_client_refuses_requests(zookeeper: ServerHandle) -> None:
     settings = replace(settings_for(zookeeper.address), chroot="")
     with started(settings) as (client, _):
         pass
@@ -60,7 +60,7 @@ def test_a_closed_client_refuses(zookeeper: ServerHandle) -> None:
         client.exists("/")
 
 
-def test_a_reply_over_the_cap_costs_the_connection_only(zookeeper: ServerHandle) -> None:
+def test_oversized_reply_closes_the_connection_only(zookeeper: ServerHandle) -> None:
     settings = replace(settings_for(zookeeper.address), reply_bytes_max=20_000)
     ensure_chroot(settings)
     with started(settings) as (client, states):
@@ -92,7 +92,7 @@ OPENED = struct.pack(">iiiqi", 37, 0, 6000, 1, 16) + bytes(17)
     ],
 )
 @pytest.mark.parametrize("opened", [b"", OPENED], ids=["first", "later"])
-def test_nonsense_costs_the_connection_only(sent: bytes, opened: bytes) -> None:
+def test_malformed_reply_closes_the_connection_only(sent: bytes, opened: bytes) -> None:
     """After each piece of nonsense the client connects anew, on the same thread."""
     answers = opened + sent
     connections = threading.Semaphore(0)
@@ -122,7 +122,7 @@ def test_nonsense_costs_the_connection_only(sent: bytes, opened: bytes) -> None:
         client.close()
 
 
-def test_a_reply_takes_memory_as_it_comes() -> None:
+def test_reply_allocates_memory_as_it_arrives() -> None:
     """However long it claims to be."""
     client = make_client(replace(settings_for(f"{HOST}:1"), chroot=""))
     client._connection._socket, server = socket.socketpair()
@@ -141,7 +141,7 @@ def test_a_reply_takes_memory_as_it_comes() -> None:
         client.close()
 
 
-def test_a_host_that_swallows_packets_costs_a_share_of_the_timeout() -> None:
+def test_unreachable_host_takes_a_share_of_the_timeout() -> None:
     full = socket.create_server((HOST, 0), backlog=0)
     address = full.getsockname()
     # Once the queue is full, the system lets further attempts hang.
@@ -152,13 +152,16 @@ def test_a_host_that_swallows_packets_costs_a_share_of_the_timeout() -> None:
     client = make_client(settings_for(f"{HOST}:{address[1]}", session_timeout_ms=300))
     with pytest.raises(TimeoutError):
         client.handler.create_connection(address=address, timeout=3600.0)
-    for one in (*fillers, full):
-        one.close()
+    for connection in (*fillers, full):
+        connection.close()
 
 
-def test_a_server_that_accepts_and_says_nothing_costs_a_share_of_the_timeout(zookeeper: ServerHandle) -> None:
-    with Proxy(zookeeper.address) as way, started(replace(settings_for(way.address, 9000), chroot="")) as (one, states):
-        session = one.client_id
+def test_silent_server_takes_a_share_of_the_timeout(zookeeper: ServerHandle) -> None:
+    with (
+        Proxy(zookeeper.address) as way,
+        started(replace(settings_for(way.address, 9000), chroot="")) as (client, states),
+    ):
+        session = client.client_id
         way.drop(*Direction)
         way.cut()
         states.wait_for(KazooState.SUSPENDED)
@@ -168,4 +171,4 @@ def test_a_server_that_accepts_and_says_nothing_costs_a_share_of_the_timeout(zoo
             way.links[0].mute(direction)
         way.drop()
         states.wait_for(KazooState.CONNECTED)
-        assert one.client_id == session, "the next attempt comes in time"
+        assert client.client_id == session, "the next attempt comes in time"

@@ -14,7 +14,7 @@ from kframe_zookeeper import paths, plugin
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_state
 
 from kframe.core.controller import Controller
@@ -56,11 +56,11 @@ while True:
 
 
 @pytest.fixture
-def world(zookeeper: ServerHandle) -> Iterator[ZooKeeperWorld]:
+def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
     """Twenty partitions of three replicas each."""
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
     settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=2000")
-    made = ZooKeeperWorld(settings, cluster_of(topics, registered=[1, 2, 3]))
+    made = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
     yield made
     made.close()
 
@@ -81,50 +81,50 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def leaders(world: ZooKeeperWorld) -> dict[tuple[int, int], int]:
+def leaders(fixture: ZooKeeperFixture) -> dict[tuple[int, int], int]:
     """How many partitions have each (leader, controller epoch) in ZooKeeper."""
-    found: dict[tuple[int, int], int] = {}
-    for topic in world.operator.get_children(paths.TOPICS):
+    leaders_by_epoch: dict[tuple[int, int], int] = {}
+    for topic in fixture.operator.get_children(paths.TOPICS):
         for number in range(2):
             path = paths.state_path(topic, number)
-            state, _ = decode_state(world.operator.get(path)[0], path)
+            state, _ = decode_state(fixture.operator.get(path)[0], path)
             key = state.leader, state.controller_epoch
-            found[key] = found.get(key, 0) + 1
-    return found
+            leaders_by_epoch[key] = leaders_by_epoch.get(key, 0) + 1
+    return leaders_by_epoch
 
 
-def test_the_url_is_offered() -> None:
+def test_plugin_offers_the_url_scheme() -> None:
     registry = build_registry(extra=[plugin], allowed=())
     assert isinstance(registry.open_store("zookeeper://h:1/x"), ZooKeeperStore)
 
 
-def test_leaders_move_when_a_broker_goes_and_back_to_the_next_controller(world: ZooKeeperWorld) -> None:
-    first = loop_on(world.connect(), ONE)
+def test_broker_failure_elects_leaders_and_the_next_controller_continues(fixture: ZooKeeperFixture) -> None:
+    first = loop_on(fixture.connect(), ONE)
     until(lambda: first.status().active)
-    world.unregister_brokers([1])
-    until(lambda: leaders(world) == {(2, 1): 20})
-    second = loop_on(world.connect(), TWO)
+    fixture.unregister_brokers([1])
+    until(lambda: leaders(fixture) == {(2, 1): 20})
+    second = loop_on(fixture.connect(), TWO)
     first.stop()
     until(lambda: second.status().active)
-    world.unregister_brokers([2])
-    until(lambda: leaders(world) == {(3, 2): 20})
+    fixture.unregister_brokers([2])
+    until(lambda: leaders(fixture) == {(3, 2): 20})
     second.stop()
-    assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+    assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
 
 
-def test_a_controller_whose_session_expires_stands_again(world: ZooKeeperWorld) -> None:
-    store = world.connect()
+def test_controller_contends_again_after_session_expiry(fixture: ZooKeeperFixture) -> None:
+    store = fixture.connect()
     loop = loop_on(store, ONE)
     until(lambda: loop.status().active)
-    world.expire(store)
+    fixture.expire(store)
     until(lambda: loop.status().controller_epoch == 2)
-    world.unregister_brokers([1])
-    until(lambda: leaders(world) == {(2, 2): 20})
+    fixture.unregister_brokers([1])
+    until(lambda: leaders(fixture) == {(2, 2): 20})
     loop.stop()
 
 
-def test_a_controller_that_wakes_up_deposed_changes_nothing(world: ZooKeeperWorld) -> None:
-    settings = world.connect()._settings
+def test_deposed_controller_changes_nothing_when_it_wakes(fixture: ZooKeeperFixture) -> None:
+    settings = fixture.connect()._settings
     url = f"zookeeper://{settings.connect_string}?session.timeout.ms={settings.session_timeout_ms}"
     command = [sys.executable, "-c", SLEEPER, str(ONE), url]
     with subprocess.Popen(
@@ -135,18 +135,18 @@ def test_a_controller_that_wakes_up_deposed_changes_nothing(world: ZooKeeperWorl
             while sleeper.stdout.readline() != "active\n":
                 assert sleeper.poll() is None
             sleeper.send_signal(signal.SIGSTOP)
-            world.unregister_brokers([1])  # it will find the watch of that when it wakes
-            other = loop_on(world.connect(), TWO)
+            fixture.unregister_brokers([1])  # it will find the watch of that when it wakes
+            other = loop_on(fixture.connect(), TWO)
             until(lambda: other.status().active)
-            until(lambda: leaders(world) == {(2, 2): 10, (2, 0): 10} or leaders(world) == {(2, 2): 20})
-            before = leaders(world)
-            versions = {topic: world.operator.get(paths.state_path(topic, 0))[1].mzxid
-                        for topic in world.operator.get_children(paths.TOPICS)}  # fmt: skip
+            until(lambda: leaders(fixture) == {(2, 2): 10, (2, 0): 10} or leaders(fixture) == {(2, 2): 20})
+            before = leaders(fixture)
+            versions = {topic: fixture.operator.get(paths.state_path(topic, 0))[1].mzxid
+                        for topic in fixture.operator.get_children(paths.TOPICS)}  # fmt: skip
             sleeper.send_signal(signal.SIGCONT)
             assert sleeper.stdout.readline() == "idle\n"
-            assert (other.status().active, leaders(world)) == (True, before)
-            assert versions == {topic: world.operator.get(paths.state_path(topic, 0))[1].mzxid for topic in versions}
-            assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+            assert (other.status().active, leaders(fixture)) == (True, before)
+            assert versions == {topic: fixture.operator.get(paths.state_path(topic, 0))[1].mzxid for topic in versions}
+            assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
             other.stop()
         finally:
             sleeper.kill()

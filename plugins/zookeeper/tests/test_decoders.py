@@ -99,11 +99,11 @@ READ: list[tuple[str, Callable[[bytes | None], Any], bytes | None, Any]] = [
 
 
 @pytest.mark.parametrize("decode, raw, expected", [row[1:] for row in READ], ids=[row[0] for row in READ])
-def test_every_release_is_read(decode: Callable[[bytes | None], Any], raw: bytes | None, expected: Any) -> None:
+def test_znodes_of_every_kafka_release_are_read(decode: Callable[[bytes | None], Any], raw: bytes | None, expected: Any) -> None:
     assert decode(raw) == expected
 
 
-def test_what_tools_write_beside_a_reassignment_is_passed_over() -> None:
+def test_fields_of_tools_in_a_reassignment_are_ignored() -> None:
     raw = b'{"version":1,"partitions":[{"topic":"t","partition":1,"replicas":[4,5],"log_dirs":["any","any"]}]}'
     targets = znodes.decode_targets(raw)
     expected = Targets.of([(("t", 1), [4, 5])])
@@ -120,15 +120,15 @@ def test_what_tools_write_beside_a_reassignment_is_passed_over() -> None:
         b'{ "zone" : {"a":[1.50,"\\u00e9"]}, "isr":[1,2], "leader":1, "leader_epoch":0, "controller_epoch":1 }',
     ],
 )
-def test_unknown_fields_are_written_back_as_they_stood(raw: bytes) -> None:
+def test_unknown_fields_are_written_back_unchanged(raw: bytes) -> None:
     record, extra = state(raw)
     again = znodes.encode_state(record.leader, record.leader_epoch, record.isr, record.controller_epoch, 0, extra)
     assert again == STATE[:-1] + b',"zone":{"a":[1.50,"\\u00e9"]}}'
 
 
-def test_a_topics_unknown_fields_are_written_back() -> None:
-    found = topic(b'{"owner":"ann","partitions":{"0":[1]},"version":3}')
-    (again,) = znodes.encode_topics(znodes.table_of([found]), [found.extra])
+def test_unknown_fields_of_a_topic_are_written_back() -> None:
+    decoded = topic(b'{"owner":"ann","partitions":{"0":[1]},"version":3}')
+    (again,) = znodes.encode_topics(znodes.table_of([decoded]), [decoded.extra])
     assert again == b'{"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{},"version":3,"owner":"ann"}'
 
 
@@ -210,13 +210,13 @@ def test_refused(decode: Callable[[bytes | None], Any], raw: bytes | None, says:
 
 
 @pytest.mark.parametrize("name", ["", ".", "a/b", "a\nb", "ä", "x" * 250])
-def test_a_topic_whose_name_is_none_is_refused(name: str) -> None:
+def test_invalid_topic_name_is_refused(name: str) -> None:
     with pytest.raises(znodes.ZnodeError, match="topic name"):
         znodes.decode_topic(name, b"{}")
 
 
 @pytest.mark.parametrize("name", ["-1", "01", "x", "", "2147483648"])
-def test_a_broker_whose_name_is_no_number_is_refused(name: str) -> None:
+def test_broker_znode_with_a_non_numeric_name_is_refused(name: str) -> None:
     with pytest.raises(znodes.ZnodeError, match=f"/brokers/ids/{name}: found '{name}'"):
         znodes.decode_broker(name, b'{"version":1}', 9)
 
@@ -231,19 +231,19 @@ def test_columns_of_several_topics() -> None:
     assert [topic(raw) for raw in raws] == [first, second]
 
 
-def test_of_a_replica_that_is_stored_twice_the_first_place_counts() -> None:
-    found = topic(b'{"partitions":{"0":[4,9,4],"1":[5,9],"2":[7,7]}}')
-    assert (found.replicas, found.doubled) == ([[4, 9], [5, 9], [7]], (0, 2))
+def test_repeated_replica_counts_at_its_first_position() -> None:
+    decoded = topic(b'{"partitions":{"0":[4,9,4],"1":[5,9],"2":[7,7]}}')
+    assert (decoded.replicas, decoded.doubled) == ([[4, 9], [5, 9], [7]], (0, 2))
 
 
-def test_places_are_told_by_javas_hash_code() -> None:
+def test_key_order_follows_java_hash_codes() -> None:
     # The hash codes of "Aa" and "BB" are equal in Java; ties keep their order in Properties.
     assert scala_order([str(number) for number in range(11, -1, -1)])[:3] == ["11", "0", "1"]
     assert properties_order(["BB", "Aa"]) == ["BB", "Aa"]
     assert properties_order(["\U0001f600", "a"]) == ["a", "\U0001f600"]
 
 
-def test_a_record_keeps_no_reference_to_the_bytes_it_came_from() -> None:
+def test_decoded_record_keeps_no_reference_to_its_bytes() -> None:
     _, extra = state(changed(b'"leader":1', b'"leader":1,"x":"' + b"y" * 100 + b'"'))
     assert {name: bytes(value) for name, value in extra.items()} == {"x": b'"' + b"y" * 100 + b'"'}
     assert isinstance(extra["x"], msgspec.Raw)

@@ -9,7 +9,7 @@ from kframe_zookeeper.fence import TRUSTED_PART, Fence
 from kframe_zookeeper.requests import END, MultiRead, MultiWrite, get_data, set_data
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.model.events import Event
 from kframe.testing.clusters import StateSpec, change_of
@@ -40,13 +40,13 @@ def fence(clock: Clock) -> Fence:
     return fence
 
 
-def test_it_is_shut_before_the_first_contact(clock: Clock) -> None:
+def test_fence_is_closed_before_the_first_answer(clock: Clock) -> None:
     fence = Fence(clock)
     fence.timeout_s = 10.0
     assert not fence.is_open()
 
 
-def test_it_shuts_before_the_timeout_has_passed_since_the_last_answered_request_was_sent(
+def test_fence_closes_before_the_session_timeout(
     clock: Clock, fence: Fence
 ) -> None:
     clock.now_s += 10 * TRUSTED_PART - 0.01
@@ -58,19 +58,19 @@ def test_it_shuts_before_the_timeout_has_passed_since_the_last_answered_request_
     assert fence.left_s() == pytest.approx(10 * TRUSTED_PART - 5.0)
 
 
-def test_an_old_answer_takes_nothing_back(clock: Clock, fence: Fence) -> None:
+def test_older_answer_does_not_shorten_the_fence(clock: Clock, fence: Fence) -> None:
     left_s = fence.left_s()
     fence.contact(clock.now_s - 8.0)
     assert fence.left_s() == left_s
 
 
-def test_it_never_opens_after_the_end(clock: Clock, fence: Fence) -> None:
+def test_fence_stays_closed_after_the_session(clock: Clock, fence: Fence) -> None:
     fence.end()
     fence.contact(clock.now_s)
     assert not fence.is_open()
 
 
-def test_writes_are_left_out_at_the_moment_of_sending_and_reads_are_not(clock: Clock, fence: Fence) -> None:
+def test_closed_fence_drops_writes_and_sends_reads(clock: Clock, fence: Fence) -> None:
     write, read = MultiWrite(set_data("/x", b"1"), 1, fence), MultiRead(get_data("/x"), 1, fence)
     assert write.serialize() == set_data("/x", b"1") + END
     clock.now_s += 10.0
@@ -78,7 +78,7 @@ def test_writes_are_left_out_at_the_moment_of_sending_and_reads_are_not(clock: C
     assert read.serialize() == get_data("/x") + END
 
 
-def test_an_answer_counts_from_when_its_request_was_sent(clock: Clock, fence: Fence) -> None:
+def test_fence_counts_from_the_sending_of_the_request(clock: Clock, fence: Fence) -> None:
     read = MultiRead(get_data("/x"), 1, fence)
     clock.now_s += 4.0
     read.serialize()
@@ -88,21 +88,21 @@ def test_an_answer_counts_from_when_its_request_was_sent(clock: Clock, fence: Fe
 
 
 @pytest.fixture
-def world(zookeeper: ServerHandle) -> Iterator[ZooKeeperWorld]:
-    made = ZooKeeperWorld(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
+def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
+    made = ZooKeeperFixture(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
     yield made
     made.close()
 
 
-def test_behind_a_shut_fence_a_write_waits_until_the_server_has_answered(world: ZooKeeperWorld) -> None:
+def test_write_behind_a_closed_fence_waits_for_an_answer(fixture: ZooKeeperFixture) -> None:
     """The request leaves without operations, and once more when its answer has proven that the session lives."""
-    heard: list[Event] = []
-    store = world.connect()
-    store.open(heard.append)
+    events: list[Event] = []
+    store = fixture.connect()
+    store.open(events.append)
     assert store.claim(ONE) == 1
     cluster = store.load()
-    world.settle()
-    heard.clear()
+    fixture.settle()
+    events.clear()
     connection = store._connection
     assert connection is not None
     fence, empty = connection.session.fence, list[bool]()
@@ -120,4 +120,4 @@ def test_behind_a_shut_fence_a_write_waits_until_the_server_has_answered(world: 
     assert codes(store.write_states(cluster, change)) == ["OK"]
     assert empty[:2] == [True, False]
     assert store.may_act()
-    assert (heard, store._connection) == ([], connection)
+    assert (events, store._connection) == ([], connection)

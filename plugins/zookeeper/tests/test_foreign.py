@@ -3,81 +3,85 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import opened
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import encode_broker
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import registration
 from kframe.testing.store_world import ONE, small_cluster
 
-Worlds = Callable[..., ZooKeeperWorld]
 ADDRESS = Endpoint("PLAINTEXT", "127.0.0.9", 9092, "PLAINTEXT")
 
 
 def lines(caplog: pytest.LogCaptureFixture, word: str) -> list[str]:
-    return [one.message for one in caplog.records if word in one.message and one.levelname == "WARNING"]
+    return [entry.message for entry in caplog.records if word in entry.message and entry.levelname == "WARNING"]
 
 
-def register(world: ZooKeeperWorld, broker_id: int, *, ephemeral: bool = True, host: str = "127.0.0.9") -> None:
+def register(fixture: ZooKeeperFixture, broker_id: int, *, ephemeral: bool = True, host: str = "127.0.0.9") -> None:
     endpoint = replace(ADDRESS, host=host)
     data = encode_broker(replace(registration(broker_id), endpoints=(endpoint,)), 0)
-    world.operator.create(paths.broker_path(broker_id), data, ephemeral=ephemeral)
+    fixture.operator.create(paths.broker_path(broker_id), data, ephemeral=ephemeral)
 
 
-def test_a_registration_of_another_brokers_address_is_named(worlds: Worlds, caplog: pytest.LogCaptureFixture) -> None:
-    world = worlds(small_cluster())
-    register(world, 70)
-    register(world, 71)
-    store = opened(world)
+def test_registration_with_the_address_of_another_broker_is_logged(
+    make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    fixture = make_fixture(small_cluster())
+    register(fixture, 70)
+    register(fixture, 71)
+    store = opened(fixture)
     for _ in range(2):
-        assert {70, 71} <= {one.broker_id for one in store.read_brokers()}
+        assert {70, 71} <= {broker.broker_id for broker in store.read_brokers()}
     assert lines(caplog, "broker 71") == [(
         "broker 71: /brokers/ids/71 field endpoints: found PLAINTEXT://127.0.0.9:9092, the address of broker 70 too, "
         "expected one of its own"
     )]  # fmt: skip
     assert lines(caplog, "broker 70:") == []
-    world.operator.delete(paths.broker_path(71))
-    register(world, 71, host="127.0.0.10")
+    fixture.operator.delete(paths.broker_path(71))
+    register(fixture, 71, host="127.0.0.10")
     store.read_brokers()
     assert len(lines(caplog, "broker 71")) == 1
 
 
-def test_a_registration_that_no_session_owns_is_named(worlds: Worlds, caplog: pytest.LogCaptureFixture) -> None:
-    world = worlds(small_cluster())
-    register(world, 70, ephemeral=False)
-    store = opened(world)
-    assert 70 in {one.broker_id for one in store.load().brokers.registrations if one is not None}
+def test_persistent_registration_is_logged(
+    make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    fixture = make_fixture(small_cluster())
+    register(fixture, 70, ephemeral=False)
+    store = opened(fixture)
+    assert 70 in {broker.broker_id for broker in store.load().brokers.registrations if broker is not None}
     assert lines(caplog, "broker 70") == [
         "broker 70: /brokers/ids/70: found a persistent node, expected an ephemeral one"
     ]
 
 
 @pytest.mark.parametrize("epoch", [-1, 0, None])
-def test_a_zookeeper_mode_controller_is_not_named(
-    worlds: Worlds, epoch: int | None, caplog: pytest.LogCaptureFixture
+def test_zookeeper_mode_controller_is_not_logged(
+    make_fixture: FixtureFactory, epoch: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = worlds(small_cluster())
+    fixture = make_fixture(small_cluster())
     record = {"version": 2, "brokerid": 3, "timestamp": "0", "kraftControllerEpoch": epoch}
     if epoch is None:
         del record["kraftControllerEpoch"]
-    world.operator.create(paths.CONTROLLER, json.dumps(record).encode(), ephemeral=True)
-    store = opened(world)
+    fixture.operator.create(paths.CONTROLLER, json.dumps(record).encode(), ephemeral=True)
+    store = opened(fixture)
     assert store.controller() == 3
     assert lines(caplog, "KRaft") == []
     assert store.take_over(ONE) == 1
 
 
-def test_a_kraft_controller_is_named_and_keeps_the_role(worlds: Worlds, caplog: pytest.LogCaptureFixture) -> None:
+def test_kraft_controller_is_logged_and_keeps_the_role(
+    make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
+) -> None:
     """It writes a persistent node, and migrates the cluster: taking its role would break that."""
-    world = worlds(small_cluster())
-    world.operator.create(paths.CONTROLLER, b'{"version":2,"brokerid":3000,"timestamp":"0","kraftControllerEpoch":4}')
-    store = opened(world)
+    fixture = make_fixture(small_cluster())
+    fixture.operator.create(paths.CONTROLLER, b'{"version":2,"brokerid":3000,"timestamp":"0","kraftControllerEpoch":4}')
+    store = opened(fixture)
     for _ in range(2):
         assert store.controller() == 3000
     assert lines(caplog, "KRaft") == [(

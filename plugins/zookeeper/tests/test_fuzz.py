@@ -20,7 +20,7 @@ from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, re
 
 SEED = 20
 REPLIES = ["multi read", "multi write"]
-KEPT = read_corpus(CORPUS)
+SAVED = read_corpus(CORPUS)
 
 
 @pytest.mark.timeout(1800)
@@ -28,24 +28,28 @@ KEPT = read_corpus(CORPUS)
 def test_a_million_cases(name: str, only: list[str]) -> None:
     cases = CASES if name == "znodes" else CASES // 10
     tallies = run(targets, SEED, cases, only=only)
-    told = report("kframe_zookeeper.testing.fuzz", SEED, tallies)
-    assert [one.target for one in tallies if one.escaped] == [], told
-    assert sum(one.cases for one in tallies) == cases, told
-    assert [one.target for one in tallies if min(one.decoded, one.refused) < one.cases / 50] == [], told
-    assert max(one.peak_bytes for one in tallies) <= PEAK_BYTES_MAX, told
+    summary = report("kframe_zookeeper.testing.fuzz", SEED, tallies)
+    assert [counts.target for counts in tallies if counts.escaped] == [], summary
+    assert sum(counts.cases for counts in tallies) == cases, summary
+    assert [counts.target for counts in tallies if min(counts.decoded, counts.refused) < counts.cases / 50] == [], (
+        summary
+    )
+    assert max(counts.peak_bytes for counts in tallies) <= PEAK_BYTES_MAX, summary
 
 
-def test_the_corpus_covers_every_target() -> None:
-    decoded = {one.target for one in KEPT if one.outcome == "decoded"}
-    refused = {one.target for one in KEPT if one.outcome != "decoded"}
-    assert decoded == refused == {one.name for one in targets()}
+def test_corpus_covers_every_target() -> None:
+    decoded = {entry.target for entry in SAVED if entry.outcome == "decoded"}
+    refused = {entry.target for entry in SAVED if entry.outcome != "decoded"}
+    assert decoded == refused == {entry.name for entry in targets()}
 
 
 @pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
-def test_the_corpus_has_the_outcomes_that_it_had(target: Target) -> None:
-    kept = [one for one in KEPT if one.target == target.name]
-    outcomes = target.judge(Batch.of([Base(one.kind, one.raw) for one in kept]))
-    assert [one._replace(outcome=signature(told)) for one, told in zip(kept, outcomes, strict=True)] == kept
+def test_corpus_outcomes_are_unchanged(target: Target) -> None:
+    entries = [entry for entry in SAVED if entry.target == target.name]
+    outcomes = target.judge(Batch.of([Base(entry.kind, entry.raw) for entry in entries]))
+    assert [
+        entry._replace(outcome=signature(outcome)) for entry, outcome in zip(entries, outcomes, strict=True)
+    ] == entries
 
 
 # What the fuzz has found, each by itself.
@@ -60,7 +64,7 @@ def test_the_corpus_has_the_outcomes_that_it_had(target: Target) -> None:
     ],
     ids=["epoch below 0", "very deep"],
 )
-def test_what_the_decoder_refuses_the_kernel_does_not_read(module: object, raw: bytes) -> None:
+def test_kernel_refuses_what_the_decoder_refuses(module: object, raw: bytes) -> None:
     numbers = [np.zeros(1, np.int32) for _ in range(3)]
     recovery, counts, parsed = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.ones(1, np.uint8)
     parse: Callable[..., int] = module.parse_states  # type: ignore[attr-defined]
@@ -69,14 +73,14 @@ def test_what_the_decoder_refuses_the_kernel_does_not_read(module: object, raw: 
     assert parsed[0] == 0
 
 
-def test_the_reason_of_a_refusal_is_short() -> None:
+def test_refusal_reasons_are_short() -> None:
     raw = b'{"version":2,"endpoints":["' + b"A" * 100_000 + b'://h:1"]}'
     with pytest.raises(ZnodeError) as caught:
         decode_broker("1", raw, 5)
     assert len(str(caught.value)) < 400
 
 
-def test_an_error_that_nobody_knows_has_a_name() -> None:
+def test_unknown_error_code_has_a_name() -> None:
     assert error_name(-101) == "NoNodeError"
     assert error_name(-4711) == "error -4711"
 
@@ -86,7 +90,7 @@ def test_an_error_that_nobody_knows_has_a_name() -> None:
     [None, b"\x7f\xff\xff\xff", b"\0\0\0\2\0\0\0\1a", b"\0\0\0\1\0\0\0\1\xff"],
     ids=["nothing", "many claimed", "one missing", "no UTF-8"],
 )
-def test_what_is_no_list_of_children_is_refused(data: bytes | None) -> None:
+def test_malformed_list_of_children_is_refused(data: bytes | None) -> None:
     with pytest.raises(StoreError):
         names_in(data)
 

@@ -12,7 +12,7 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import StoredTopic, decode_broker, decode_state, decode_topic
 
 from kframe.model.brokers import Registration
@@ -26,7 +26,7 @@ GOLDEN = Path(__file__).parents[3] / "tests" / "golden"
 SCENARIOS = sorted((GOLDEN / "scenarios").glob("*.yaml"))
 
 
-class Storage(ZooKeeperWorld):
+class Storage(ZooKeeperFixture):
     """Implements ``kframe.scenario.storage.ScenarioStorage``: reads back node by node, through kazoo alone."""
 
     def stored(self) -> ClusterState:
@@ -40,8 +40,8 @@ class Storage(ZooKeeperWorld):
 
     def registrations(self) -> tuple[Registration, ...]:
         names = sorted(self.operator.get_children(paths.BROKER_IDS), key=int)
-        found = ((name, *self.operator.get(f"{paths.BROKER_IDS}/{name}")) for name in names)
-        return tuple(decode_broker(name, data, stat.czxid) for name, data, stat in found)
+        nodes = ((name, *self.operator.get(f"{paths.BROKER_IDS}/{name}")) for name in names)
+        return tuple(decode_broker(name, data, stat.czxid) for name, data, stat in nodes)
 
     def _partitions(self, topic: StoredTopic) -> Iterator[PartitionSpec]:
         states = [paths.state_path(topic.name, number) for number in range(len(topic.replicas))]
@@ -71,8 +71,8 @@ def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], S
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for storage in made:
+        storage.close()
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -38,25 +38,25 @@ class Scripted(Session):
 
 
 @pytest.mark.parametrize(
-    "one_first, at_once, sent",
+    "probe_first, at_once, sent",
     [
         (False, [16] * 4, [*[16] * 5, FIT, COUNT - 80 - FIT]),  # the fifth leaves before the first is looked at
         (True, [16], [16, FIT, COUNT - 16 - FIT]),
     ],
 )
-def test_what_is_asked_for_grows(one_first: bool, at_once: list[int], sent: list[int]) -> None:
+def test_requests_grow_with_the_known_size_of_nodes(probe_first: bool, at_once: list[int], sent: list[int]) -> None:
     session = Scripted()
-    answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, one_first=one_first)
+    answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, probe_first=probe_first)
     assert session.sent == at_once
-    numbers = [first + place for first, results in answers for place in range(len(results.code))]
+    numbers = [first + index for first, results in answers for index in range(len(results.code))]
     assert session.sent == sent
     assert numbers == list(range(COUNT))
 
 
-@pytest.mark.parametrize("one_first", [False, True])
-def test_answers_come_in_order(one_first: bool) -> None:
+@pytest.mark.parametrize("probe_first", [False, True])
+def test_answers_come_in_order(probe_first: bool) -> None:
     session = Scripted()
-    answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, one_first=one_first)
+    answers = read_results(session, [f"/{number}" for number in range(COUNT)], 16, probe_first=probe_first)
     versions = [int(version) for _, results in answers for version in results.version]
     assert versions == list(range(COUNT))
-    assert list(read_results(session, [], one_first=one_first)) == []
+    assert list(read_results(session, [], probe_first=probe_first)) == []

@@ -17,28 +17,28 @@ from kframe_zookeeper.testing.handover import (
     OURS,
     PATIENCE_S,
     USUAL,
-    World,
+    ClusterFixture,
     eventually,
     kframe,
     rises,
-    running_world,
+    running_fixture,
 )
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 
 @pytest.fixture(scope="module")
-def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterFixture]:
     """Three brokers, Kafka's own controller among them."""
     folder = tmp_path_factory.mktemp("handover")
     # A broker that is frozen stays registered while kframe starts; one that is killed is missed a little later.
     settings = {"zookeeper.session.timeout.ms": "20000"}
-    with running_world(f"{zookeeper.address}/handover", folder, settings) as world:
-        yield world
+    with running_fixture(f"{zookeeper.address}/handover", folder, settings) as fixture:
+        yield fixture
 
 
 @pytest.fixture
-def world(running: World) -> Iterator[World]:
+def fixture(running: ClusterFixture) -> Iterator[ClusterFixture]:
     """The cluster with all brokers up and one of them controller. They must complain of nothing but the usual."""
     running.cluster.start()
     assert until(lambda: running.controller()[0] in ALL, PATIENCE_S)
@@ -49,34 +49,34 @@ def world(running: World) -> Iterator[World]:
     for broker in running.cluster.brokers.values():
         if broker.pid is not None:
             broker.resume()
-    new = [one for one in running.cluster.complaints() if one not in before]
-    assert [one for one in new if not USUAL.match(one.message)] == []
+    new = [complaint for complaint in running.cluster.complaints() if complaint not in before]
+    assert [complaint for complaint in new if not USUAL.match(complaint.message)] == []
 
 
-def by_kframe(world: World) -> Callable[[], int]:
+def by_kframe(fixture: ClusterFixture) -> Callable[[], int]:
     """kframe takes the role; called later, it resigns and a broker takes over."""
-    contender = world.take_over()
-    _, controller_epoch = world.controller()
-    found = kframe("controller", "status", "--zookeeper", world.cluster.zookeeper)
-    assert (found["controller_id"], found["controller_epoch"], found["brokers"], found["quarantined"]) == (
+    contender = fixture.take_over()
+    _, controller_epoch = fixture.controller()
+    report = kframe("controller", "status", "--zookeeper", fixture.cluster.zookeeper)
+    assert (report["controller_id"], report["controller_epoch"], report["brokers"], report["quarantined"]) == (
         OURS, controller_epoch, ALL, [],
     )  # fmt: skip
 
     def give_back() -> int:
         assert contender.stop(PATIENCE_S) == 0, contender.log
         assert "Resigned: asked to resign" in contender.log
-        return world.await_kafka(controller_epoch + 1)
+        return fixture.await_kafka(controller_epoch + 1)
 
     return give_back
 
 
-def by_kafka(world: World) -> Callable[[], int]:
+def by_kafka(fixture: ClusterFixture) -> Callable[[], int]:
     """The control: brokers take the role from each other."""
 
     def depose() -> int:
-        controller_id, controller_epoch = world.controller()
-        kframe("controller", "resign", "--zookeeper", world.cluster.zookeeper, "--id", controller_id)
-        return world.await_kafka(controller_epoch + 1)
+        controller_id, controller_epoch = fixture.controller()
+        kframe("controller", "resign", "--zookeeper", fixture.cluster.zookeeper, "--id", controller_id)
+        return fixture.await_kafka(controller_epoch + 1)
 
     depose()
     return depose
@@ -95,150 +95,152 @@ class Topics(NamedTuple):
     """One partition, from 3 to 3 and 1, that may have a leader that is behind."""
     turned: str
     """One partition, on 1 and 2, then preferably led by 2."""
-    doomed: str
+    deleting: str
     """One partition, on 1 and 2, to be deleted."""
     left: str
     """Two partitions, written to ZooKeeper without an id, as tools of Kafka 2.7 did; then three."""
 
 
-def prepare(world: World, topics: Topics) -> dict[str, list[str]]:
+def prepare(fixture: ClusterFixture, topics: Topics) -> dict[str, list[str]]:
     """Have Kafka make the topics, and fill them; returns what is in ``orders``, by partition."""
     replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
-    world.create(topics.orders, replicas)
-    world.create(topics.lone, [[3]])
-    world.create(topics.moving, [[1, 3]])
-    world.create(topics.risky, [[3]])
-    world.create(topics.turned, [[1, 2]])
-    world.create(topics.doomed, [[1, 2]])
+    fixture.create(topics.orders, replicas)
+    fixture.create(topics.lone, [[3]])
+    fixture.create(topics.moving, [[1, 3]])
+    fixture.create(topics.risky, [[3]])
+    fixture.create(topics.turned, [[1, 2]])
+    fixture.create(topics.deleting, [[1, 2]])
     values = {str(partition): [f"{partition}.{number}" for number in range(20)] for partition in range(len(replicas))}
     for partition, ours in values.items():
-        world.produce(topics.orders, int(partition), *ours)
-    world.produce(topics.lone, 0, "only on 3")
-    world.produce(topics.moving, 0, "before the move")
+        fixture.produce(topics.orders, int(partition), *ours)
+    fixture.produce(topics.lone, 0, "only on 3")
+    fixture.produce(topics.moving, 0, "before the move")
     return values
 
 
-def change(world: World, topics: Topics) -> None:
+def change(fixture: ClusterFixture, topics: Topics) -> None:
     """Ask the controller for all that it can do without an answer of a broker, then kill one."""
-    world.tool.ask("configure", topic=topics.orders, key="min.insync.replicas", value="2")
-    world.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
-    eventually((2, [2, 3, 1]), world.leader_and_isr, topics.left, 1)
-    world.grow(topics.left, [3, 1, 2])
-    eventually((3, [3, 1, 2]), world.leader_and_isr, topics.left, 2)
-    world.move({topics.turned: [2, 1], topics.moving: [1, 2], topics.risky: [3, 1]})
-    eventually([2, 1], world.replicas, topics.turned)
-    assert world.leader_and_isr(topics.turned) == (1, [1, 2])
-    world.elect_preferred(topics.turned)
-    eventually((2, [1, 2]), world.leader_and_isr, topics.turned)
-    world.put(f"/admin/delete_topics/{topics.doomed}", None)
-    world.cluster.lose(3, world.client)
+    fixture.tool.ask("configure", topic=topics.orders, key="min.insync.replicas", value="2")
+    fixture.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
+    eventually((2, [2, 3, 1]), fixture.leader_and_isr, topics.left, 1)
+    fixture.grow(topics.left, [3, 1, 2])
+    eventually((3, [3, 1, 2]), fixture.leader_and_isr, topics.left, 2)
+    fixture.move({topics.turned: [2, 1], topics.moving: [1, 2], topics.risky: [3, 1]})
+    eventually([2, 1], fixture.replicas, topics.turned)
+    assert fixture.leader_and_isr(topics.turned) == (1, [1, 2])
+    fixture.elect_preferred(topics.turned)
+    eventually((2, [1, 2]), fixture.leader_and_isr, topics.turned)
+    fixture.put(f"/admin/delete_topics/{topics.deleting}", None)
+    fixture.cluster.lose(3, fixture.client)
     without_3 = [(1, [1, 2]), (2, [2, 1]), (1, [1, 2]), (1, [1, 2]), (2, [2, 1]), (2, [2, 1])]
-    eventually(without_3, lambda: [world.leader_and_isr(topics.orders, partition) for partition in range(6)])
-    eventually((-1, [3]), world.leader_and_isr, topics.lone)
-    world.tool.ask("configure", topic=topics.risky, key="unclean.leader.election.enable", value="true")
-    eventually((1, [1]), world.leader_and_isr, topics.risky)
+    eventually(without_3, lambda: [fixture.leader_and_isr(topics.orders, partition) for partition in range(6)])
+    eventually((-1, [3]), fixture.leader_and_isr, topics.lone)
+    fixture.tool.ask("configure", topic=topics.risky, key="unclean.leader.election.enable", value="true")
+    eventually((1, [1]), fixture.leader_and_isr, topics.risky)
 
 
 @pytest.mark.parametrize("take", [by_kframe, by_kafka])
-def test_kafka_ends_what_was_begun(world: World, take: Callable[[World], Callable[[], int]]) -> None:
+def test_kafka_completes_operations_that_kframe_began(
+    fixture: ClusterFixture, take: Callable[[ClusterFixture], Callable[[], int]]
+) -> None:
     topics = Topics(*(f"{topic}-{take.__name__}" for topic in Topics._fields))
-    values = prepare(world, topics)
-    before = world.states()
+    values = prepare(fixture, topics)
+    before = fixture.states()
 
-    give_back = take(world)
+    give_back = take(fixture)
     values["0"].append("while the role was away")
-    world.produce(topics.orders, 0, values["0"][-1])
-    change(world, topics)
-    between = world.states()
+    fixture.produce(topics.orders, 0, values["0"][-1])
+    change(fixture, topics)
+    between = fixture.states()
     rises(before, between)
-    assert world.unlike_kafkas() == {}
+    assert fixture.unlike_kafkas() == {}
 
     give_back()
-    world.await_agreement()
-    eventually(None, world.client.exists, f"/brokers/topics/{topics.doomed}")
-    eventually([1, 2], world.replicas, topics.moving)
+    fixture.await_agreement()
+    eventually(None, fixture.client.exists, f"/brokers/topics/{topics.deleting}")
+    eventually([1, 2], fixture.replicas, topics.moving)
     values["2"].append("without broker 3")
-    world.produce(topics.orders, 2, values["2"][-1])
+    fixture.produce(topics.orders, 2, values["2"][-1])
 
-    world.cluster.brokers[3].start()
-    eventually([ALL] * 6, lambda: [sorted(one["isr"]) for one in world.states()[topics.orders].values()])
-    eventually((3, [3]), world.leader_and_isr, topics.lone)
-    eventually([], world.tool.ask, "reassignments")
-    assert (world.replicas(topics.moving), world.replicas(topics.risky)) == ([1, 2], [3, 1])
-    world.await_agreement()
-    rises(between, world.states())
-    eventually(values, world.consume, topics.orders)
-    eventually({"0": ["only on 3"]}, world.consume, topics.lone)
-    eventually({"0": ["before the move"]}, world.consume, topics.moving)
-    world.produce(topics.left, 1, "as good as any")
-    eventually({"0": [], "1": ["as good as any"], "2": []}, world.consume, topics.left)
-    assert world.tool.ask("configs", topic=topics.orders) == {"min.insync.replicas": "2"}
-    assert world.unlike_kafkas() == {}
+    fixture.cluster.brokers[3].start()
+    eventually([ALL] * 6, lambda: [sorted(state["isr"]) for state in fixture.states()[topics.orders].values()])
+    eventually((3, [3]), fixture.leader_and_isr, topics.lone)
+    eventually([], fixture.tool.ask, "reassignments")
+    assert (fixture.replicas(topics.moving), fixture.replicas(topics.risky)) == ([1, 2], [3, 1])
+    fixture.await_agreement()
+    rises(between, fixture.states())
+    eventually(values, fixture.consume, topics.orders)
+    eventually({"0": ["only on 3"]}, fixture.consume, topics.lone)
+    eventually({"0": ["before the move"]}, fixture.consume, topics.moving)
+    fixture.produce(topics.left, 1, "as good as any")
+    eventually({"0": [], "1": ["as good as any"], "2": []}, fixture.consume, topics.left)
+    assert fixture.tool.ask("configs", topic=topics.orders) == {"min.insync.replicas": "2"}
+    assert fixture.unlike_kafkas() == {}
 
 
-def test_back_and_forth(world: World) -> None:
+def test_back_and_forth(fixture: ClusterFixture) -> None:
     """Three times to kframe and back: it is asked to end, killed, and killed with work undone."""
     values: dict[str, list[str]] = {}
     ends: tuple[Callable[[ControllerRun], object], ...] = ControllerRun.stop, ControllerRun.kill, ControllerRun.kill
     for reign, end in enumerate(ends):
-        contender = world.take_over()
-        before, (_, controller_epoch) = world.states(), world.controller()
-        assert world.unlike_kafkas() == {}
+        contender = fixture.take_over()
+        before, (_, controller_epoch) = fixture.states(), fixture.controller()
+        assert fixture.unlike_kafkas() == {}
         for topic in values:
-            *others, first = world.replicas(topic)
-            world.move({topic: [first, *others]})
-            eventually([first, *others], world.replicas, topic)
-            world.elect_preferred(topic)
-            eventually((first, ALL), world.leader_and_isr, topic)
+            *others, first = fixture.replicas(topic)
+            fixture.move({topic: [first, *others]})
+            eventually([first, *others], fixture.replicas, topic)
+            fixture.elect_preferred(topic)
+            eventually((first, ALL), fixture.leader_and_isr, topic)
             for path in (paths.REASSIGN_PARTITIONS, paths.PREFERRED_ELECTION):
-                eventually(None, world.client.exists, path)
+                eventually(None, fixture.client.exists, path)
         ours = f"ours-{reign}"
-        world.put(f"/brokers/topics/{ours}", {"version": 1, "partitions": {"0": [1, 2, 3]}})
+        fixture.put(f"/brokers/topics/{ours}", {"version": 1, "partitions": {"0": [1, 2, 3]}})
         if reign < 2:
-            eventually((1, [1, 2, 3]), world.leader_and_isr, ours)
+            eventually((1, [1, 2, 3]), fixture.leader_and_isr, ours)
         end(contender)
-        world.await_kafka(controller_epoch + 1)
+        fixture.await_kafka(controller_epoch + 1)
         theirs = f"theirs-{reign}"
-        world.create(theirs, [[1, 2, 3]])
-        world.await_agreement(ours, theirs, *values)
+        fixture.create(theirs, [[1, 2, 3]])
+        fixture.await_agreement(ours, theirs, *values)
         values |= {ours: [], theirs: []}
         for topic, sent in values.items():
             sent.append(f"in reign {reign}")
-            world.produce(topic, 0, sent[-1])
-            eventually({"0": sent}, world.consume, topic)
-        rises(before, world.states())
-    assert world.unlike_kafkas() == {}
+            fixture.produce(topic, 0, sent[-1])
+            eventually({"0": sent}, fixture.consume, topic)
+        rises(before, fixture.states())
+    assert fixture.unlike_kafkas() == {}
 
 
-def test_kframe_wakes_up_deposed(world: World) -> None:
-    contender = world.take_over()
-    _, controller_epoch = world.controller()
+def test_deposed_kframe_changes_nothing(fixture: ClusterFixture) -> None:
+    contender = fixture.take_over()
+    _, controller_epoch = fixture.controller()
     contender.pause()
-    world.await_kafka(controller_epoch + 1)
-    world.create("while-it-slept", [[1, 2, 3]])
-    before = world.tree()
+    fixture.await_kafka(controller_epoch + 1)
+    fixture.create("while-it-slept", [[1, 2, 3]])
+    before = fixture.tree()
     contender.resume()
     assert until(lambda: "Resigned" in contender.log, PATIENCE_S), contender.log
-    world.produce("while-it-slept", 0, "still there")
+    fixture.produce("while-it-slept", 0, "still there")
     contender.stop()
-    assert world.tree() == before
+    assert fixture.tree() == before
 
 
-def test_kafka_wakes_up_deposed(world: World) -> None:
-    controller_id, controller_epoch = world.controller()
-    broker = world.cluster.brokers[controller_id]
+def test_deposed_kafka_controller_changes_nothing(fixture: ClusterFixture) -> None:
+    controller_id, controller_epoch = fixture.controller()
+    broker = fixture.cluster.brokers[controller_id]
     resigned = broker.log("controller").count("Resigned")
     broker.pause()
-    contender = world.take_over()
-    world.put("/brokers/topics/news", {"version": 1, "partitions": {"0": [1, 2, 3]}})
-    eventually((1, ALL), world.leader_and_isr, "news")
+    contender = fixture.take_over()
+    fixture.put("/brokers/topics/news", {"version": 1, "partitions": {"0": [1, 2, 3]}})
+    eventually((1, ALL), fixture.leader_and_isr, "news")
     broker.resume()
     assert until(lambda: broker.log("controller").count("Resigned") > resigned, PATIENCE_S)
-    assert world.controller() == (OURS, controller_epoch + 1)
-    assert kframe("controller", "status", "--zookeeper", world.cluster.zookeeper)["quarantined"] == []
+    assert fixture.controller() == (OURS, controller_epoch + 1)
+    assert kframe("controller", "status", "--zookeeper", fixture.cluster.zookeeper)["quarantined"] == []
     contender.stop()
-    world.await_kafka(controller_epoch + 2)
-    world.await_agreement()
-    assert world.leader_and_isr("news") == (1, ALL)
-    world.produce("news", 0, "told")
-    eventually({"0": ["told"]}, world.consume, "news")
+    fixture.await_kafka(controller_epoch + 2)
+    fixture.await_agreement()
+    assert fixture.leader_and_isr("news") == (1, ALL)
+    fixture.produce("news", 0, "told")
+    eventually({"0": ["told"]}, fixture.consume, "news")

@@ -30,15 +30,15 @@ def array(data: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
 def columns(data: bytes, spots: list[tuple[int, int]], module: Any) -> dict[str, list[int]]:
     """What ``parse_states`` makes of the texts at ``spots``; undefined values left out."""
     k = len(spots)
-    at, length = np.array([one[0] for one in spots], np.int64), np.array([one[1] for one in spots], np.int32)
+    at, length = np.array([spot[0] for spot in spots], np.int64), np.array([spot[1] for spot in spots], np.int32)
     numbers = [np.zeros(k, np.int32) for _ in range(3)]
     recovery, counts, parsed = np.zeros(k, np.uint8), np.zeros(k, np.int32), np.zeros(k, np.uint8)
     isr = np.zeros(len(data) // 2, np.int32)
     used = module.parse_states(array(data), at, length, *numbers, recovery, counts, isr, parsed)
     known = parsed != 0
     names = ("leader", "leader_epoch", "controller_epoch")
-    found = {name: column[known].tolist() for name, column in zip(names, numbers, strict=True)}
-    return found | {
+    fields = {name: column[known].tolist() for name, column in zip(names, numbers, strict=True)}
+    return fields | {
         "recovery": recovery[known].tolist(), "parsed": parsed.tolist(), "counts": counts.tolist(),
         "isr": isr[:used].tolist(),
     }  # fmt: skip
@@ -51,11 +51,11 @@ STATES = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-def written(state: dict[str, Any], order: int, spaces: bool, place: int | None, replacement: bytes) -> bytes:
+def written(state: dict[str, Any], order: int, spaces: bool, position: int | None, replacement: bytes) -> bytes:
     """JSON of a state, maybe with keys in another order, maybe with a byte of it changed."""
     ordered = {key: state[key] for key in sorted(state, key=lambda key: zlib.crc32(f"{order}{key}".encode()))}
     text = json.dumps(ordered, separators=(", ", ": ") if spaces else (",", ":")).encode()
-    return text if place is None else text[:place] + replacement + text[place + 1 :]
+    return text if position is None else text[:position] + replacement + text[position + 1 :]
 
 
 TEXTS = st.builds(
@@ -72,7 +72,7 @@ TEXTS = st.builds(
 @example([b"31", b"null", b'"isr"', b"[[1]]", b"{} {}"])
 @example([b'{"controller_epoch":1e2,"leader":1,"version":1,"leader_epoch":01,"isr":[1,]}'])
 @example([b'{"controller_epoch":1,"leader":-0,"version":1,"leader_epoch":0,"isr":[1],"isr":[1]}', b"{}", b"", b"["])
-def test_states_are_parsed_alike(texts: list[bytes]) -> None:
+def test_kernel_and_reference_parse_states_alike(texts: list[bytes]) -> None:
     data, spots = b"", []
     for text in texts:
         spots.append((len(data), len(text)))
@@ -87,18 +87,18 @@ def test_states_outside_the_answer_are_not_parsed(text: bytes, begin: int, lengt
     assert 0 <= begin <= len(text) - length or expected["parsed"] == [0]
 
 
-def test_bent_states_are_parsed_alike() -> None:
+def test_kernel_and_reference_parse_mutated_states_alike() -> None:
     sound = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2],"leader_recovery_state":1}'
     chance, bytes_ = random.Random(7), b'{}[]:,"0123456789-eE. \n\t\\aisrle_'
     for _ in range(5_000):
         text = bytearray(sound)
         for _ in range(chance.randint(1, 3)):
-            place = chance.randrange(len(text))
-            text[place : place + chance.randint(0, 1)] = bytes(chance.choices(bytes_, k=chance.randint(0, 1)))
+            position = chance.randrange(len(text))
+            text[position : position + chance.randint(0, 1)] = bytes(chance.choices(bytes_, k=chance.randint(0, 1)))
         assert columns(bytes(text), [(0, len(text))], _jute_read) == columns(bytes(text), [(0, len(text))], _naive_jute)
 
 
-def test_what_kafka_writes_is_parsed() -> None:
+def test_kafkas_states_are_parsed() -> None:
     text = b'{"controller_epoch":3,"leader":1,"version":1,"leader_epoch":7,"isr":[1,2],"leader_recovery_state":1}'
     assert columns(text, [(0, len(text))], _jute_read) == {
         "leader": [1], "leader_epoch": [7], "controller_epoch": [3], "recovery": [1], "parsed": [1], "counts": [2],
@@ -124,34 +124,34 @@ DAMAGE = st.none() | st.tuples(st.integers(0, 400), st.binary(max_size=5))
 
 
 def answer(results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None) -> bytes:
-    data = b"".join(result(*one) for one in results) + END
+    data = b"".join(result(*fields) for fields in results) + END
     return data if damage is None else data[: damage[0]] + damage[1] + data[damage[0] + len(damage[1]) + 1 :]
 
 
 @given(RESULTS, DAMAGE, st.integers(0, 6), st.integers(-1, 30))
-def test_reads_are_split_alike(
+def test_kernel_and_reference_split_reads_alike(
     results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None, room: int, start: int
 ) -> None:
     data = bytes(max(start, 0)) + answer(results, damage)
-    found = []
+    outcomes = []
     for module in (_jute_read, _naive_jute):
         out = [np.zeros(room, kind) for kind in (np.int32, np.int64, np.int32, np.int32, *[np.int64] * 3)]
         count = module.split_reads(array(data), start, *out)
-        found.append((count, [column[: max(count, 0)].tolist() for column in out]))
-    assert found[0] == found[1]
+        outcomes.append((count, [column[: max(count, 0)].tolist() for column in out]))
+    assert outcomes[0] == outcomes[1]
 
 
 @given(RESULTS, DAMAGE, st.integers(0, 6), st.integers(-1, 30))
-def test_results_are_split_alike(
+def test_kernel_and_reference_split_results_alike(
     results: list[tuple[int, bytes, int]], damage: tuple[int, bytes] | None, room: int, start: int
 ) -> None:
     data = bytes(max(start, 0)) + answer(results, damage)
-    found = []
+    outcomes = []
     for module in (_jute_read, _naive_jute):
         out = [np.zeros(room, kind) for kind in (np.int32, np.int32, np.int64)]
         count = module.split_results(array(data), start, *out)
-        found.append((count, [column[: max(count, 0)].tolist() for column in out]))
-    assert found[0] == found[1]
+        outcomes.append((count, [column[: max(count, 0)].tolist() for column in out]))
+    assert outcomes[0] == outcomes[1]
 
 
 ROWS = st.lists(
@@ -162,13 +162,13 @@ NAME_AT, NAMES = np.array([0, 1, 1, 8], np.int32), array(b"tz.-\xc3\xa4_9")
 
 
 @given(ROWS, INT32, st.integers(0, 1500))
-def test_operations_are_written_alike(rows: list[tuple[Any, ...]], controller_epoch: int, room: int) -> None:
+def test_kernel_and_reference_write_operations_alike(rows: list[tuple[Any, ...]], controller_epoch: int, room: int) -> None:
     topic, partition, leader, leader_epoch, expected = (
         np.array([row[i] for row in rows], np.int32) for i in (0, 1, 2, 3, 6)
     )
     recovery, parent = (np.array([row[i] for row in rows], np.uint8) for i in (4, 7))
     isr = Ragged.of([row[5] for row in rows])
-    found = []
+    outcomes = []
     for module in (_jute_write, _naive_jute):
         out, at = np.zeros(room, np.uint8), np.zeros(len(rows) + 1, np.int64)
         written = module.write_states(
@@ -177,9 +177,9 @@ def test_operations_are_written_alike(rows: list[tuple[Any, ...]], controller_ep
         )  # fmt: skip
         reads = np.zeros(room, np.uint8)
         read = module.write_reads(topic, partition, NAME_AT, NAMES, array(b"/root/"), reads)
-        found.append((written, read, at.tolist() if written >= 0 else None,
+        outcomes.append((written, read, at.tolist() if written >= 0 else None,
                       out.tobytes() if written >= 0 else None, reads.tobytes() if read >= 0 else None))  # fmt: skip
-    assert found[0] == found[1]
+    assert outcomes[0] == outcomes[1]
 
 
 @pytest.mark.parametrize(
@@ -190,20 +190,20 @@ def test_operations_are_written_alike(rows: list[tuple[Any, ...]], controller_ep
     ],
 )
 @TWINS
-def test_a_state_is_written_as_kafka_writes_it(module: Any, recovery: int, expected: bytes) -> None:
+def test_state_is_written_in_kafkas_bytes(module: Any, recovery: int, expected: bytes) -> None:
     """Both are what Kafka 3.9.1's ``TopicPartitionStateZNode.encode`` made of these values."""
-    one, out = np.array([1], np.int32), np.zeros(400, np.uint8)
+    ones, out = np.array([1], np.int32), np.zeros(400, np.uint8)
     isr = Ragged.of([[1]])
     written = module.write_states(
-        one, one, NAME_AT, NAMES, array(b"/root/"), array(b"ACL"), one, one * 3, np.array([recovery], np.uint8),
-        isr.offsets, isr.values, one, np.zeros(1, np.uint8), 2, np.zeros(2, np.int64), out,
+        ones, ones, NAME_AT, NAMES, array(b"/root/"), array(b"ACL"), ones, ones * 3, np.array([recovery], np.uint8),
+        isr.offsets, isr.values, ones, np.zeros(1, np.uint8), 2, np.zeros(2, np.int64), out,
     )  # fmt: skip
     assert struct.pack(">i", len(expected)) + expected in out[:written].tobytes()
     assert encode_state(1, 3, [1], 2, recovery) == expected
 
 
 @TWINS
-def test_a_state_is_asked_for_as_zookeeper_lays_it_out(module: Any) -> None:
+def test_read_request_has_zookeepers_layout(module: Any) -> None:
     out = np.zeros(200, np.uint8)
     written = module.write_reads(
         np.array([2], np.int32), np.array([40], np.int32), NAME_AT, NAMES, array(b"/brokers/topics/"), out

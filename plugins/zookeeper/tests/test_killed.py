@@ -13,24 +13,10 @@ from typing import Final
 import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.settings import settings_of_url
-from kframe_zookeeper.testing.killing import (
-    BROKERS,
-    CLUSTER,
-    CREATED,
-    DELETED,
-    WRITTEN,
-    Case,
-    Scene,
-    Way,
-    play,
-)
-from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.troubles import (
+from kframe_zookeeper.testing.actions import (
     allocated,
     another_rules,
-    asks,
+    calls,
     configured,
     configures,
     deletes,
@@ -55,6 +41,20 @@ from kframe_zookeeper.testing.troubles import (
     synced,
     writes_topic,
 )
+from kframe_zookeeper.testing.killing import (
+    BROKERS,
+    CLUSTER,
+    CREATED,
+    DELETED,
+    WRITTEN,
+    Case,
+    Scene,
+    Way,
+    play,
+)
+from kframe_zookeeper.testing.proxy import Proxy
+from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
 from kframe.model.events import AlterConfigsRequested, ElectionType
@@ -66,15 +66,15 @@ MOVED: Final = placed("moving-0", 3, 4)
 MOVES: Final = moves({("moving", 0): (2, 4), ("moving", 1): (3, 5)})
 ALL_MOVED: Final = placed("moving-1", 3, 5)
 NEW: Final = writes_topic("new", (1, 2), (2, 3))
-CREATE: Final = asks("create_topics", [NewTopic("new", assignments=((0, (1, 2)), (1, (2, 3))))], timeout_ms=0)
-GROW: Final = asks("create_partitions", [NewPartitions("orders", 3, ((3, 1, 2),))])
-CONFIGURE: Final = asks("submit", partial(AlterConfigsRequested, (RETENTION,), False, False))
+CREATE: Final = calls("create_topics", [NewTopic("new", assignments=((0, (1, 2)), (1, (2, 3))))], timeout_ms=0)
+GROW: Final = calls("create_partitions", [NewPartitions("orders", 3, ((3, 1, 2),))])
+CONFIGURE: Final = calls("submit", partial(AlterConfigsRequested, (RETENTION,), False, False))
 DELETE: Final = deletes("doomed")
-ELECT: Final = asks("elect_leaders", ElectionType.PREFERRED)
-ELECT_ANY: Final = asks("elect_leaders", ElectionType.UNCLEAN, [("lost", 0)])
-ASK_MOVE: Final = asks("reassign", {("moving", 0): (3, 4)})
-ASK_DELETE: Final = asks("delete_topics", ["doomed"])
-STOP: Final = asks("controlled_shutdown", 1)
+ELECT: Final = calls("elect_leaders", ElectionType.PREFERRED)
+ELECT_ANY: Final = calls("elect_leaders", ElectionType.UNCLEAN, [("lost", 0)])
+ASK_MOVE: Final = calls("reassign", {("moving", 0): (3, 4)})
+ASK_DELETE: Final = calls("delete_topics", ["doomed"])
+STOP: Final = calls("controlled_shutdown", 1)
 #: The preferred replica does not lead.
 APART: Final = {"apart": [PartitionSpec((1, 2), leader=2, isr=(2, 1))]}
 #: A replica is to catch up.
@@ -85,18 +85,18 @@ HALTED: Final = {"halted": [PartitionSpec((2, 6), leader=2, isr=(2,))]}
 LOST: Final = {"lost": [PartitionSpec((6, 2), isr=(6,))]}
 ALLOW_UNCLEAN: Final = configures("lost", {"unclean.leader.election.enable": "true"})
 #: Its only replica is away.
-AWAY: Final = {"away": [PartitionSpec((6,), isr=(6,))]}
+OFFLINE: Final = {"away": [PartitionSpec((6,), isr=(6,))]}
 
 LOG_DIR: Final = f"{paths.LOG_DIR_EVENT}0000000000"
 ISR: Final = f"{paths.ISR_CHANGE}0000000000"
-ORDERS, MOVING, DOOMED = (paths.topic_path(name) for name in ("orders", "moving", "doomed"))
+ORDERS, MOVING, DELETING = (paths.topic_path(name) for name in ("orders", "moving", "doomed"))
 TOPIC: Final = paths.topic_path("new")
 LAME: Final = paths.topic_path("halted")
 SETTINGS: Final = paths.config_path("topics", "orders")
 MARK: Final = paths.delete_topic_path("doomed")
 RECORD: Final = paths.REASSIGN_PARTITIONS
 
-OFFICE: Final = (
+ELECTIONS: Final = (
     Case(1, "office", CREATED, paths.CONTROLLER_EPOCH),
     Case(2, "office", CREATED, paths.CONTROLLER),
     Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_rules, takeover=True),
@@ -105,8 +105,8 @@ OFFICE: Final = (
     Case(4, "heard", DELETED, LOG_DIR, loses_log_dir),
     Case(5, "office", DELETED, ISR, before=notifies),
     Case(5, "heard", DELETED, ISR, notifies),
-    Case(21, "resign", DELETED, paths.CONTROLLER, asks("resign")),
-    Case(21, "stop", DELETED, paths.CONTROLLER, asks("stop")),
+    Case(21, "resign", DELETED, paths.CONTROLLER, calls("resign")),
+    Case(21, "stop", DELETED, paths.CONTROLLER, calls("stop")),
 )
 STATES: Final = (
     Case(6, "topic", CREATED, f"{TOPIC}/partitions", NEW, reached=grown("new", 2)),
@@ -122,12 +122,12 @@ STATES: Final = (
     Case(9, "rebalance", WRITTEN, state("apart-0"), rebalances, topics=APART, asked=True, reached=led("apart-0", 1)),
     Case(9, "failure", WRITTEN, state("orders-0"), fails(1), reached=led("orders-0", 2)),
     Case(9, "failures", WRITTEN, state("moving-0"), fails(1, 3), reached=led("moving-0", 2)),
-    Case(9, "return", WRITTEN, state("away-0"), registers(6), topics=AWAY, reached=led("away-0", 6)),
+    Case(9, "return", WRITTEN, state("away-0"), registers(6), topics=OFFLINE, reached=led("away-0", 6)),
     Case(9, "preferred", WRITTEN, state("apart-0"), prefers(("apart", 0)), topics=APART, reached=led("apart-0", 1)),
     Case(9, "asked", WRITTEN, state("apart-0"), ELECT, topics=APART, asked=True, reached=led("apart-0", 1)),
     Case(9, "shutdown", WRITTEN, state("orders-0"), STOP, asked=True, reached=led("orders-0", 2)),
     Case(10, "failure", WRITTEN, state("orders-1"), fails(1), reached=synced("orders-1", 2, 3)),
-    Case(10, "shutdown", WRITTEN, state("orders-1"), STOP, mend=fails(1), reached=synced("orders-1", 2, 3)),
+    Case(10, "shutdown", WRITTEN, state("orders-1"), STOP, repair=fails(1), reached=synced("orders-1", 2, 3)),
     Case(11, "move begun", WRITTEN, state("moving-0"), MOVE, reached=MOVED),
     Case(11, "move done", WRITTEN, state("moving-0"), MOVE, nth=3, reached=MOVED),
     Case(11, "move ended", WRITTEN, state("moving-0"), MOVE, nth=4, reached=MOVED),
@@ -141,7 +141,7 @@ ASSIGNMENTS: Final = (
     Case(13, "cancel", WRITTEN, MOVING, moves_and_cancels, nth=2, slow=(4,), reached=moved_or_stayed),
     Case(13, "growth", WRITTEN, ORDERS, GROW, asked=True, reached=grown("orders", 3)),
     Case(14, "id", WRITTEN, ORDERS, writes_topic("orders", (1, 2, 3), (2, 3, 1))),
-    Case(14, "growth", WRITTEN, LAME, grows_while_deleted, topics=HALTED, mend=registers(6), reached=gone("halted")),
+    Case(14, "growth", WRITTEN, LAME, grows_while_deleted, topics=HALTED, repair=registers(6), reached=gone("halted")),
     Case(15, "office", WRITTEN, ORDERS),
     Case(15, "topic", WRITTEN, TOPIC, NEW, reached=grown("new", 2)),
     Case(16, "one of two", WRITTEN, RECORD, MOVES, slow=(5,), reached=ALL_MOVED),
@@ -151,9 +151,9 @@ ASSIGNMENTS: Final = (
 )
 ENDS: Final = (
     Case(18, "states", DELETED, state("doomed-0"), DELETE, reached=gone("doomed")),
-    Case(18, "partition", DELETED, f"{DOOMED}/partitions/1", DELETE, reached=gone("doomed")),
-    Case(18, "partitions", DELETED, f"{DOOMED}/partitions", DELETE, reached=gone("doomed")),
-    Case(18, "topic", DELETED, DOOMED, DELETE, reached=gone("doomed")),
+    Case(18, "partition", DELETED, f"{DELETING}/partitions/1", DELETE, reached=gone("doomed")),
+    Case(18, "partitions", DELETED, f"{DELETING}/partitions", DELETE, reached=gone("doomed")),
+    Case(18, "topic", DELETED, DELETING, DELETE, reached=gone("doomed")),
     Case(19, "deleted", DELETED, paths.config_path("topics", "doomed"), DELETE, reached=gone("doomed")),
     Case(19, "asked", WRITTEN, SETTINGS, CONFIGURE, asked=True, fenced=False, reached=configured),
     Case(20, "deleted", DELETED, paths.delete_topic_path("doomed"), DELETE, reached=gone("doomed")),
@@ -165,30 +165,30 @@ ENDS: Final = (
 
 KILLS: Final = [
     pytest.param(case, way, id=f"W{case.point}-{case.name}-{way.name.lower()}".replace(" ", "-"))
-    for case in (*OFFICE, *STATES, *ASSIGNMENTS, *ENDS)
+    for case in (*ELECTIONS, *STATES, *ASSIGNMENTS, *ENDS)
     for way in Way
     if case.fenced or way is not Way.OVERTAKEN
 ]
 
 
 @pytest.fixture
-def worlds(zookeeper: ServerHandle) -> Iterator[Callable[[Case], ZooKeeperWorld]]:
-    made: list[ZooKeeperWorld] = []
+def make_fixture(zookeeper: ServerHandle) -> Iterator[Callable[[Case], ZooKeeperFixture]]:
+    made: list[ZooKeeperFixture] = []
 
-    def make(case: Case) -> ZooKeeperWorld:
+    def make(case: Case) -> ZooKeeperFixture:
         settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
-        made.append(ZooKeeperWorld(settings, cluster_of({**CLUSTER, **case.topics}, BROKERS)))
+        made.append(ZooKeeperFixture(settings, cluster_of({**CLUSTER, **case.topics}, BROKERS)))
         case.before(made[-1], nothing)
         return made[-1]
 
     yield make
-    for world in made:
-        world.close()
+    for fixture in made:
+        fixture.close()
 
 
 @pytest.mark.parametrize("case, way", KILLS)
-def test_the_next_controller_finds_a_whole_cluster(
-    case: Case, way: Way, worlds: Callable[[Case], ZooKeeperWorld], proxy: Proxy
+def test_next_controller_loads_a_consistent_cluster(
+    case: Case, way: Way, make_fixture: Callable[[Case], ZooKeeperFixture], proxy: Proxy
 ) -> None:
-    world = worlds(case)
-    play(Scene(case, way, world, proxy), case, way, world)
+    fixture = make_fixture(case)
+    play(Scene(case, way, fixture, proxy), case, way, fixture)

@@ -6,17 +6,12 @@ no brokers that answer, and hears what is wanted of it by ZooKeeper only. The on
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import ControllerRun
-from kframe_zookeeper.testing.killing import BROKERS, CLUSTER, CREATED, DELETED, WRITTEN, Case, Scene, Way, play
-from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.troubles import (
+from kframe_zookeeper.testing.actions import (
     another_rules,
     deletes,
     fails,
@@ -28,6 +23,10 @@ from kframe_zookeeper.testing.troubles import (
     state,
     writes_topic,
 )
+from kframe_zookeeper.testing.commands import ControllerRun
+from kframe_zookeeper.testing.killing import BROKERS, CLUSTER, CREATED, DELETED, WRITTEN, Case, Scene, Way, play
+from kframe_zookeeper.testing.proxy import Proxy
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.testing.store_world import ONE
@@ -36,7 +35,7 @@ from kframe.testing.store_world import ONE
 EMPTY: Final[dict[str, list[PartitionSpec]]] = {"empty": []}
 NEW: Final = writes_topic("new", (1, 2), (2, 3))
 MOVE: Final = moves({("moving", 0): (3, 4)})
-OFFICE: Final = (
+ELECTIONS: Final = (
     Case(2, "office", CREATED, paths.CONTROLLER),
     Case(2, "takeover", DELETED, paths.CONTROLLER, before=another_rules, takeover=True),
 )
@@ -48,17 +47,17 @@ WORK: Final = (
 )
 KILLS: Final = [
     pytest.param(case, way, id=f"W{case.point}-{case.name}-{way.name.lower()}".replace(" ", "-"))
-    for case in (*OFFICE, *WORK)
+    for case in (*ELECTIONS, *WORK)
     for way in (Way.UNSENT, Way.UNANSWERED, *([Way.OVERTAKEN] if case in WORK else []))
 ]
 
 
 @pytest.mark.parametrize("case, way", KILLS)
-def test_the_next_controller_finds_a_whole_cluster(
-    case: Case, way: Way, worlds: Callable[..., ZooKeeperWorld], proxy: Proxy, tmp_path: Path
+def test_next_controller_loads_a_consistent_cluster(
+    case: Case, way: Way, make_fixture: FixtureFactory, proxy: Proxy, tmp_path: Path
 ) -> None:
-    world = worlds(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
-    case.before(world, lambda _: None)
-    place = world.settings(proxy.address).connect_string
-    victim = ControllerRun(ONE, place, tmp_path / "victim", *(["--takeover"] if case.takeover else []))
-    play(Scene(case, way, world, proxy, victim), case, way, world)
+    fixture = make_fixture(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
+    case.before(fixture, lambda _: None)
+    connect_string = fixture.settings(proxy.address).connect_string
+    victim = ControllerRun(ONE, connect_string, tmp_path / "victim", *(["--takeover"] if case.takeover else []))
+    play(Scene(case, way, fixture, proxy, victim), case, way, fixture)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.proxy import Break, Link, Moment, Proxy
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.proxy import Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.stores import opened
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.store_world import ONE, small_cluster
 
@@ -16,17 +15,15 @@ from kframe.testing.store_world import ONE, small_cluster
 SYNC: Final = 9
 
 
-def test_who_has_gone_on_other_servers_stands_in_nobodys_way(
-    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy
-) -> None:
+def test_claim_syncs_with_a_lagging_server(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     """What the ensemble has done is seen by our server only when it catches up: then the old controller is gone."""
-    world = worlds(small_cluster())
-    world.operator.create(paths.CONTROLLER, b'{"version":1,"brokerid":7,"timestamp":"0"}')
+    fixture = make_fixture(small_cluster())
+    fixture.operator.create(paths.CONTROLLER, b'{"version":1,"brokerid":7,"timestamp":"0"}')
 
     def catch_up(_: Link) -> None:
-        world.operator.delete(paths.CONTROLLER)
+        fixture.operator.delete(paths.CONTROLLER)
 
-    caught_up = Break(Moment.BEFORE_REQUEST, opcode=SYNC, action=catch_up)
+    caught_up = Break(BreakPoint.BEFORE_REQUEST, opcode=SYNC, action=catch_up)
     proxy.script(caught_up)
-    assert opened(world, proxy).claim(ONE) == 1
+    assert opened(fixture, proxy).claim(ONE) == 1
     assert caught_up.happened.is_set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -12,9 +12,9 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.liveness import CONNECTIONS_MOST, TOKEN_BYTES, LivenessListener, LivenessWatch
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import opened, until
 from kframe_zookeeper.testing.victims import Victim
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import ListenerAddress, RegisteredInstance, decode_controller, decode_instance
 
 from kframe.api.controller import Controller
@@ -26,7 +26,6 @@ HOST = "127.0.0.1"
 TOKEN = "0123456789abcdef" * 2
 #: Far longer than any test: only the liveness watch can notice the end of a process.
 LONG_SESSION_MS = 120_000
-Worlds = Callable[..., ZooKeeperWorld]
 
 
 @pytest.fixture
@@ -104,30 +103,30 @@ def test_connections_are_bounded(listener: LivenessListener) -> None:
         until(lambda: token_of_new_connection() != b"")
 
 
-def record(world: ZooKeeperWorld) -> tuple[RegisteredInstance, int]:
+def record(fixture: ZooKeeperFixture) -> tuple[RegisteredInstance, int]:
     """The record of instance ONE, and the session that owns it."""
-    data, stat = world.operator.get(paths.instance_path(ONE))
+    data, stat = fixture.operator.get(paths.instance_path(ONE))
     return decode_instance(str(ONE), data), stat.owner_session_id
 
 
-def test_contending_adds_the_listener_to_the_record_of_the_instance(worlds: Worlds) -> None:
-    world, instance = worlds(small_cluster()), Instance.of_this_process(ONE)
-    store = world.connect()
+def test_contending_adds_the_listener_to_the_record_of_the_instance(make_fixture: FixtureFactory) -> None:
+    fixture, instance = make_fixture(small_cluster()), Instance.of_this_process(ONE)
+    store = fixture.connect()
     store.enlist(instance)
     store.open(lambda event: None)
-    assert record(world)[0].listener is None
+    assert record(fixture)[0].listener is None
     store.contend(ONE)
     connection = store._connection
     assert connection is not None
-    assert record(world)[0][::2] == (instance, connection.listener)
+    assert record(fixture)[0][::2] == (instance, connection.listener)
     store.enlist(replace(instance, metrics="h:1"))
-    until(lambda: record(world)[0].instance.metrics == "h:1")
-    assert record(world)[0].listener == connection.listener
-    world.expire(store)
-    assert record(world)[0].listener is None  # the new session has no listener yet
+    until(lambda: record(fixture)[0].instance.metrics == "h:1")
+    assert record(fixture)[0].listener == connection.listener
+    fixture.expire(store)
+    assert record(fixture)[0].listener is None  # the new session has no listener yet
     store.contend(ONE)
     assert store._connection is not None
-    registered, owner = record(world)
+    registered, owner = record(fixture)
     assert (registered.listener, owner) == (store._connection.listener, store._connection.session.session_id)
     assert registered.instance.metrics == "h:1"
 
@@ -139,13 +138,13 @@ def contend(controller: Controller) -> None:
     store.contend(ONE)
 
 
-def standby_of(world: ZooKeeperWorld, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
+def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
     """A standby that watches the process of the active controller."""
     events: list[Event] = []
     active.stand()
     assert active.settle()
     active.ask(contend)
-    standby = opened(world, heard=events)
+    standby = opened(fixture, events=events)
     assert standby.controller() == ONE
     standby.contend(TWO)
     connection = standby._connection
@@ -155,27 +154,27 @@ def standby_of(world: ZooKeeperWorld, active: Victim) -> tuple[ZooKeeperStore, l
     return standby, events
 
 
-def test_standby_replaces_a_killed_controller(worlds: Worlds) -> None:
+def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> None:
     """Long before its session ends; brokers never see the role free."""
-    world = worlds(small_cluster())
-    active = Victim(ONE, world.settings(session_timeout_ms=LONG_SESSION_MS))
+    fixture = make_fixture(small_cluster())
+    active = Victim(ONE, fixture.settings(session_timeout_ms=LONG_SESSION_MS))
     try:
-        standby, events = standby_of(world, active)
+        standby, events = standby_of(fixture, active)
         active.kill()
         until(lambda: Elect() in events)
-        assert decode_controller(world.operator.get(paths.CONTROLLER)[0]).brokerid == TWO
+        assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == TWO
         assert standby.claim(TWO) == 2
         assert standby.may_act()
     finally:
         active.close()
 
 
-def test_frozen_controller_keeps_the_role_until_its_session_ends(worlds: Worlds) -> None:
+def test_frozen_controller_keeps_the_role_until_its_session_ends(make_fixture: FixtureFactory) -> None:
     """The kernel keeps the connections of a stopped process."""
-    world = worlds(small_cluster())
-    active = Victim(ONE, world.settings(session_timeout_ms=4_000))
+    fixture = make_fixture(small_cluster())
+    active = Victim(ONE, fixture.settings(session_timeout_ms=4_000))
     try:
-        standby, events = standby_of(world, active)
+        standby, events = standby_of(fixture, active)
         active.freeze()
         until(lambda: Elect() in events)
         assert standby.claim(TWO) == 2
@@ -186,22 +185,22 @@ def test_frozen_controller_keeps_the_role_until_its_session_ends(worlds: Worlds)
         active.close()
 
 
-def test_claim_is_refused_after_another_controller_was_elected(worlds: Worlds) -> None:
+def test_claim_is_refused_after_another_controller_was_elected(make_fixture: FixtureFactory) -> None:
     """The claim names the record that it replaces."""
-    world = worlds(small_cluster())
-    active = Victim(ONE, world.settings(session_timeout_ms=LONG_SESSION_MS))
+    fixture = make_fixture(small_cluster())
+    active = Victim(ONE, fixture.settings(session_timeout_ms=LONG_SESSION_MS))
     try:
-        standby, _ = standby_of(world, active)
+        standby, _ = standby_of(fixture, active)
         connection = standby._connection
         assert connection is not None
         holder = connection.contender.holder()
         assert holder is not None
         connection.session.client.on_deleted = lambda _path: None
-        other = opened(world)
+        other = opened(fixture)
         assert other.take_over(TWO + 1) == 2
         connection.contender.replace(holder.owner)
         assert not connection.contender.pending()
         assert other.owns_role()
-        assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+        assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     finally:
         active.close()

@@ -43,7 +43,7 @@ def change_password(server: ServerHandle, password: str) -> None:
     server.start()
 
 
-def test_a_wrong_password_is_told_and_not_tried_again(sasl_zookeeper: ServerHandle) -> None:
+def test_wrong_password_is_logged_and_not_retried(sasl_zookeeper: ServerHandle) -> None:
     store = ZooKeeperStore(settings_for(sasl_zookeeper, "wrong"))
     with pytest.raises(StoreError) as caught:
         store.open(list[Event]().append)
@@ -51,19 +51,19 @@ def test_a_wrong_password_is_told_and_not_tried_again(sasl_zookeeper: ServerHand
     assert "wrong" not in str(caught.value)
 
 
-def test_a_login_that_is_refused_later_ends_the_session_and_is_tried_again(own_sasl: ServerHandle) -> None:
+def test_login_refused_on_reconnect_ends_the_session_and_is_retried(own_sasl: ServerHandle) -> None:
     """As when an operator changes passwords in two steps, whichever comes first."""
-    heard = list[Event]()
+    events = list[Event]()
     store = ZooKeeperStore(replace(settings_for(own_sasl, "its secret"), create_chroot=True))
-    store.open(heard.append)
+    store.open(events.append)
     try:
         assert store.claim(ONE) == 1
         store.load()
         change_password(own_sasl, "another")
-        until(lambda: SessionExpired() in heard)
-        assert Elect() not in heard
+        until(lambda: SessionExpired() in events)
+        assert Elect() not in events
         change_password(own_sasl, "its secret")
-        until(lambda: heard.count(Elect()) == 2)  # the second when the server has ended the old session
+        until(lambda: events.count(Elect()) == 2)  # the second when the server has ended the old session
         assert store.claim(ONE) == 2
         assert store.controller() == ONE
         assert store._connection is not None

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
-from kframe_zookeeper.testing.stores import MOMENTS, PATIENCE_S, big_cluster, controller, every_row, opened
+from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
+from kframe_zookeeper.testing.stores import BREAK_POINTS, PATIENCE_S, big_cluster, controller, every_row, opened
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.core.state.stored_states import apply
 from kframe.model.changes import WriteCode
@@ -17,15 +15,15 @@ from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_world import ONE, TWO, codes, small_cluster
 
 
-@MOMENTS
+@BREAK_POINTS
 @pytest.mark.parametrize("nth", [1, 2, 3])
-def test_every_row_is_written_once_whatever_breaks(
-    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy, moment: Moment, nth: int
+def test_lost_answers_write_every_row_once(
+    make_fixture: FixtureFactory, proxy: Proxy, break_point: BreakPoint, nth: int
 ) -> None:
-    world = worlds(big_cluster())
-    store, cluster = controller(world, proxy)
+    fixture = make_fixture(big_cluster())
+    store, cluster = controller(fixture, proxy)
     change = every_row(cluster, 2, 5)
-    broken = Break(moment, nth, MULTI)
+    broken = Break(break_point, nth, MULTI)
     proxy.script(broken)
     result = store.write_states(cluster, change)
     assert broken.happened.wait(PATIENCE_S)
@@ -35,85 +33,81 @@ def test_every_row_is_written_once_whatever_breaks(
     assert described(store.load()) == described(cluster)
 
 
-@MOMENTS
-def test_what_is_stale_is_told_from_what_was_lost(
-    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy, moment: Moment
+@BREAK_POINTS
+def test_stale_rows_differ_from_lost_answers(
+    make_fixture: FixtureFactory, proxy: Proxy, break_point: BreakPoint
 ) -> None:
-    world = worlds(big_cluster())
-    store, cluster = controller(world, proxy)
+    fixture = make_fixture(big_cluster())
+    store, cluster = controller(fixture, proxy)
     for partition in (1, 99):
-        world.write_state("topic-00", partition, isr=[1])
-        world.write_state("topic-07", partition, isr=[1])
-    proxy.script(Break(moment, 2, MULTI), Break(moment, 4, MULTI))
+        fixture.write_state("topic-00", partition, isr=[1])
+        fixture.write_state("topic-07", partition, isr=[1])
+    proxy.script(Break(break_point, 2, MULTI), Break(break_point, 4, MULTI))
     result = store.write_states(cluster, every_row(cluster, 2, 5))
     stale = [cluster.name(row) for row in np.flatnonzero(result.codes == WriteCode.STALE).tolist()]
     assert stale == ["topic-00-1", "topic-00-99", "topic-07-1", "topic-07-99"]
     assert (result.codes != WriteCode.OK).sum() == 4
     loaded = described(store.load())
-    assert {one["isr"][0] for name, one in loaded.items() if name in stale} == {1}
-    assert {tuple(one["isr"]) for name, one in loaded.items() if name not in stale} == {(2, 3)}
+    assert {state["isr"][0] for name, state in loaded.items() if name in stale} == {1}
+    assert {tuple(state["isr"]) for name, state in loaded.items() if name not in stale} == {(2, 3)}
 
 
-def test_what_another_wrote_over_ours_before_we_looked_is_stale(
-    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy
-) -> None:
-    world = worlds(small_cluster())
-    store, cluster = controller(world, proxy)
+def test_row_overwritten_before_verification_is_stale(make_fixture: FixtureFactory, proxy: Proxy) -> None:
+    fixture = make_fixture(small_cluster())
+    store, cluster = controller(fixture, proxy)
 
     def overtake(link: Link) -> None:
-        world.write_state("orders", 0, isr=[3])
+        fixture.write_state("orders", 0, isr=[3])
         link.cut()
 
-    proxy.script(Break(Moment.BEFORE_ANSWER, 1, MULTI, overtake))
+    proxy.script(Break(BreakPoint.BEFORE_ANSWER, 1, MULTI, overtake))
     result = store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1))
     assert codes(result) == ["STALE"]
     assert described(store.load())["orders-0"]["isr"] == [3]
 
 
-@MOMENTS
-def test_assignments_and_topics_survive_lost_answers(
-    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy, moment: Moment
+@BREAK_POINTS
+def test_topics_and_assignments_survive_lost_answers(
+    make_fixture: FixtureFactory, proxy: Proxy, break_point: BreakPoint
 ) -> None:
-    world = worlds(small_cluster())
-    store, _ = controller(world, proxy)
+    fixture = make_fixture(small_cluster())
+    store, _ = controller(fixture, proxy)
     for _ in range(2):
         table = store.read_topics(("orders", "empty.topic"))
-        proxy.script(Break(moment, 1, MULTI))
+        proxy.script(Break(break_point, 1, MULTI))
         assert store.write_assignments(table) == (WriteCode.OK, WriteCode.OK)
-    proxy.script(Break(moment, 1, MULTI))
+    proxy.script(Break(break_point, 1, MULTI))
     ids = store.give_topic_ids(("orders",))
     assert store.read_topics(("orders",)).topic_ids == ids
-    proxy.script(Break(moment, 1, MULTI))
+    proxy.script(Break(break_point, 1, MULTI))
     store.delete_topics(("orders",))
     assert store.read_topic_names() == {"empty.topic", "leaving_topic"}
-    assert world.operator.exists(paths.config_path("topics", "orders")) is None
+    assert fixture.operator.exists(paths.config_path("topics", "orders")) is None
 
 
-@MOMENTS
+@BREAK_POINTS
 @pytest.mark.parametrize("takeover", [False, True])
-def test_a_claim_whose_answer_is_lost_is_known_for_ours(
-    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy, moment: Moment, takeover: bool
+def test_claim_with_a_lost_answer_is_recognised(
+    make_fixture: FixtureFactory, proxy: Proxy, break_point: BreakPoint, takeover: bool
 ) -> None:
-    world = worlds(small_cluster())
-    first = opened(world)
+    fixture = make_fixture(small_cluster())
+    first = opened(fixture)
     assert first.claim(ONE) == 1
     if not takeover:
         first.release()
-    store = opened(world, proxy)
-    proxy.script(Break(moment, 1, MULTI))
+    store = opened(fixture, proxy)
+    proxy.script(Break(break_point, 1, MULTI))
     assert (store.take_over if takeover else store.claim)(TWO) == 2
     assert store.owns_role()
     store.prepare()
-    assert world.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
+    assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
 
 
-def test_a_claim_that_was_lost_is_not_seen_in_that_of_a_rival(
-    worlds: Callable[..., ZooKeeperWorld], proxy: Proxy
-) -> None:
+def test_claim_of_a_rival_is_not_taken_for_a_lost_answer(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     """The rival's has the controller epoch and the version that ours would have had, and perhaps our broker id: only
     the session tells them apart."""
-    world = worlds(small_cluster())
-    rival, store = opened(world), opened(world, proxy)
+    fixture = make_fixture(small_cluster())
+    rival, store = opened(fixture), opened(fixture, proxy)
     assert rival.claim(ONE) == 1
     rival.release()
 
@@ -121,6 +115,6 @@ def test_a_claim_that_was_lost_is_not_seen_in_that_of_a_rival(
         assert rival.claim(ONE) == 2
         link.cut()
 
-    proxy.script(Break(Moment.BEFORE_REQUEST, 1, MULTI, overtake))
+    proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, overtake))
     assert store.claim(ONE) is None
     assert (rival.owns_role(), store.owns_role()) == (True, False)

@@ -12,10 +12,10 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
+from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.trees import Tree, changes, read_tree
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_config, encode_state
 
 from kframe.core.state.stored_states import apply
@@ -35,9 +35,9 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def controller_of(world: ZooKeeperWorld, proxy: Proxy) -> tuple[ZooKeeperStore, ClusterState]:
+def controller_of(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperStore, ClusterState]:
     """A store that holds the role, connected through a proxy, and the cluster as it has loaded it."""
-    store = world.connect(proxy.address)
+    store = fixture.connect(proxy.address)
     store.open(lambda _event: None)
     assert store.claim(ONE) == 1
     store.prepare()
@@ -45,38 +45,38 @@ def controller_of(world: ZooKeeperWorld, proxy: Proxy) -> tuple[ZooKeeperStore, 
 
 
 @pytest.fixture
-def worlds() -> Iterator[Callable[[str], ZooKeeperWorld]]:
-    made: list[ZooKeeperWorld] = []
+def make_fixture() -> Iterator[Callable[[str], ZooKeeperFixture]]:
+    made: list[ZooKeeperFixture] = []
 
-    def make(address: str) -> ZooKeeperWorld:
+    def make(address: str) -> ZooKeeperFixture:
         settings = settings_of_url(f"zookeeper://{address}?session.timeout.ms=20000")
-        made.append(ZooKeeperWorld(settings, small_cluster()))
+        made.append(ZooKeeperFixture(settings, small_cluster()))
         return made[-1]
 
     yield make
-    for world in made:
-        world.close()
+    for fixture in made:
+        fixture.close()
 
 
 @pytest.mark.parametrize("landed", [0, 1, 2, 3])
-def test_what_lands_after_it_was_looked_for_is_still_known_for_ours(
-    worlds: Callable[[str], ZooKeeperWorld], zookeeper: ServerHandle, landed: int
+def test_write_that_lands_after_verification_is_recognised(
+    make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, landed: int
 ) -> None:
     """A server that lags behind its ensemble shows what was there before: the write is tried again, refused, and looked
     for again. ``landed`` of the three states are as the lost request would have left them."""
-    world = worlds(zookeeper.address)
+    fixture = make_fixture(zookeeper.address)
 
     def land(_: Link) -> None:
         if landed > 0:
-            world.operator.set(paths.state_path("orders", 0), encode_state(2, 5, [2, 1], 1), version=7)
+            fixture.operator.set(paths.state_path("orders", 0), encode_state(2, 5, [2, 1], 1), version=7)
         if landed > 1:
-            world.operator.set(paths.state_path("orders", 1), encode_state(3, 1, [2, 3], 1), version=0)
+            fixture.operator.set(paths.state_path("orders", 1), encode_state(3, 1, [2, 3], 1), version=0)
         if landed > 2:
             path = paths.state_path("empty.topic", 1)
-            world.operator.create(path, encode_state(1, 0, [1], 1), makepath=True)
+            fixture.operator.create(path, encode_state(1, 0, [1], 1), makepath=True)
 
     with Proxy(zookeeper.address) as proxy:
-        store, cluster = controller_of(world, proxy)
+        store, cluster = controller_of(fixture, proxy)
         states = {
             "orders-0": StateSpec(2, (2, 1), 5, 7),
             "orders-1": StateSpec(3, (2, 3), 1, 0),
@@ -84,7 +84,7 @@ def test_what_lands_after_it_was_looked_for_is_still_known_for_ours(
         }
         change = change_of(cluster, states, 1)
         # The first of these creates the parent of the partitions.
-        lost, tried_again = Break(Moment.BEFORE_REQUEST, 2, MULTI), Break(Moment.BEFORE_REQUEST, 3, MULTI, land)
+        lost, tried_again = Break(BreakPoint.BEFORE_REQUEST, 2, MULTI), Break(BreakPoint.BEFORE_REQUEST, 3, MULTI, land)
         proxy.script(lost, tried_again)
         result = store.write_states(cluster, change)
         assert (lost.happened.is_set(), tried_again.happened.is_set()) == (True, True)
@@ -94,19 +94,19 @@ def test_what_lands_after_it_was_looked_for_is_still_known_for_ours(
 
 
 @pytest.mark.parametrize("nth", [1, 2])
-@pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name.lower())
-def test_two_writes_on_their_way_are_both_found_out_about(
-    worlds: Callable[[str], ZooKeeperWorld], zookeeper: ServerHandle, moment: Moment, nth: int
+@pytest.mark.parametrize("break_point", list(BreakPoint), ids=lambda break_point: break_point.name.lower())
+def test_two_pipelined_writes_are_both_verified(
+    make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, break_point: BreakPoint, nth: int
 ) -> None:
     """The connection breaks at the first or at the one behind it: each row is stored once, and said to be."""
-    world = worlds(zookeeper.address)
+    fixture = make_fixture(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
-        store, cluster = controller_of(world, proxy)
+        store, cluster = controller_of(fixture, proxy)
         first = change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1)
         following = change_of(
             cluster, {"orders-1": StateSpec(3, (2, 3), 1, 0), "orders-2": StateSpec(1, (1,), 10, 0)}, 1
         )
-        lost = Break(moment, nth, MULTI)
+        lost = Break(break_point, nth, MULTI)
         proxy.script(lost)
         results = [
             WriteStates(first, following).perform(store, cluster),
@@ -121,23 +121,23 @@ def test_two_writes_on_their_way_are_both_found_out_about(
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name.lower())
-def test_settings_are_stored_whatever_breaks(
-    worlds: Callable[[str], ZooKeeperWorld], zookeeper: ServerHandle, moment: Moment, nth: int
+@pytest.mark.parametrize("break_point", list(BreakPoint), ids=lambda break_point: break_point.name.lower())
+def test_lost_answers_store_configs_once(
+    make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, break_point: BreakPoint, nth: int
 ) -> None:
     """They had none: the write finds no node, creates it, and leaves word."""
-    world = worlds(zookeeper.address)
+    fixture = make_fixture(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
-        store = world.connect(proxy.address)
+        store = fixture.connect(proxy.address)
         store.open(lambda _event: None)
-        broken = Break(moment, nth, MULTI)
+        broken = Break(break_point, nth, MULTI)
         proxy.script(broken)
         store.write_configs(None, {"x": "1"})
         assert broken.happened.wait(PATIENCE_S)
         assert store.read_configs(None) == {"x": "1"}
 
 
-def late_lands_nowhere(world: ZooKeeperWorld, first: ServerHandle, following: ServerHandle) -> None:
+def late_lands_nowhere(fixture: ZooKeeperFixture, first: ServerHandle, following: ServerHandle) -> None:
     """A request is still on its way to the server ``first`` when its client has gone on at ``following``, done it once
     more, and something else after that: it is not performed. It has no condition that it could fail by."""
     arrives = threading.Event()
@@ -150,18 +150,18 @@ def late_lands_nowhere(world: ZooKeeperWorld, first: ServerHandle, following: Se
         arrives.wait(PATIENCE_S)
 
     with Proxy(first.address) as proxy:
-        store = world.connect(proxy.address)
+        store = fixture.connect(proxy.address)
         store.open(lambda _event: None)
         store.write_configs("orders", {"x": "0"})
         connection = store._connection
-        proxy.script(Break(Moment.BEFORE_REQUEST, 1, MULTI, part))
+        proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, part))
         store.write_configs("orders", {"x": "1"})
         store.write_configs("orders", {"x": "2"})
-        settled = read_tree(world.operator)
+        settled = read_tree(fixture.operator)
         arrives.set()
         until(lambda: links[0].closed)  # the server has read all that came, or hung up before
-        assert changes(settled, caught_up(world.settings(first.address))) == []
-        data, _ = world.operator.get(paths.config_path("topics", "orders"))
+        assert changes(settled, caught_up(fixture.settings(first.address))) == []
+        data, _ = fixture.operator.get(paths.config_path("topics", "orders"))
         assert decode_config(data, "orders")[0] == {"x": "2"}
         assert store._connection is connection, "all in one session"
 
@@ -178,21 +178,21 @@ def caught_up(settings: ConnectSettings) -> Tree:
         client.close()
 
 
-def test_a_late_request_is_not_performed_by_one_server(
-    worlds: Callable[[str], ZooKeeperWorld], zookeeper: ServerHandle
+def test_server_drops_requests_of_a_replaced_connection(
+    make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle
 ) -> None:
-    late_lands_nowhere(worlds(zookeeper.address), zookeeper, zookeeper)
+    late_lands_nowhere(make_fixture(zookeeper.address), zookeeper, zookeeper)
 
 
 @pytest.mark.parametrize("way", ["follower to leader", "leader to follower", "follower to follower"])
-def test_a_late_request_is_not_performed_by_an_ensemble(
-    worlds: Callable[[str], ZooKeeperWorld], ensemble: Ensemble, way: str
+def test_ensemble_drops_requests_of_a_replaced_connection(
+    make_fixture: Callable[[str], ZooKeeperFixture], ensemble: Ensemble, way: str
 ) -> None:
     ensemble.start()
-    leader, (one, other) = ensemble.leader(), ensemble.followers()
+    leader, (follower, other) = ensemble.leader(), ensemble.followers()
     servers = {
-        "follower to leader": (one, leader),
-        "leader to follower": (leader, one),
-        "follower to follower": (one, other),
+        "follower to leader": (follower, leader),
+        "leader to follower": (leader, follower),
+        "follower to follower": (follower, other),
     }
-    late_lands_nowhere(worlds(ensemble.address), *servers[way])
+    late_lands_nowhere(make_fixture(ensemble.address), *servers[way])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Final
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import until
 from kframe_zookeeper.testing.trees import read_tree
 from kframe_zookeeper.testing.victims import build, settle
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_world import ONE
@@ -33,18 +32,18 @@ def listed(*topics: str, **others: object) -> bytes:
     return json.dumps({"version": 1, "partitions": parts}).encode()
 
 
-def test_nothing_is_done_by_names_that_nothing_can_have(worlds: Callable[..., ZooKeeperWorld]) -> None:
-    world = worlds(cluster_of({"orders": [healthy(1, 2)]}, [1, 2]))
-    operator = world.operator
+def test_invalid_names_are_ignored(make_fixture: FixtureFactory) -> None:
+    fixture = make_fixture(cluster_of({"orders": [healthy(1, 2)]}, [1, 2]))
+    operator = fixture.operator
     for topic in TOPICS:
         operator.create(paths.topic_path(topic), ASSIGNMENT)
     for broker in BROKERS:
         operator.create(f"{paths.BROKER_IDS}/{broker}", b'{"version":1,"host":"h","port":9092}')
-    controller, loop = build(ONE, world.connect())
+    controller, loop = build(ONE, fixture.connect())
     controller.open()
     loop.start()
     until(lambda: controller.status().active)
-    world.settle()
+    fixture.settle()
     assert settle(controller)
     before = read_tree(operator)
 
@@ -59,13 +58,13 @@ def test_nothing_is_done_by_names_that_nothing_can_have(worlds: Callable[..., Zo
             (paths.REASSIGN_PARTITIONS, listed(topic, replicas=[2, 1])), (paths.PREFERRED_ELECTION, listed(topic)),
         ):  # fmt: skip
             operator.create(path, data)
-            world.settle()
+            fixture.settle()
             assert settle(controller)
             assert operator.get(path)[0] == data, "what cannot be read stays, for whoever left it"
             operator.delete(path)
     for broker in BROKERS:
         operator.set(f"{paths.BROKER_IDS}/{broker}", b"")
-    world.settle()
+    fixture.settle()
     assert settle(controller)
 
     assert controller.status().controller_epoch == 1
@@ -82,11 +81,11 @@ def test_nothing_is_done_by_names_that_nothing_can_have(worlds: Callable[..., Zo
 
 
 @pytest.mark.parametrize("topic", INSIDE)
-def test_no_reason_breaks_a_line(worlds: Callable[..., ZooKeeperWorld], topic: str) -> None:
+def test_reasons_never_break_a_log_line(make_fixture: FixtureFactory, topic: str) -> None:
     """What is told of a node shows what stands there escaped."""
-    world = worlds(cluster_of({"orders": [healthy(1, 2)]}, [1, 2]))
-    world.operator.create(paths.PREFERRED_ELECTION, listed(topic))
-    store = world.connect()
+    fixture = make_fixture(cluster_of({"orders": [healthy(1, 2)]}, [1, 2]))
+    fixture.operator.create(paths.PREFERRED_ELECTION, listed(topic))
+    store = fixture.connect()
     store.open(lambda _: None)
     assert store.read_preferred_election() is None
     (reason,) = store.quarantined().values()

@@ -25,7 +25,7 @@ VECTORS: Final = [
 
 
 @st.composite
-def bent(draw: st.DrawFn) -> bytes:
+def mutated(draw: st.DrawFn) -> bytes:
     """A znode of Kafka's with some pieces cut out, doubled or put in."""
     raw = draw(st.sampled_from(VECTORS))
     for _ in range(draw(st.integers(1, 4))):
@@ -37,14 +37,14 @@ def bent(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("decode", DECODERS.values(), ids=DECODERS)
-@given(raw=bent() | st.binary(max_size=60))
-def test_nothing_but_a_znode_error(decode: Callable[[bytes], Any], raw: bytes) -> None:
+@given(raw=mutated() | st.binary(max_size=60))
+def test_decoders_raise_znode_errors_only(decode: Callable[[bytes], Any], raw: bytes) -> None:
     with suppress(ZnodeError):
         decode(raw)
 
 
-@given(raw=bent())
-def test_a_state_that_is_taken_is_given_back(raw: bytes) -> None:
+@given(raw=mutated())
+def test_decoded_state_round_trip(raw: bytes) -> None:
     try:
         state, extra = znodes.decode_state(raw, "/x/state")
     except ZnodeError:
@@ -52,23 +52,31 @@ def test_a_state_that_is_taken_is_given_back(raw: bytes) -> None:
     again = znodes.encode_state(
         state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state, extra
     )
-    kept, kept_extra = znodes.decode_state(again, "/x/state")
-    assert (kept.leader, kept.leader_epoch, kept.isr) == (state.leader, state.leader_epoch, state.isr)
-    assert {name: bytes(value) for name, value in kept_extra.items()} == {
+    decoded_again, extra_again = znodes.decode_state(again, "/x/state")
+    assert (decoded_again.leader, decoded_again.leader_epoch, decoded_again.isr) == (
+        state.leader,
+        state.leader_epoch,
+        state.isr,
+    )
+    assert {name: bytes(value) for name, value in extra_again.items()} == {
         name: bytes(value) for name, value in extra.items()
     }
 
 
-@given(raw=bent())
-def test_a_topic_that_is_taken_is_given_back(raw: bytes) -> None:
+@given(raw=mutated())
+def test_decoded_topic_round_trip(raw: bytes) -> None:
     try:
         topic = znodes.decode_topic("t", raw)
     except ZnodeError:
         return
     (again,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
-    kept = znodes.decode_topic("t", again)
-    assert (kept.topic_id, kept.replicas, kept.adding) == (topic.topic_id, topic.replicas, topic.adding)
-    assert kept.extra.keys() == topic.extra.keys()
+    decoded_again = znodes.decode_topic("t", again)
+    assert (decoded_again.topic_id, decoded_again.replicas, decoded_again.adding) == (
+        topic.topic_id,
+        topic.replicas,
+        topic.adding,
+    )
+    assert decoded_again.extra.keys() == topic.extra.keys()
 
 
 def settled_quickly(raw: bytes) -> tuple[bool, bool]:
@@ -81,11 +89,11 @@ def settled_quickly(raw: bytes) -> tuple[bool, bool]:
     return strict._is_all_known(raw, record), agreed
 
 
-@given(raw=bent())
+@given(raw=mutated())
 @example(b'{"partitions":{"0":[1],"0":[1]},"version":3}')
 @example(b'{"partitions":{"0":[1]},"version":3,"version":3}')
 @example(b'{"partitions":{"0":[1]},"version":3,"x":1}')
-def test_what_is_settled_quickly_would_pass_a_close_look(raw: bytes) -> None:
+def test_fast_path_accepts_only_valid_content(raw: bytes) -> None:
     try:
         quickly, agreed = settled_quickly(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # no topic's znode
@@ -101,5 +109,5 @@ def test_what_is_settled_quickly_would_pass_a_close_look(raw: bytes) -> None:
     ],
     ids=["with blanks", "in another order"],
 )
-def test_what_others_write_is_settled_quickly(raw: bytes) -> None:
+def test_reordered_content_takes_the_fast_path(raw: bytes) -> None:
     assert settled_quickly(raw) == (True, True)

@@ -13,9 +13,9 @@ from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import until
-from kframe_zookeeper.testing.victims import build, settle, told
+from kframe_zookeeper.testing.victims import build, requests_received, settle
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.api.controller import Controller
 from kframe.errors import ErrorCode
@@ -30,15 +30,15 @@ PATIENCE_S = 120.0
 TOPICS = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
 
 
-def world_at(address: str, timeout_ms: int = TIMEOUT_MS) -> ZooKeeperWorld:
+def fixture_at(address: str, timeout_ms: int = TIMEOUT_MS) -> ZooKeeperFixture:
     settings = settings_of_url(f"zookeeper://{address}?session.timeout.ms={timeout_ms}")
-    return ZooKeeperWorld(settings, cluster_of(TOPICS, registered=[1, 2, 3]))
+    return ZooKeeperFixture(settings, cluster_of(TOPICS, registered=[1, 2, 3]))
 
 
 @contextmanager
-def controller_at(world: ZooKeeperWorld, controller_id: int, address: str | None = None) -> Iterator[Controller]:
+def controller_at(fixture: ZooKeeperFixture, controller_id: int, address: str | None = None) -> Iterator[Controller]:
     """A controller with a thread of its own, which has settled."""
-    controller, loop = build(controller_id, world.connect(address))
+    controller, loop = build(controller_id, fixture.connect(address))
     controller.open()
     loop.start()
     try:
@@ -48,18 +48,18 @@ def controller_at(world: ZooKeeperWorld, controller_id: int, address: str | None
         controller.stop()
 
 
-def role(world: ZooKeeperWorld) -> tuple[bytes | None, bytes]:
+def role(fixture: ZooKeeperFixture) -> tuple[bytes | None, bytes]:
     """The record of the controller, None if there is none, and the controller epoch."""
     try:
-        record = world.operator.get(paths.CONTROLLER)[0]
+        record = fixture.operator.get(paths.CONTROLLER)[0]
     except NoNodeError:
         record = None
-    return record, world.operator.get(paths.CONTROLLER_EPOCH)[0]
+    return record, fixture.operator.get(paths.CONTROLLER_EPOCH)[0]
 
 
-def leads(world: ZooKeeperWorld, leader: int) -> bool:
+def leads(fixture: ZooKeeperFixture, leader: int) -> bool:
     """Whether all partitions 0 are led by ``leader``."""
-    return all(b'"leader":%d,' % leader in world.operator.get(paths.state_path(name, 0))[0] for name in TOPICS)
+    return all(b'"leader":%d,' % leader in fixture.operator.get(paths.state_path(name, 0))[0] for name in TOPICS)
 
 
 def uncertain(store: ZooKeeperStore) -> bool:
@@ -75,123 +75,123 @@ def store_of(controller: Controller) -> ZooKeeperStore:
 
 
 @pytest.mark.parametrize("long", [False, True], ids=["within the session", "beyond the session by its own clock"])
-def test_the_role_and_its_epoch_outlive_a_server_that_is_killed(own_zookeeper: ServerHandle, long: bool) -> None:
+def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) -> None:
     """A server gives each session its full timeout when it is back. Kafka's controller keeps the role, too
     (``test_outage_of_zookeeper`` in the Kafka plugin compares)."""
-    world = world_at(own_zookeeper.address)
+    fixture = fixture_at(own_zookeeper.address)
     try:
-        with controller_at(world, ONE) as controller, controller_at(world, TWO) as standby:
-            before, connection = role(world), store_of(controller)._connection
+        with controller_at(fixture, ONE) as controller, controller_at(fixture, TWO) as standby:
+            before, connection = role(fixture), store_of(controller)._connection
             own_zookeeper.kill()
             if long:
                 until(lambda: uncertain(store_of(controller)))
             own_zookeeper.start()
             # What happens next is noticed: watches are there again.
-            until(lambda: world.operator.connected)
-            world.unregister_brokers([1])
-            until(lambda: leads(world, 2))
-            assert role(world) == before
+            until(lambda: fixture.operator.connected)
+            fixture.unregister_brokers([1])
+            until(lambda: leads(fixture, 2))
+            assert role(fixture) == before
             assert store_of(controller)._connection is connection
             assert (controller.status().active, standby.status().active) == (True, False)
             assert settle(controller)
     finally:
-        world.close()
+        fixture.close()
 
 
-def test_what_is_asked_for_during_an_outage_is_done_after_it(own_zookeeper: ServerHandle) -> None:
+def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle) -> None:
     """The write waits; brokers are sent nothing until the session is certain to live."""
-    world = world_at(own_zookeeper.address)
+    fixture = fixture_at(own_zookeeper.address)
     try:
-        with controller_at(world, ONE) as controller:
-            world.unregister_brokers([1])
-            until(lambda: leads(world, 2))
-            world.register_brokers([registration(1)])
+        with controller_at(fixture, ONE) as controller:
+            fixture.unregister_brokers([1])
+            until(lambda: leads(fixture, 2))
+            fixture.register_brokers([registration(1)])
             settle(controller)
-            before, requests = role(world), told(controller)
+            before, requests = role(fixture), requests_received(controller)
             own_zookeeper.kill()
             elected = controller.elect_leaders(ElectionType.PREFERRED)
             until(lambda: uncertain(store_of(controller)))
-            assert (elected.done(), told(controller)) == (False, requests)
+            assert (elected.done(), requests_received(controller)) == (False, requests)
             own_zookeeper.start()
             assert set(elected.result(PATIENCE_S).by_partition().values()) == {ErrorCode.NONE}
-            assert told(controller) > requests
-            until(lambda: world.operator.connected)
-            assert leads(world, 1)
-            assert role(world) == before
+            assert requests_received(controller) > requests
+            until(lambda: fixture.operator.connected)
+            assert leads(fixture, 1)
+            assert role(fixture) == before
     finally:
-        world.close()
+        fixture.close()
 
 
-def test_a_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle) -> None:
+def test_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle) -> None:
     """It does not wait for a server that may never be back; its record goes when its session ends."""
-    world = world_at(own_zookeeper.address)
+    fixture = fixture_at(own_zookeeper.address)
     try:
-        with controller_at(world, ONE) as controller:
+        with controller_at(fixture, ONE) as controller:
             own_zookeeper.kill()
             waiting = controller.elect_leaders(ElectionType.PREFERRED)
             controller.stop()
             assert waiting.result(PATIENCE_S).error == ErrorCode.NOT_CONTROLLER
     finally:
         own_zookeeper.start()
-        world.close()
+        fixture.close()
 
 
-def test_the_role_and_its_epoch_outlive_a_member_of_the_ensemble(ensemble: Ensemble) -> None:
+def test_role_survives_a_killed_ensemble_member(ensemble: Ensemble) -> None:
     """The member that the controller is connected to is killed; it goes on in its session on another one."""
     ensemble.start()
-    world = world_at(ensemble.address, timeout_ms=10_000)
+    fixture = fixture_at(ensemble.address, timeout_ms=10_000)
     try:
-        with controller_at(world, ONE) as controller, controller_at(world, TWO):
-            before, connection = role(world), store_of(controller)._connection
+        with controller_at(fixture, ONE) as controller, controller_at(fixture, TWO):
+            before, connection = role(fixture), store_of(controller)._connection
             assert connection is not None
             client = connection.session.client
             port = client._connection._socket.getpeername()[1]
             (member,) = (server for server in ensemble.servers if server.port == port)
             member.kill()
             until(lambda: client.connected and client._connection._socket.getpeername()[1] != port)
-            until(lambda: world.operator.connected)
-            world.unregister_brokers([1])
-            until(lambda: leads(world, 2))
-            assert (role(world), store_of(controller)._connection) == (before, connection)
+            until(lambda: fixture.operator.connected)
+            fixture.unregister_brokers([1])
+            until(lambda: leads(fixture, 2))
+            assert (role(fixture), store_of(controller)._connection) == (before, connection)
     finally:
         ensemble.start()
-        world.close()
+        fixture.close()
 
 
-def test_a_controller_that_is_cut_off_beyond_its_session_loses_the_role_once(zookeeper: ServerHandle) -> None:
+def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHandle) -> None:
     """The server ends the session: another is elected at one epoch, and the first changes nothing when it is back."""
-    world = world_at(zookeeper.address)
+    fixture = fixture_at(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
         try:
-            with controller_at(world, ONE, proxy.address) as first, controller_at(world, TWO) as second:
+            with controller_at(fixture, ONE, proxy.address) as first, controller_at(fixture, TWO) as second:
                 assert first.status().active
-                requests = told(first)
+                requests = requests_received(first)
                 proxy.refuse()
                 proxy.cut()
                 until(lambda: second.status().active)
-                assert role(world)[1] == b"2"
-                world.unregister_brokers([1])
-                until(lambda: leads(world, 2))
+                assert role(fixture)[1] == b"2"
+                fixture.unregister_brokers([1])
+                until(lambda: leads(fixture, 2))
                 assert first.status().active  # as far as it knows; it waits for the server
                 proxy.refuse(False)
                 until(lambda: not first.status().active)
                 until(lambda: first.status().active_controller == TWO)
-                assert (told(first), role(world)[1]) == (requests, b"2")
+                assert (requests_received(first), role(fixture)[1]) == (requests, b"2")
                 assert second.status().active
         finally:
-            world.close()
+            fixture.close()
 
 
-def test_a_role_that_was_lost_without_a_connection_is_not_acted_in(zookeeper: ServerHandle) -> None:
+def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: ServerHandle) -> None:
     """The session goes on, so only the record of the controller tells; nothing is done before it was read."""
-    world, worker_goes_on = world_at(zookeeper.address, timeout_ms=20_000), threading.Event()
+    fixture, worker_goes_on = fixture_at(zookeeper.address, timeout_ms=20_000), threading.Event()
 
     def hold() -> None:
         worker_goes_on.wait(PATIENCE_S)
 
     with Proxy(zookeeper.address) as proxy:
         try:
-            store = world.connect(proxy.address)
+            store = fixture.connect(proxy.address)
             store.open(lambda _event: None)
             assert store.claim(ONE) == 1
             assert store.may_act()
@@ -202,7 +202,7 @@ def test_a_role_that_was_lost_without_a_connection_is_not_acted_in(zookeeper: Se
             proxy.refuse()
             proxy.cut()
             until(lambda: not connection.session.client.connected)
-            world.drop_controller()
+            fixture.drop_controller()
             proxy.refuse(False)
             until(lambda: connection.session.client.connected)
             assert connection.session.fence.is_open()
@@ -212,4 +212,4 @@ def test_a_role_that_was_lost_without_a_connection_is_not_acted_in(zookeeper: Se
             assert not store.owns_role()
         finally:
             worker_goes_on.set()
-            world.close()
+            fixture.close()

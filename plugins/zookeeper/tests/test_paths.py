@@ -37,7 +37,7 @@ def test_numbers_of_sequential_nodes(name: str, number: int | None) -> None:
     assert paths.sequence_of(name) == number
 
 
-def test_paths_that_brokers_create_are_told_once() -> None:
+def test_persistent_paths_are_unique() -> None:
     assert len(set(paths.PERSISTENT)) == len(paths.PERSISTENT) == 14
     assert paths.config_path("users", "u") == "/config/users/u"
     assert paths.partition_path("t", 1).startswith(paths.partitions_path("t") + "/")

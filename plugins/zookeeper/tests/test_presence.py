@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.live import ZooKeeperCluster
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.stores import opened, until
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.testing.clusters import registration
 from kframe.testing.store_world import ONE, TWO, small_cluster
@@ -18,67 +17,67 @@ from kframe.testing.store_world import ONE, TWO, small_cluster
 OURS = paths.broker_path(ONE)
 
 
-def showing(world: ZooKeeperWorld) -> ZooKeeperStore:
+def announcing(fixture: ZooKeeperFixture) -> ZooKeeperStore:
     """A store that shows its controller; it has no role yet."""
-    store = opened(world)
+    store = opened(fixture)
     store.announce(registration(ONE))
     return store
 
 
 def ids(store: ZooKeeperStore) -> list[int]:
-    return [one.broker_id for one in store.read_brokers()]
+    return [broker.broker_id for broker in store.read_brokers()]
 
 
-def test_it_stands_there_as_long_as_it_has_the_role(worlds: Callable[..., ZooKeeperWorld]) -> None:
-    world = worlds(small_cluster())
-    store = showing(world)
-    assert world.operator.exists(OURS) is None
+def test_controller_is_registered_while_it_has_the_role(make_fixture: FixtureFactory) -> None:
+    fixture = make_fixture(small_cluster())
+    store = announcing(fixture)
+    assert fixture.operator.exists(OURS) is None
     store.claim(ONE)
-    data, stat = world.operator.get(OURS)
-    found = json.loads(data)
-    assert found["kframe_controller"] is True
-    assert found["endpoints"] == [f"PLAINTEXT://{one.host}:{one.port}" for one in registration(ONE).endpoints]
-    assert stat.owner_session_id == world.operator.get(paths.CONTROLLER)[1].owner_session_id
+    data, stat = fixture.operator.get(OURS)
+    record = json.loads(data)
+    assert record["kframe_controller"] is True
+    assert record["endpoints"] == [
+        f"PLAINTEXT://{endpoint.host}:{endpoint.port}" for endpoint in registration(ONE).endpoints
+    ]
+    assert stat.owner_session_id == fixture.operator.get(paths.CONTROLLER)[1].owner_session_id
     store.release()
-    assert world.operator.exists(OURS) is None
-    assert world.operator.exists(paths.CONTROLLER) is None
+    assert fixture.operator.exists(OURS) is None
+    assert fixture.operator.exists(paths.CONTROLLER) is None
 
 
-def test_it_is_shown_also_if_it_is_announced_when_it_has_the_role(worlds: Callable[..., ZooKeeperWorld]) -> None:
-    world = worlds(small_cluster())
-    store = opened(world)
+def test_active_controller_registers_when_it_is_announced(make_fixture: FixtureFactory) -> None:
+    fixture = make_fixture(small_cluster())
+    store = opened(fixture)
     store.claim(ONE)
     store.announce(registration(ONE))
-    until(lambda: world.operator.exists(OURS) is not None)
+    until(lambda: fixture.operator.exists(OURS) is not None)
 
 
-def test_nobody_of_ours_takes_it_for_a_broker(worlds: Callable[..., ZooKeeperWorld]) -> None:
-    world = worlds(small_cluster())
-    store, other = showing(world), opened(world)
+def test_registered_controller_does_not_count_as_a_broker(make_fixture: FixtureFactory) -> None:
+    fixture = make_fixture(small_cluster())
+    store, other = announcing(fixture), opened(fixture)
     before = ids(other)
     store.claim(ONE)
-    assert world.operator.exists(OURS) is not None
+    assert fixture.operator.exists(OURS) is not None
     assert (ids(store), ids(other)) == (before, before)
-    cluster = ZooKeeperCluster(world.settings())
+    cluster = ZooKeeperCluster(fixture.settings())
     assert list(cluster.broker_addresses()) == before
     assert ONE not in cluster.capture().to_cluster().brokers.ids.tolist()
 
 
-def test_who_loses_the_role_goes(worlds: Callable[..., ZooKeeperWorld]) -> None:
-    world = worlds(small_cluster())
-    store, other = showing(world), opened(world)
+def test_deposed_controller_is_unregistered(make_fixture: FixtureFactory) -> None:
+    fixture = make_fixture(small_cluster())
+    store, other = announcing(fixture), opened(fixture)
     store.claim(ONE)
     assert other.take_over(TWO) == 2
-    until(lambda: world.operator.exists(OURS) is None)
+    until(lambda: fixture.operator.exists(OURS) is None)
 
 
-def test_a_broker_of_that_id_is_left_alone(
-    worlds: Callable[..., ZooKeeperWorld], caplog: pytest.LogCaptureFixture
-) -> None:
-    world = worlds(small_cluster())
-    store = showing(world)
-    world.operator.create(OURS, b"a broker's", ephemeral=True)
+def test_registration_of_a_broker_with_the_same_id_is_kept(make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture) -> None:
+    fixture = make_fixture(small_cluster())
+    store = announcing(fixture)
+    fixture.operator.create(OURS, b"a broker's", ephemeral=True)
     assert store.claim(ONE) == 1
     assert "is another's" in caplog.text
     store.release()
-    assert world.operator.get(OURS)[0] == b"a broker's"
+    assert fixture.operator.get(OURS)[0] == b"a broker's"

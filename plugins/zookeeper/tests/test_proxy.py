@@ -16,9 +16,9 @@ from kframe_zookeeper.testing.proxy import (
     MULTI,
     PING,
     Break,
+    BreakPoint,
     Direction,
     Link,
-    Moment,
     Proxy,
 )
 
@@ -106,15 +106,15 @@ def until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def server() -> Iterator[EchoServer]:
-    one = EchoServer()
-    yield one
-    one.close()
+    server = EchoServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture
 def proxy(server: EchoServer) -> Iterator[Proxy]:
-    with Proxy(server.address) as one:
-        yield one
+    with Proxy(server.address) as proxy:
+        yield proxy
 
 
 @contextmanager
@@ -126,13 +126,13 @@ def connected(proxy: Proxy) -> Iterator[Client]:
         client.socket.close()
 
 
-def test_it_forwards(proxy: Proxy) -> None:
+def test_proxy_forwards(proxy: Proxy) -> None:
     with connected(proxy) as client:
         assert [client.ask(number, GET_DATA) for number in (1, 2, 3)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("lingering", [None, (1, 0)], ids=["ends", "is reset"])
-def test_a_connection_that_its_client_leaves_is_closed(proxy: Proxy, lingering: tuple[int, int] | None) -> None:
+def test_connection_closed_by_its_client_is_closed(proxy: Proxy, lingering: tuple[int, int] | None) -> None:
     """Not left to the garbage collector, which would tell some later test of an unclosed socket."""
     with connected(proxy) as client:
         (link,) = proxy.links
@@ -149,18 +149,18 @@ def test_large_frames_pass_whole(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(
-    "moment, seen, answered",
+    "break_point, seen, answered",
     [
-        (Moment.BEFORE_REQUEST, [0, 1, 2], None),
-        (Moment.AFTER_REQUEST, [0, 1, 2, 3], None),
-        (Moment.BEFORE_ANSWER, [0, 1, 2, 3], None),
-        (Moment.AFTER_ANSWER, [0, 1, 2, 3], 3),
+        (BreakPoint.BEFORE_REQUEST, [0, 1, 2], None),
+        (BreakPoint.AFTER_REQUEST, [0, 1, 2, 3], None),
+        (BreakPoint.BEFORE_ANSWER, [0, 1, 2, 3], None),
+        (BreakPoint.AFTER_ANSWER, [0, 1, 2, 3], 3),
     ],
 )
 def test_cut_at_the_second_multi(
-    server: EchoServer, proxy: Proxy, moment: Moment, seen: list[int], answered: int | None
+    server: EchoServer, proxy: Proxy, break_point: BreakPoint, seen: list[int], answered: int | None
 ) -> None:
-    cut = Break(moment, nth=2, opcode=MULTI)
+    cut = Break(break_point, nth=2, opcode=MULTI)
     proxy.script(cut)
     with connected(proxy) as client:
         assert client.ask(1, MULTI) == 1
@@ -168,7 +168,7 @@ def test_cut_at_the_second_multi(
         assert not cut.happened.is_set()
         assert client.ask(3, MULTI) == answered
         assert cut.happened.wait(WAIT_S)
-        if moment is Moment.AFTER_REQUEST:
+        if break_point is BreakPoint.AFTER_REQUEST:
             for _ in seen:
                 assert server.answered.acquire(timeout=WAIT_S)
         assert server.seen == seen
@@ -176,8 +176,8 @@ def test_cut_at_the_second_multi(
         assert client.ask(4, MULTI) == 4
 
 
-def test_pings_count_only_where_they_are_asked_for(proxy: Proxy) -> None:
-    any_request, a_ping = Break(Moment.BEFORE_REQUEST, nth=2), Break(Moment.BEFORE_REQUEST, opcode=PING)
+def test_pings_count_only_for_their_opcode(proxy: Proxy) -> None:
+    any_request, a_ping = Break(BreakPoint.BEFORE_REQUEST, nth=2), Break(BreakPoint.BEFORE_REQUEST, opcode=PING)
     with connected(proxy) as client:
         proxy.script(any_request)
         assert client.ask(1, MULTI) == 1
@@ -189,15 +189,15 @@ def test_pings_count_only_where_they_are_asked_for(proxy: Proxy) -> None:
     assert not any_request.happened.is_set()
 
 
-def test_an_action_of_its_own_leaves_the_connection(proxy: Proxy) -> None:
+def test_custom_action_keeps_the_connection(proxy: Proxy) -> None:
     acted: list[Link] = []
-    proxy.script(Break(Moment.BEFORE_ANSWER, opcode=MULTI, action=acted.append))
+    proxy.script(Break(BreakPoint.BEFORE_ANSWER, opcode=MULTI, action=acted.append))
     with connected(proxy) as client:
         assert client.ask(1, MULTI) == 1
         assert acted == proxy.links
 
 
-def test_freeze_keeps_what_is_sent(server: EchoServer, proxy: Proxy) -> None:
+def test_freeze_delivers_later(server: EchoServer, proxy: Proxy) -> None:
     with connected(proxy) as client:
         proxy.freeze()
         client.send(1, MULTI)
@@ -207,7 +207,7 @@ def test_freeze_keeps_what_is_sent(server: EchoServer, proxy: Proxy) -> None:
         assert server.seen == [0, 1]
 
 
-def test_drop_loses_what_is_sent(server: EchoServer, proxy: Proxy) -> None:
+def test_drop_loses_data(server: EchoServer, proxy: Proxy) -> None:
     with connected(proxy) as client:
         proxy.drop(Direction.TO_CLIENT)
         client.send(1, MULTI)
@@ -217,7 +217,7 @@ def test_drop_loses_what_is_sent(server: EchoServer, proxy: Proxy) -> None:
         assert server.seen == [0, 1, 2]
 
 
-def test_delay_holds_back(proxy: Proxy) -> None:
+def test_delay_postpones_data(proxy: Proxy) -> None:
     with connected(proxy) as client:
         proxy.delay(0.3, Direction.TO_CLIENT)
         client.send(1, MULTI)
@@ -226,10 +226,10 @@ def test_delay_holds_back(proxy: Proxy) -> None:
 
 
 def test_cut_resets_all(proxy: Proxy) -> None:
-    with connected(proxy) as one, connected(proxy) as other:
+    with connected(proxy) as first, connected(proxy) as second:
         proxy.cut()
-        assert one.read() is None
-        assert other.read() is None
+        assert first.read() is None
+        assert second.read() is None
         assert proxy.links == []
 
 
@@ -251,14 +251,14 @@ def test_refuse_closes_new_connections_only(proxy: Proxy) -> None:
         assert client.ask(1, MULTI) == 1
 
 
-def test_a_server_that_is_gone_ends_connections(server: EchoServer, proxy: Proxy) -> None:
+def test_stopped_server_closes_connections(server: EchoServer, proxy: Proxy) -> None:
     server.close()
     with socket.create_connection((HOST, proxy.port), timeout=WAIT_S) as client:
         assert client.recv(1) == b""
 
 
 @pytest.mark.parametrize("lingering", [None, (1, 0)], ids=["ends", "is reset"])
-def test_a_connection_that_its_server_leaves_is_closed_at_once(lingering: tuple[int, int] | None) -> None:
+def test_connection_closed_by_its_server_is_closed(lingering: tuple[int, int] | None) -> None:
     """A client that learned of it by missing answers would take two thirds of its session's timeout for that."""
     listener = socket.create_server((HOST, 0))
     with (
@@ -273,7 +273,7 @@ def test_a_connection_that_its_server_leaves_is_closed_at_once(lingering: tuple[
         assert client.recv(1) == b""
 
 
-def test_without_frames_anything_passes(server: EchoServer) -> None:
+def test_proxy_without_frames_forwards_any_bytes(server: EchoServer) -> None:
     with Proxy(server.address, framed=False) as proxy, connected(proxy) as client:
         client.socket.sendall(b"\x00\x00")
         assert client.is_silent()

@@ -24,7 +24,7 @@ ASKED: Final = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_a_refusal_is_told_at_once(
+def test_tls_refusal_ends_the_command(
     tls_zookeeper: ServerHandle, authority: Authority, tmp_path: Path, name: str
 ) -> None:
     arguments, signer = ASKED[name]
@@ -39,9 +39,9 @@ def test_a_refusal_is_told_at_once(
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
     assert done.returncode != 0
     said = " ".join(done.stderr.split())
-    found = (
+    pattern = (
         f"zookeeper.ssl.keystore.location={shown}" if signer else "none (zookeeper.ssl.keystore.location is not set)"
     )
     assert f"{tls_zookeeper.secure_address}: refuses who we are by TLS" in said
-    assert f"found {found}, expected a certificate that it trusts" in said
+    assert f"found {pattern}, expected a certificate that it trusts" in said
     assert "Traceback" not in said

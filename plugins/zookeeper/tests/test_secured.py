@@ -16,7 +16,7 @@ from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.proxy import HOST, Break, Moment, Proxy
+from kframe_zookeeper.testing.proxy import HOST, Break, BreakPoint, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions
 from kframe_zookeeper.testing.sessions import WAIT_S, States, settings_for, started
 
@@ -43,7 +43,7 @@ def refused_at_once(settings: ConnectSettings, *why: str) -> None:
         make_client(settings).start(math.inf)
     host, port = settings.hosts[0]
     assert str(caught.value).startswith(f"{host}:{port}: ")
-    assert all(one in str(caught.value) for one in why), caught.value
+    assert all(reason in str(caught.value) for reason in why), caught.value
 
 
 class TestTls:
@@ -67,15 +67,15 @@ class TestTls:
             results = [client.exists_async("/zookeeper") for _ in range(500)]
             assert all(result.get(timeout=WAIT_S) for result in results)
 
-    def test_another_authority_is_not_trusted(self, settings: ConnectSettings, tmp_path: Path) -> None:
-        stranger = Authority(tmp_path, "stranger")
+    def test_certificate_of_an_unknown_authority_is_refused(self, settings: ConnectSettings, tmp_path: Path) -> None:
+        other_authority = Authority(tmp_path, "stranger")
         assert settings.tls is not None
-        tls = replace(settings.tls, authorities=stranger.path)
+        tls = replace(settings.tls, authorities=other_authority.path)
         refused_at_once(
-            replace(settings, tls=tls), "a certificate that is refused", f"truststore.location={stranger.path}"
+            replace(settings, tls=tls), "a certificate that is refused", f"truststore.location={other_authority.path}"
         )
 
-    def test_a_certificate_for_another_host_is_refused(
+    def test_certificate_for_another_host_is_refused(
         self, folder: Path, settings: ConnectSettings, authority: Authority
     ) -> None:
         server = ServerHandle(folder / "elsewhere", ServerOptions(identity=authority.issue("elsewhere.example")))
@@ -91,16 +91,16 @@ class TestTls:
         finally:
             server.kill()
 
-    def test_who_shows_no_certificate_is_refused(self, settings: ConnectSettings) -> None:
+    def test_client_without_a_certificate_is_refused(self, settings: ConnectSettings) -> None:
         assert settings.tls is not None
         tls = replace(settings.tls, key_and_certificate=None)
         refused_at_once(replace(settings, tls=tls), "found none (zookeeper.ssl.keystore.location is not set)")
 
-    def test_a_stranger_s_certificate_is_refused(self, settings: ConnectSettings, tmp_path: Path) -> None:
-        stranger = Authority(tmp_path, "stranger").issue("kafka").key_and_certificate
+    def test_client_certificate_of_an_unknown_authority_is_refused(self, settings: ConnectSettings, tmp_path: Path) -> None:
+        other_authority = Authority(tmp_path, "stranger").issue("kafka").key_and_certificate
         assert settings.tls is not None
-        tls = replace(settings.tls, key_and_certificate=stranger)
-        refused_at_once(replace(settings, tls=tls), f"zookeeper.ssl.keystore.location={stranger}")
+        tls = replace(settings.tls, key_and_certificate=other_authority)
+        refused_at_once(replace(settings, tls=tls), f"zookeeper.ssl.keystore.location={other_authority}")
 
     def test_clear_text_to_the_tls_port_is_refused(self, settings: ConnectSettings) -> None:
         refused(replace(settings, tls=None))
@@ -118,7 +118,7 @@ class TestTls:
         ],
     )
     @pytest.mark.parametrize("content", [None, b"", b"no PEM"])
-    def test_a_file_that_is_none_is_refused_at_once(
+    def test_missing_tls_file_is_refused_at_once(
         self,
         authority: Authority,
         tmp_path: Path,
@@ -163,10 +163,12 @@ class TestSasl:
     def settings(self, sasl_zookeeper: ServerHandle) -> ConnectSettings:
         return replace(settings_for(sasl_zookeeper.address), secure_acl=True, sasl=SaslLogin("kafka", "its secret"))
 
-    def test_what_is_created_is_ours(self, settings: ConnectSettings) -> None:
+    def test_created_znodes_belong_to_the_login(self, settings: ConnectSettings) -> None:
         ensure_chroot(settings)
         with started(settings) as (client, _):
-            acl = [ACL(one.permissions, Id(one.scheme, one.identity)) for one in acl_of("/config/users", True)]
+            acl = [
+                ACL(permit.permissions, Id(permit.scheme, permit.identity)) for permit in acl_of("/config/users", True)
+            ]
             client.create("/x", b"", acl)
             assert client.get_acls("/x")[0] == [ACL(31, Id("sasl", "kafka"))]
         with started(replace(settings, sasl=SaslLogin("other", "another"))) as (other, _):
@@ -175,20 +177,20 @@ class TestSasl:
             with pytest.raises(NoAuthError):
                 other.create("/y", b"")
 
-    def test_a_wrong_password_is_told_as_one(self, settings: ConnectSettings) -> None:
+    def test_wrong_password_is_reported(self, settings: ConnectSettings) -> None:
         with pytest.raises(AuthFailedError):
             log_in_wrongly(settings)
 
-    def test_a_wrong_password_on_a_server_that_lets_anybody_in(self, own_sasl: ServerHandle) -> None:
+    def test_wrong_password_on_a_server_without_required_login(self, own_sasl: ServerHandle) -> None:
         with pytest.raises(AuthFailedError):
             log_in_wrongly(settings_for(own_sasl.address))
 
-    @pytest.mark.parametrize("moment", [Moment.BEFORE_REQUEST, Moment.BEFORE_ANSWER])
-    def test_a_connection_that_breaks_during_the_login_is_tried_again(
-        self, settings: ConnectSettings, sasl_zookeeper: ServerHandle, moment: Moment
+    @pytest.mark.parametrize("break_point", [BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_ANSWER])
+    def test_connection_that_breaks_during_login_is_retried(
+        self, settings: ConnectSettings, sasl_zookeeper: ServerHandle, break_point: BreakPoint
     ) -> None:
         with Proxy(sasl_zookeeper.address) as proxy:
-            cut = Break(moment, opcode=SASL)
+            cut = Break(break_point, opcode=SASL)
             proxy.script(cut)
             client = make_client(replace(settings, chroot="", hosts=((HOST, proxy.port),)))
             states = States(client)
@@ -203,7 +205,7 @@ class TestSasl:
                 client.close()
 
 
-def test_a_secured_ensemble_takes_tls_and_a_login(secured_ensemble: Ensemble, authority: Authority) -> None:
+def test_secured_ensemble_accepts_tls_and_login(secured_ensemble: Ensemble, authority: Authority) -> None:
     mine = authority.issue("kafka")
     settings = replace(
         settings_for(secured_ensemble.secure_address),

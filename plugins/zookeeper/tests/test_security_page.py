@@ -24,7 +24,7 @@ THERE: Final = {
 }
 
 
-def test_every_threat_has_a_row() -> None:
+def test_page_has_a_row_for_every_threat() -> None:
     assert list(ROWS) == ["S1", "S2", "S3", "S4", "S8", "S9", "S10", "S11"]
 
 

@@ -16,69 +16,69 @@ from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, free_ports
 @contextmanager
 def client(address: str, **options: Any) -> Iterator[KazooClient]:
     """A connected client."""
-    one = KazooClient(address, timeout=30.0, **options)
+    client = KazooClient(address, timeout=30.0, **options)
     try:
-        one.start(10)
-        yield one
+        client.start(10)
+        yield client
     finally:
-        one.stop()
-        one.close()
+        client.stop()
+        client.close()
 
 
 def test_ports_are_different() -> None:
     assert len(set(free_ports(20))) == 20
 
 
-def test_data_outlives_stop_and_kill(own_zookeeper: ServerHandle) -> None:
+def test_data_survives_stop_and_kill(own_zookeeper: ServerHandle) -> None:
     server = own_zookeeper
     assert server.mode() == "standalone"
-    with client(server.address) as one:
-        one.create("/a", b"1")
+    with client(server.address) as kazoo:
+        kazoo.create("/a", b"1")
     server.restart()
-    with client(server.address) as one:
-        one.create("/b", b"2")
+    with client(server.address) as kazoo:
+        kazoo.create("/b", b"2")
         server.kill()
         assert server.mode() is None
         assert server.pid is None
         server.start()
-    with client(server.address) as one:
-        assert sorted(one.get_children("/")) == ["a", "b", "zookeeper"]
+    with client(server.address) as kazoo:
+        assert sorted(kazoo.get_children("/")) == ["a", "b", "zookeeper"]
 
 
-def test_a_frozen_server_answers_later(own_zookeeper: ServerHandle) -> None:
-    with client(own_zookeeper.address) as one:
+def test_frozen_server_answers_later(own_zookeeper: ServerHandle) -> None:
+    with client(own_zookeeper.address) as kazoo:
         own_zookeeper.pause()
-        result = one.exists_async("/")
+        result = kazoo.exists_async("/")
         with pytest.raises(KazooTimeoutError):
             result.get(timeout=0.2)
         own_zookeeper.resume()
         assert result.get(timeout=60) is not None
 
 
-def test_a_frozen_server_can_be_stopped(own_zookeeper: ServerHandle) -> None:
+def test_frozen_server_can_be_stopped(own_zookeeper: ServerHandle) -> None:
     own_zookeeper.pause()
     own_zookeeper.stop()
     assert own_zookeeper.pid is None
 
 
-def test_an_ensemble_survives_its_leader(ensemble: Ensemble) -> None:
+def test_ensemble_survives_its_leader(ensemble: Ensemble) -> None:
     leader = ensemble.leader()
     assert len(ensemble.followers()) == 2
-    with client(ensemble.address, connection_retry={"max_tries": -1, "max_delay": 0.2}) as one:
-        one.create("/before", b"")
+    with client(ensemble.address, connection_retry={"max_tries": -1, "max_delay": 0.2}) as kazoo:
+        kazoo.create("/before", b"")
         leader.kill()
         assert ensemble.leader() is not leader
-        assert one.retry(one.exists, "/before") is not None
+        assert kazoo.retry(kazoo.exists, "/before") is not None
     ensemble.start()
     assert len(ensemble.followers()) == 2
 
 
-def test_who_does_not_log_in_is_not_let_in(sasl_zookeeper: ServerHandle) -> None:
-    with client(sasl_zookeeper.address) as one, pytest.raises((KazooException, ConnectionLoss)):
-        one.get_children("/")
+def test_client_without_login_is_refused(sasl_zookeeper: ServerHandle) -> None:
+    with client(sasl_zookeeper.address) as kazoo, pytest.raises((KazooException, ConnectionLoss)):
+        kazoo.get_children("/")
 
 
-def test_a_server_that_cannot_start_says_why(own_zookeeper: ServerHandle) -> None:
+def test_server_start_failure_has_a_reason(own_zookeeper: ServerHandle) -> None:
     own_zookeeper.stop()
     (own_zookeeper.folder / "zoo.cfg").write_text("clientPort=none\n")
     with pytest.raises(RuntimeError, match="Error processing"):

@@ -118,7 +118,7 @@ def test_kafkas_configuration(caplog: pytest.LogCaptureFixture) -> None:
         ("zookeeper.Set.Acl", "true", "'zookeeper.set.acl' perhaps"),
     ],
 )
-def test_an_unknown_key_is_told_with_the_nearest(
+def test_unknown_key_is_reported_with_the_nearest(
     caplog: pytest.LogCaptureFixture, key: str, value: str, said: str
 ) -> None:
     with caplog.at_level(logging.WARNING, "kframe.config"):
@@ -127,14 +127,14 @@ def test_an_unknown_key_is_told_with_the_nearest(
 
 
 @pytest.mark.parametrize("key", sorted(key for key in KAFKA_KEYS if key.startswith("zookeeper.")))
-def test_what_kafka_knows_is_not_unknown(caplog: pytest.LogCaptureFixture, key: str) -> None:
+def test_kafkas_keys_are_known(caplog: pytest.LogCaptureFixture, key: str) -> None:
     values = {key: KEYS[key].default if key in KEYS else "true", "zookeeper.connect": "h"}
     with caplog.at_level(logging.WARNING, "kframe.config"):
         settings_of_config(values, "server.properties")
     assert caplog.messages == []
 
 
-def test_configuration_without_a_place_is_refused() -> None:
+def test_configuration_without_zookeeper_connect_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"config key zookeeper.connect: found '', expected HOST:PORT"):
         settings_of_config({})
 

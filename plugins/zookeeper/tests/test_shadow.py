@@ -28,30 +28,30 @@ STATE: Final = "/brokers/topics/t/partitions/0/state"
 class Shadowing(Process):
     """One ``kframe controller shadow``; what it prints and what it counts."""
 
-    def __init__(self, place: str, folder: Path) -> None:
+    def __init__(self, connect_string: str, folder: Path) -> None:
         super().__init__()
         folder.mkdir()
         self._log = folder / "log.txt"
         self._launch(
-            [sys.executable, "-m", "kframe.cli", "controller", "shadow", "--zookeeper", place, "--settle", "2",
+            [sys.executable, "-m", "kframe.cli", "controller", "shadow", "--zookeeper", connect_string, "--settle", "2",
              "--metrics-listen", "0", "-o", "jsonl"],
             folder,
         )  # fmt: skip
         assert until(lambda: "nothing is written" in self.log or self.pid is None, PATIENCE_S)
-        found = re.search(r"metrics on (\S+)", self.log)
-        assert found is not None, self.log
-        self._place = found[1]
+        match = re.search(r"metrics on (\S+)", self.log)
+        assert match is not None, self.log
+        self._address = match[1]
 
     @property
     def log(self) -> str:
         return self._log.read_text()
 
     @property
-    def found(self) -> list[dict[str, Any]]:
+    def differences(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
 
     def count(self, kind: str) -> int:
-        connection = HTTPConnection(self._place, timeout=PATIENCE_S)
+        connection = HTTPConnection(self._address, timeout=PATIENCE_S)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
         connection.close()
@@ -91,14 +91,14 @@ def client(cluster: Cluster) -> Iterator[KazooClient]:
 
 @pytest.fixture
 def shadow(cluster: Cluster, tmp_path: Path) -> Iterator[Shadowing]:
-    one = Shadowing(cluster.zookeeper, tmp_path / "shadow")
-    yield one
-    one.kill()
+    shadowing = Shadowing(cluster.zookeeper, tmp_path / "shadow")
+    yield shadowing
+    shadowing.kill()
 
 
 def written(client: KazooClient) -> dict[str, tuple[int, int, int]]:
     """Which transactions have created and changed each node and its list of children."""
-    found, waiting = {}, [""]
+    written, waiting = {}, [""]
     while waiting:
         here = waiting.pop()
         try:
@@ -106,8 +106,8 @@ def written(client: KazooClient) -> dict[str, tuple[int, int, int]]:
             waiting += [f"{here}/{name}" for name in client.get_children(here or "/")]
         except NoNodeError:
             continue
-        found[here] = (stat.czxid, stat.mzxid, stat.pzxid)
-    return found
+        written[here] = (stat.czxid, stat.mzxid, stat.pzxid)
+    return written
 
 
 def in_sync(client: KazooClient, topic: str, count: int) -> bool:
@@ -116,7 +116,7 @@ def in_sync(client: KazooClient, topic: str, count: int) -> bool:
     return all(len(json.loads(state)["isr"]) == 3 for state in states)
 
 
-def test_it_agrees_with_kafka_and_finds_what_kafka_has_not_done(
+def test_shadow_agrees_with_kafka_and_reports_missing_actions(
     cluster: Cluster, tool: Tool, client: KazooClient, shadow: Shadowing
 ) -> None:
     """Each step is one round: it ends when nothing has moved for two seconds."""
@@ -145,25 +145,25 @@ def test_it_agrees_with_kafka_and_finds_what_kafka_has_not_done(
     client.create(paths.PREFERRED_ELECTION, json.dumps({"version": 1, "partitions": part}).encode())
     shadow.await_round(rounds)
 
-    assert shadow.found == []
+    assert shadow.differences == []
     assert shadow.count("judged") >= 8 * len(replicas)
 
     state = json.loads(client.get(STATE)[0])
-    other_leader = next(one for one in state["isr"] if one != state["leader"])
+    other_leader = next(replica for replica in state["isr"] if replica != state["leader"])
     client.set(STATE, json.dumps({**state, "leader": other_leader}).encode())
     assert until(lambda: shadow.count("disagreements") > 0, PATIENCE_S)
-    (found,) = shadow.found
-    assert (found["topic"], found["partition"]) == ("t", 0)
-    assert (found["expected"]["leader"], found["found"]["leader"]) == (state["leader"], other_leader)
+    (difference,) = shadow.differences
+    assert (difference["topic"], difference["partition"]) == ("t", 0)
+    assert (difference["expected"]["leader"], difference["found"]["leader"]) == (state["leader"], other_leader)
     client.set(STATE, json.dumps(state).encode())
     shadow.stop()
 
 
-def test_it_leaves_no_trace(cluster: Cluster, client: KazooClient, tmp_path: Path) -> None:
+def test_shadow_writes_nothing(cluster: Cluster, client: KazooClient, tmp_path: Path) -> None:
     """Every node has been created and changed by the same transactions as before, from its start to its end."""
     before = written(client)
-    one = Shadowing(cluster.zookeeper, tmp_path / "shadow")
-    one.stop()
-    assert one.pid is None
+    shadowing = Shadowing(cluster.zookeeper, tmp_path / "shadow")
+    shadowing.stop()
+    assert shadowing.pid is None
     assert written(client) == before
     assert paths.CONTROLLER in before

@@ -43,7 +43,7 @@ def metric(run: ControllerRun, name: str) -> float:
     return float(value)
 
 
-def test_the_first_line_names_the_controller_and_stand_bys(start: Start, address: str, client: KazooClient) -> None:
+def test_first_line_names_controller_and_standbys(start: Start, address: str, client: KazooClient) -> None:
     assert re.fullmatch(r"controller +none \(epoch 1\); stand-bys: none", first_line(address))
     first = start(1000, "--metrics-listen", "0")
     assert first.settle(), first.log
@@ -72,28 +72,28 @@ def test_the_first_line_names_the_controller_and_stand_bys(start: Start, address
     ],
     ids=["a broker", "an instance without a record", "KRaft", "unreadable"],
 )
-def test_the_first_line_names_a_controller_that_is_not_kframe(
+def test_first_line_names_a_foreign_controller(
     address: str, client: KazooClient, record: bytes, said: str
 ) -> None:
     client.create(paths.CONTROLLER, record, ephemeral=True)
     assert first_line(address).partition(" ")[2].strip().startswith(said)
 
 
-def test_counts_are_those_of_the_controller_at_work(start: Start, address: str, client: KazooClient) -> None:
+def test_counts_equal_those_of_the_active_controller(start: Start, address: str, client: KazooClient) -> None:
     client.delete("/brokers/ids/1")
     client.delete("/brokers/ids/2")
     run = start(1000, "--metrics-listen", "0")
     assert run.settle(), run.log
     gauge = "kafka_controller_kafkacontroller_"
     assert until(lambda: metric(run, f"{gauge}globalpartitioncount") > 0)
-    found = status(address)
-    assert found["partitions"] == metric(run, f"{gauge}globalpartitioncount")
-    assert found["offline_partitions"] == metric(run, f"{gauge}offlinepartitionscount") > 0
-    assert found["under_replicated_partitions"] >= found["under_min_isr_partitions"] >= found["offline_partitions"]
-    assert (found["topics_to_delete"], found["reassigning_partitions"]) == (0, 0)
-    assert found["queues_unknown"] is None
+    report = status(address)
+    assert report["partitions"] == metric(run, f"{gauge}globalpartitioncount")
+    assert report["offline_partitions"] == metric(run, f"{gauge}offlinepartitionscount") > 0
+    assert report["under_replicated_partitions"] >= report["under_min_isr_partitions"] >= report["offline_partitions"]
+    assert (report["topics_to_delete"], report["reassigning_partitions"]) == (0, 0)
+    assert report["queues_unknown"] is None
     assert run.stop() == 0
-    assert status(address)["offline_partitions"] == found["offline_partitions"], "without a controller, by storage"
+    assert status(address)["offline_partitions"] == report["offline_partitions"], "without a controller, by storage"
     assert status(address)["queues_unknown"] == "there is no controller"
 
 
@@ -105,8 +105,8 @@ def test_pending_deletions_and_reassignments_are_counted(address: str, client: K
     client.create(paths.REASSIGN_PARTITIONS, json.dumps(plan).encode())
     moving = b'{"version":3,"partitions":{"0":[1,2,3]},"adding_replicas":{"0":[3]},"removing_replicas":{}}'
     client.create(paths.topic_path("moving"), moving)
-    found = status(address)
-    assert (found["topics_to_delete"], found["reassigning_partitions"]) == (1, 2)
+    report = status(address)
+    assert (report["topics_to_delete"], report["reassigning_partitions"]) == (1, 2)
 
 
 #: A record of each kind that a controller reads and cannot.
@@ -120,7 +120,7 @@ BROKEN: Final = {
 }
 
 
-def test_quarantined_records_are_as_many_as_the_metric(start: Start, address: str, client: KazooClient) -> None:
+def test_quarantined_records_equal_the_metric(start: Start, address: str, client: KazooClient) -> None:
     client.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
     for path, data in BROKEN.items():
         if client.exists(path):
@@ -142,24 +142,24 @@ def test_quarantined_records_are_as_many_as_the_metric(start: Start, address: st
     assert by_storage["quarantined"] == by_page["quarantined"]
 
 
-def test_what_a_controller_does_not_read_is_listed_apart(address: str, client: KazooClient) -> None:
+def test_znodes_that_no_controller_reads_are_listed_separately(address: str, client: KazooClient) -> None:
     for path in ("/cluster/id", "/config/brokers/<default>"):
         client.ensure_path(path)
         client.set(path, b"[]")
-    found = status(address)
-    assert found["quarantined"] == []
-    assert [entry["path"] for entry in found["unreadable"]] == ["/cluster/id", "/config/brokers/<default>"]
+    report = status(address)
+    assert report["quarantined"] == []
+    assert [entry["path"] for entry in report["unreadable"]] == ["/cluster/id", "/config/brokers/<default>"]
     shown = kframe("controller", "status", "--zookeeper", address).stdout
     assert "\nunreadable\n  /cluster/id: " in shown
 
 
-def test_quarantined_records_are_read_from_storage_where_the_page_is_not_there(
+def test_quarantined_records_come_from_storage_without_the_page(
     start: Start, address: str, client: KazooClient
 ) -> None:
     client.create("/brokers/topics/torn", BROKEN["/brokers/topics/torn"])
     run = start(1000)
     assert run.settle(), run.log
-    found = status(address)
-    assert [entry["path"] for entry in found["quarantined"]] == ["/brokers/topics/torn"]
-    assert (found["quarantined_by"], found["queues"]) == ("storage", None)
-    assert found["queues_unknown"] == "the controller serves no pages (--metrics-listen)"
+    report = status(address)
+    assert [entry["path"] for entry in report["quarantined"]] == ["/brokers/topics/torn"]
+    assert (report["quarantined_by"], report["queues"]) == ("storage", None)
+    assert report["queues_unknown"] == "the controller serves no pages (--metrics-listen)"

@@ -9,7 +9,7 @@ import pytest
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings, settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.model.cluster import ClusterState
 from kframe.testing.store_contract import StoreContract, WorldFactory
@@ -23,19 +23,19 @@ def settings_at(address: str) -> ConnectSettings:
 
 
 class _Worlds(StoreSuite):
-    """Worlds where the fixture ``settings`` leads."""
+    """FixtureFactory where the fixture ``settings`` leads."""
 
     @pytest.fixture
     def make_world(self, settings: ConnectSettings) -> Iterator[WorldFactory]:
-        worlds: list[ZooKeeperWorld] = []
+        make_fixture: list[ZooKeeperFixture] = []
 
-        def make(cluster: ClusterState) -> ZooKeeperWorld:
-            worlds.append(ZooKeeperWorld(settings, cluster))
-            return worlds[-1]
+        def make(cluster: ClusterState) -> ZooKeeperFixture:
+            make_fixture.append(ZooKeeperFixture(settings, cluster))
+            return make_fixture[-1]
 
         yield make
-        for world in worlds:
-            world.close()
+        for fixture in make_fixture:
+            fixture.close()
 
 
 class TestAlone(_Worlds, StoreContract):

@@ -30,13 +30,13 @@ def columns(texts: Sequence[bytes], module: Any) -> list[Any]:
     at = np.cumsum(lengths, dtype=np.int64) - lengths
     read = TopicColumns.read(np.frombuffer(b"".join(texts), np.uint8), at, lengths, module.parse_topics)
     rows, values = np.cumsum(read.partitions) - read.partitions, read.replicas.offsets
-    told = []
+    outcomes = []
     for i, count in enumerate(read.partitions.tolist()):
         some = range(int(rows[i]), int(rows[i]) + count)
         lists = [read.replicas.values[values[row] : values[row + 1]].tolist() for row in some]
         doubled = tuple(row - int(rows[i]) for row in some if read.doubled[row])
-        told.append((read.topic_ids[i].tobytes(), lists, doubled) if read.parsed[i] else None)
-    return told
+        outcomes.append((read.topic_ids[i].tobytes(), lists, doubled) if read.parsed[i] else None)
+    return outcomes
 
 
 def decoded(text: bytes) -> Any:
@@ -79,26 +79,26 @@ def written(topic: dict[str, Any], order: int, spaces: bool) -> bytes:
 @example([b'{"version":3,"partitions":[]}', b'{"version":3,"version":3,"partitions":{}}'])
 @example([b'{"version":3,"partitions":{"0":[' + b"1," * 63 + b"1]}}", b'{"version":3,"partitions":{"0":[1]}} '])
 @example([b'{"version":3,"partitions":{"0":[' + b"1," * 64 + b"1]}}", b'{"version":3,"partitions":{"0" :[-0]}}'])
-def test_topics_are_read_alike(texts: list[bytes]) -> None:
+def test_kernel_and_decoder_read_topics_alike(texts: list[bytes]) -> None:
     agree(texts)
 
 
-def test_bent_topics_are_read_alike() -> None:
+def test_kernel_and_reference_read_mutated_topics_alike() -> None:
     chance, bytes_ = random.Random(7), b'{}[]:,"0123456789-eE. \n\t\\apvt_'
     for _ in range(4_000):
         text = bytearray(SOUND)
         for _ in range(chance.randint(1, 3)):
-            place = chance.randrange(len(text))
-            text[place : place + chance.randint(0, 1)] = bytes(chance.choices(bytes_, k=chance.randint(0, 1)))
+            position = chance.randrange(len(text))
+            text[position : position + chance.randint(0, 1)] = bytes(chance.choices(bytes_, k=chance.randint(0, 1)))
         agree([bytes(text)])
 
 
 @pytest.mark.parametrize("end", range(len(SOUND) + 1))
-def test_a_topic_that_breaks_off_is_not_read(end: int) -> None:
+def test_truncated_topic_is_not_read(end: int) -> None:
     agree([SOUND[:end]])
 
 
-def test_what_kafka_writes_is_read() -> None:
+def test_kafkas_topics_are_read() -> None:
     """As Kafka 3.9 writes it, with its order of partitions; and by our own encoder, which does the same."""
     text = (
         b'{"removing_replicas":{},"partitions":{"1":[2],"0":[1,2]},"topic_id":"' + ID.encode() + b'",'
@@ -111,7 +111,7 @@ def test_what_kafka_writes_is_read() -> None:
 
 @pytest.mark.parametrize("begin, length", [(-1, 5), (0, -1), (1, len(SOUND)), (0, 2**31 - 1)])
 @pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "twin"])
-def test_what_is_outside_the_answer_is_not_read(module: Any, begin: int, length: int) -> None:
+def test_topic_outside_the_answer_is_not_read(module: Any, begin: int, length: int) -> None:
     at, lengths = np.array([begin], np.int64), np.array([length], np.int32)
     data = np.frombuffer(SOUND, np.uint8)
     assert TopicColumns.read(data, at, lengths, module.parse_topics).parsed.tolist() == [0]
@@ -119,7 +119,7 @@ def test_what_is_outside_the_answer_is_not_read(module: Any, begin: int, length:
 
 @pytest.mark.parametrize("rows, values, expected", [(3, 5, 1), (2, 5, 0), (3, 4, 0)])
 @pytest.mark.parametrize("module", [_topic_read, _naive_jute], ids=["kernel", "twin"])
-def test_nothing_is_written_beyond_the_room(module: Any, rows: int, values: int, expected: int) -> None:
+def test_kernel_writes_within_its_buffers(module: Any, rows: int, values: int, expected: int) -> None:
     """The topic has three partitions with two, two and one replicas."""
     counts, doubled = np.full(rows, -7, np.int32), np.zeros(rows, np.uint8)
     partitions, parsed, ids = np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros((1, 16), np.uint8)

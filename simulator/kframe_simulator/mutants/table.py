@@ -16,7 +16,7 @@ _REAL: Final = tuple(
     f"plugins/{name}"
     for name in (
         "zookeeper/tests/test_killed", "zookeeper/tests/test_handover", "zookeeper/tests/test_controller",
-        "zookeeper/tests/test_claims", "zookeeper/tests/test_upheavals", "zookeeper/tests/test_silence",
+        "zookeeper/tests/test_claims", "zookeeper/tests/test_server_faults", "zookeeper/tests/test_uncertain_session",
         "zookeeper/tests/test_lost", "zookeeper/tests/test_sessions", "zookeeper/tests/test_login",
         "zookeeper/tests/test_loading", "zookeeper/tests/test_watches", "zookeeper/tests/test_connect",
         "zookeeper/tests/test_secured", "zookeeper/tests/test_lagging", "zookeeper/tests/test_golden",

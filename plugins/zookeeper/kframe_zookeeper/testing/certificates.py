@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-_LIFE: Final = timedelta(days=2)
+_VALIDITY: Final = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Authority:
             x509.CertificateBuilder(issuer_name=self._name, subject_name=name, public_key=key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(hours=1))
-            .not_valid_after(now + _LIFE)
+            .not_valid_after(now + _VALIDITY)
         )
         for extension in extensions:
             builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))

@@ -30,7 +30,9 @@ def kframe(*arguments: object, **environment: str) -> subprocess.CompletedProces
 class ControllerRun(Process):
     """One ``kframe controller run``, not started yet."""
 
-    def __init__(self, controller_id: int, place: str, folder: Path, *arguments: str, timeout_ms: int = 20_000) -> None:
+    def __init__(
+        self, controller_id: int, connect_string: str, folder: Path, *arguments: str, timeout_ms: int = 20_000
+    ) -> None:
         """``place`` is HOST:PORT/CHROOT; ``folder`` is made for what it reads and says."""
         super().__init__()
         self._folder = folder
@@ -40,8 +42,8 @@ class ControllerRun(Process):
             f"zookeeper.session.timeout.ms={timeout_ms}\nbroker.id={controller_id}\nssl.key.password={PASSWORD}\n"
         )
         self._command = [
-            sys.executable, "-m", "kframe.cli", "controller", "run", "--zookeeper", place, "--config", str(config),
-            "--transport", "recording:",
+            sys.executable, "-m", "kframe.cli", "controller", "run", "--zookeeper", connect_string,
+            "--config", str(config), "--transport", "recording:",
             *arguments,
         ]  # fmt: skip
         self._woken = False

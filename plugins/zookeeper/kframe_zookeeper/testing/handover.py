@@ -54,7 +54,7 @@ _numbers = itertools.count()
 
 
 @dataclass
-class World:
+class ClusterFixture:
     """A cluster of three brokers, and those who look at it."""
 
     cluster: Cluster
@@ -68,10 +68,10 @@ class World:
     def controller(self) -> tuple[int, int]:
         """Its broker id, or -1, and the controller epoch."""
         try:
-            found = int(json.loads(self.client.get(paths.CONTROLLER)[0])["brokerid"])
+            controller_id = int(json.loads(self.client.get(paths.CONTROLLER)[0])["brokerid"])
         except NoNodeError:
-            found = -1
-        return found, int(self.client.get(paths.CONTROLLER_EPOCH)[0])
+            controller_id = -1
+        return controller_id, int(self.client.get(paths.CONTROLLER_EPOCH)[0])
 
     def await_kframe(self, contender: ControllerRun) -> int:
         """Return the controller epoch when kframe has the role and has taken it up."""
@@ -132,15 +132,15 @@ class World:
 
     def tree(self) -> dict[str, tuple[bytes | None, int]]:
         """All that a controller may write: data, and which change wrote it."""
-        found: dict[str, tuple[bytes | None, int]] = {}
-        for one in ("/controller", "/controller_epoch", "/brokers/topics", "/admin", "/config/topics"):
-            waiting = [one]
+        tree: dict[str, tuple[bytes | None, int]] = {}
+        for root in ("/controller", "/controller_epoch", "/brokers/topics", "/admin", "/config/topics"):
+            waiting = [root]
             while waiting:
                 here = waiting.pop()
                 data, stat = self.client.get(here)
-                found[here] = (data, stat.mzxid)
+                tree[here] = (data, stat.mzxid)
                 waiting += [f"{here}/{child}" for child in self.client.get_children(here)]
-        return found
+        return tree
 
     def states(self) -> dict[str, dict[int, State]]:
         """Of all topics, by name and partition; read again when a topic goes away meanwhile."""
@@ -159,27 +159,27 @@ class World:
     def state(self, topic: str, partition: int = 0) -> State | None:
         """None for a partition that no controller has taken up yet."""
         try:
-            found: State = self.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
+            state: State = self.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
         except NoNodeError:
             return None
-        return found
+        return state
 
     def leader_and_isr(self, topic: str, partition: int = 0) -> tuple[int, list[int]] | None:
         """Of a partition; None while it has none."""
-        found = self.state(topic, partition)
-        return None if found is None else (found["leader"], found["isr"])
+        state = self.state(topic, partition)
+        return None if state is None else (state["leader"], state["isr"])
 
     def unlike_kafkas(self) -> dict[str, tuple[bytes, bytes]]:
         """Znodes whose bytes are not those that Kafka writes for the same values: found, and written by Kafka.
 
         What a broker of another release than the tool's says of itself as controller has that release's version."""
-        found: dict[str, tuple[bytes, bytes]] = {}
+        differences: dict[str, tuple[bytes, bytes]] = {}
 
         def look(kind: str, path: str) -> None:
             data = self.client.get(path)[0]
             again = self.tool.encoded(kind, data)
             if data != again:
-                found[path] = (data, again)
+                differences[path] = (data, again)
 
         holder = self.cluster.brokers.get(self.controller()[0])
         if holder is None or holder.version == VERSION:
@@ -190,7 +190,7 @@ class World:
                 look("state", f"/brokers/topics/{topic}/partitions/{number}/state")
         for topic in self.client.get_children("/config/topics"):
             look("config", f"/config/topics/{topic}")
-        return found
+        return differences
 
     # -- what clients see
 
@@ -205,9 +205,9 @@ class World:
             described, stored = _seen(self.tool.ask("describe")), _seen(self.states())
         except KafkaError as error:
             return [f"a topic came or went: {error}"]
-        both = {one[0] for one in described & stored}
+        both = {partition[0] for partition in described & stored}
         return [topic for topic in topics if topic not in both] + sorted(
-            one for one in described ^ stored if not topics or one[0] in topics
+            partition for partition in described ^ stored if not topics or partition[0] in topics
         )
 
     def await_agreement(self, *topics: str) -> None:
@@ -220,14 +220,14 @@ class World:
 
     def consume(self, topic: str) -> dict[str, list[str]]:
         """All that these partitions hold, by partition; a new leader learns by and by how much of that it may show."""
-        found: dict[str, list[str]] = self.tool.ask("consume", topic=topic)
-        return found
+        records: dict[str, list[str]] = self.tool.ask("consume", topic=topic)
+        return records
 
 
 @contextmanager
-def running_world(
+def running_fixture(
     zookeeper: str, folder: Path, settings: Mapping[str, str] | None = None, version: str = VERSION
-) -> Iterator[World]:
+) -> Iterator[ClusterFixture]:
     """Three brokers, Kafka's own controller among them, and those who look at them; ``zookeeper`` has a chroot."""
     cluster = Cluster(folder / "kafka", zookeeper, settings=settings or {}, version=version)
     try:
@@ -235,7 +235,7 @@ def running_world(
         tool = Tool(folder / "tool", cluster.address)
         client = KazooClient(cluster.zookeeper, timeout=SESSION_S)
         client.start()
-        yield World(cluster, tool, client, folder)
+        yield ClusterFixture(cluster, tool, client, folder)
         client.stop()
         client.close()
         tool.close()
@@ -246,9 +246,9 @@ def running_world(
 def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[int, ...]]]:
     """Topic, partition, leader and ISR of each partition."""
     return {
-        (topic, int(partition), one["leader"], tuple(sorted(one["isr"])))
+        (topic, int(partition), state["leader"], tuple(sorted(state["isr"])))
         for topic, partitions in topics.items()
-        for partition, one in partitions.items()
+        for partition, state in partitions.items()
     }
 
 
@@ -263,10 +263,10 @@ def kframe(*arguments: object) -> Any:
 def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]]) -> None:
     """No epoch of a partition ever falls, unless its topic is being deleted and its state is gone."""
     for topic, partitions in before.items():
-        for number, one in partitions.items():
+        for number, state in partitions.items():
             if number in after.get(topic, {}):
                 for epoch in ("leader_epoch", "controller_epoch"):
-                    assert after[topic][number][epoch] >= one[epoch], (topic, number, epoch)
+                    assert after[topic][number][epoch] >= state[epoch], (topic, number, epoch)
 
 
 def eventually(expected: Any, look: Callable[..., Any], *arguments: Any) -> None:

@@ -38,7 +38,7 @@ def fetched(name: str, pom: str, variable: str, *properties: str) -> Path:
         with tempfile.TemporaryDirectory(dir=cache.parent) as scratch:
             command = ["mvn", "-q", "-B", "-f", str(Path(__file__).parent / pom), "dependency:copy-dependencies"]
             subprocess.run(
-                [*command, f"-DoutputDirectory={scratch}/jars", *(f"-D{one}" for one in properties)],
+                [*command, f"-DoutputDirectory={scratch}/jars", *(f"-D{name}" for name in properties)],
                 check=True,
                 cwd=scratch,
             )
@@ -56,8 +56,8 @@ def compiled(source: Path, libraries: Path) -> str:
             command = ["javac", "-nowarn", "-cp", f"{libraries}/*", "-d", f"{scratch}/classes", str(source)]
             subprocess.run(command, check=True, capture_output=True)
             with zipfile.ZipFile(made, "w") as archive:
-                for one in sorted(Path(scratch, "classes").rglob("*.class")):
-                    archive.write(one, one.relative_to(f"{scratch}/classes"))
+                for path in sorted(Path(scratch, "classes").rglob("*.class")):
+                    archive.write(path, path.relative_to(f"{scratch}/classes"))
             made.rename(jar)
     return f"{libraries}/*:{jar}"
 
@@ -68,7 +68,7 @@ def sharing(name: str, libraries: Path, train: Callable[[tuple[str, ...]], None]
     The first time ``train`` is called to run the program in such a JVM, with options of its own, to an orderly end.
     """
     program = Path(shutil.which("java") or "java").resolve()
-    stamps = (str(one.stat().st_mtime_ns) for one in (program, libraries))
+    stamps = (str(path.stat().st_mtime_ns) for path in (program, libraries))
     archive = _cache(f"{name}-{_digest(str(program), str(libraries), *stamps)}.jsa")
     if not archive.exists():
         with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:

@@ -160,7 +160,7 @@ class Broker(Process):
 
     def complaints(self, name: str) -> list[Complaint]:
         """What stands at WARN, ERROR or FATAL in one of LOGS."""
-        return [Complaint(self.id, name, *found) for found in _COMPLAINT.findall(self.log(name))]
+        return [Complaint(self.id, name, *match) for match in _COMPLAINT.findall(self.log(name))]
 
 
 class Cluster:
@@ -171,7 +171,10 @@ class Cluster:
         version: str = VERSION,
     ) -> None:  # fmt: skip
         self.zookeeper = zookeeper
-        self.brokers = {one: Broker(folder / f"broker-{one}", zookeeper, one, settings, version) for one in broker_ids}
+        self.brokers = {
+            broker_id: Broker(folder / f"broker-{broker_id}", zookeeper, broker_id, settings, version)
+            for broker_id in broker_ids
+        }
 
     @property
     def address(self) -> str:
@@ -198,7 +201,7 @@ class Cluster:
 
     def complaints(self) -> list[Complaint]:
         """What any broker has written to any log at WARN or above."""
-        return [one for broker in self.brokers.values() for name in LOGS for one in broker.complaints(name)]
+        return [complaint for broker in self.brokers.values() for name in LOGS for complaint in broker.complaints(name)]
 
 
 class KafkaError(Exception):

@@ -12,11 +12,11 @@ from typing import Final, Protocol
 
 from kframe.testing.clusters import PartitionSpec, healthy
 from kframe.testing.store_world import ONE, TWO
-from kframe_zookeeper.testing.proxy import MULTI, Break, Link, Moment, Proxy
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.actions import Action, nothing
+from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
-from kframe_zookeeper.testing.troubles import Trouble, nothing
 from kframe_zookeeper.testing.victims import Task, Victim, build, settle
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 PATIENCE_S: Final = 120.0
 _OPERATION: Final = struct.Struct(">i?i")
@@ -41,11 +41,11 @@ class Way(Enum):
     OVERTAKEN = "frozen, and the request arrives when another is controller"
 
 
-MOMENTS: Final = {
-    Way.UNSENT: Moment.BEFORE_REQUEST,
-    Way.UNANSWERED: Moment.BEFORE_ANSWER,
-    Way.ANSWERED: Moment.AFTER_ANSWER,
-    Way.OVERTAKEN: Moment.BEFORE_REQUEST,
+BREAK_POINTS: Final = {
+    Way.UNSENT: BreakPoint.BEFORE_REQUEST,
+    Way.UNANSWERED: BreakPoint.BEFORE_ANSWER,
+    Way.ANSWERED: BreakPoint.AFTER_ANSWER,
+    Way.OVERTAKEN: BreakPoint.BEFORE_REQUEST,
 }  # fmt: skip
 
 
@@ -57,15 +57,15 @@ class Case:
     name: str
     operation: int
     path: str
-    trouble: Trouble = nothing
+    trouble: Action = nothing
     nth: int = 1
-    before: Trouble = nothing
+    before: Action = nothing
     """What the first controller finds, and is asked, before it is watched."""
     topics: Mapping[str, Sequence[PartitionSpec]] = field(default_factory=dict)
     slow: tuple[int, ...] = ()
     takeover: bool = False
     """The first controller takes the role from another one, which ``before`` has given it."""
-    mend: Trouble = nothing
+    repair: Action = nothing
     """What happens once the next controller is at work."""
     asked: bool = False
     """The trouble is a client's, who asks the next controller again."""
@@ -106,16 +106,18 @@ class Mortal(Protocol):
 class Scene:
     """The first controller, and the moment at which it and its request part."""
 
-    def __init__(self, case: Case, way: Way, world: ZooKeeperWorld, proxy: Proxy, victim: Mortal | None = None) -> None:
+    def __init__(
+        self, case: Case, way: Way, fixture: ZooKeeperFixture, proxy: Proxy, victim: Mortal | None = None
+    ) -> None:
         """``victim`` reaches the server by ``proxy``; without, it is a Victim."""
         self._way = way
         self._parting: list[Link] = []
         self._parted, self._arrives = threading.Event(), threading.Event()
-        frame = case.frame(world.settings().chroot)
-        self._answered = Break(Moment.BEFORE_ANSWER, case.nth, MULTI, nothing, frame)
-        script = (Break(MOMENTS[way], case.nth, MULTI, self._part, frame), self._answered)
+        frame = case.frame(fixture.settings().chroot)
+        self._answered = Break(BreakPoint.BEFORE_ANSWER, case.nth, MULTI, nothing, frame)
+        script = (Break(BREAK_POINTS[way], case.nth, MULTI, self._part, frame), self._answered)
         self.victim = victim or Victim(
-            ONE, world.settings(proxy.address), slow=case.slow, takeover=case.takeover
+            ONE, fixture.settings(proxy.address), slow=case.slow, takeover=case.takeover
         )  # fmt: skip
         if case.trouble is nothing:
             proxy.script(*script)
@@ -124,12 +126,12 @@ class Scene:
             self.victim.stand()
             assert self.victim.settle()
             proxy.script(*script)
-            case.trouble(world, self.victim.do)
+            case.trouble(fixture, self.victim.do)
         assert self._parted.wait(PATIENCE_S), "it does not write that"
         if way is not Way.OVERTAKEN:
             (link,) = self._parting
             assert link.client_id is not None
-            world.end_session(link.client_id)
+            fixture.end_session(link.client_id)
 
     def deliver(self) -> None:
         """Let the request of the frozen controller arrive, and wake it."""
@@ -156,11 +158,11 @@ class Scene:
         self._parted.set()
 
 
-def wrong(case: Case, before: Tree, world: ZooKeeperWorld) -> list[str]:
+def wrong(case: Case, before: Tree, fixture: ZooKeeperFixture) -> list[str]:
     """What there is to say against the tree as it is now."""
-    after = read_tree(world.operator)
-    found = faults(before, after)
-    return found or ([] if case.reached(after) else ["the goal is not reached"])
+    after = read_tree(fixture.operator)
+    problems = faults(before, after)
+    return problems or ([] if case.reached(after) else ["the goal is not reached"])
 
 
 def until(holds: Callable[[], bool], missing: Callable[[], str] = lambda: "it does not happen") -> None:
@@ -171,26 +173,26 @@ def until(holds: Callable[[], bool], missing: Callable[[], str] = lambda: "it do
         time.sleep(0.02)
 
 
-def play(scene: Scene, case: Case, way: Way, world: ZooKeeperWorld) -> None:
+def play(scene: Scene, case: Case, way: Way, fixture: ZooKeeperFixture) -> None:
     """Let the next controller come, and see that it finds a whole cluster and ends what was begun."""
     try:
-        before = read_tree(world.operator)
-        following, loop = build(TWO, world.connect())
+        before = read_tree(fixture.operator)
+        following, loop = build(TWO, fixture.connect())
         following.open(takeover=case.takeover or way is Way.OVERTAKEN)
         loop.start()
         try:
             until(lambda: following.status().active)
-            case.mend(world, nothing)
+            case.repair(fixture, nothing)
             if case.asked:
-                case.trouble(world, lambda task: task(following))
-            until(lambda: not wrong(case, before, world), lambda: str(wrong(case, before, world)))
-            world.settle()
+                case.trouble(fixture, lambda task: task(following))
+            until(lambda: not wrong(case, before, fixture), lambda: str(wrong(case, before, fixture)))
+            fixture.settle()
             assert settle(following)
-            assert wrong(case, before, world) == []
+            assert wrong(case, before, fixture) == []
             if way is Way.OVERTAKEN:
-                settled = read_tree(world.operator)
+                settled = read_tree(fixture.operator)
                 scene.deliver()
-                assert changes(settled, read_tree(world.operator)) == []
+                assert changes(settled, read_tree(fixture.operator)) == []
                 assert following.status().active
         finally:
             following.stop()

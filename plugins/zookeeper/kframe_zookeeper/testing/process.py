@@ -100,7 +100,7 @@ class Process:
 
 def left_running() -> list[Process]:
     """Processes that were started and not ended by their handles: none when tests are over."""
-    return [one for one in _started if one.pid is not None]
+    return [process for process in _started if process.pid is not None]
 
 
 def until(holds: Callable[[], bool], seconds: float = 90.0) -> bool:

@@ -40,7 +40,7 @@ class Direction(Enum):
 BOTH: Final = tuple(Direction)
 
 
-class Moment(Enum):
+class BreakPoint(Enum):
     """Where in the life of a request a Break happens."""
 
     BEFORE_REQUEST = "the server has not seen it"
@@ -57,7 +57,7 @@ class Break:
     ``action`` sees the connection; what it leaves open goes on. ``happened`` is set when it is done.
     """
 
-    moment: Moment
+    break_point: BreakPoint
     nth: int = 1
     opcode: int | None = None
     action: Callable[[Link], None] | None = None
@@ -68,10 +68,10 @@ class Break:
     _waits_for: tuple[Link, int] | None = field(default=None, init=False)
     """The connection and the number of the request whose answer is the moment."""
 
-    def meets(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> Moment | None:
+    def meets(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> BreakPoint | None:
         """The moment, if this frame is the one: a request of ``opcode``, or the answer to request ``number``."""
         if direction is Direction.TO_CLIENT:
-            return self.moment if self._waits_for == (link, number) else None
+            return self.break_point if self._waits_for == (link, number) else None
         if self._waits_for is not None or (opcode == PING if self.opcode is None else opcode != self.opcode):
             return None
         if self.holding not in frame:
@@ -79,8 +79,8 @@ class Break:
         self.nth -= 1
         if self.nth != 0:
             return None
-        if self.moment in (Moment.BEFORE_REQUEST, Moment.AFTER_REQUEST):
-            return self.moment
+        if self.break_point in (BreakPoint.BEFORE_REQUEST, BreakPoint.AFTER_REQUEST):
+            return self.break_point
         self._waits_for = (link, number)
         return None
 
@@ -89,7 +89,7 @@ class Break:
         if self.action is not None:
             self.action(link)
         else:
-            link.cut(gently=self.moment in (Moment.AFTER_REQUEST, Moment.AFTER_ANSWER))
+            link.cut(gently=self.break_point in (BreakPoint.AFTER_REQUEST, BreakPoint.AFTER_ANSWER))
         self.happened.set()
 
 
@@ -169,17 +169,17 @@ class Link:
     def _pass_on(self, direction: Direction, sink: socket.socket, piece: bytes) -> None:
         proxy = self._proxy
         time.sleep(proxy.delay_s[direction])
-        found = self._break_at(direction, piece)
-        moment = None if found is None else found.moment
-        if found is not None and moment in (Moment.BEFORE_REQUEST, Moment.BEFORE_ANSWER):
-            found.do(self)
-        if found is not None and moment is Moment.AFTER_REQUEST and found.action is None:
+        scheduled = self._break_at(direction, piece)
+        break_point = None if scheduled is None else scheduled.break_point
+        if scheduled is not None and break_point in (BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_ANSWER):
+            scheduled.do(self)
+        if scheduled is not None and break_point is BreakPoint.AFTER_REQUEST and scheduled.action is None:
             self.mute(Direction.TO_CLIENT)  # the answer may be faster than the cut
         proxy.flowing[direction].wait()
         if direction not in self._muted and direction not in proxy.dropping and not self.closed:
             sink.sendall(piece)
-        if found is not None and moment in (Moment.AFTER_REQUEST, Moment.AFTER_ANSWER):
-            found.do(self)
+        if scheduled is not None and break_point in (BreakPoint.AFTER_REQUEST, BreakPoint.AFTER_ANSWER):
+            scheduled.do(self)
 
     def _break_at(self, direction: Direction, piece: bytes) -> Break | None:
         """The Break that this piece is the moment of. The first frame each way opens the session and has no number."""
@@ -286,10 +286,14 @@ class Proxy:
     def break_at(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> Break | None:
         """Take out the Break that a frame is the moment of; each frame is counted by every Break of the script."""
         with self._lock:
-            met = [one for one in self._breaks if one.meets(link, direction, number, opcode, frame)]
-            if met:
-                self._breaks.remove(met[0])
-            return met[0] if met else None
+            scheduled = [
+                scheduled_break
+                for scheduled_break in self._breaks
+                if scheduled_break.meets(link, direction, number, opcode, frame)
+            ]
+            if scheduled:
+                self._breaks.remove(scheduled[0])
+            return scheduled[0] if scheduled else None
 
     def _accept(self) -> None:
         with suppress(OSError):

@@ -48,10 +48,10 @@ def free_ports(count: int) -> list[int]:
     chosen: list[int] = []
     while len(chosen) < count:
         port = random.choice(_PORTS)
-        with socket.socket() as trial:
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                trial.bind((HOST, port))
+                probe.bind((HOST, port))
             except OSError:
                 continue
         if port not in chosen:
@@ -246,16 +246,16 @@ class Ensemble:
 
     def leader(self) -> ServerHandle:
         """The server that leads; waits until one does. Raises RuntimeError if none does."""
-        found: list[ServerHandle] = []
+        leaders: list[ServerHandle] = []
 
         def look() -> bool:
-            found.extend(server for server in self.servers if server.mode() == "leader")
-            return bool(found)
+            leaders.extend(server for server in self.servers if server.mode() == "leader")
+            return bool(leaders)
 
         if not until(look):
             said = "\n".join(f"{server.address}: {server.log[-2000:]}" for server in self.servers if server.pid)
             raise RuntimeError(f"no server of the ensemble leads; they said:\n{said}")
-        return found[0]
+        return leaders[0]
 
     def followers(self) -> list[ServerHandle]:
         """The servers that follow the leader now."""

@@ -29,9 +29,9 @@ class States:
     def __init__(self, client: KazooClient) -> None:
         self._changed = threading.Condition()
         self._seen: list[str] = []
-        client.add_listener(self._hear)
+        client.add_listener(self._on_event)
 
-    def _hear(self, state: str) -> None:
+    def _on_event(self, state: str) -> None:
         with self._changed:
             self._seen.append(state)
             self._changed.notify_all()

@@ -13,12 +13,14 @@ from kframe.plugin.store import Event
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, healthy
 from kframe.testing.store_world import ONE
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.proxy import Moment, Proxy
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
+from kframe_zookeeper.testing.proxy import BreakPoint, Proxy
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 TOPICS, PARTITIONS = 12, 100
 PATIENCE_S = 120.0
-MOMENTS = pytest.mark.parametrize("moment", list(Moment), ids=lambda moment: moment.name.lower())
+BREAK_POINTS = pytest.mark.parametrize(
+    "break_point", list(BreakPoint), ids=lambda break_point: break_point.name.lower()
+)
 
 
 def big_cluster() -> ClusterState:
@@ -47,18 +49,18 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def opened(world: ZooKeeperWorld, proxy: Proxy | None = None, heard: list[Event] | None = None) -> ZooKeeperStore:
+def opened(fixture: ZooKeeperFixture, proxy: Proxy | None = None, events: list[Event] | None = None) -> ZooKeeperStore:
     """An open store, maybe behind a proxy."""
-    store = world.connect(None if proxy is None else proxy.address)
-    store.open((list[Event]() if heard is None else heard).append)
+    store = fixture.connect(None if proxy is None else proxy.address)
+    store.open((list[Event]() if events is None else events).append)
     return store
 
 
 def controller(
-    world: ZooKeeperWorld, proxy: Proxy, heard: list[Event] | None = None
+    fixture: ZooKeeperFixture, proxy: Proxy, events: list[Event] | None = None
 ) -> tuple[ZooKeeperStore, ClusterState]:
     """A controller behind a proxy, and what it has loaded."""
-    store = opened(world, proxy, heard)
+    store = opened(fixture, proxy, events)
     assert store.claim(ONE) == 1
     store.prepare()
     return store, store.load()

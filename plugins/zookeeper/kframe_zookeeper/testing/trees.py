@@ -14,7 +14,7 @@ from kframe_zookeeper.znodes import decode_controller_epoch, decode_state, decod
 
 #: What is empty once everything asked for is done.
 _TRANSIENT: Final = (paths.DELETE_TOPICS, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
-_ONE_SHOT: Final = (paths.REASSIGN_PARTITIONS, paths.PREFERRED_ELECTION)
+_REQUEST_NODES: Final = (paths.REASSIGN_PARTITIONS, paths.PREFERRED_ELECTION)
 
 
 class Stored(NamedTuple):
@@ -29,19 +29,19 @@ Tree = Mapping[str, Stored]
 
 def read_tree(client: KazooClient) -> Tree:
     """All nodes below the chroot by path; those that vanish meanwhile are left out."""
-    found: dict[str, Stored] = {}
+    tree: dict[str, Stored] = {}
     level = [""]
     while level:
         asked = [(path, client.get_async(path or "/"), client.get_children_async(path or "/")) for path in level]
         level = []
         for path, node, children in asked:
             try:
-                found[path], names = Stored(*node.get()), children.get()
+                tree[path], names = Stored(*node.get()), children.get()
             except NoNodeError:
-                found.pop(path, None)
+                tree.pop(path, None)
                 continue
             level += [f"{path}/{name}" for name in sorted(names)]
-    return found
+    return tree
 
 
 def children(tree: Tree, parent: str) -> list[str]:
@@ -73,10 +73,12 @@ def faults(before: Tree, after: Tree) -> list[str]:
 
 
 def _left_over(tree: Tree) -> Iterator[str]:
-    yield from (f"{path} is left" for path in _ONE_SHOT if path in tree)
+    yield from (f"{path} is left" for path in _REQUEST_NODES if path in tree)
     yield from (f"{parent}/{name} is left" for parent in _TRANSIENT for name in children(tree, parent))
-    orphans = set(children(tree, paths.config_path("topics", "").rstrip("/"))) - set(children(tree, paths.TOPICS))
-    yield from (f"settings of the deleted topic {name} are left" for name in sorted(orphans))
+    deleted_topics = set(children(tree, paths.config_path("topics", "").rstrip("/"))) - set(
+        children(tree, paths.TOPICS)
+    )
+    yield from (f"settings of the deleted topic {name} are left" for name in sorted(deleted_topics))
 
 
 def _illegal(tree: Tree) -> Iterator[str]:

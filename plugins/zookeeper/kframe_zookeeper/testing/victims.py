@@ -16,7 +16,7 @@ from kframe.plugin.server import Controller
 from kframe.testing.controllers import ControllerLoop, controller_loop
 from kframe_zookeeper.settings import ConnectSettings
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.keen_brokers import KeenBrokers
+from kframe_zookeeper.testing.answering_brokers import AnsweringBrokers
 
 _PATIENCE_S: Final = 120.0
 #: An event may set off another, and that a third: broker answers, proposals, what they complete.
@@ -34,7 +34,7 @@ def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ())
     It moves no leaders back by itself: that happens some seconds after its election, whatever a test is at then.
     """
     config = {"auto.leader.rebalance.enable": "false"}
-    loop = controller_loop(controller_id, store, KeenBrokers(slow), config=config)
+    loop = controller_loop(controller_id, store, AnsweringBrokers(slow), config=config)
     return Controller(loop), loop
 
 
@@ -45,10 +45,10 @@ def settle(controller: Controller) -> bool:
     return controller.status().active
 
 
-def told(controller: Controller) -> int:
+def requests_received(controller: Controller) -> int:
     """How many requests its brokers have received."""
     transport = controller.transport
-    assert isinstance(transport, KeenBrokers)
+    assert isinstance(transport, AnsweringBrokers)
     return transport.received
 
 
@@ -124,6 +124,6 @@ def _run(
     loop.start()
     while True:
         task, asked = connection.recv()
-        found = task(controller)
+        result = task(controller)
         if asked:
-            connection.send(found)
+            connection.send(result)

@@ -51,13 +51,15 @@ def encode_broker(
     before ``version`` 5, 4, 3 and 2 have no features, no security protocols, no rack, no list of endpoints. ``extra``
     are fields that no schema has."""
     endpoints = registration.endpoints
-    plain = next((one for one in endpoints if one.security_protocol == "PLAINTEXT"), None)
+    plain = next((endpoint for endpoint in endpoints if endpoint.security_protocol == "PLAINTEXT"), None)
     record = BrokerZnode(
         features=_raw(features or {}) if version >= _WITH_FEATURES else UNSET,
         listener_security_protocol_map=(
-            {one.listener: one.security_protocol for one in endpoints} if version >= _WITH_PROTOCOLS else UNSET
+            {endpoint.listener: endpoint.security_protocol for endpoint in endpoints}
+            if version >= _WITH_PROTOCOLS
+            else UNSET
         ),
-        endpoints=[_text(one) for one in endpoints] if version >= _WITH_ENDPOINTS else UNSET,
+        endpoints=[_text(endpoint) for endpoint in endpoints] if version >= _WITH_ENDPOINTS else UNSET,
         rack=registration.rack if registration.rack is not None and version >= _WITH_RACK else UNSET,
         jmx_port=_raw(jmx_port),
         port=-1 if plain is None else plain.port,

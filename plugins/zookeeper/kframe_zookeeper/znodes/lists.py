@@ -63,12 +63,12 @@ def decode_targets(raw: bytes | None) -> Targets:
     record, _ = decode_znode(_TARGETS, raw, REASSIGN_PARTITIONS)
     _check_names(record.partitions, REASSIGN_PARTITIONS)
     numbers: dict[str, int] = {}
-    topics = [numbers.setdefault(one.topic, len(numbers)) for one in record.partitions]
+    topics = [numbers.setdefault(target.topic, len(numbers)) for target in record.partitions]
     return Targets(
         tuple(numbers),
         np.array(topics, np.int32),
-        np.array([one.partition for one in record.partitions], np.int32),
-        Ragged.of([one.replicas for one in record.partitions]),
+        np.array([target.partition for target in record.partitions], np.int32),
+        Ragged.of([target.replicas for target in record.partitions]),
         np.zeros(len(topics), np.bool_),
     )
 
@@ -86,12 +86,12 @@ def decode_partitions(raw: bytes | None, path: str = PREFERRED_ELECTION) -> tupl
     """The partitions that ``/admin/preferred_replica_election`` or an ISR notification names. Raises ZnodeError."""
     record, _ = decode_znode(_PARTITIONS, raw, path)
     _check_names(record.partitions, path)
-    return tuple((one.topic, one.partition) for one in record.partitions)
+    return tuple((partition.topic, partition.partition) for partition in record.partitions)
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     """The record of those."""
-    return encode_znode(_PartitionsZnode(LIST_VERSION, [_Partition(*one) for one in partitions]))
+    return encode_znode(_PartitionsZnode(LIST_VERSION, [_Partition(*partition) for partition in partitions]))
 
 
 def decode_log_dir_event(raw: bytes | None, path: str) -> int:
@@ -105,5 +105,5 @@ def encode_log_dir_event(broker_id: int) -> bytes:
 
 
 def _check_names(partitions: Sequence[_Partition | _Target], path: str) -> None:
-    for number, one in enumerate(partitions):
-        check_topic_name(one.topic, f"{path} field partitions[{number}].topic", ZnodeError)
+    for number, partition in enumerate(partitions):
+        check_topic_name(partition.topic, f"{path} field partitions[{number}].topic", ZnodeError)

@@ -16,15 +16,15 @@ _FIRST_SIZE: Final = 16
 
 def scala_order(keys: Collection[str]) -> list[str]:
     """Keys as a Scala 2.13 ``mutable.HashMap`` iterates: by place, and within one by hash."""
-    last_place = _size(len(keys)) - 1
+    last_index = _size(len(keys)) - 1
     hashes = {key: _mixed_hash(key) for key in keys}
-    return sorted(keys, key=lambda key: (hashes[key] & last_place, _signed(hashes[key])))
+    return sorted(keys, key=lambda key: (hashes[key] & last_index, _signed(hashes[key])))
 
 
 def properties_order(keys: Collection[str]) -> list[str]:
     """Keys as Java's ``Properties`` iterates: by place, and within one as they were put in."""
-    last_place = _size(len(keys)) - 1
-    return sorted(keys, key=lambda key: _mixed_hash(key) & last_place)
+    last_index = _size(len(keys)) - 1
+    return sorted(keys, key=lambda key: _mixed_hash(key) & last_index)
 
 
 @lru_cache(maxsize=1024)

@@ -94,16 +94,16 @@ def encode_topics(table: TopicTable, extras: Sequence[Extra] = ()) -> Iterator[b
 
 def _packed(lists: Sequence[list[int]]) -> Ragged:
     """Lists one behind the other, without another list of all their members."""
-    offsets = offsets_of([len(one) for one in lists])
+    offsets = offsets_of([len(members) for members in lists])
     return Ragged(offsets, np.fromiter(chain.from_iterable(lists), np.int32, int(offsets[-1])))
 
 
 def _spread(moving: Sequence[dict[int, list[int]]], counts: Int32) -> Ragged:
     """A list for each partition of each topic, of which only those in ``moving`` are not empty."""
     first_rows = offsets_of(counts)
-    named = [(topic, partition) for topic, one in enumerate(moving) for partition in sorted(one)]
-    places = np.array([int(first_rows[topic]) + partition for topic, partition in named], np.int64)
-    return _packed([moving[topic][partition] for topic, partition in named]).spread(places, int(first_rows[-1]))
+    named = [(topic, partition) for topic, targets in enumerate(moving) for partition in sorted(targets)]
+    rows = np.array([int(first_rows[topic]) + partition for topic, partition in named], np.int64)
+    return _packed([moving[topic][partition] for topic, partition in named]).spread(rows, int(first_rows[-1]))
 
 
 def _lists(lists: Ragged, first: int, count: int) -> list[list[int]]:
@@ -117,7 +117,7 @@ def _moving(lists: Ragged, first: int, count: int) -> dict[int, list[int]]:
     """Those of ``count`` lists that are not empty, by partition, in Kafka's order."""
     if lists.offsets[first] == lists.offsets[first + count]:
         return {}
-    named = {str(partition): one for partition, one in enumerate(_lists(lists, first, count)) if one}
+    named = {str(partition): members for partition, members in enumerate(_lists(lists, first, count)) if members}
     return {int(partition): named[partition] for partition in scala_order(named)}
 
 

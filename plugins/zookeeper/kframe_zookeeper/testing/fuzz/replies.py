@@ -56,18 +56,18 @@ class MultiWrites:
 def _reads(raw: bytes, count: int) -> Outcome:
     data = np.frombuffer(raw, np.uint8)
     twin = Results.room(data, count)
-    twin_found = _naive_jute.split_reads(data, 0, *_columns(twin))
+    twin_count = _naive_jute.split_reads(data, 0, *_columns(twin))
     try:
         results = Results.split(Reply(data, 0), count)
     except StoreError as error:
-        assert twin_found != count, twin_found
+        assert twin_count != count, twin_count
         return str(error)
-    assert twin_found == count
+    assert twin_count == count
     for mine, other in zip(_columns(results), _columns(twin), strict=True):
         assert np.array_equal(mine, other)
     try:
         for i in range(count):
-            if results.found(i):
+            if results.exists(i):
                 # Lists of children are those that have no stat.
                 _ = results.node(i) if results.version[i] != -1 or results.mzxid[i] != -1 else names_in(results.data(i))
     except StoreError as error:
@@ -83,12 +83,12 @@ def _columns(results: Results) -> tuple[Any, ...]:
 
 
 def _writes(raw: bytes, count: int) -> Outcome:
-    told = []
+    results = []
     for module in (_jute_read, _naive_jute):
         code, version, mzxid = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int64)
-        found = module.split_results(np.frombuffer(raw, np.uint8), 0, code, version, mzxid)
+        result_count = module.split_results(np.frombuffer(raw, np.uint8), 0, code, version, mzxid)
         # What was written before an answer broke off is nobody's to read.
-        known = max(found, 0)
-        told.append((found, code[:known].tolist(), version[:known].tolist(), mzxid[:known].tolist()))
-    assert told[0] == told[1]
-    return None if told[0][0] == count else f"an answer to {count} writes with {told[0][0]} results"
+        known = max(result_count, 0)
+        results.append((result_count, code[:known].tolist(), version[:known].tolist(), mzxid[:known].tolist()))
+    assert results[0] == results[1]
+    return None if results[0][0] == count else f"an answer to {count} writes with {results[0][0]} results"

@@ -15,7 +15,7 @@ CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 
 def targets() -> Sequence[Target]:
     """All targets, with the corpus as what their cases are made of."""
-    kept = read_corpus(CORPUS)
+    corpus = read_corpus(CORPUS)
     bulk = {"state": StateZnodes, "topic": TopicZnodes}
-    znodes = [bulk.get(name, Znodes)(name, bases_of(kept, name)) for name in DECODERS]
-    return [*znodes, MultiReads(bases_of(kept, MultiReads.name)), MultiWrites(bases_of(kept, MultiWrites.name))]
+    znodes = [bulk.get(name, Znodes)(name, bases_of(corpus, name)) for name in DECODERS]
+    return [*znodes, MultiReads(bases_of(corpus, MultiReads.name)), MultiWrites(bases_of(corpus, MultiWrites.name))]

@@ -90,14 +90,14 @@ class StateZnodes(Znodes):
         except ZnodeError as error:
             assert read is None, read
             return str(error)
-        told = (state.leader, state.leader_epoch, state.controller_epoch, state.leader_recovery_state, state.isr)
+        fields = (state.leader, state.leader_epoch, state.controller_epoch, state.leader_recovery_state, state.isr)
         if read is None:
             again = znodes.encode_state(
                 state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
             )
             assert again != raw or len(state.isr) > _ISR_MOST, "the kernel does not read what Kafka writes"
         else:
-            assert read == told
+            assert read == fields
             assert not extra
         return None
 
@@ -134,13 +134,13 @@ def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
     """What ``parse_topics`` makes of each case, None where it leaves it to the decoder."""
     read = TopicColumns.read(batch.data, batch.at[:-1], np.diff(batch.at).astype(np.int32), module.parse_topics)
     begins, values = offsets_of(read.partitions).tolist(), read.replicas.offsets.tolist()
-    told: list[tuple[Any, ...] | None] = []
+    topics: list[tuple[Any, ...] | None] = []
     for i, parsed in enumerate(read.parsed.tolist()):
         rows = range(begins[i], begins[i + 1])
         lists = [read.replicas.values[values[row] : values[row + 1]].tolist() for row in rows]
         doubled = tuple(row - begins[i] for row in rows if read.doubled[row])
-        told.append((read.topic_ids[i].tobytes(), lists, doubled) if parsed else None)
-    return told
+        topics.append((read.topic_ids[i].tobytes(), lists, doubled) if parsed else None)
+    return topics
 
 
 def _parsed(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:

@@ -12,9 +12,9 @@ from kframe.plugin.cluster import Targets, TopicTable
 from kframe.plugin.server import Controller
 from kframe.testing.clusters import registration
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.store_world import ZooKeeperWorld
 from kframe_zookeeper.testing.trees import Tree, children
 from kframe_zookeeper.testing.victims import Task
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_state, decode_topic, encode_topics
 
 #: The id of a controller that is neither of those in the scene.
@@ -23,7 +23,7 @@ THREE: Final = 103
 #: Has a controller do something.
 Do = Callable[[Task], None]
 #: What operators and brokers do, and what clients ask of the controller.
-Trouble = Callable[[ZooKeeperWorld, Do], None]
+Action = Callable[[ZooKeeperFixture, Do], None]
 
 
 def nothing(*_: object) -> None:
@@ -33,98 +33,98 @@ def nothing(*_: object) -> None:
 # -- troubles
 
 
-def fails(*brokers: int) -> Trouble:
+def fails(*brokers: int) -> Action:
     """These brokers lose their registrations in one instant."""
-    return lambda world, _: world.unregister_brokers(brokers)
+    return lambda fixture, _: fixture.unregister_brokers(brokers)
 
 
-def registers(broker: int) -> Trouble:
+def registers(broker: int) -> Action:
     """A broker comes, or comes back."""
 
-    def register(world: ZooKeeperWorld, _: Do) -> None:
-        world.register_brokers([registration(broker)])
+    def register(fixture: ZooKeeperFixture, _: Do) -> None:
+        fixture.register_brokers([registration(broker)])
 
     return register
 
 
-def loses_log_dir(world: ZooKeeperWorld, _: Do) -> None:
+def loses_log_dir(fixture: ZooKeeperFixture, _: Do) -> None:
     """Broker 2 says that it has lost a log directory."""
-    world.notify_log_dir_event(2)
+    fixture.notify_log_dir_event(2)
 
 
-def notifies(world: ZooKeeperWorld, _: Do) -> None:
+def notifies(fixture: ZooKeeperFixture, _: Do) -> None:
     """A leader says that it has changed an ISR."""
-    world.notify_isr_changes([("orders", 0)])
+    fixture.notify_isr_changes([("orders", 0)])
 
 
-def asks(name: str, *arguments: Any, **others: Any) -> Trouble:
+def calls(name: str, *arguments: Any, **others: Any) -> Action:
     """A client calls this method of the controller."""
     return lambda _, do: do(methodcaller(name, *arguments, **others))
 
 
-def writes_topic(name: str, *replicas: tuple[int, ...]) -> Trouble:
+def writes_topic(name: str, *replicas: tuple[int, ...]) -> Action:
     """As tools before topic ids write it, who do not know of the id."""
 
-    def write(world: ZooKeeperWorld, _: Do) -> None:
+    def write(fixture: ZooKeeperFixture, _: Do) -> None:
         (data,) = encode_topics(TopicTable.of((name,), [replicas]))
-        if world.operator.exists(paths.topic_path(name)):
-            world.operator.set(paths.topic_path(name), data)
+        if fixture.operator.exists(paths.topic_path(name)):
+            fixture.operator.set(paths.topic_path(name), data)
         else:
-            world.operator.create(paths.topic_path(name), data)
+            fixture.operator.create(paths.topic_path(name), data)
 
     return write
 
 
-def leaves_partition_without_state(world: ZooKeeperWorld, _: Do) -> None:
+def leaves_partition_without_state(fixture: ZooKeeperFixture, _: Do) -> None:
     """A controller has died while it created a topic."""
     (data,) = encode_topics(TopicTable.of(("new",), [[(1, 2), (2, 3)]]))
-    transaction = world.operator.transaction()
+    transaction = fixture.operator.transaction()
     transaction.create(paths.topic_path("new"), data)
     transaction.create(paths.partitions_path("new"))
     transaction.create(paths.partition_path("new", 0))
     transaction.commit()
 
 
-def grows_while_deleted(world: ZooKeeperWorld, do: Do) -> None:
+def grows_while_deleted(fixture: ZooKeeperFixture, do: Do) -> None:
     """A topic under deletion gets a partition and a replica that is not there."""
-    deletes("halted")(world, do)
-    writes_topic("halted", (2, 6), (2, 3))(world, do)
+    deletes("halted")(fixture, do)
+    writes_topic("halted", (2, 6), (2, 3))(fixture, do)
 
 
-def moves_and_cancels(_: ZooKeeperWorld, do: Do) -> None:
+def moves_and_cancels(_: ZooKeeperFixture, do: Do) -> None:
     """A client asks for a move, and then for its end."""
     for wanted in ((3, 4), None):
         do(methodcaller("reassign", {("moving", 0): wanted}))
 
 
-def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Trouble:
+def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Action:
     """An operator leaves these moves, as Kafka's tools did up to 2.8."""
-    return lambda world, _: world.leave_reassignments(Targets.of(list(targets.items())))
+    return lambda fixture, _: fixture.leave_reassignments(Targets.of(list(targets.items())))
 
 
-def deletes(*names: str) -> Trouble:
+def deletes(*names: str) -> Action:
     """An operator marks these topics."""
-    return lambda world, _: world.mark_for_deletion(names)
+    return lambda fixture, _: fixture.mark_for_deletion(names)
 
 
-def prefers(*partitions: tuple[str, int]) -> Trouble:
+def prefers(*partitions: tuple[str, int]) -> Action:
     """An operator leaves partitions whose preferred leaders are wanted."""
-    return lambda world, _: world.leave_preferred_election(partitions)
+    return lambda fixture, _: fixture.leave_preferred_election(partitions)
 
 
-def another_rules(world: ZooKeeperWorld, _: Do) -> None:
+def another_rules(fixture: ZooKeeperFixture, _: Do) -> None:
     """Another controller has the role, and does not stand again when it loses it."""
-    store = world.connect()
+    store = fixture.connect()
     store.open(nothing)
     assert store.claim(THREE) == 1
 
 
-def configures(topic: str, config: Mapping[str, str]) -> Trouble:
+def configures(topic: str, config: Mapping[str, str]) -> Action:
     """An operator changes settings of a topic."""
-    return lambda world, _: world.configure_topic(topic, config)
+    return lambda fixture, _: fixture.configure_topic(topic, config)
 
 
-def rebalances(_: ZooKeeperWorld, do: Do) -> None:
+def rebalances(_: ZooKeeperFixture, do: Do) -> None:
     """The timer for moving leaders back to their preferred replicas goes off."""
     do(_look_at_balance)
 
@@ -133,9 +133,9 @@ def _look_at_balance(controller: Controller) -> None:
     controller._loop.queue.put(events.RebalanceLeaders())
 
 
-def gets_producer_ids(world: ZooKeeperWorld, do: Do) -> None:
+def gets_producer_ids(fixture: ZooKeeperFixture, do: Do) -> None:
     """Broker 1 asks for a block of producer ids."""
-    epoch = world.operator.exists(paths.broker_path(1)).czxid
+    epoch = fixture.operator.exists(paths.broker_path(1)).czxid
     do(methodcaller("submit", partial(events.ProducerIdsRequested, 1, epoch)))
 
 
@@ -188,7 +188,9 @@ def configured(tree: Tree) -> bool:
     """Whether RETENTION is stored and told."""
     path = paths.config_path("topics", "orders")
     said = [node.data for path, node in tree.items() if path.startswith(paths.CONFIG_CHANGE)]
-    return decode_config(tree[path].data, path)[0].get("retention.ms") == "5" and any(b"orders" in one for one in said)
+    return decode_config(tree[path].data, path)[0].get("retention.ms") == "5" and any(
+        b"orders" in record for record in said
+    )
 
 
 def allocated(tree: Tree) -> bool:

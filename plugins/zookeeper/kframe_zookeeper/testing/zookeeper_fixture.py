@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from kazoo.client import KazooClient, TransactionRequest
@@ -54,13 +54,13 @@ _PATIENCE_S: Final = 120.0
 _worlds = itertools.count()
 
 
-def open_trials(url: str) -> ZooKeeperWorld:
+def open_temporary_fixture(url: str) -> ZooKeeperFixture:
     """What ``kframe plugins check`` tries the store in: a chroot of its own, which goes again, whatever chroot is in
     the URL."""
-    return _PassingWorld(settings_of_url(url), ClusterState())
+    return _TemporaryFixture(settings_of_url(url), ClusterState())
 
 
-class ZooKeeperWorld:
+class ZooKeeperFixture:
     """Implements ``kframe.testing.store_world.StoreWorld`` below a chroot of its own."""
 
     def __init__(self, settings: ConnectSettings, cluster: ClusterState) -> None:
@@ -161,8 +161,10 @@ class ZooKeeperWorld:
     def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
         """Replace registrations by the same in one instant; return the new broker epochs."""
         ids = tuple(broker_ids)
-        found = [self.operator.get(paths.broker_path(broker_id)) for broker_id in ids]
-        again = [decode_broker(str(one), data, stat.czxid) for one, (data, stat) in zip(ids, found, strict=True)]
+        nodes = [self.operator.get(paths.broker_path(broker_id)) for broker_id in ids]
+        again = [
+            decode_broker(str(broker_id), data, stat.czxid) for broker_id, (data, stat) in zip(ids, nodes, strict=True)
+        ]
         return self._replace_brokers(ids, tuple(again))
 
     def modify_broker(self, registration: Registration) -> None:
@@ -173,10 +175,12 @@ class ZooKeeperWorld:
         transaction = self.operator.transaction()
         for broker_id in gone:
             transaction.delete(paths.broker_path(broker_id))
-        for one in new:
-            transaction.create(paths.broker_path(one.broker_id), encode_broker(one, 0), ephemeral=True)
+        for registration in new:
+            transaction.create(
+                paths.broker_path(registration.broker_id), encode_broker(registration, 0), ephemeral=True
+            )
         _commit(transaction)
-        return tuple(self.operator.exists(paths.broker_path(one.broker_id)).czxid for one in new)
+        return tuple(self.operator.exists(paths.broker_path(registration.broker_id)).czxid for registration in new)
 
     # -- topics
 
@@ -227,7 +231,10 @@ class ZooKeeperWorld:
         self.operator.create(paths.LOG_DIR_EVENT, encode_log_dir_event(broker_id), sequence=True)
 
 
-class _PassingWorld(ZooKeeperWorld):
+FixtureFactory: TypeAlias = Callable[..., ZooKeeperFixture]
+
+
+class _TemporaryFixture(ZooKeeperFixture):
     """One that leaves nothing behind."""
 
     def close(self) -> None:
@@ -240,9 +247,9 @@ class _PassingWorld(ZooKeeperWorld):
 
 def _commit(transaction: TransactionRequest) -> None:
     """Do the operations of a transaction; raise the first error."""
-    for one in transaction.commit() if transaction.operations else ():
-        if isinstance(one, Exception):
-            raise one
+    for result in transaction.commit() if transaction.operations else ():
+        if isinstance(result, Exception):
+            raise result
 
 
 def _seed(client: KazooClient, cluster: ClusterState) -> None:

@@ -77,13 +77,13 @@ NUMBERED: Final = {name: kind for name, kind in KINDS.items() if kind.number}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_what_kafka_writes_is_taken(kind: Kind) -> None:
+def test_kafkas_content_is_accepted(kind: Kind) -> None:
     kind.decode(kind.raw)
 
 
 @pytest.mark.parametrize("number", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("kind", NUMBERED.values(), ids=NUMBERED)
-def test_what_is_no_number_is_refused(kind: Kind, number: bytes) -> None:
+def test_malformed_numbers_are_refused(kind: Kind, number: bytes) -> None:
     assert kind.raw.count(kind.number) == 1
     raw = kind.raw.replace(kind.number, re.sub(rb"[0-9]+$", lambda _: number, kind.number))
     assert raw != kind.raw
@@ -97,15 +97,15 @@ ANY_NUMBER: Final = {"topic", *(name for name, kind in NUMBERED.items() if b'"ve
 
 
 @pytest.mark.parametrize("name", sorted(NUMBERED.keys() - ANY_NUMBER))
-def test_what_is_below_any_id_is_refused(name: str) -> None:
+def test_negative_ids_are_refused(name: str) -> None:
     kind = NUMBERED[name]
     with pytest.raises(ZnodeError):
         kind.decode(kind.raw.replace(kind.number, re.sub(rb"[0-9]+$", b"-2", kind.number)))
 
 
-@pytest.mark.parametrize("bend", WHOLES.values(), ids=WHOLES)
+@pytest.mark.parametrize("mutate", WHOLES.values(), ids=WHOLES)
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_what_is_no_record_is_refused(kind: Kind, bend: Callable[[bytes], bytes]) -> None:
+def test_malformed_records_are_refused(kind: Kind, mutate: Callable[[bytes], bytes]) -> None:
     with pytest.raises(ZnodeError) as caught:
-        kind.decode(bend(kind.raw))
+        kind.decode(mutate(kind.raw))
     assert len(str(caught.value)) < 400

@@ -16,7 +16,7 @@ from kframe.plugin.transport import AlterPartitionRequested, BrokerQueue, Contro
 _BY_NAME = 1
 
 
-class KeenBrokers:
+class AnsweringBrokers:
     """Implements ``ports.Transport``.
 
     Every leader that hears of its partition proposes its ISR and all other live replicas, but for those on ``slow``
@@ -54,15 +54,15 @@ class KeenBrokers:
         for request in self._brokers.take():
             self.received += 1
             if request["api"] != Api.STOP_REPLICA and request["broker"] in live:
-                self._propose(cluster, request, [one for one in live if one not in self._slow])
+                self._propose(cluster, request, [broker for broker in live if broker not in self._slow])
 
     def queues(self) -> Mapping[int, BrokerQueue]:
         """Nothing waits here for long."""
         return self._brokers.queues()
 
     def _propose(self, cluster: ClusterState, request: Request, ready: Collection[int]) -> None:
-        led = {name: told for name, told in request["partitions"].items() if told["leader"] == request["broker"]}
-        wanted = {name: _in_sync(told, ready) for name, told in led.items()}
+        led = {name: state for name, state in request["partitions"].items() if state["leader"] == request["broker"]}
+        wanted = {name: _in_sync(state, ready) for name, state in led.items()}
         names = [name for name, isr in wanted.items() if isr != tuple(led[name]["isr"])]
         if not names:
             return
@@ -79,10 +79,10 @@ class KeenBrokers:
         )  # fmt: skip
 
 
-def _in_sync(told: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...]:
+def _in_sync(state: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...]:
     """The ISR as far as it is assigned, and behind it the replicas that are ready to join."""
-    isr = tuple(one for one in told["isr"] if one in told["replicas"])
-    return isr + tuple(one for one in told["replicas"] if one in ready and one not in isr)
+    isr = tuple(replica for replica in state["isr"] if replica in state["replicas"])
+    return isr + tuple(replica for replica in state["replicas"] if replica in ready and replica not in isr)
 
 
 def _ignore(_event: Event) -> None:

@@ -49,7 +49,7 @@ _LEFT: Final[dict[str, type[Event]]] = {
 }
 
 
-class Hearing:
+class WatchEvents:
     """Turns what watches of one connection say into events. Runs in the store's worker: it may ask ZooKeeper."""
 
     def __init__(self, connection: Connection, memory: Memory, notify: Callable[[Event], None]) -> None:
@@ -57,7 +57,7 @@ class Hearing:
         self._memory = memory
         self._notify = notify
 
-    def hear(self, what: EventType, path: str) -> None:
+    def handle(self, what: EventType, path: str) -> None:
         """Notify what a watch means; what a controller does not act on is passed over."""
         parent, _, name = path.rpartition("/")
         if path == paths.CONTROLLER:
@@ -69,15 +69,15 @@ class Hearing:
         elif what == EventType.CHILD and path in _LISTS:
             self._notify(_LISTS[path]())
         elif what == EventType.CHILD and path == paths.CONFIG_CHANGES:
-            self._hear_configs()
+            self._handle_config_changes()
         elif path in _LEFT:
-            self._hear_left(what, path)
+            self._handle_request_node(what, path)
         elif what == EventType.CHANGED and parent == paths.BROKER_IDS and name.isdecimal():
             self._notify(BrokerModified(int(name)))
         elif what == EventType.CHANGED and parent == paths.TOPICS:
-            self._hear_topic(name)
+            self._handle_topic(name)
 
-    def _hear_left(self, what: EventType, path: str) -> None:
+    def _handle_request_node(self, what: EventType, path: str) -> None:
         """Only creation counts; when the node goes or changes, watch for the next that is created."""
         if what == EventType.CREATED:
             self._notify(_LEFT[path]())
@@ -85,7 +85,7 @@ class Hearing:
         watched = Watched.ABSENT if what == EventType.DELETED else Watched.DATA
         self._connection.watches.arm([path], watched, self._connection.watches.seen())
 
-    def _hear_topic(self, name: str) -> None:
+    def _handle_topic(self, name: str) -> None:
         """Somebody wrote a topic: nothing new if that was us; then only watch for the next."""
         with self._memory.writing_topics:
             node = self._connection.node(paths.topic_path(name))
@@ -97,7 +97,7 @@ class Hearing:
         else:
             self._connection.watches.arm([paths.topic_path(name)], Watched.DATA, node.mzxid)
 
-    def _hear_configs(self) -> None:
+    def _handle_config_changes(self) -> None:
         """Read which settings were changed, and watch for the next."""
         try:
             fresh = self._memory.note_changes(self._connection.watched_children(paths.CONFIG_CHANGES))
@@ -113,9 +113,9 @@ class Hearing:
             except ZnodeError as error:
                 self._memory.quarantine(path, error)
                 continue
-            self._hear_config(change)
+            self._handle_config(change)
 
-    def _hear_config(self, change: ConfigChange) -> None:
+    def _handle_config(self, change: ConfigChange) -> None:
         if change.kind == "topics":
             self._notify(TopicSettingsChanged(change.name))
         elif change == ConfigChange("brokers", paths.DEFAULT_ENTITY):
