@@ -189,9 +189,7 @@ class TestAudit:
                 if path in ("/admin/reassign_partitions", "/kframe/instances/1000"):
                     client.delete(path)
 
-    def test_audit_samples_topics(
-        self, whole: ConnectSettings, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_audit_samples_topics(self, whole: ConnectSettings, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(acls, "TOPICS_MOST", 1)
         with started(whole) as client:
             for topic in ("kept", "marked"):

@@ -94,14 +94,18 @@ def test_error_names_clusters_below_the_root(zookeeper: ServerHandle, parent: st
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_chroot_with_any_znode_of_a_cluster_is_accepted(mark: str, zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
+def test_chroot_with_any_znode_of_a_cluster_is_accepted(
+    mark: str, zookeeper: ServerHandle, root: KazooClient, parent: str
+) -> None:
     root.ensure_path(f"{parent}/young{mark}")
     store = open_store(f"zookeeper://{zookeeper.address}{parent}/young")
     store.open(lambda event: None)
     store.close()
 
 
-def test_store_creates_the_chroot_only_with_create_chroot(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
+def test_store_creates_the_chroot_only_with_create_chroot(
+    zookeeper: ServerHandle, root: KazooClient, parent: str
+) -> None:
     url = f"zookeeper://{zookeeper.address}{parent}/deeper/new"
     with pytest.raises(ConfigError, match="does not exist"):
         open_store(url).open(lambda event: None)

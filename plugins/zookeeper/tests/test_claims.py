@@ -220,9 +220,7 @@ def test_takeover_from_brokers_leaves_other_instances_alone(make_fixture: Fixtur
     assert second.owns_role()
 
 
-def test_takeover_from_a_failed_broker_leaves_its_successor_alone(
-    make_fixture: FixtureFactory, proxy: Proxy
-) -> None:
+def test_takeover_from_a_failed_broker_leaves_its_successor_alone(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     """The instance that follows the broker claims between the read and the write of the takeover."""
     fixture = make_fixture(small_cluster())
     successor, late = opened(fixture), opened(fixture, proxy)

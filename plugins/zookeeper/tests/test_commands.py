@@ -264,9 +264,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("lines, line, said", BAD.values(), ids=BAD)
-def test_invalid_configuration_names_file_line_and_key(
-    tmp_path: Path, lines: list[str], line: int, said: str
-) -> None:
+def test_invalid_configuration_names_file_line_and_key(tmp_path: Path, lines: list[str], line: int, said: str) -> None:
     path = tmp_path / "server.properties"
     given = {line.partition("=")[0] for line in lines}
     rest = [line for line in ("zookeeper.connect=127.0.0.1:1", "broker.id=7") if line.partition("=")[0] not in given]

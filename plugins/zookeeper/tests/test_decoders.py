@@ -99,7 +99,9 @@ READ: list[tuple[str, Callable[[bytes | None], Any], bytes | None, Any]] = [
 
 
 @pytest.mark.parametrize("decode, raw, expected", [row[1:] for row in READ], ids=[row[0] for row in READ])
-def test_znodes_of_every_kafka_release_are_read(decode: Callable[[bytes | None], Any], raw: bytes | None, expected: Any) -> None:
+def test_znodes_of_every_kafka_release_are_read(
+    decode: Callable[[bytes | None], Any], raw: bytes | None, expected: Any
+) -> None:
     assert decode(raw) == expected
 
 

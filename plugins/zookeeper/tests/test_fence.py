@@ -46,9 +46,7 @@ def test_fence_is_closed_before_the_first_answer(clock: Clock) -> None:
     assert not fence.is_open()
 
 
-def test_fence_closes_before_the_session_timeout(
-    clock: Clock, fence: Fence
-) -> None:
+def test_fence_closes_before_the_session_timeout(clock: Clock, fence: Fence) -> None:
     clock.now_s += 10 * TRUSTED_PART - 0.01
     assert fence.is_open()
     clock.now_s += 0.02

@@ -48,9 +48,7 @@ def test_registration_with_the_address_of_another_broker_is_logged(
     assert len(lines(caplog, "broker 71")) == 1
 
 
-def test_persistent_registration_is_logged(
-    make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_persistent_registration_is_logged(make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture) -> None:
     fixture = make_fixture(small_cluster())
     register(fixture, 70, ephemeral=False)
     store = opened(fixture)

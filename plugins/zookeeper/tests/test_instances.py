@@ -229,9 +229,7 @@ def test_controller_with_our_id_and_no_record_is_a_live_instance(make_fixture: F
 
 
 @pytest.mark.parametrize("data", [b"not JSON", None])
-def test_malformed_record_counts_as_a_live_instance(
-    make_fixture: FixtureFactory, data: bytes | None
-) -> None:
+def test_malformed_record_counts_as_a_live_instance(make_fixture: FixtureFactory, data: bytes | None) -> None:
     fixture = make_fixture(small_cluster())
     fixture.operator.create(OURS, data, ephemeral=True, makepath=True)
     with pytest.raises(ConfigError, match="cannot be read"):
@@ -314,9 +312,7 @@ def test_second_instance_starts_with_allow_duplicate_id(start: Start, client: Ka
 
 
 @pytest.mark.parametrize("arguments", [(), ("--takeover",)], ids=" ".join)
-def test_successor_of_a_killed_instance_starts(
-    start: Start, client: KazooClient, arguments: tuple[str, ...]
-) -> None:
+def test_successor_of_a_killed_instance_starts(start: Start, client: KazooClient, arguments: tuple[str, ...]) -> None:
     first = start(1000)
     assert first.settle(), first.log
     first.kill()

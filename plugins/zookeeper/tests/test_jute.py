@@ -162,7 +162,9 @@ NAME_AT, NAMES = np.array([0, 1, 1, 8], np.int32), array(b"tz.-\xc3\xa4_9")
 
 
 @given(ROWS, INT32, st.integers(0, 1500))
-def test_kernel_and_reference_write_operations_alike(rows: list[tuple[Any, ...]], controller_epoch: int, room: int) -> None:
+def test_kernel_and_reference_write_operations_alike(
+    rows: list[tuple[Any, ...]], controller_epoch: int, room: int
+) -> None:
     topic, partition, leader, leader_epoch, expected = (
         np.array([row[i] for row in rows], np.int32) for i in (0, 1, 2, 3, 6)
     )

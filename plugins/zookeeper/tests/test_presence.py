@@ -73,7 +73,9 @@ def test_deposed_controller_is_unregistered(make_fixture: FixtureFactory) -> Non
     until(lambda: fixture.operator.exists(OURS) is None)
 
 
-def test_registration_of_a_broker_with_the_same_id_is_kept(make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture) -> None:
+def test_registration_of_a_broker_with_the_same_id_is_kept(
+    make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
+) -> None:
     fixture = make_fixture(small_cluster())
     store = announcing(fixture)
     fixture.operator.create(OURS, b"a broker's", ephemeral=True)

@@ -96,7 +96,9 @@ class TestTls:
         tls = replace(settings.tls, key_and_certificate=None)
         refused_at_once(replace(settings, tls=tls), "found none (zookeeper.ssl.keystore.location is not set)")
 
-    def test_client_certificate_of_an_unknown_authority_is_refused(self, settings: ConnectSettings, tmp_path: Path) -> None:
+    def test_client_certificate_of_an_unknown_authority_is_refused(
+        self, settings: ConnectSettings, tmp_path: Path
+    ) -> None:
         other_authority = Authority(tmp_path, "stranger").issue("kafka").key_and_certificate
         assert settings.tls is not None
         tls = replace(settings.tls, key_and_certificate=other_authority)

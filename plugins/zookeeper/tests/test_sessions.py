@@ -45,9 +45,7 @@ def test_session_expiry_during_a_write_stops_the_write(
     assert described(store.load()) == left, "nothing of the old session arrives in the new one"
 
 
-def test_silent_session_waits_for_the_server(
-    make_fixture: FixtureFactory, proxy: Proxy
-) -> None:
+def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     """The session may have ended by our own clock, so the controller does not act; only the server ends the session."""
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=3000), list[Event]()
     store, cluster = controller(fixture, proxy, events)
@@ -77,9 +75,7 @@ def test_silent_session_waits_for_the_server(
     assert described(store.load()) == described(cluster)
 
 
-def test_requests_never_carry_over_to_another_session(
-    make_fixture: FixtureFactory, proxy: Proxy
-) -> None:
+def test_requests_never_carry_over_to_another_session(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=4000), list[Event]()
     store, cluster = controller(fixture, proxy, events)
     before = store._connection

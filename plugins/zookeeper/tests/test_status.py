@@ -72,9 +72,7 @@ def test_first_line_names_controller_and_standbys(start: Start, address: str, cl
     ],
     ids=["a broker", "an instance without a record", "KRaft", "unreadable"],
 )
-def test_first_line_names_a_foreign_controller(
-    address: str, client: KazooClient, record: bytes, said: str
-) -> None:
+def test_first_line_names_a_foreign_controller(address: str, client: KazooClient, record: bytes, said: str) -> None:
     client.create(paths.CONTROLLER, record, ephemeral=True)
     assert first_line(address).partition(" ")[2].strip().startswith(said)
 

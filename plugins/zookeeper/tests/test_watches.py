@@ -45,9 +45,7 @@ def test_changes_during_a_broken_connection_are_notified(make_fixture: FixtureFa
     assert store._connection is session
 
 
-def test_controller_deletion_during_a_broken_connection_is_notified(
-    make_fixture: FixtureFactory, proxy: Proxy
-) -> None:
+def test_controller_deletion_during_a_broken_connection_is_notified(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     fixture, events = make_fixture(small_cluster()), list[Event]()
     first, second = opened(fixture), opened(fixture, proxy, events)
     first.claim(ONE)
