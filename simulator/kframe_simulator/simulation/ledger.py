@@ -4,7 +4,7 @@ A record is promised when a leader acknowledges it on behalf of all in-sync repl
 
 - once a leader was elected from outside the ISR: what was promised in earlier leader epochs, and
 - once every member of an ISR has lost its disk: what was promised up to that leader epoch (X9),
-- once a leader without its log is elected where all members of the ISR have registered anew since that was stored:
+- once a leader without its log leads where all members of the ISR have registered anew since that was stored:
   broker epochs do not say which of them lost its log (``docs/explanation/safety.md``),
 
 and it ends with its topic. Topics that some broker has an earlier log of, or knows by another id, are not looked at.
@@ -92,6 +92,14 @@ class Ledger:
         if before is not None and after.leader >= 0 and before.isr and after.leader not in before.isr:
             self._release(key, after.leader_epoch)
         self._look_at_isr(after)
+
+    def leadership_taken(self, key: TopicPartition, broker_id: int) -> None:
+        """A broker takes up the leadership that storage has. A controller that takes over writes no state for that."""
+        row = self._world.ensemble.rows.get(key)
+        if row is None or row.leader != broker_id or broker_id not in self.lossy.get(key, ()):
+            return
+        if self._all_registered_anew(row):
+            self._release(key, row.leader_epoch + 1)
 
     def _epochs(self, row: Row) -> dict[int, int]:
         """Broker epochs of the ISR members, as they are registered now."""

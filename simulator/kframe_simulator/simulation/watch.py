@@ -348,6 +348,7 @@ class Watch:
             if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE:
                 memory.states[key] = state
                 if state.leader == broker.broker_id:
+                    self.ledger.leadership_taken(key, broker.broker_id)
                     self.look(Moment.LED, Led(broker, key, state.leader_epoch))
 
     def _remember_stops(

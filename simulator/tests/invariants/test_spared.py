@@ -135,11 +135,12 @@ def test_who_lost_its_log_when_its_leader_had_heard_that_it_was_whole_is_no_witn
     assert (records.in_sync_is_complete(world.watch, joins) is None) is spared
 
 
+@pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
 @pytest.mark.parametrize(("anew", "spared"), [((1, 2), True), ((1,), False)], ids=["all", "all-but-one"])
 def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
-    world: World, anew: tuple[int, ...], spared: bool
+    world: World, anew: tuple[int, ...], spared: bool, written: bool
 ) -> None:
-    """Seed 341: the leader came back without its log and the other member with another registration, before a
+    """Seeds 341 and 485: the leader came back without its log and the other member with another registration, before a
     controller took over. It removes members that registered anew only where another member did not."""
     write(world, 1, 2, 3)
     promise(world)
@@ -150,7 +151,9 @@ def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
     for one in anew:
         broker = world.brokers[one]
         broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
-    world.watch.ledger.state_written(state(world, isr=(1, 2)))
+    if written:
+        world.watch.ledger.state_written(state(world, isr=(1, 2)))
+    world.watch.ledger.leadership_taken(KEY, 1)
     led = Led(world.brokers[1], KEY, world.ensemble.rows[KEY].leader_epoch + 1)
     assert (records.leaders_have_what_was_promised(world.watch, led) is None) is spared
 
