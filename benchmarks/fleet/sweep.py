@@ -10,7 +10,7 @@ from typing import Any, Final
 from benchmarks.timing import timed
 from kframe.snapshot import Health, generate
 from kframe.whatif import WhatIf
-from kframe.whatif.study import config_of
+from kframe.whatif.settings import config_of
 from kframe.whatif.sweep import sweep_of
 from kframe.whatif.sweep_counts import count_failures
 

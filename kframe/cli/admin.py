@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from kframe.errors import ErrorCode
     from kframe.model.events import TopicPartition
     from kframe.snapshot.administration import Administration
-    from kframe.whatif.carry_out import CarryOut, Stamp
+    from kframe.whatif.execution import PlanExecution, Stamp
     from kframe.whatif.plan import Plan
-    from kframe.whatif.plan_check import Held
+    from kframe.whatif.plan_check import CheckedPlan
 
 #: Exit codes: something was refused or did not end as it should; the plan is not for the cluster as it is.
 FAILED: Final = 1
@@ -78,7 +78,7 @@ def apply(
 ) -> int:  # fmt: skip
     """Say what would come of a plan, or carry it out; return the exit code."""
     from kframe.whatif import WhatIf, reassign
-    from kframe.whatif.carry_out import CarryOut, Stamp
+    from kframe.whatif.execution import PlanExecution, Stamp
     from kframe.whatif.plan_check import hold
     from kframe.whatif.plan_report import PlanReport
 
@@ -88,7 +88,7 @@ def apply(
         click.echo(f"error: {plan.name} is stale: {reason}", err=True)
         return STALE
     report = PlanReport.of(plan, held)
-    if not report.sound:
+    if not report.valid:
         for row in report.rows():
             if row["severity"] == "error":
                 click.echo(f"error: {row['topic']}-{row['partition']}: {row['detail']}", err=True)
@@ -99,7 +99,7 @@ def apply(
         click.echo("nothing was changed; --execute does it", err=True)
         return 0
     _write_rollback(held, rollback or Path(f"{plan.name}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json"))
-    carried = CarryOut(admin, plan, batch_size)
+    carried = PlanExecution(admin, plan, batch_size)
     try:
         _follow(carried, wait)
     except KeyboardInterrupt:
@@ -115,9 +115,9 @@ def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:
     emit_rows(Table("kframe.partition-codes/v1", _RESULTS, rows), output)
 
 
-def _write_rollback(held: Held, path: Path) -> None:
+def _write_rollback(held: CheckedPlan, path: Path) -> None:
     """Before anything moves: on the disk, and never over another one."""
-    from kframe.whatif.carry_out import rollback_document
+    from kframe.whatif.execution import rollback_document
 
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -129,7 +129,7 @@ def _write_rollback(held: Held, path: Path) -> None:
     click.echo(f"the way back is in {path}: kframe plan apply {path} --execute", err=True)
 
 
-def _follow(carried: CarryOut, wait: bool) -> None:
+def _follow(carried: PlanExecution, wait: bool) -> None:
     """Begin batch after batch, and say how far it is whenever that has changed."""
     begun_s, told = time.monotonic(), -1
     while carried.begin():
@@ -142,15 +142,15 @@ def _follow(carried: CarryOut, wait: bool) -> None:
         _tell(carried, time.monotonic() - begun_s)
 
 
-def _tell(carried: CarryOut, spent_s: float) -> None:
+def _tell(carried: PlanExecution, spent_s: float) -> None:
     left = carried.total - carried.done
     rest = f", about {spent_s / carried.done * left:,.0f} s left" if carried.done and left else ""
     click.echo(f"{carried.done:,} of {carried.total:,} partitions, {len(carried.moving):,} moving{rest}", err=True)
 
 
-def _judge(admin: Administration, plan: Plan, carried: CarryOut, wait: bool) -> int:
+def _judge(admin: Administration, plan: Plan, carried: PlanExecution, wait: bool) -> int:
     """Look whether everything stands where it should."""
-    from kframe.whatif.carry_out import not_there
+    from kframe.whatif.execution import not_there
     from kframe.whatif.plan_check import hold
 
     if not wait:

@@ -82,8 +82,8 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     console.print(_impact_table(outcome, whatif))
     console.print(_brokers_table(outcome))
     for step in outcome.steps:
-        for happening in step.happenings:
-            console.print(f"  {happening.text()}")
+        for timeline_event in step.events:
+            console.print(f"  {timeline_event.text()}")
     _explain_one(console, outcome, whatif)
 
 

@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from kframe.cli.stopwatch import Stopwatch
     from kframe.model.cluster import PartitionView
     from kframe.snapshot import Snapshot
-    from kframe.whatif import Impact, Moves, Trail, WhatIf
+    from kframe.whatif import Impact, PartitionTimeline, ReassignmentResult, WhatIf
 
 
 def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Empty the brokers of one partition of all that lies on them alone, and follow that partition."""
     from kframe.whatif import WhatIf, reassign
-    from kframe.whatif.exchange import exchange, stand_ins
+    from kframe.whatif.replacement import replacement_brokers, replacement_plan
 
     whatif = WhatIf(snapshot, clock=watch.clock)
     chosen = _chosen(whatif)
     if chosen is None:
         console.print("  No healthy partition has as many other brokers to go to as it is on.")
         return
-    places = stand_ins(whatif.cluster, sorted(chosen.replicas))
-    plan, trail = exchange(whatif.cluster, places), whatif.follow(chosen.topic, chosen.partition)
+    places = replacement_brokers(whatif.cluster, sorted(chosen.replicas))
+    plan, trail = replacement_plan(whatif.cluster, places), whatif.follow(chosen.topic, chosen.partition)
     moving = "partition moves" if len(plan) == 1 else "partitions move"
     with watch.phase(f"{len(plan):,} {moving} from {_ids(places)} to {_ids(places.values())}"):
         outcome = reassign(whatif, plan)
@@ -37,31 +37,31 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
 
 def _chosen(whatif: WhatIf) -> PartitionView | None:
     """The first healthy partition that has other brokers to go to, of no internal topic if there is another."""
-    from kframe.whatif.exchange import stand_ins
+    from kframe.whatif.replacement import replacement_brokers
 
     def movable(view: PartitionView) -> bool:
         healthy = view.leader != -1 and set(view.isr) == set(view.replicas)
-        return healthy and len(stand_ins(whatif.cluster, view.replicas)) == len(view.replicas)
+        return healthy and len(replacement_brokers(whatif.cluster, view.replicas)) == len(view.replicas)
 
     views = (view for kind in (False, True) for view in whatif.cluster if view.topic.startswith("__") is kind)
     return next((view for view in views if movable(view)), None)
 
 
-def _trail_table(title: str, trail: Trail) -> Any:
+def _trail_table(title: str, trail: PartitionTimeline) -> Any:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold")
     for name in ("stored", "assigned", "adding", "removing", "ISR"):
         table.add_column(name)
     table.add_column("leader", justify="right")
-    for moment in trail.moments:
+    for moment in trail.entries:
         view = moment.view
         lists = (view.replicas, view.adding_replicas, view.removing_replicas, view.isr)
         table.add_row(moment.what, *(_ids(one) or "–" for one in lists), str(view.leader))
     return table
 
 
-def _totals(impact: Impact, moves: Moves) -> str:
+def _totals(impact: Impact, moves: ReassignmentResult) -> str:
     from kframe.whatif.timeline import size_text
 
     totals = moves.totals()

@@ -132,7 +132,7 @@ def _skew_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _timeline_rows(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for number, step in enumerate(document["steps"], 1):
-        texts = [happening["text"] for happening in step["timeline"]]
+        texts = [timeline_event["text"] for timeline_event in step["timeline"]]
         if step["answer"] is not None:
             texts.append(_answer_text(step["answer"]))
         for text in texts or ["nothing is changed or sent"]:

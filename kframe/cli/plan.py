@@ -16,7 +16,7 @@ from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
     from kframe.snapshot.administration import Administration
-    from kframe.whatif.plan_check import Held
+    from kframe.whatif.plan_check import CheckedPlan
     from kframe.whatif.plan_report import PlanReport
 
 #: The exit code of a check that found an error.
@@ -57,7 +57,7 @@ def check(plan: Path, source: Path | None, source_format: str | None, limit: int
         held = _held(plan, source, source_format)
         report = PlanReport.of(held.plan, held)
     _emit_report(report, output, limit)
-    if not report.sound:
+    if not report.valid:
         click.get_current_context().exit(UNSOUND)
 
 
@@ -102,7 +102,7 @@ def stamp(plan: Path, source: Path, source_format: str | None) -> None:
 
     kframe plan apply refuses it once that has changed; Kafka's tools read it as before.
     """
-    from kframe.whatif.carry_out import Stamp, plan_document
+    from kframe.whatif.execution import Stamp, plan_document
 
     held = _held(plan, source, source_format)
     click.echo(plan_document(held.plan.targets, Stamp.of(held)), nl=False)
@@ -126,7 +126,7 @@ def apply(
     Exit code 1: it is unsound, or not all of it stands as planned. 4: it is stale. Ctrl-C leaves it running.
     """
     from kframe.cli.admin import apply as carry_out
-    from kframe.whatif.carry_out import read_stamp
+    from kframe.whatif.execution import read_stamp
     from kframe.whatif.plan import read_plan
 
     if not wait and batch_size is not None:
@@ -146,14 +146,14 @@ def apply(
 def cancel(admin: Administration, plan: Path, execute: bool, output: str) -> None:
     """Give up what of PLAN is still being moved: the replicas that were being added go, the others stay."""
     from kframe.cli.reassign import give_up
-    from kframe.whatif.carry_out import to_cancel
+    from kframe.whatif.execution import to_cancel
     from kframe.whatif.plan import read_plan
 
     partitions = to_cancel(dict(admin.reassignments()), read_plan(plan))
     click.get_current_context().exit(give_up(admin, partitions, execute, output))
 
 
-def _held(plan: Path, source: Path, source_format: str | None) -> Held:
+def _held(plan: Path, source: Path, source_format: str | None) -> CheckedPlan:
     from kframe.snapshot import read_snapshot
     from kframe.whatif.plan import read_plan
     from kframe.whatif.plan_check import hold

@@ -33,7 +33,7 @@ def start(
     admin: Administration, assignments: tuple[str, ...], execute: bool, rollback: Path | None, wait: bool, output: str
 ) -> None:
     """Move partitions to these brokers, the preferred leader first."""
-    from kframe.whatif.carry_out import plan_of
+    from kframe.whatif.execution import plan_of
 
     plan = plan_of(dict(map(_assignment, assignments)), "reassign")
     code = apply(
@@ -67,7 +67,7 @@ def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool,
     if everything == bool(partitions):
         raise BadInput("give partitions, or --all")
     from kframe.scenario.format import topic_partition
-    from kframe.whatif.carry_out import to_cancel
+    from kframe.whatif.execution import to_cancel
 
     named = [topic_partition("TOPIC-PARTITION", one) for one in partitions]
     click.get_current_context().exit(
@@ -78,7 +78,7 @@ def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool,
 def give_up(admin: Administration, partitions: list[TopicPartition], execute: bool, output: str) -> int:
     """Cancel these reassignments, or only say which; return the exit code."""
     from kframe.errors import ErrorCode
-    from kframe.whatif.carry_out import cancel
+    from kframe.whatif.execution import cancel
 
     codes = cancel(admin, partitions) if execute and partitions else dict.fromkeys(partitions, ErrorCode.NONE)
     emit_codes(codes, output)

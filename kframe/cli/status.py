@@ -21,7 +21,7 @@ from kframe.model.ids import ReplicaFlag
 from kframe.snapshot.instances import Instance, utc_text
 from kframe.snapshot.live import ClusterStatus, LiveCounts
 from kframe.whatif.health import health_of
-from kframe.whatif.study import DYNAMIC_KEYS
+from kframe.whatif.settings import DYNAMIC_KEYS
 
 SCHEMA: Final = "kframe.controller-status/v1"
 _PATIENCE_S: Final = 3.0

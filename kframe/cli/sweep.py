@@ -107,7 +107,7 @@ def sweep(
 
 def _bringing(swept: Sweep, what: FailOn) -> int | None:
     """How many failures bring this about; None if the snapshot lacks what decides it."""
-    partitions = swept.found(what)
+    partitions = swept.count_of(what)
     return None if partitions is None else int((partitions > 0).sum())
 
 

@@ -198,15 +198,15 @@ def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) 
 def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], Outcome]) -> None:
     """Play, write, print, and end with the exit code that ``--fail-on`` asks for. Nothing is written on an error."""
     from kframe.cli.outcome import emit_outcome
-    from kframe.whatif.export import check_place, write_outcome
+    from kframe.whatif.export import check_target, write_outcome
 
     if reporting.out is not None:
-        check_place(reporting.out, force=reporting.force)
+        check_target(reporting.out, force=reporting.force)
     whatif = settings.open()
     with progress("playing") as tick:
         whatif.step_progress = tick
         outcome = act(whatif)
-    found = findings(reporting.fail_on, outcome.found)
+    found = findings(reporting.fail_on, outcome.count_of)
     if reporting.out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
     emit_outcome(outcome, whatif, reporting.output, reporting.limit)

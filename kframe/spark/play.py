@@ -266,7 +266,7 @@ def not_done(answer: Answer | None) -> int:
 
 def _impacts(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
     impact = asdict(outcome.impact)
-    return _batch(IMPACTS, [[impact[name]] for name in IMPACT_COUNTS] + [[outcome.found(name)] for name in FailOn])
+    return _batch(IMPACTS, [[impact[name]] for name in IMPACT_COUNTS] + [[outcome.count_of(name)] for name in FailOn])
 
 
 _MAKERS: Final[dict[str, Callable[[Outcome, Recorder], pa.RecordBatch]]] = {

@@ -6,16 +6,16 @@ from __future__ import annotations
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.create import create
 from kframe.whatif.delete import delete
-from kframe.whatif.fates import Fate, TopicFate
 from kframe.whatif.health import CONDITIONS, ClusterHealth, Skew
-from kframe.whatif.moves import Moves
 from kframe.whatif.outcome import Answer, FailOn, Impact, Operation, Outcome, StepOutcome, Verb
+from kframe.whatif.partition_timeline import PartitionTimeline, TimelineEntry
 from kframe.whatif.plan import Plan, read_plan
 from kframe.whatif.reassign import reassign
-from kframe.whatif.study import WhatIf
+from kframe.whatif.reassignment_result import ReassignmentResult
 from kframe.whatif.sweep import Failure, SortBy, Sweep, sweep
-from kframe.whatif.timeline import ElectionHeld, Happening, RequestsSent, StatesStored, TopicAction, TopicsWritten
-from kframe.whatif.trail import Moment, Trail
+from kframe.whatif.timeline import ElectionHeld, RequestsSent, StatesStored, TimelineEvent, TopicAction, TopicsWritten
+from kframe.whatif.topic_results import TopicResult, TopicStatus
+from kframe.whatif.whatif import WhatIf
 
 __all__ = [
     "CONDITIONS",
@@ -24,25 +24,25 @@ __all__ = [
     "ElectionHeld",
     "FailOn",
     "Failure",
-    "Fate",
-    "Happening",
     "Impact",
-    "Moment",
-    "Moves",
     "Operation",
     "Outcome",
     "PartitionChanges",
+    "PartitionTimeline",
     "Plan",
+    "ReassignmentResult",
     "RequestsSent",
     "Skew",
     "SortBy",
     "StatesStored",
     "StepOutcome",
     "Sweep",
+    "TimelineEntry",
+    "TimelineEvent",
     "TopicAction",
-    "TopicFate",
+    "TopicResult",
+    "TopicStatus",
     "TopicsWritten",
-    "Trail",
     "Verb",
     "WhatIf",
     "create",

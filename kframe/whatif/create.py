@@ -12,9 +12,9 @@ from kframe.core.admin.topic_requests import TopicsResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.admin import NewTopic
 from kframe.model.events import CreateTopicsRequested
-from kframe.whatif.fates import Fate, TopicFate
 from kframe.whatif.outcome import Answer, Operation, Outcome, Verb
-from kframe.whatif.study import PATIENCE_MS, WhatIf
+from kframe.whatif.topic_results import TopicResult, TopicStatus
+from kframe.whatif.whatif import PATIENCE_MS, WhatIf
 
 
 def create(
@@ -32,21 +32,21 @@ def create(
     the snapshot does not know, of which nothing could be said. All else that is wrong the controller answers.
     """
     _check_brokers(study, assignments or ())
-    lists = None if assignments is None else tuple((number, tuple(one)) for number, one in enumerate(assignments))
+    lists = None if assignments is None else tuple((number, tuple(ids)) for number, ids in enumerate(assignments))
     topic = NewTopic(name, partitions, replication_factor, lists)
     count = topic.counts(study.config)[0] if lists is None else len(lists)
-    fates: list[TopicFate] = []
+    results: list[TopicResult] = []
 
     def act() -> Answer:
         start, shift = _drawn(seed, len(study.registered))
         response: TopicsResponse = study.call(
             lambda token: CreateTopicsRequested((topic,), PATIENCE_MS, start_index=start, shift=shift, token=token)
         )
-        fates.append(_fate(study, name, response.codes[name]))
+        results.append(_topic_result(study, name, response.codes[name]))
         return answer_of(response)
 
     outcome = study.play(Operation(Verb.CREATE, partitions=count, topics=(name,)), [("the topic is created", act)])
-    return replace(outcome, topics=tuple(fates))
+    return replace(outcome, topics=tuple(results))
 
 
 def answer_of(response: TopicsResponse) -> Answer:
@@ -59,9 +59,9 @@ def answer_of(response: TopicsResponse) -> Answer:
 def _check_brokers(study: WhatIf, assignments: Sequence[Sequence[int]]) -> None:
     known = study.cluster.brokers
     for number, replicas in enumerate(assignments):
-        for one in replicas:
-            if one not in known:
-                raise InputError(f"assignments[{number}]", f"broker {one}", "brokers that the snapshot knows")
+        for broker_id in replicas:
+            if broker_id not in known:
+                raise InputError(f"assignments[{number}]", f"broker {broker_id}", "brokers that the snapshot knows")
 
 
 def _drawn(seed: int, brokers: int) -> tuple[int, int]:
@@ -71,14 +71,14 @@ def _drawn(seed: int, brokers: int) -> tuple[int, int]:
     return drawn.randrange(most), drawn.randrange(most)
 
 
-def _fate(study: WhatIf, name: str, error: ErrorCode) -> TopicFate:
+def _topic_result(study: WhatIf, name: str, error: ErrorCode) -> TopicResult:
     """A topic exists once it is stored, even if a partition of it has no leader: then the request times out."""
     cluster = study.cluster
     index = cluster.topics.find(name)
     if index is None or error not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
-        return TopicFate(name, Fate.REFUSED, error, 0, 0)
+        return TopicResult(name, TopicStatus.REFUSED, error, 0, 0)
     p, rows = cluster.partitions, cluster.topics.rows_of(index)
     down = np.unique(p.replica[p.slots_of(rows[p.leader[rows] < 0])])
-    fate = Fate.WAITING if len(down) else Fate.COMPLETED
+    status = TopicStatus.WAITING if len(down) else TopicStatus.COMPLETED
     waiting_for = tuple(sorted(cluster.brokers.ids_of(down)))
-    return TopicFate(name, fate, error, len(rows), int(p.replica_count[rows].sum()), waiting_for)
+    return TopicResult(name, status, error, len(rows), int(p.replica_count[rows].sum()), waiting_for)

@@ -12,16 +12,16 @@ from kframe.errors import ErrorCode, InputError
 from kframe.model.events import DeleteTopicsRequested, StopReplicaAnswered
 from kframe.model.ids import ReplicaState
 from kframe.whatif.create import answer_of
-from kframe.whatif.fates import Fate, TopicFate
-from kframe.whatif.outcome import Answer, Operation, Outcome, Told, Verb
-from kframe.whatif.study import PATIENCE_MS, WhatIf
-from kframe.whatif.timeline import Turns
+from kframe.whatif.outcome import Answer, Operation, Outcome, StepReport, Verb
+from kframe.whatif.timeline import MergedTimeline
+from kframe.whatif.topic_results import TopicResult, TopicStatus
+from kframe.whatif.whatif import PATIENCE_MS, WhatIf
 
 
 def delete(study: WhatIf, names: Iterable[str]) -> Outcome:
-    """Delete topics. Every registered broker confirms; topics with a replica on another one wait for it.
+    """Delete topics. Every registered broker confirms; topics with a replica on an unregistered broker wait for it.
 
-    Raises InputError for no topic at all, or one that is named twice. Unknown ones the controller refuses.
+    Raises InputError for an empty list, or a repeated topic. The controller refuses unknown topics.
     """
     topics = tuple(names)
     if not topics:
@@ -34,7 +34,7 @@ def delete(study: WhatIf, names: Iterable[str]) -> Outcome:
         ("the replicas are stopped", deletion.begin),
         ("the brokers confirm", deletion.confirm),
     ])  # fmt: skip
-    return replace(outcome, topics=tuple(deletion.fates()))
+    return replace(outcome, topics=tuple(deletion.results()))
 
 
 class _Deletion:
@@ -54,9 +54,9 @@ class _Deletion:
         self._codes = dict(response.codes)
         return answer_of(response)
 
-    def confirm(self) -> Told:
-        """Each broker confirms the replicas that it was told to delete."""
-        study, turns = self._study, Turns()
+    def confirm(self) -> StepReport:
+        """Let each broker confirm the deletion of its replicas."""
+        study, timeline = self._study, MergedTimeline()
         cluster = study.cluster
         p = cluster.partitions
         rows = np.flatnonzero(np.append(cluster.topics.deleting, 0)[p.topic]).astype(np.int32)
@@ -65,27 +65,27 @@ class _Deletion:
         broker, owner = p.replica[slots][started], owner[started]
         brokers = np.unique(broker).tolist()
         for done, index in enumerate(brokers, 1):
-            told = owner[broker == index]
-            study.tell(
+            rows = owner[broker == index]
+            study.notify(
                 StopReplicaAnswered(
-                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), study.controller_epoch, told
+                    int(cluster.brokers.ids[index]), ErrorCode.NONE, (), study.controller_epoch, rows
                 ),
-                turns,
+                timeline,
             )  # fmt: skip
             study.step_progress(done, len(brokers))
-        return Told(happenings=turns.happenings())
+        return StepReport(events=timeline.events())
 
-    def fates(self) -> Iterator[TopicFate]:
+    def results(self) -> Iterator[TopicResult]:
         """What became of each topic."""
         topics = self._study.cluster.topics
         for name in self._names:
             error, (partitions, replicas) = self._codes[name], self._sizes[name]
             if name not in topics and error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                yield TopicFate(name, Fate.COMPLETED, error, partitions, replicas)
+                yield TopicResult(name, TopicStatus.COMPLETED, error, partitions, replicas)
             elif error in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):
-                yield TopicFate(name, Fate.WAITING, error, partitions, replicas, self._missing(name))
+                yield TopicResult(name, TopicStatus.WAITING, error, partitions, replicas, self._missing(name))
             else:
-                yield TopicFate(name, Fate.REFUSED, error, 0, 0)
+                yield TopicResult(name, TopicStatus.REFUSED, error, 0, 0)
 
     def _size(self, name: str) -> tuple[int, int]:
         cluster = self._study.cluster

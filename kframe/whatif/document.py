@@ -26,9 +26,9 @@ API_COLUMNS: Final = {
 
 
 def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState) -> dict[str, Any]:
-    """All of an outcome but the partitions that changed, which ``outcome.changes`` has in columns and as records.
+    """An outcome without the changed partitions, which ``outcome.changes`` has in columns and as records.
 
-    ``cluster`` is the one that the outcome is about: it has the names. Unknown facts are None.
+    ``cluster`` is the cluster of the outcome; it supplies the names. Unknown facts are None.
     """
     operation = asdict(outcome.operation)
     operation.update(
@@ -54,7 +54,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
         },
         "changed": outcome.changed,
         "impact": asdict(outcome.impact),
-        "findings": {str(what): outcome.found(what) for what in FailOn},
+        "findings": {str(what): outcome.count_of(what) for what in FailOn},
         "before": _health(outcome.before),
         "after": _health(outcome.after),
         "steps": [_step(step, cluster) for step in outcome.steps],
@@ -102,8 +102,8 @@ def _all_bytes(outcome: Outcome, broker: int) -> int | None:
 def timeline_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
     """Everything that happened, in order, with the number and name of its step."""
     for number, step in enumerate(outcome.steps, 1):
-        for happening in step.happenings:
-            yield {"step": number, "name": step.name, "text": happening.text(), **happening.record()}
+        for timeline_event in step.events:
+            yield {"step": number, "name": step.name, "text": timeline_event.text(), **timeline_event.record()}
 
 
 def _health(health: ClusterHealth) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _health(health: ClusterHealth) -> dict[str, Any]:
 def _step(step: StepOutcome, cluster: ClusterState) -> dict[str, Any]:
     return {
         "name": step.name,
-        "timeline": [{"text": happening.text(), **happening.record()} for happening in step.happenings],
+        "timeline": [{"text": timeline_event.text(), **timeline_event.record()} for timeline_event in step.events],
         **step.counts,
         "answer": None if step.answer is None else _answer(step.answer, cluster),
     }

@@ -18,7 +18,7 @@ from kframe.model.columns import Int32, UInt8
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
-from kframe.whatif.study import WhatIf
+from kframe.whatif.whatif import WhatIf
 
 
 class Rule(StrEnum):
@@ -33,7 +33,7 @@ class Rule(StrEnum):
     STAYS = "no election: a leader stays as long as it lives; only a preferred election moves it back"
 
 
-class Verdict(StrEnum):
+class CandidateStatus(StrEnum):
     """What became of one replica."""
 
     CHOSEN = "chosen"
@@ -54,7 +54,7 @@ class Candidate:
 
     broker_id: int
     position: int
-    verdict: Verdict
+    verdict: CandidateStatus
     reason: str
 
 
@@ -95,15 +95,15 @@ def explain(study: WhatIf, topic: str, partition: int, fail: Iterable[int] = ())
     if row is None:
         known = "a topic of the snapshot" if topic not in cluster.topics else f"a partition of topic {topic}"
         raise InputError("partition", f"{topic}-{partition}", known)
-    judge, brokers = Judge(cluster, study.config, row), tuple(fail)
-    before, elections = judge.present(), list[Decision]()
+    explainer, brokers = ElectionExplainer(cluster, study.config, row), tuple(fail)
+    before, elections = explainer.present(), list[Decision]()
     if brokers:
         step = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))} failed"
 
         def watch(_: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32) -> None:
             for at in np.flatnonzero(rows == row):
                 named = study.selector_name(kind)
-                elections.append(judge.election(step, kind, bool(unclean_allowed[at]), int(leader[at]), named))
+                elections.append(explainer.election(step, kind, bool(unclean_allowed[at]), int(leader[at]), named))
 
         study.election_watch = watch
         try:
@@ -116,7 +116,7 @@ def explain(study: WhatIf, topic: str, partition: int, fail: Iterable[int] = ())
     )
 
 
-class Judge:
+class ElectionExplainer:
     """Holds the rules to one partition, as its cluster stands at the moment."""
 
     def __init__(self, cluster: ClusterState, config: ControllerConfig, row: int) -> None:
@@ -133,15 +133,17 @@ class Judge:
             return self._decision(None, Rule.INITIAL, leader, text)
         alive = leader is not None and self._obstacle(leader) is None
         if leader is None or not alive:
-            gone = "no leader" if leader is None else f"leader {leader}, which is gone"
-            return self._decision(None, Rule.OFFLINE_CLEAN, None, f"it has {gone}: {self._why_nobody(view, allowed)}")
+            absence = "no leader" if leader is None else f"leader {leader}, which is gone"
+            text = f"it has {absence}: {self._why_no_leader(view, allowed)}"
+            return self._decision(None, Rule.OFFLINE_CLEAN, None, text)
         if view.recovery is RecoveryState.RECOVERING:
             text = f"broker {leader} was elected from outside the ISR and is still recovering"
             return self._decision(None, Rule.OFFLINE_UNCLEAN, leader, text)
-        first = next((one for one in view.replicas if one in view.isr and self._obstacle(one) is None), None)
+        eligible = (broker for broker in view.replicas if broker in view.isr and self._obstacle(broker) is None)
+        first = next(eligible, None)
         if first == leader:
-            place = "as the preferred replica" if leader == view.replicas[0] else "as the first one that can"
-            return self._decision(None, Rule.OFFLINE_CLEAN, leader, f"broker {leader} leads {place}")
+            suffix = "as the preferred replica" if leader == view.replicas[0] else "as the first eligible replica"
+            return self._decision(None, Rule.OFFLINE_CLEAN, leader, f"broker {leader} leads {suffix}")
         other = "nobody" if first is None else f"broker {first}"
         text = f"broker {leader} was elected earlier; an election held now would choose {other}"
         return self._decision(None, Rule.STAYS, leader, text)
@@ -156,7 +158,7 @@ class Judge:
         if kind is ElectionKind.OFFLINE and unclean_allowed and chosen is not None:
             rule = Rule.OFFLINE_UNCLEAN
         if chosen is None:
-            text = f"nobody can lead: {self._why_nobody(view, unclean_allowed)}"
+            text = f"nobody can lead: {self._why_no_leader(view, unclean_allowed)}"
         else:
             text = f"broker {chosen} is elected"
             text += " from outside the ISR: acknowledged records may be lost" if chosen not in view.isr else ""
@@ -177,52 +179,52 @@ class Judge:
         for position, broker_id in enumerate(view.replicas):
             obstacle = self._obstacle(broker_id)
             if broker_id == leader:
-                verdict, reason = Verdict.CHOSEN, _why_chosen(position, broker_id in view.isr)
+                status, reason = CandidateStatus.CHOSEN, _why_chosen(position, broker_id in view.isr)
             elif obstacle is not None:
-                verdict, reason = obstacle
+                status, reason = obstacle
             elif rule is Rule.REASSIGN and broker_id in view.removing_replicas:
-                verdict, reason = Verdict.REMOVING, "it leaves the partition in this reassignment"
+                status, reason = CandidateStatus.REMOVING, "it leaves the partition in this reassignment"
             elif rule is Rule.PREFERRED and position:
-                verdict, reason = Verdict.NOT_PREFERRED, f"the preferred replica is broker {view.replicas[0]}"
+                status, reason = CandidateStatus.NOT_PREFERRED, f"the preferred replica is broker {view.replicas[0]}"
             elif rule not in (Rule.INITIAL, Rule.OFFLINE_UNCLEAN) and broker_id not in view.isr:
-                verdict, reason = Verdict.OUT_OF_SYNC, self._out_of_sync(view)
+                status, reason = CandidateStatus.OUT_OF_SYNC, self._out_of_sync(view)
             elif chosen_at is not None and position > chosen_at:
-                verdict, reason = Verdict.LATER, f"broker {leader} stands before it in the assignment"
+                status, reason = CandidateStatus.LATER, f"broker {leader} stands before it in the assignment"
             elif rule is Rule.STAYS:
-                verdict, reason = (
-                    Verdict.EARLIER,
+                status, reason = (
+                    CandidateStatus.EARLIER,
                     "it lives and is in the ISR: a preferred election or a failure could move leadership",
                 )
             else:
-                verdict, reason = (
-                    Verdict.PASSED_OVER,
+                status, reason = (
+                    CandidateStatus.PASSED_OVER,
                     f"it could lead, but selector {selector or 'built-in'} chose otherwise",
                 )
-            yield Candidate(broker_id, position, verdict, reason)
+            yield Candidate(broker_id, position, status, reason)
 
-    def _obstacle(self, broker_id: int) -> tuple[Verdict, str] | None:
+    def _obstacle(self, broker_id: int) -> tuple[CandidateStatus, str] | None:
         """Why a replica cannot lead whatever the ISR says; None if it can."""
         brokers, p = self._cluster.brokers, self._cluster.partitions
         index = brokers.find(broker_id)
         if index is None or not brokers.registered[index]:
-            return Verdict.DEAD, f"broker {broker_id} is not registered"
+            return CandidateStatus.DEAD, f"broker {broker_id} is not registered"
         if brokers.shutting_down[index]:
-            return Verdict.SHUTTING_DOWN, f"broker {broker_id} has asked for controlled shutdown"
+            return CandidateStatus.SHUTTING_DOWN, f"broker {broker_id} has asked for controlled shutdown"
         if index in p.flagged_replicas(self._row, ReplicaFlag.OFFLINE_DIR):
-            return Verdict.OFFLINE_DIR, f"the log directory of broker {broker_id} that holds it is offline"
+            return CandidateStatus.OFFLINE_DIR, f"the log directory of broker {broker_id} that holds it is offline"
         return None
 
     def _out_of_sync(self, view: PartitionView) -> str:
         isr = ",".join(map(str, view.isr)) or "empty"
         return f"it is alive, but not in the ISR ({isr}); {self._unclean_setting()}"
 
-    def _why_nobody(self, view: PartitionView, unclean_allowed: bool) -> str:
-        live = [one for one in view.replicas if self._obstacle(one) is None]
+    def _why_no_leader(self, view: PartitionView, unclean_allowed: bool) -> str:
+        live = [broker_id for broker_id in view.replicas if self._obstacle(broker_id) is None]
         if not view.replicas:
             return "no replica is assigned"
         if not live:
             return "no replica lives"
-        if any(one in view.isr for one in live):
+        if any(broker_id in view.isr for broker_id in live):
             return "a live replica is in the ISR, so the next election will choose it"
         wait = "an election now would be unclean" if unclean_allowed else self._unclean_setting()
         return f"no live replica is in the ISR; {wait}"
@@ -243,5 +245,5 @@ def _leader(view: PartitionView) -> int | None:
 
 
 def _why_chosen(position: int, in_sync: bool) -> str:
-    place = "the preferred replica" if position == 0 else f"number {position + 1} in the assignment"
-    return f"{place}, alive and {'in' if in_sync else 'outside'} the ISR"
+    position_text = "the preferred replica" if position == 0 else f"number {position + 1} in the assignment"
+    return f"{position_text}, alive and {'in' if in_sync else 'outside'} the ISR"

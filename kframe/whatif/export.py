@@ -35,7 +35,7 @@ _TIMELINE: Final = {
 }  # fmt: skip
 
 
-def check_place(path: Path, *, force: bool = False) -> None:
+def check_target(path: Path, *, force: bool = False) -> None:
     """Raise InputError unless ``write_outcome`` may write there: a new place, or with ``force`` an outcome."""
     if not path.parent.is_dir():
         raise InputError(str(path.parent), "no such directory", "one to write the outcome in")
@@ -54,7 +54,7 @@ def write_outcome(
 
     Raises InputError if the place is taken or cannot be written, or pyarrow is missing; then nothing has changed.
     """
-    check_place(path, force=force)
+    check_target(path, force=force)
     try:
         from pyarrow import parquet
     except ImportError as problem:
@@ -73,7 +73,7 @@ def write_outcome(
                 parquet.write_table(table, new / name, compression="zstd")
             text = json.dumps(summary_document(outcome, snapshot, cluster), indent=2)
             (new / SUMMARY_FILE).write_text(f"{text}\n", encoding="utf-8")
-            _put_in_place(new, path, building / "old")
+            _rename_into(new, path, building / "old")
         finally:
             shutil.rmtree(building, ignore_errors=True)
     except OSError as problem:
@@ -130,7 +130,7 @@ def timeline_table(outcome: Outcome) -> pa.Table:
     return pa.Table.from_pylist(list(timeline_records(outcome)), schema)
 
 
-def _put_in_place(new: Path, path: Path, aside: Path) -> None:
+def _rename_into(new: Path, path: Path, aside: Path) -> None:
     """Rename; what stood there before is put back if that fails."""
     if not path.exists():
         new.rename(path)

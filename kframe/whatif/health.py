@@ -38,15 +38,15 @@ class Skew:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterHealth:
-    """A cluster at rest. Masks are (n,) over partitions and leave out topics that are gone or being deleted.
+    """The health of a cluster at rest.
 
-    ``counted``: all others.
-    ``offline``: no leader, or one that is not registered. ``under_min_isr``: offline, or fewer in sync than the smaller
-    of ``min.insync.replicas`` and the replicas assigned (Kafka 3.9 ``Partition.effectiveMinIsr``): producers with
-    acks=all are refused. ``at_min_isr``: led, and exactly as many. Both None if topic settings are not known.
+    Masks are (n,) over partitions and leave out deleted topics and topics under deletion. ``counted`` masks all others.
+    ``offline``: no leader, or an unregistered one. ``under_min_isr``: offline, or fewer in sync than the smaller of
+    ``min.insync.replicas`` and the number of assigned replicas (Kafka 3.9 ``Partition.effectiveMinIsr``); producers
+    with acks=all are refused. ``at_min_isr``: led, and exactly as many. Both are None if topic settings are unknown.
     ``under_replicated``: fewer in sync than assigned, replicas being added not counted. ``unclean_needed``: offline, no
-    ISR member lives, and a replica outside the ISR does. The loads are (b,) by broker index: partitions led, partitions
-    whose preferred replica it is, replicas assigned, ISRs that it is in.
+    ISR member is live, and a replica outside the ISR is. The loads are (b,) by broker index: partitions led, partitions
+    with this preferred replica, assigned replicas, and ISR memberships.
     """
 
     counted: Bool
@@ -129,10 +129,10 @@ def _unclean_needed(cluster: ClusterState, offline: Bool) -> Bool:
     return needed
 
 
-def either(found: Bool | None, more: Bool | None) -> Bool | None:
+def either(mask: Bool | None, more: Bool | None) -> Bool | None:
     """What is marked in either; ``more`` may have more rows."""
-    if found is None or more is None:
+    if mask is None or more is None:
         return None
     joined = more.copy()
-    joined[: len(found)] |= found
+    joined[: len(mask)] |= mask
     return joined

@@ -23,19 +23,19 @@ from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.model.tables import TopicTable
 from kframe.whatif.timeline import (
     ElectionHeld,
-    Happening,
+    MergedTimeline,
     RequestsSent,
     StatesStored,
+    TimelineEvent,
     TopicAction,
     TopicsWritten,
-    Turns,
 )
 from kframe.wire import ControlVersions, EncodedRequest, Encoder, header_version, request_header
 
-#: Told of every election, before anything of it is stored: (cluster, kind, rows, unclean_allowed, leader).
+#: Called at every election, before its results are stored: (cluster, kind, rows, unclean_allowed, leader).
 ElectionWatch = Callable[[ClusterState, ElectionKind, Int32, UInt8, Int32], None]
 
-#: Told of every batch, which it has to read before it returns.
+#: Called with every batch, which it has to read before it returns.
 BatchWatch = Callable[[ClusterState, ControlRequests], None]
 
 #: Kafka's numbers of the three requests.
@@ -78,40 +78,40 @@ class Record:
     """What was observed since an operation began."""
 
     brokers: int
-    happenings: list[Happening] = field(default_factory=list)
+    events: list[TimelineEvent] = field(default_factory=list)
     traffic: dict[Api, Traffic] = field(init=False)
     unclean: list[Int32] = field(default_factory=list)
     """Rows for which a leader outside the ISR was elected."""
     topics_written: bool = False
     """Whether any topic's record changed."""
-    turns: Turns | None = None
-    """Where happenings go instead, while turns are taken that are to be told as one."""
-    then: Turns | None = None
+    merged: MergedTimeline | None = None
+    """Receives the events instead, during the calls of a merged step."""
+    merged_after_answer: MergedTimeline | None = None
     """Where they go once the controller has answered the request of this turn."""
 
     def __post_init__(self) -> None:
         self.traffic = {api: Traffic.none(self.brokers) for api in Api}
 
-    def note(self, happening: Happening, receivers: Bool | None = None) -> None:
+    def note(self, timeline_event: TimelineEvent, receivers: Bool | None = None) -> None:
         """Write down what happened; ``receivers`` masks the brokers that requests went to."""
-        self.topics_written |= isinstance(happening, TopicsWritten)
-        if isinstance(happening, ElectionHeld):
+        self.topics_written |= isinstance(timeline_event, TopicsWritten)
+        if isinstance(timeline_event, ElectionHeld):
             # It is held while the answer to a proposed ISR is still on its way out.
             self.answered()
-        if self.turns is None:
-            self.happenings.append(happening)
+        if self.merged is None:
+            self.events.append(timeline_event)
         else:
-            self.turns.add(happening, receivers)
+            self.merged.add(timeline_event, receivers)
 
     def answered(self) -> None:
         """The controller has answered; it may go on."""
-        if self.then is not None:
-            self.turns, self.then = self.then, None
+        if self.merged_after_answer is not None:
+            self.merged, self.merged_after_answer = self.merged_after_answer, None
 
-    def take(self) -> tuple[Happening, ...]:
+    def take(self) -> tuple[TimelineEvent, ...]:
         """What happened since this was last asked, turns left out."""
-        taken = tuple(self.happenings)
-        self.happenings.clear()
+        taken = tuple(self.events)
+        self.events.clear()
         return taken
 
 
@@ -157,9 +157,9 @@ def states_stored(cluster: ClusterState, change: StateChange, result: WriteResul
 
 
 class WatchedStore:
-    """``ports.Store`` by another one, whose every write of states and topics is told; all other calls are its own."""
+    """A ``ports.Store`` that reports every write of states and topics, and delegates all calls to another store."""
 
-    def __init__(self, store: Store, watch: Callable[[Happening], None]) -> None:
+    def __init__(self, store: Store, watch: Callable[[TimelineEvent], None]) -> None:
         self._store = store
         self._watch = watch
 
@@ -200,13 +200,13 @@ class WatchedStore:
         self._watch(TopicsWritten(TopicAction.DELETED, len(names)))
 
 
-def watched(store: Store, watch: Callable[[Happening], None]) -> Store:
+def watched(store: Store, watch: Callable[[TimelineEvent], None]) -> Store:
     """``store``, telling ``watch`` of every write of states and topics."""
     return cast(Store, WatchedStore(store, watch))
 
 
 class HandingTransport:
-    """Implements ``ports.Transport``: hands every batch on, unmeasured, and answers nobody."""
+    """Implements ``ports.Transport``: hands every batch to a function. No broker answers."""
 
     def __init__(self, watch: BatchWatch) -> None:
         self._watch = watch
@@ -215,7 +215,7 @@ class HandingTransport:
         self.encode_ms = 0.0
 
     def begin(self) -> None:
-        """An operation begins; what is told of the last one is told."""
+        """Reset the counts at the start of an operation."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready. Nothing is ever notified."""
@@ -239,17 +239,17 @@ class HandingTransport:
 
 
 class MeasuringTransport(HandingTransport):
-    """Implements ``ports.Transport``: encodes what each broker is sent, keeps only how much it is, and answers nobody.
+    """Implements ``ports.Transport``: encodes the requests of each broker and counts their bytes. No broker answers.
 
-    Where the snapshot lacks what a batch must name, the bytes of that batch are not known, and ``bytes_unknown`` says
-    why of the first such batch.
+    Where the snapshot lacks a value that a batch must contain, the bytes of that batch are unknown, and
+    ``bytes_unknown`` is the reason for the first such batch.
     """
 
     def __init__(self, encoder: Encoder, clock: Clock, watch: Callable[[RequestsSent, Traffic], None]) -> None:
         super().__init__(self._measured)
         self._encoder = encoder
         self._clock = clock
-        self._told = watch
+        self._notify = watch
         self.bytes_unknown = None
 
     def begin(self) -> None:
@@ -263,7 +263,7 @@ class MeasuringTransport(HandingTransport):
                 Api.STOP_REPLICA: stopping.rows}  # fmt: skip
         for api, sent in traffic.items():
             if sent.requests.any():
-                self._told(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)
+                self._notify(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)
 
     def _measure(self, cluster: ClusterState, requests: ControlRequests) -> dict[Api, Traffic]:
         """Traffic in the order in which a broker gets it."""
@@ -312,11 +312,10 @@ def encoder_for(config: ControllerConfig) -> Encoder:
 
 
 def encode_known(encoder: Encoder, cluster: ClusterState, requests: ControlRequests) -> list[EncodedRequest]:
-    """All requests of a batch, encoded.
+    """Encode a batch whose endpoints are known.
 
-    Raises ConfigError if the endpoints of a broker that a request names are not known: a live leader's listener in a
-    LeaderAndIsr, or those of any live broker in an UpdateMetadata. A broker registers with one endpoint at least (Kafka
-    ``BrokerIdZNode``), so a request that names none would be smaller than the real one.
+    Raises ConfigError for an unknown endpoint of a broker in a request. LeaderAndIsr has the listeners of live leaders,
+    UpdateMetadata those of all live brokers.
     """
     if len(requests.metadata_brokers):
         for index in np.flatnonzero(cluster.brokers.registered).tolist():

@@ -13,11 +13,11 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32
 from kframe.whatif.changes import PartitionChanges
-from kframe.whatif.fates import TopicFate
 from kframe.whatif.health import ClusterHealth, newly
-from kframe.whatif.moves import Moves
 from kframe.whatif.observe import Traffic
-from kframe.whatif.timeline import Happening, RequestsSent, StatesStored, TopicsWritten
+from kframe.whatif.reassignment_result import ReassignmentResult
+from kframe.whatif.timeline import RequestsSent, StatesStored, TimelineEvent, TopicsWritten
+from kframe.whatif.topic_results import TopicResult
 
 #: What a step can record that reaches storage or a broker; an election without a winner reaches neither.
 _EFFECTS: Final = (RequestsSent, StatesStored, TopicsWritten)
@@ -70,7 +70,7 @@ class Operation:
                 return f"create {topics} with {which}"
             case Verb.DELETE:
                 return f"delete {topics}"
-        ids = ", ".join(str(one) for one in self.brokers)
+        ids = ", ".join(str(broker_id) for broker_id in self.brokers)
         how = "" if len(self.brokers) == 1 else " together" if self.together else " one by one"
         return f"{self.verb} {'brokers' if len(self.brokers) > 1 else 'broker'} {ids}{how}"
 
@@ -92,17 +92,17 @@ class Answer:
     """What ``codes`` are of."""
 
     def counts(self) -> dict[str, int]:
-        """How many partitions were told which error, by Kafka's names."""
+        """The number of partitions by Kafka's error name."""
         codes, counts = np.unique(self.codes if self.codes is not None else np.empty(0, np.int16), return_counts=True)
         return {ErrorCode(int(code)).name: int(count) for code, count in zip(codes, counts, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """What a step says of itself: the answer it got; ``happenings`` and ``health`` in place of what was observed."""
+class StepReport:
+    """What a step says of itself: the answer it got; ``events`` and ``health`` in place of what was observed."""
 
     answer: Answer | None = None
-    happenings: tuple[Happening, ...] | None = None
+    events: tuple[TimelineEvent, ...] | None = None
     health: ClusterHealth | None = None
 
 
@@ -111,7 +111,7 @@ class StepOutcome:
     """One step: what happened in it, in order, and how many partitions were in which condition when it was over."""
 
     name: str
-    happenings: tuple[Happening, ...]
+    events: tuple[TimelineEvent, ...]
     counts: Mapping[str, int | None]
     answer: Answer | None = None
 
@@ -159,12 +159,12 @@ class Outcome:
     """What a real cluster would do besides, and what went on in the engine."""
     encode_ms: float
     """Time spent on encoding requests, by the clock that the what-if was given."""
-    reassignment: Moves | None = None
+    reassignment: ReassignmentResult | None = None
     """What became of each partition of a reassignment, if the operation was one."""
-    topics: tuple[TopicFate, ...] = ()
+    topics: tuple[TopicResult, ...] = ()
     """What became of each topic that was to be created or deleted."""
 
-    def found(self, what: FailOn) -> int | None:
+    def count_of(self, what: FailOn) -> int | None:
         """In how many partitions the what-if found this; None if the snapshot lacks what decides it.
 
         OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. LOSS: a leader was elected outside
@@ -179,14 +179,14 @@ class Outcome:
         return (
             len(self.changes) > 0
             or not np.array_equal(self.before.registered, self.after.registered)
-            or any(isinstance(happening, _EFFECTS) for step in self.steps for happening in step.happenings)
+            or any(isinstance(timeline_event, _EFFECTS) for step in self.steps for timeline_event in step.events)
         )
 
     @property
     def impact(self) -> Impact:
         """The outcome in numbers."""
-        sent = [one for step in self.steps for one in step.happenings if isinstance(one, RequestsSent)]
-        stored = [one for step in self.steps for one in step.happenings if isinstance(one, StatesStored)]
+        sent = [event for step in self.steps for event in step.events if isinstance(event, RequestsSent)]
+        stored = [event for step in self.steps for event in step.events if isinstance(event, StatesStored)]
         under = [count for step in self.steps if (count := step.counts["under_min_isr"]) is not None]
         known = len(self.before.offline)
         still = self.after.counted[:known]
@@ -200,11 +200,11 @@ class Outcome:
             unclean_elections=int(np.count_nonzero(self.changes.unclean)),
             unclean_needed=int(np.count_nonzero(self.after.unclean_needed)),
             states_changed=len(self.changes),
-            states_stored=sum(one.partitions for one in stored),
+            states_stored=sum(event.partitions for event in stored),
             offline_peak=max(step.counts["offline"] or 0 for step in self.steps),
             under_min_isr_peak=max(under) if under else None,
-            requests=sum(one.requests for one in sent),
-            bytes=None if self.bytes_unknown is not None else sum(one.nbytes or 0 for one in sent),
+            requests=sum(event.requests for event in sent),
+            bytes=None if self.bytes_unknown is not None else sum(event.nbytes or 0 for event in sent),
         )
 
 

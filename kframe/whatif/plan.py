@@ -1,6 +1,6 @@
-"""A plan of partitions to be moved, as Kafka's reassignment JSON tells it: read with no more than its form checked.
+"""A reassignment plan, read from Kafka's JSON without checks beyond its form.
 
-Whether the plan makes sense is what a controller, or ``plan_check``, is asked.
+The controller, or ``plan_check``, decides whether the plan is valid for a cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kframe.snapshot.assemble import GrowingLists, int32
 from kframe.snapshot.decode import decode
 from kframe.snapshot.reassignment import PROPOSED_HEADING, documents
 
-#: What the JSON may hold where Kafka reads an int: whether it is one that makes sense is checked later.
+#: Any value that Kafka reads as an int; its range is checked later.
 _Number: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
@@ -74,10 +74,10 @@ class Plan:
 
 def read_plan(path: Path) -> Plan:
     """Read a reassignment: a bare document, or the proposed one of what ``--generate`` prints. Raises SnapshotError."""
-    found = documents(path)
-    if PROPOSED_HEADING not in found:
+    documents_ = documents(path)
+    if PROPOSED_HEADING not in documents_:
         raise SnapshotError(str(path), "the current assignment only", f'a document under "{PROPOSED_HEADING}"')
-    return plan_of(*found[PROPOSED_HEADING], path.name)
+    return plan_of(*documents_[PROPOSED_HEADING], path.name)
 
 
 def plan_of(document: bytes, where: str, name: str) -> Plan:
@@ -92,5 +92,5 @@ def plan_of(document: bytes, where: str, name: str) -> Plan:
     targets = Targets(
         tuple(numbers), int32(topic), int32(partition), replicas.ragged(), np.zeros(len(entries), np.bool_)
     )
-    differ = (one.log_dirs is not None and len(one.log_dirs) != len(one.replicas) for one in entries)
+    differ = (entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas) for entry in entries)
     return Plan(name, targets, np.fromiter(differ, np.bool_, len(entries)))

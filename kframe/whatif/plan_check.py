@@ -80,7 +80,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Held:
+class CheckedPlan:
     """A plan beside what a snapshot has. Lists are of broker ids, a list a partition of the plan, empty where it is not
     known.
 
@@ -132,7 +132,7 @@ class Held:
         return chosen
 
 
-def hold(plan: Plan, snapshot: Snapshot) -> Held:
+def hold(plan: Plan, snapshot: Snapshot) -> CheckedPlan:
     """Find the plan's partitions in a snapshot."""
     topics, partitions, targets = snapshot.topics, snapshot.partitions, plan.targets
     numbers = {name: index for index, name in enumerate(topics.names)}
@@ -150,7 +150,7 @@ def hold(plan: Plan, snapshot: Snapshot) -> Held:
     valid = known & _well_formed(plan) & ~adding.any(~_among(adding, _brokers(snapshot, True, None)))
     if topics.deleting is not None:
         valid &= np.append(topics.deleting, 0)[topic] == 0
-    return Held(plan, snapshot, rows, current, origin, adding, removing, valid)
+    return CheckedPlan(plan, snapshot, rows, current, origin, adding, removing, valid)
 
 
 def check_alone(plan: Plan) -> list[Findings]:
@@ -158,7 +158,7 @@ def check_alone(plan: Plan) -> list[Findings]:
     targets = plan.targets
     lists = targets.replicas
     bad_names = [index for index, name in enumerate(targets.names) if topic_name_problem(name) is not None]
-    found = [
+    findings = [
         _at(Check.TOPIC_NAME, np.isin(targets.topic, bad_names)),
         _at(Check.PARTITION_NUMBER, targets.partition < 0),
         Findings(Check.DUPLICATE_PARTITION, plan.again()),
@@ -169,72 +169,72 @@ def check_alone(plan: Plan) -> list[Findings]:
         Findings(Check.UNEVEN_REPLICATION, _uneven(plan), of_topics=True),
     ]
     if len(plan) == 0:
-        found.append(Findings(Check.EMPTY_PLAN, targets.topic))
-    return [one for one in found if len(one)]
+        findings.append(Findings(Check.EMPTY_PLAN, targets.topic))
+    return [finding for finding in findings if len(finding)]
 
 
-def check_against(held: Held) -> list[Findings]:
+def check_against(checked: CheckedPlan) -> list[Findings]:
     """What is wrong, or worth knowing, with a plan for this cluster."""
-    plan, snapshot, rows = held.plan, held.snapshot, held.rows
+    plan, snapshot, rows = checked.plan, checked.snapshot, checked.rows
     targets, known = plan.targets, rows >= 0
     names = set(snapshot.topics.names)
     topic_known = np.array([name in names for name in targets.names], np.bool_)[targets.topic]
-    lists, adding = targets.replicas, held.adding
+    lists, adding = targets.replicas, checked.adding
     everybody, dead = _brokers(snapshot, True, False, None), _brokers(snapshot, False)
-    stays = lists.keep(members(lists, held.origin))
-    more = lists.counts - held.origin.counts
-    moved = known & ~held.unchanged
-    found = [
+    stays = lists.keep(members(lists, checked.origin))
+    more = lists.counts - checked.origin.counts
+    moved = known & ~checked.unchanged
+    findings = [
         _at(Check.UNKNOWN_TOPIC, ~topic_known),
-        _at(Check.TOPIC_BEING_DELETED, _deleting(held)),
+        _at(Check.TOPIC_BEING_DELETED, _deleting(checked)),
         _at(Check.UNKNOWN_PARTITION, topic_known & ~known),
         _at(Check.UNKNOWN_BROKER, lists.any(~_among(lists, everybody))),
         _at(Check.DEAD_BROKER, adding.any(_among(adding, dead))),
         _at(Check.DEAD_BROKER_STAYS, moved & stays.any(_among(stays, dead))),
-        _at(Check.NO_LEADER, moved & _leaderless(held)),
-        _at(Check.ALREADY_MOVING, known & _moving(held)),
+        _at(Check.NO_LEADER, moved & _leaderless(checked)),
+        _at(Check.ALREADY_MOVING, known & _moving(checked)),
         _at(Check.FEWER_REPLICAS, known & (more < 0)),
-        _at(Check.RACKS, known & _crowded(held)),
+        _at(Check.RACKS, known & _crowded(checked)),
         _at(Check.MORE_REPLICAS, known & (more > 0)),
-        Findings(Check.PARTIAL_TOPIC, _partial(held), of_topics=True),
-        _at(Check.ORDER_ONLY, moved & (adding.counts == 0) & (held.removing.counts == 0)),
-        _at(Check.NO_OP, held.unchanged),
+        Findings(Check.PARTIAL_TOPIC, _partial(checked), of_topics=True),
+        _at(Check.ORDER_ONLY, moved & (adding.counts == 0) & (checked.removing.counts == 0)),
+        _at(Check.NO_OP, checked.unchanged),
     ]
-    return [one for one in found if len(one)]
+    return [finding for finding in findings if len(finding)]
 
 
-def replica_loads(held: Held) -> tuple[Int32, dict[str, Int64]]:
+def replica_loads(checked: CheckedPlan) -> tuple[Int32, dict[str, Int64]]:
     """Broker ids, and by name what each carries: replicas and preferred leaders before and after, copied, deleted.
 
     What is not valid is left as it is.
     """
-    ids = np.array([one.broker_id for one in held.snapshot.brokers], np.int32)
-    lists, partitions = held.plan.targets.replicas, held.snapshot.partitions
-    per_value = {name: held.valid[one.owners] for name, one in (("to", lists), ("from", held.current))}
+    ids = np.array([facts.broker_id for facts in checked.snapshot.brokers], np.int32)
+    lists, partitions = checked.plan.targets.replicas, checked.snapshot.partitions
+    per_value = {name: checked.valid[lists_.owners] for name, lists_ in (("to", lists), ("from", checked.current))}
     replicas, preferred = loads(partitions.replicas, ids), loads(_firsts(partitions.replicas), ids)
-    valid = np.flatnonzero(held.valid)
+    valid = np.flatnonzero(checked.valid)
     return ids, {
         "replicas_before": replicas,
-        "copied": loads(held.adding.take(valid), ids),
-        "deleted": loads(held.current.keep(~members(held.current, lists)).take(valid), ids),
+        "copied": loads(checked.adding.take(valid), ids),
+        "deleted": loads(checked.current.keep(~members(checked.current, lists)).take(valid), ids),
         "replicas_after": replicas + loads(lists.keep(per_value["to"]), ids)
-        - loads(held.current.keep(per_value["from"]), ids),
+        - loads(checked.current.keep(per_value["from"]), ids),
         "preferred_before": preferred,
         "preferred_after": preferred + loads(_firsts(lists.take(valid)), ids)
-        - loads(_firsts(held.current.take(valid)), ids),
+        - loads(_firsts(checked.current.take(valid)), ids),
     }  # fmt: skip
 
 
-def brokers_in(held: Held, position: int, *registered: bool | None) -> list[int]:
-    """Brokers (ids) of one target list of whom the snapshot says one of ``registered``."""
-    among = set(_brokers(held.snapshot, *registered).tolist())
-    return [one for one in held.plan.targets.replicas[position].tolist() if one in among]
+def brokers_in(checked: CheckedPlan, position: int, *registered: bool | None) -> list[int]:
+    """The brokers (ids) of one target list whose registration state in the snapshot is one of ``registered``."""
+    among = set(_brokers(checked.snapshot, *registered).tolist())
+    return [broker_id for broker_id in checked.plan.targets.replicas[position].tolist() if broker_id in among]
 
 
-def racks_of(held: Held, position: int) -> list[str | None]:
+def racks_of(checked: CheckedPlan, position: int) -> list[str | None]:
     """The rack of each broker of one target list."""
-    racks = {one.broker_id: one.rack for one in held.snapshot.brokers}
-    return [racks.get(one) for one in held.plan.targets.replicas[position].tolist()]
+    racks = {facts.broker_id: facts.rack for facts in checked.snapshot.brokers}
+    return [racks.get(broker_id) for broker_id in checked.plan.targets.replicas[position].tolist()]
 
 
 def _at(check: Check, mask: Bool) -> Findings:
@@ -257,54 +257,56 @@ def _uneven(plan: Plan) -> Int32:
     return np.flatnonzero(least < most).astype(np.int32)
 
 
-def _partial(held: Held) -> Int32:
+def _partial(checked: CheckedPlan) -> Int32:
     """Topics of which the plan has some partitions, but not all."""
-    targets, topics = held.plan.targets, held.snapshot.topics
+    targets, topics = checked.plan.targets, checked.snapshot.topics
     sizes = dict(zip(topics.names, topics.partition_counts.tolist(), strict=True))
     wanted = np.array([sizes.get(name, 0) for name in targets.names], np.int64)
-    held_rows = np.unique(held.rows[held.rows >= 0], return_index=True)[1]
-    topic = targets.topic[np.flatnonzero(held.rows >= 0)][held_rows]
+    held_rows = np.unique(checked.rows[checked.rows >= 0], return_index=True)[1]
+    topic = targets.topic[np.flatnonzero(checked.rows >= 0)][held_rows]
     planned = np.bincount(topic, minlength=len(targets.names))
     return np.flatnonzero((planned > 0) & (planned < wanted)).astype(np.int32)
 
 
-def _deleting(held: Held) -> Bool:
-    topics, targets = held.snapshot.topics, held.plan.targets
+def _deleting(checked: CheckedPlan) -> Bool:
+    topics, targets = checked.snapshot.topics, checked.plan.targets
     if topics.deleting is None:
         return np.zeros(len(targets), np.bool_)
     gone = {topics.names[index] for index in np.flatnonzero(topics.deleting).tolist()}
     return np.array([name in gone for name in targets.names], np.bool_)[targets.topic]
 
 
-def _leaderless(held: Held) -> Bool:
-    leader = held.snapshot.partitions.leader
+def _leaderless(checked: CheckedPlan) -> Bool:
+    leader = checked.snapshot.partitions.leader
     if leader is None:
-        return np.zeros(len(held.plan), np.bool_)
-    dead = _brokers(held.snapshot, False)
-    now = np.append(leader, -1)[held.rows]
-    leaderless: Bool = (held.rows >= 0) & ((now < 0) | np.isin(now, dead))
+        return np.zeros(len(checked.plan), np.bool_)
+    dead = _brokers(checked.snapshot, False)
+    now = np.append(leader, -1)[checked.rows]
+    leaderless: Bool = (checked.rows >= 0) & ((now < 0) | np.isin(now, dead))
     return leaderless
 
 
-def _moving(held: Held) -> Bool:
-    moving = np.zeros(len(held.plan), np.bool_)
-    partitions = held.snapshot.partitions
+def _moving(checked: CheckedPlan) -> Bool:
+    moving = np.zeros(len(checked.plan), np.bool_)
+    partitions = checked.snapshot.partitions
     for lists in (partitions.adding_replicas, partitions.removing_replicas):
         if lists is not None:
-            moving |= (held.rows >= 0) & (np.append(lists.counts, 0)[held.rows] > 0)
+            moving |= (checked.rows >= 0) & (np.append(lists.counts, 0)[checked.rows] > 0)
     return moving
 
 
-def _crowded(held: Held) -> Bool:
+def _crowded(checked: CheckedPlan) -> Bool:
     """Whether a target spans fewer racks than it could, as far as all of its brokers' racks are known."""
-    facts = held.snapshot.brokers
-    numbers = {rack: number for number, rack in enumerate(sorted({one.rack for one in facts if one.rack is not None}))}
-    lists = held.plan.targets.replicas
+    facts = checked.snapshot.brokers
+    numbers = {
+        rack: number for number, rack in enumerate(sorted({broker.rack for broker in facts if broker.rack is not None}))
+    }
+    lists = checked.plan.targets.replicas
     if len(numbers) < 2 or not len(lists.values):
         return np.zeros(len(lists), np.bool_)
-    ids = np.array([one.broker_id for one in facts], np.int32)
+    ids = np.array([broker.broker_id for broker in facts], np.int32)
     order = np.argsort(ids)
-    racks = np.array([-1 if one.rack is None else numbers[one.rack] for one in facts], np.int32)[order]
+    racks = np.array([-1 if broker.rack is None else numbers[broker.rack] for broker in facts], np.int32)[order]
     at = np.minimum(np.searchsorted(ids[order], lists.values), len(ids) - 1)
     rack = np.where(ids[order][at] == lists.values, racks[at], -1)
     pairs = np.unique(lists.owners * np.int64(len(numbers)) + np.maximum(rack, 0))
@@ -315,7 +317,7 @@ def _crowded(held: Held) -> Bool:
 
 def _brokers(snapshot: Snapshot, *registered: bool | None) -> Int32:
     """Ids of the brokers of which the snapshot says one of ``registered``."""
-    return np.array([one.broker_id for one in snapshot.brokers if one.registered in registered], np.int32)
+    return np.array([broker.broker_id for broker in snapshot.brokers if broker.registered in registered], np.int32)
 
 
 def _among(lists: Ragged, ids: Int32) -> Bool:

@@ -16,8 +16,8 @@ from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import (
     SEVERITY,
     Check,
+    CheckedPlan,
     Findings,
-    Held,
     Severity,
     brokers_in,
     check_against,
@@ -28,7 +28,7 @@ from kframe.whatif.plan_check import (
 
 SCHEMA: Final = "kframe.plan-check/v1"
 
-#: What a controller, or Kafka's own tool, says to what is found; the others are its business no more than ours.
+#: The error of the controller, or of Kafka's own tool, for a finding; neither refuses the others.
 _ERRORS: Final = {
     Check.EMPTY_REPLICAS: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     Check.DUPLICATE_BROKER: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -64,54 +64,56 @@ class PlanReport:
     """A checked plan: what was found, the errors first; and where it is held against a snapshot, what it would move."""
 
     plan: Plan
-    held: Held | None
+    checked: CheckedPlan | None
     findings: tuple[Findings, ...]
 
     @staticmethod
-    def of(plan: Plan, held: Held | None) -> PlanReport:
-        """Check a plan by itself, and against the snapshot that it is held against."""
-        found = check_alone(plan) + ([] if held is None else check_against(held))
+    def of(plan: Plan, checked: CheckedPlan | None) -> PlanReport:
+        """Check a plan alone, and against a snapshot if there is one."""
+        findings = check_alone(plan) + ([] if checked is None else check_against(checked))
         order = list(Severity)
-        ordered = sorted(found, key=lambda one: (order.index(SEVERITY[one.check]), list(Check).index(one.check)))
-        return PlanReport(plan, held, tuple(ordered))
+        ordered = sorted(
+            findings, key=lambda finding: (order.index(SEVERITY[finding.check]), list(Check).index(finding.check))
+        )
+        return PlanReport(plan, checked, tuple(ordered))
 
     def counts(self) -> dict[str, int]:
         """How many findings there are of each severity."""
         counts = Counter[Severity]()
-        for one in self.findings:
-            counts[SEVERITY[one.check]] += len(one)
+        for finding in self.findings:
+            counts[SEVERITY[finding.check]] += len(finding)
         return {str(severity): counts[severity] for severity in Severity}
 
     @property
-    def sound(self) -> bool:
+    def valid(self) -> bool:
         """Whether nothing was found that keeps any part of the plan from being carried out."""
-        return not any(SEVERITY[one.check] is Severity.ERROR for one in self.findings)
+        return not any(SEVERITY[finding.check] is Severity.ERROR for finding in self.findings)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row a finding."""
         targets = self.plan.targets
-        for one in self.findings:
-            error = _ERRORS.get(one.check)
+        for finding in self.findings:
+            error = _ERRORS.get(finding.check)
             same = {
-                "severity": str(SEVERITY[one.check]),
-                "check": str(one.check),
+                "severity": str(SEVERITY[finding.check]),
+                "check": str(finding.check),
                 "error": None if error is None else error.name,
             }
-            if one.check is Check.EMPTY_PLAN:
-                yield {**same, "topic": None, "partition": None, "detail": _PLAIN[one.check]}
-            for position in one.positions.tolist():
-                topic = position if one.of_topics else int(targets.topic[position])
-                partition = None if one.of_topics else int(targets.partition[position])
+            if finding.check is Check.EMPTY_PLAN:
+                yield {**same, "topic": None, "partition": None, "detail": _PLAIN[finding.check]}
+            for position in finding.positions.tolist():
+                topic = position if finding.of_topics else int(targets.topic[position])
+                partition = None if finding.of_topics else int(targets.partition[position])
                 yield {
                     **same,
                     "topic": targets.names[topic],
                     "partition": partition,
-                    "detail": self._detail(one.check, position),
+                    "detail": self._detail(finding.check, position),
                 }
 
     def document(self) -> dict[str, Any]:
         """Everything as data."""
-        snapshot = None if self.held is None else self.held.snapshot
+        snapshot = None if self.checked is None else self.checked.snapshot
         return {
             "plan": {
                 "name": self.plan.name,
@@ -126,9 +128,9 @@ class PlanReport:
                 "topics": len(snapshot.topics),
                 "partitions": len(snapshot),
             },
-            "sound": self.sound,
+            "sound": self.valid,
             "counts": self.counts(),
-            "moves": None if self.held is None else moves_document(self.held),
+            "moves": None if self.checked is None else reassignment_document(self.checked),
             "findings": list(self.rows()),
             "assumptions": [] if snapshot is None else list(snapshot.assumptions),
         }  # fmt: skip
@@ -139,19 +141,19 @@ class PlanReport:
         wanted = self.plan.targets.replicas
         if check is Check.DUPLICATE_BROKER:
             return f"broker {_named(sorted(_twice(wanted[position].tolist())))} twice in {wanted[position].tolist()}"
-        if self.held is None:
+        if self.checked is None:
             raise ValueError(f"{check} says something about a snapshot")
-        return _held_detail(self.held, check, position)
+        return _held_detail(self.checked, check, position)
 
 
-def moves_document(held: Held) -> dict[str, Any]:
+def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
     """What a plan would move; partitions for which it cannot be carried out are left as they are."""
-    ids, loads = replica_loads(held)
-    registered = np.array([one.registered is not False for one in held.snapshot.brokers], np.bool_)
-    kinds = Counter(kind for kind, valid in zip(held.kinds(), held.valid.tolist(), strict=True) if valid)
+    ids, loads = replica_loads(checked)
+    registered = np.array([facts.registered is not False for facts in checked.snapshot.brokers], np.bool_)
+    kinds = Counter(kind for kind, valid in zip(checked.kinds(), checked.valid.tolist(), strict=True) if valid)
     return {
         "partitions": {kind: kinds[kind] for kind in ("none", "order", "grow", "shrink", "move")},
-        "not_valid": int(np.count_nonzero(~held.valid)),
+        "not_valid": int(np.count_nonzero(~checked.valid)),
         "replicas_copied": int(loads["copied"].sum()),
         "replicas_deleted": int(loads["deleted"].sum()),
         "replica_skew_before": _skew(loads["replicas_before"][registered]),
@@ -165,30 +167,36 @@ def moves_document(held: Held) -> dict[str, Any]:
     }
 
 
-def _held_detail(held: Held, check: Check, position: int) -> str:
-    targets = held.plan.targets
-    wanted, now = targets.replicas[position].tolist() if check is not Check.PARTIAL_TOPIC else [], held.snapshot
+def _held_detail(checked: CheckedPlan, check: Check, position: int) -> str:
+    targets = checked.plan.targets
+    wanted, now = targets.replicas[position].tolist() if check is not Check.PARTIAL_TOPIC else [], checked.snapshot
     match check:
         case Check.UNKNOWN_PARTITION | Check.PARTIAL_TOPIC:
             topic = position if check is Check.PARTIAL_TOPIC else int(targets.topic[position])
             has = int(now.topics.partition_counts[now.topics.names.index(targets.names[topic])])
-            planned = len(np.unique(held.rows[(targets.topic == topic) & (held.rows >= 0)]))
+            planned = len(np.unique(checked.rows[(targets.topic == topic) & (checked.rows >= 0)]))
             if check is Check.PARTIAL_TOPIC:
                 return f"the plan has {planned:,} of its {has:,} partitions"
             return f"the topic has partitions 0 to {has - 1}"
         case Check.UNKNOWN_BROKER:
-            known = {one.broker_id for one in now.brokers}
+            known = {facts.broker_id for facts in now.brokers}
             return f"broker {_named([one for one in wanted if one not in known])} is not in the snapshot"
         case Check.DEAD_BROKER:
-            dead = [one for one in brokers_in(held, position, False) if one in held.adding[position]]
+            dead = [
+                broker_id for broker_id in brokers_in(checked, position, False) if broker_id in checked.adding[position]
+            ]
             return f"broker {_named(dead)} is to be added, but is not registered"
         case Check.DEAD_BROKER_STAYS:
-            dead = [one for one in brokers_in(held, position, False) if one not in held.adding[position]]
+            dead = [
+                broker_id
+                for broker_id in brokers_in(checked, position, False)
+                if broker_id not in checked.adding[position]
+            ]
             return f"broker {_named(dead)} stays, but is not registered: complete only while it is in the ISR"
         case Check.FEWER_REPLICAS | Check.MORE_REPLICAS:
-            return f"replication factor {len(held.origin[position])} becomes {len(wanted)}"
+            return f"replication factor {len(checked.origin[position])} becomes {len(wanted)}"
         case _:
-            return f"racks {', '.join(map(str, racks_of(held, position)))}: fewer than there could be"
+            return f"racks {', '.join(map(str, racks_of(checked, position)))}: fewer than there could be"
 
 
 def _skew(loads: Int64) -> dict[str, Any]:

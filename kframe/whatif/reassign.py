@@ -1,9 +1,10 @@
-"""What if these partitions were moved? Both phases of a reassignment, with the new replicas catching up in between.
+"""What if these partitions were reassigned? Both phases of a reassignment, with the new replicas catching up in
+between.
 
-Phase A stores the assignment with what is being added and removed, raises leader epochs and tells the replicas. Then
-all live replicas of the target catch up: each leader proposes ISRs with them, all of its partitions in one
-AlterPartition. Phase B is what the controller does once a whole target is in sync: it makes the target the assignment,
-elects a leader from it where the old one leaves, and stops the replicas that are left over.
+Phase A stores the assignment with its adding and removing replicas, raises leader epochs and notifies the replicas.
+Then all live replicas of the target catch up: each leader proposes its new ISRs in one AlterPartition. In phase B, once
+a whole target is in sync, the controller makes it the assignment. It elects a leader from the target where the old
+leader leaves, and stops the removed replicas.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.lists import members, same_lists
 from kframe.model.tables import Targets
 from kframe.whatif.lists import loads
-from kframe.whatif.moves import Moves
-from kframe.whatif.outcome import Answer, Operation, Outcome, Told, Verb
+from kframe.whatif.outcome import Answer, Operation, Outcome, StepReport, Verb
 from kframe.whatif.plan import Plan
-from kframe.whatif.study import WhatIf
-from kframe.whatif.timeline import Turns
+from kframe.whatif.reassignment_result import ReassignmentResult
+from kframe.whatif.timeline import MergedTimeline
+from kframe.whatif.whatif import WhatIf
 
 #: The last version of AlterPartition that names topics by name.
 _BY_NAME: Final = 1
@@ -39,10 +40,10 @@ _NAMED: Final = 20
 
 
 def reassign(study: WhatIf, plan: Plan) -> Outcome:
-    """Play a plan to its end; ``Outcome.reassignment`` says what became of each partition.
+    """Play a plan to its end; ``Outcome.reassignment`` has the result of each partition.
 
-    Raises InputError for an empty plan and for one that names a partition twice: neither can be asked for. All else
-    that is wrong with a plan the controller finds, with Kafka's error for each partition.
+    Raises InputError for an empty plan and for a repeated partition. The controller finds all other faults of a plan
+    and answers with Kafka's error for each partition.
     """
     if len(plan) == 0:
         raise InputError(plan.name, "no partition", "at least one to reassign")
@@ -79,7 +80,7 @@ class _Reassignment:
         self._study = study
         self._targets = targets
         cluster = study.cluster
-        topics = [-1 if (found := cluster.topics.find(name)) is None else found for name in targets.names]
+        topics = [-1 if (topic := cluster.topics.find(name)) is None else topic for name in targets.names]
         self._known_topics = frozenset(
             name for name, index in zip(targets.names, topics, strict=True)
             if index >= 0 and not cluster.topics.deleting[index]
@@ -98,7 +99,7 @@ class _Reassignment:
         self._codes: Int16 = np.zeros(len(targets), np.int16)
         self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
         self._led = np.zeros(len(targets), np.bool_)
-        self._after_answers = Turns()
+        self._after_answers = MergedTimeline()
 
     def begin(self) -> Answer:
         """Phase A, and phase B of what needs no copying."""
@@ -106,12 +107,12 @@ class _Reassignment:
         self._codes = response.codes
         wrong = np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()
         targets = self._targets
-        named = tuple(f"{targets.names[targets.topic[one]]}-{int(targets.partition[one])}" for one in wrong)
+        named = tuple(f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in wrong)
         return Answer(ErrorCode(response.error), np.empty(0, np.int32), response.codes, named)
 
-    def catch_up(self) -> Told:
+    def catch_up(self) -> StepReport:
         """Every leader proposes ISRs. What the controller does once it has answered is kept for ``finish``."""
-        study, until_answers = self._study, Turns()
+        study, until_answers = self._study, MergedTimeline()
         cluster = study.cluster
         p, brokers = cluster.partitions, cluster.brokers
         rows = self._before.rows
@@ -132,16 +133,16 @@ class _Reassignment:
             study.step_progress(done, len(leaders))
         twin = ClusterState()
         twin.brokers, twin.topics, twin.partitions = brokers, cluster.topics, columns
-        for one in accepted:
-            stored_states.apply(twin, one, one.expected + np.int32(1))
-        return Told(happenings=until_answers.happenings(), health=study.health_of(twin))
+        for state_change in accepted:
+            stored_states.apply(twin, state_change, state_change.expected + np.int32(1))
+        return StepReport(events=until_answers.events(), health=study.health_of(twin))
 
-    def finish(self) -> Told:
+    def finish(self) -> StepReport:
         """What the controller did after each answer."""
-        return Told(happenings=self._after_answers.happenings())
+        return StepReport(events=self._after_answers.events())
 
     def _propose(
-        self, leader: int, rows: Int32, isr: Ragged, turns: tuple[Turns, Turns]
+        self, leader: int, rows: Int32, isr: Ragged, timelines: tuple[MergedTimeline, MergedTimeline]
     ) -> tuple[AlterPartitionResponse, StateChange]:
         """One leader's AlterPartition; the answer, and the change that it asks for."""
         cluster = self._study.cluster
@@ -157,11 +158,11 @@ class _Reassignment:
                 int(brokers.ids[leader]), int(brokers.broker_epoch[leader]), _BY_NAME, partitions, change.leader_epoch,
                 change.expected, change.recovery, _ids(cluster, isr), token,
             ),
-            turns,
+            timelines,
         )  # fmt: skip
         return response, change
 
-    def moves(self, outcome: Outcome) -> Moves:
+    def moves(self, outcome: Outcome) -> ReassignmentResult:
         """What became of it all."""
         targets, before, cluster = self._targets, self._before, self._study.cluster
         every = len(targets)
@@ -179,7 +180,7 @@ class _Reassignment:
         ids = outcome.broker_ids
         peak = before.loads + loads(accepted.keep(begun[accepted.owners]), ids) + loads(leaving, ids)
         peak -= loads(had.keep(begun[had.owners]), ids)
-        return Moves(
+        return ReassignmentResult(
             targets=targets,
             codes=self._codes,
             completed=begun & reached,

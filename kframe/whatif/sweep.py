@@ -16,7 +16,7 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.whatif.health import Skew
 from kframe.whatif.outcome import FailOn
-from kframe.whatif.study import config_of
+from kframe.whatif.settings import config_of
 from kframe.whatif.sweep_counts import METRICS, FailureCounts, count_failures
 
 Float64 = NDArray[np.float64]
@@ -83,15 +83,15 @@ class Sweep:
         """(s,) one of METRICS; None if the snapshot lacks what decides it."""
         if name in _OF_SETTINGS and not self.configs_known:
             return None
-        found: Int32 = self.counts[:, METRICS.index(name)]
-        return found
+        count_of: Int32 = self.counts[:, METRICS.index(name)]
+        return count_of
 
     @property
     def unclean(self) -> Int32:
         """(s,) partitions whose ISR died, but not all of their replicas: elected uncleanly, or waiting for it."""
         held, needed = (self.counts[:, METRICS.index(name)] for name in ("unclean_elections", "unclean_needed"))
-        found: Int32 = held + needed
-        return found
+        count_of: Int32 = held + needed
+        return count_of
 
     @property
     def over_mean(self) -> Float64:
@@ -99,7 +99,7 @@ class Sweep:
         mean = np.where(self.leaders_mean == 0, np.nan, self.leaders_mean)
         return np.asarray(self.leaders_most / mean, np.float64)
 
-    def found(self, what: FailOn) -> Int32 | None:
+    def count_of(self, what: FailOn) -> Int32 | None:
         """(s,) in how many partitions the failure alone brings this about, as ``Outcome.found``."""
         names = {FailOn.OFFLINE: "newly_offline", FailOn.UNDER_MIN_ISR: "newly_under_min_isr",
                  FailOn.LOSS: "unclean_elections"}  # fmt: skip
@@ -111,8 +111,8 @@ class Sweep:
         keys = {SortBy.OFFLINE: self.column("offline"), SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
                 SortBy.UNCLEAN: self.unclean, SortBy.SKEW: np.where(np.isnan(skew), 0.0, skew)}  # fmt: skip
         chosen = np.arange(len(self)) if kind is None else np.flatnonzero(self.kind == KINDS.index(kind))
-        order = [by, *(one for one in SortBy if one is not by)]
-        return chosen[np.lexsort([-key[chosen] for one in reversed(order) if (key := keys[one]) is not None])]
+        order = [by, *(metric for metric in SortBy if metric is not by)]
+        return chosen[np.lexsort([-key[chosen] for metric in reversed(order) if (key := keys[metric]) is not None])]
 
     def worst(self, n: int, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> list[dict[str, Any]]:
         """The ``n`` worst failures, all kinds together or of one, as records."""
@@ -133,7 +133,7 @@ class Sweep:
             most, mean = loads[i]
             yield {
                 "kind": str(KINDS[kind]),
-                "brokers": list(self.rack_brokers[rack]) if rack >= 0 else [one for one in (first, second) if one >= 0],
+                "brokers": list(self.rack_brokers[rack]) if rack >= 0 else [id_ for id_ in (first, second) if id_ >= 0],
                 "rack": self.rack_names[rack] if rack >= 0 else None,
                 **{name: None if column is None else column[i] for name, column in columns.items()},
                 "leaders_most": most,
@@ -209,8 +209,8 @@ class _Part:
     def of(counts: FailureCounts, failing: Bool, more: Int32, more_leads: Int32) -> _Part:
         """``failing`` (m, b) says who fails, the other two what that adds to what there is when nothing more fails."""
         leads = counts.leads[1] + more_leads
-        if counts.doomed.topics:
-            leads -= counts.doomed.resigned(failing)
+        if counts.deleting_topics.topics:
+            leads -= counts.deleting_topics.resigned(failing)
         leads[failing] = 0
         left = np.count_nonzero(counts.registered) - failing.sum(axis=1)
         mean = leads.sum(axis=1) / np.maximum(left, 1)
@@ -220,12 +220,12 @@ class _Part:
 def _pairs_with(counts: FailureCounts, up: Int64, at: int) -> _Part:
     """The pairs of a registered broker with those after it."""
     assert counts.pairs is not None
-    count, one, others = len(counts.registered), up[at], up[at + 1 :]
-    numbers = one * (2 * count - one - 1) // 2 + others - one - 1
+    count, broker, others = len(counts.registered), up[at], up[at + 1 :]
+    numbers = broker * (2 * count - broker - 1) // 2 + others - broker - 1
     failing = np.zeros((len(others), count), np.bool_)
-    failing[:, one] = failing[np.arange(len(others)), others] = True
-    leads = counts.broker_leads[one] + counts.broker_leads[others]
+    failing[:, broker] = failing[np.arange(len(others)), others] = True
+    leads = counts.broker_leads[broker] + counts.broker_leads[others]
     span = np.searchsorted(counts.pair_lead_keys, [numbers[0] * count, (numbers[-1] + 1) * count])
     keys, changes = counts.pair_lead_keys[slice(*span)], counts.pair_lead_changes[slice(*span)]
     leads[np.searchsorted(numbers, keys // count), keys % count] += changes
-    return _Part.of(counts, failing, counts.brokers[one] + counts.brokers[others] + counts.pairs[numbers], leads)
+    return _Part.of(counts, failing, counts.brokers[broker] + counts.brokers[others] + counts.pairs[numbers], leads)

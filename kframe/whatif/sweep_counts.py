@@ -34,7 +34,7 @@ CHUNK_ROWS: Final = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Doomed:
+class DeletingTopics:
     """The topics under deletion that brokers host. The first failure that hits one of them lets all those go on that
     were not halted (``TopicDeletionManager``): their leaders resign.
 
@@ -78,11 +78,16 @@ class FailureCounts:
     pairs: Int32 | None
     pair_lead_keys: Int64
     pair_lead_changes: Int32
-    doomed: Doomed
+    deleting_topics: DeletingTopics
 
     @staticmethod
     def none(
-        broker_ids: Int32, registered: UInt8, racks: Sequence[str | None], *, pairs: bool, doomed: Doomed | None = None
+        broker_ids: Int32,
+        registered: UInt8,
+        racks: Sequence[str | None],
+        *,
+        pairs: bool,
+        deleting_topics: DeletingTopics | None = None,
     ) -> FailureCounts:
         """Counts of no partition. ``racks`` stand beside the brokers; those of brokers that are gone do not count."""
         count = len(broker_ids)
@@ -99,7 +104,7 @@ class FailureCounts:
             zeros(count, count), zeros(len(names), count),
             zeros(count * (count - 1) // 2, len(METRICS)) if pairs else None,
             np.empty(0, np.int64), np.empty(0, np.int32),
-            doomed or Doomed((), zeros(0, count), zeros(0, count), np.empty(0, np.int32)),
+            deleting_topics or DeletingTopics((), zeros(0, count), zeros(0, count), np.empty(0, np.int32)),
         )  # fmt: skip
 
 
@@ -116,9 +121,13 @@ def count_failures(
     brokers, topics = cluster.brokers, cluster.topics
     enabled = bool(config["delete.topic.enable"])
     deleting = topics.deleting if enabled else np.zeros(len(topics), np.uint8)
-    names = [None if one is None or not racks else one.rack for one in brokers.registrations]
+    names = [None if registration is None or not racks else registration.rack for registration in brokers.registrations]
     counts = FailureCounts.none(
-        brokers.ids.copy(), brokers.registered.copy(), names, pairs=depth > 1, doomed=_doomed(cluster, deleting)
+        brokers.ids.copy(),
+        brokers.registered.copy(),
+        names,
+        pairs=depth > 1,
+        deleting_topics=_deleting_topics(cluster, deleting),
     )
     unclean = np.where(topics.unclean == UNSET, config.unclean_by_default, topics.unclean == 1)
     least = np.where(topics.min_insync == UNSET, config["min.insync.replicas"], topics.min_insync)
@@ -127,7 +136,7 @@ def count_failures(
                counts.registered, counts.rack, rack_bits(counts.rack, counts.registered), deleting,
                least.astype(np.int32), unclean.astype(np.uint8))  # fmt: skip
     single = (counts.totals, counts.brokers, counts.racks, counts.leads, counts.broker_leads, counts.rack_leads)
-    found = [(counts.pair_lead_keys, counts.pair_lead_changes)]
+    parts = [(counts.pair_lead_keys, counts.pair_lead_changes)]
     thirds: list[tuple[Int64, NDArray[Any]]] = [(np.empty(0, np.int64), np.empty(0, np.int32))]
     for first in range(0, len(p), CHUNK_ROWS):
         last = min(first + CHUNK_ROWS, len(p))
@@ -139,15 +148,15 @@ def count_failures(
             filled = kernels.count_pair_failures(
                 first, last, *columns, np.empty((3, width), np.int32), counts.pairs, key, change, third, healthy.beside
             )  # fmt: skip
-            found.append(summed(key[:filled], change[:filled]))
+            parts.append(summed(key[:filled], change[:filled]))
             thirds.append(np.unique(third[third >= 0], return_counts=True))
         progress(last, len(p))
     healthy.add_failures(counts.rack, *single)
     if counts.pairs is not None:
         each = _joined(thirds)
         healthy.add_pairs(*each, counts.pairs)
-        found.append(healthy.pair_leads(*each))
-    keys, changes = _joined(found)
+        parts.append(healthy.pair_leads(*each))
+    keys, changes = _joined(parts)
     return replace(counts, pair_lead_keys=keys, pair_lead_changes=changes)
 
 
@@ -170,26 +179,28 @@ def summed(keys: Int64, changes: NDArray[Any]) -> tuple[Int64, Int32]:
     return keys[first][sums != 0], sums[sums != 0]
 
 
-def _doomed(cluster: ClusterState, deleting: UInt8) -> Doomed:
+def _deleting_topics(cluster: ClusterState, deleting: UInt8) -> DeletingTopics:
     """Topics under deletion, of which there are few: arrays of topics and brokers."""
     p, brokers = cluster.partitions, len(cluster.brokers)
     queued = np.flatnonzero(deleting)
-    place = np.full(len(deleting) + 1, -1, np.int64)
-    place[queued] = np.arange(len(queued))
-    rows = np.flatnonzero(place[p.topic] >= 0)
+    position = np.full(len(deleting) + 1, -1, np.int64)
+    position[queued] = np.arange(len(queued))
+    rows = np.flatnonzero(position[p.topic] >= 0)
     lists, flags = p.lists("replica", rows), p.replica_flags[p.slots_of(rows)]
-    of_slots, of_rows = place[p.topic[rows]][lists.owners], place[p.topic[rows]]
+    of_slots, of_rows = position[p.topic[rows]][lists.owners], position[p.topic[rows]]
     moving = lists.any((flags & np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)) != 0)
-    away = cluster.brokers.registered[lists.values] == 0
+    unregistered = cluster.brokers.registered[lists.values] == 0
     leader, isr = p.leader[rows], p.lists("isr", rows)
     assigned = lists.any(lists.values == np.repeat(leader, lists.counts))
     in_sync = isr.any(isr.values == np.repeat(leader, isr.counts))
     resigns = assigned & in_sync & (p.partition_epoch[rows] != NO_STATE) & (leader >= 0)
-    return Doomed(
+    return DeletingTopics(
         tuple(cluster.topics.names[topic] for topic in queued.tolist()),
         _table(of_slots, lists.values, len(queued), brokers),
         _table(of_rows[resigns], leader[resigns], len(queued), brokers),
-        (_table(of_slots[away], None, len(queued), 1) + _table(of_rows[moving], None, len(queued), 1)).reshape(-1),
+        (_table(of_slots[unregistered], None, len(queued), 1) + _table(of_rows[moving], None, len(queued), 1)).reshape(
+            -1
+        ),
     )
 
 

@@ -1,7 +1,8 @@
 """Derive failure outcomes from the counts of healthy partitions (``kernels/healthy_rows.pxd``).
 
-What becomes of a healthy partition hangs on its kind, its leader and the order of its replicas: the first of them that
-is left leads, all that are left are in sync, and ``spare`` says how many may go before too few are.
+The outcome of a healthy partition depends on its kind, its leader and the order of its replicas. The first remaining
+replica leads, and all remaining replicas are in sync. ``spare`` is the number of replicas that may fail before fewer
+than ``min.insync.replicas`` remain.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class HealthyCounts:
         self, rack: Int32, totals: Int32, brokers: Int32, racks: Int32, leads: Int32, broker_leads: Int32,
         rack_leads: Int32,
     ) -> None:  # fmt: skip
-        """Add what nobody's failure, each broker's and each rack's comes to; the arrays are ``FailureCounts``'."""
+        """Add the counts without a failure, of each broker's and of each rack's failure to the arrays of
+        ``FailureCounts``."""
         everyone, racked = np.arange(len(rack)), rack >= 0
         for kind in self.kinds():
             follows, alone = self.follows[kind], KINDS[kind][0] == 1
@@ -65,10 +67,10 @@ class HealthyCounts:
             hosted = led if alone else led + follows.sum(axis=0) + self.further[kind]
             totals += led.sum() * _health(kind, 0)
             leads += led
-            found = np.outer(hosted, _health(kind, 1) - _health(kind, 0)) + np.outer(led, _moved(kind))
-            brokers += found
-            found += np.outer(self.doubled[kind], _beyond(kind))
-            np.add.at(racks, rack[racked], found[racked])
+            changes = np.outer(hosted, _health(kind, 1) - _health(kind, 0)) + np.outer(led, _moved(kind))
+            brokers += changes
+            changes += np.outer(self.doubled[kind], _beyond(kind))
+            np.add.at(racks, rack[racked], changes[racked])
             broker_leads[everyone, everyone] -= led
             np.subtract.at(rack_leads, (rack[racked], everyone[racked]), led[racked])
             if not alone:
@@ -113,9 +115,9 @@ class HealthyCounts:
 
 def rack_bits(rack: Int32, registered: UInt8, bits: int = RACK_BITS) -> Int64:
     """A bit for the rack of each broker, (b,), none for no rack, and another where it is not registered."""
-    found: Int64 = np.where(rack < 0, 0, np.left_shift(np.int64(1), rack.astype(np.int64) % bits))
-    found[registered == 0] |= np.int64(1) << RACK_BITS
-    return found
+    bits_: Int64 = np.where(rack < 0, 0, np.left_shift(np.int64(1), rack.astype(np.int64) % bits))
+    bits_[registered == 0] |= np.int64(1) << RACK_BITS
+    return bits_
 
 
 def _health(kind: int, failed: int) -> Int32:
@@ -133,15 +135,15 @@ def _moved(kind: int) -> Int32:
 
 
 def _beyond(kind: int) -> Int32:
-    """What two failures count beyond the sum of each alone. Where both replicas fail, nobody is left to lead."""
+    """The counts of two failures beyond the sum of each alone; where both replicas fail, there is no leader."""
     if KINDS[kind][0] == 1:
         return np.zeros_like(_ALL_GONE)
     beyond: Int32 = _health(kind, 2) - 2 * _health(kind, 1) + _health(kind, 0)
     return beyond - _moved(kind) if KINDS[kind][0] == 2 else beyond
 
 
-def _pair(one: Int64, other: Int64, brokers: int) -> Int64:
+def _pair(first: Int64, second: Int64, brokers: int) -> Int64:
     """The number of two brokers among all pairs."""
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    low, high = np.minimum(first, second), np.maximum(first, second)
     number: Int64 = low * (2 * brokers - low - 1) // 2 + high - low - 1
     return number

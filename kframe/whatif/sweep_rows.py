@@ -1,11 +1,11 @@
-"""The counts of a sweep as Arrow rows that add up: count each part of a cluster, sum the rows, and work the whole out.
+"""The counts of a sweep as Arrow rows that add up over the parts of a cluster.
 
-::
+Count each part, sum the rows, and evaluate the sums::
 
     rows = pa.Table.from_batches([rows_of(part_counts(part, config)) for part in parts])
     swept = sweep_of(counts_of(rows.group_by(KEY).aggregate([("count", "sum")]), brokers))
 
-Brokers stand in the rows by id, so parts need not number them alike; only what is not 0 has a row.
+Rows name brokers by id, so parts may index them differently. Zero counts have no row.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from kframe.model.columns import Int32, Int64
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import BrokerFacts
-from kframe.whatif.study import config_of
-from kframe.whatif.sweep_counts import METRICS, Doomed, FailureCounts, count_failures, summed
+from kframe.whatif.settings import config_of
+from kframe.whatif.sweep_counts import METRICS, DeletingTopics, FailureCounts, count_failures, summed
 
-#: ``failure`` is one of FAILURES; ``broker`` and ``other`` (the higher id) are those that fail, ``name`` is a rack, or
-#: a topic under deletion; ``metric`` is one of METRICS, or ``leaders`` or ``replicas`` on the broker ``holder``, or
-#: ``halts``. Null is none. Rows that are equal in KEY add up in ``count``.
+#: ``failure`` is one of FAILURES. ``broker`` and ``other`` (the higher id) are the failed brokers. ``name`` is a rack,
+#: or a topic under deletion. ``metric`` is one of METRICS, ``leaders`` or ``replicas`` on the broker ``holder``, or
+#: ``halts``. Null is none. Rows with an equal KEY add up in ``count``.
 SCHEMA: Final = pa.schema(
     [("failure", pa.string()), ("broker", pa.int32()), ("other", pa.int32()), ("name", pa.string()),
      ("metric", pa.string()), ("holder", pa.int32()), ("count", pa.int64())]
@@ -51,11 +51,11 @@ def part_counts(
 
 def rows_of(counts: FailureCounts) -> pa.RecordBatch:
     """The counts as rows of SCHEMA. Cost in proportion to the arrays of ``counts``."""
-    found = [_entries(*table) for table in _tables(counts)]
+    parts = [_entries(*table) for table in _tables(counts)]
     if counts.pairs is not None:
         pair, holder = np.divmod(counts.pair_lead_keys, max(len(counts.broker_ids), 1))
-        found.append(_stack(_PAIR, pair, _LEADERS, holder, counts.pair_lead_changes))
-    failure, line, metric, holder, count = np.concatenate(found, axis=1)
+        parts.append(_stack(_PAIR, pair, _LEADERS, holder, counts.pair_lead_changes))
+    failure, line, metric, holder, count = np.concatenate(parts, axis=1)
     low, high = np.triu_indices(len(counts.broker_ids), 1)
     broker, other, name = (np.full(len(line), -1, np.int64) for _ in range(3))
     of_broker, of_pair = failure == _BROKER, failure == _PAIR
@@ -63,10 +63,10 @@ def rows_of(counts: FailureCounts) -> pa.RecordBatch:
     broker[of_pair], other[of_pair] = low[line[of_pair]], high[line[of_pair]]
     for kind, first in ((_RACK, 0), (_TOPIC, len(counts.rack_names))):
         name[failure == kind] = line[failure == kind] + first
-    names = [*counts.rack_names, *counts.doomed.topics]
+    names = [*counts.rack_names, *counts.deleting_topics.topics]
     columns = [
         _texts(FAILURES, failure),
-        *(_ids(counts.broker_ids, one) for one in (broker, other)),
+        *(_ids(counts.broker_ids, brokers_) for brokers_ in (broker, other)),
         _texts(names, name),
         _texts(_METRICS, metric),
         _ids(counts.broker_ids, holder),
@@ -77,14 +77,18 @@ def rows_of(counts: FailureCounts) -> pa.RecordBatch:
 
 def counts_of(rows: pa.Table | pa.RecordBatch, brokers: Sequence[BrokerFacts], *, pairs: bool = True) -> FailureCounts:
     """The counts of a whole cluster from the rows of all of its parts, summed up already or not."""
-    ordered = sorted(brokers, key=lambda one: one.broker_id)
-    ids = np.array([one.broker_id for one in ordered], np.int32)
-    registered = np.array([bool(one.registered) for one in ordered], np.uint8)
-    failure, metric = (_places(rows[name], names) for name, names in (("failure", FAILURES), ("metric", _METRICS)))
+    ordered = sorted(brokers, key=lambda facts: facts.broker_id)
+    ids = np.array([facts.broker_id for facts in ordered], np.int32)
+    registered = np.array([bool(facts.registered) for facts in ordered], np.uint8)
+    failure, metric = (_indexes(rows[name], names) for name, names in (("failure", FAILURES), ("metric", _METRICS)))
     topics = tuple(sorted(rows["name"].filter(pa.array(failure == _TOPIC)).unique().to_pylist()))
     shape = (len(topics), len(ids))
-    doomed = Doomed(topics, np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(len(topics), np.int32))
-    counts = FailureCounts.none(ids, registered, [one.rack for one in ordered], pairs=pairs, doomed=doomed)
+    deleting_topics = DeletingTopics(
+        topics, np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(len(topics), np.int32)
+    )
+    counts = FailureCounts.none(
+        ids, registered, [facts.rack for facts in ordered], pairs=pairs, deleting_topics=deleting_topics
+    )
     broker, other, holder = (
         np.searchsorted(ids, rows[name].fill_null(0).to_numpy(zero_copy_only=False))
         if len(ids)
@@ -94,7 +98,7 @@ def counts_of(rows: pa.Table | pa.RecordBatch, brokers: Sequence[BrokerFacts], *
     line = np.where(failure == _BROKER, broker, 0)
     line = np.where(failure == _PAIR, broker * (2 * len(ids) - broker - 1) // 2 + other - broker - 1, line)
     for kind, names in ((_RACK, counts.rack_names), (_TOPIC, topics)):
-        line = np.where(failure == kind, _places(rows["name"], names), line)
+        line = np.where(failure == kind, _indexes(rows["name"], names), line)
     count = rows["count"].to_numpy(zero_copy_only=False)
     for kind, of, table in _tables(counts):
         mine = (failure == kind) & (metric < len(METRICS) if of is None else metric == of)
@@ -117,9 +121,9 @@ def _tables(counts: FailureCounts) -> Iterator[tuple[int, int | None, Int32]]:
         yield _PAIR, None, counts.pairs
     yield _RACK, None, counts.racks
     yield _RACK, _LEADERS, counts.rack_leads
-    yield _TOPIC, _REPLICAS, counts.doomed.replicas
-    yield _TOPIC, _LEADERS, counts.doomed.leads
-    yield _TOPIC, _HALTS, counts.doomed.halts.reshape(-1, 1)
+    yield _TOPIC, _REPLICAS, counts.deleting_topics.replicas
+    yield _TOPIC, _LEADERS, counts.deleting_topics.leads
+    yield _TOPIC, _HALTS, counts.deleting_topics.halts.reshape(-1, 1)
 
 
 def _entries(failure: int, metric: int | None, table: Int32) -> Int64:
@@ -134,9 +138,9 @@ def _stack(failure: int, line: NDArray[Any], metric: Any, holder: Any, count: ND
     return np.stack(np.broadcast_arrays(failure, line, metric, holder, count)).astype(np.int64)
 
 
-def _texts(names: Sequence[str], places: Int64) -> pa.Array:
+def _texts(names: Sequence[str], indexes: Int64) -> pa.Array:
     """Names by place, null where that is -1."""
-    return pa.array(list(names), pa.string()).take(pa.array(places, mask=places < 0))
+    return pa.array(list(names), pa.string()).take(pa.array(indexes, mask=indexes < 0))
 
 
 def _ids(ids: Int32, indexes: Int64) -> pa.Array:
@@ -144,8 +148,8 @@ def _ids(ids: Int32, indexes: Int64) -> pa.Array:
     return pa.array(np.append(ids, np.int32(-1))[indexes], pa.int32(), mask=indexes < 0)
 
 
-def _places(texts: Any, names: Sequence[str]) -> Int64:
+def _indexes(texts: Any, names: Sequence[str]) -> Int64:
     """The place of each text in ``names``, -1 for others."""
-    found = pc.index_in(texts, value_set=pa.array(list(names), pa.string())).fill_null(-1)
-    places: Int64 = found.to_numpy(zero_copy_only=False).astype(np.int64)
-    return places
+    matches = pc.index_in(texts, value_set=pa.array(list(names), pa.string())).fill_null(-1)
+    indexes: Int64 = matches.to_numpy(zero_copy_only=False).astype(np.int64)
+    return indexes

@@ -16,7 +16,7 @@ from kframe.model.ids import ElectionKind
 
 @dataclass(frozen=True, slots=True)
 class ElectionHeld:
-    """Leaders were looked for in ``partitions``; of the ``elected`` ones, ``unclean`` were not in the ISR."""
+    """An election in ``partitions``; ``elected`` got a leader, ``unclean`` of them from outside the ISR."""
 
     what: ClassVar[str] = "election"
 
@@ -28,8 +28,8 @@ class ElectionHeld:
     def text(self) -> str:
         """The event as a line for people."""
         unclean = f", {self.unclean:,} of them unclean" if self.unclean else ""
-        nobody = self.partitions - self.elected
-        failed = f", {nobody:,} found nobody" if nobody else ""
+        leaderless = self.partitions - self.elected
+        failed = f", {leaderless:,} found nobody" if leaderless else ""
         return f"{kind_name(self.kind)} election: {self.elected:,} elected{unclean}{failed}"
 
     def record(self) -> dict[str, Any]:
@@ -63,8 +63,8 @@ class StatesStored:
             "without leader now": self.leaderless,
             "refused": self.refused,
         }
-        told = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
-        return f"{self.partitions:,} states stored" + (f": {told}" if told else "")
+        counts = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
+        return f"{self.partitions:,} states stored" + (f": {counts}" if counts else "")
 
     def record(self) -> dict[str, Any]:
         """The event as data."""
@@ -133,60 +133,60 @@ class TopicsWritten:
         return {"what": self.what, **asdict(self), "action": str(self.action)}
 
 
-Happening: TypeAlias = ElectionHeld | StatesStored | RequestsSent | TopicsWritten
+TimelineEvent: TypeAlias = ElectionHeld | StatesStored | RequestsSent | TopicsWritten
 
 
-class Turns:
-    """What happened in several turns of the same kind, told as if it had been one: like is added to like, and what only
-    some turns have stands where they have it.
+class MergedTimeline:
+    """The events of several calls of the same kind, merged as if there had been one call.
 
-    The turns are of different partitions, so that counts of partitions add up.
+    Equal events add up. Events of only some calls keep their order. The calls concern different partitions, so that
+    counts of partitions add up.
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[object, ...], Happening] = {}
+        self._events: dict[tuple[object, ...], TimelineEvent] = {}
         self._receivers: dict[tuple[object, ...], Bool] = {}
         self._seen = Counter[tuple[object, ...]]()
         self._order: list[tuple[object, ...]] = []
-        self._place = 0
+        self._position = 0
         """Where in the order this turn has come to."""
 
-    def next_turn(self) -> None:
+    def begin_call(self) -> None:
         """Another turn begins."""
         self._seen.clear()
-        self._place = 0
+        self._position = 0
 
-    def add(self, happening: Happening, receivers: Bool | None = None) -> None:
+    def add(self, timeline_event: TimelineEvent, receivers: Bool | None = None) -> None:
         """Something happened in this turn; ``receivers`` masks the brokers that requests went to."""
-        kind = _kind(happening)
+        kind = _kind(timeline_event)
         key = (*kind, self._seen[kind])
         self._seen[kind] += 1
-        before = self._found.get(key)
+        before = self._events.get(key)
         if before is None:
-            self._order.insert(self._place, key)
-        self._place = self._order.index(key) + 1
+            self._order.insert(self._position, key)
+        self._position = self._order.index(key) + 1
         if receivers is not None:
             self._receivers[key] = receivers | self._receivers.get(key, np.zeros(len(receivers), np.bool_))
-        self._found[key] = happening if before is None else _sum(before, happening, self._receivers.get(key))
+        self._events[key] = timeline_event if before is None else _sum(before, timeline_event, self._receivers.get(key))
 
-    def happenings(self) -> tuple[Happening, ...]:
+    def events(self) -> tuple[TimelineEvent, ...]:
         """All that happened."""
-        return tuple(self._found[key] for key in self._order)
+        return tuple(self._events[key] for key in self._order)
 
 
-def _kind(happening: Happening) -> tuple[object, ...]:
-    match happening:
+def _kind(timeline_event: TimelineEvent) -> tuple[object, ...]:
+    match timeline_event:
         case ElectionHeld():
-            return ElectionHeld, happening.kind
+            return ElectionHeld, timeline_event.kind
         case RequestsSent():
-            return RequestsSent, happening.api
+            return RequestsSent, timeline_event.api
         case TopicsWritten():
-            return TopicsWritten, happening.action
+            return TopicsWritten, timeline_event.action
         case StatesStored():
             return (StatesStored,)
 
 
-def _sum(before: Happening, now: Happening, receivers: Bool | None) -> Happening:
+def _sum(before: TimelineEvent, now: TimelineEvent, receivers: Bool | None) -> TimelineEvent:
     """Both together. Brokers are those of ``receivers``; of topics, how they stand now."""
     old = asdict(before)
     added = {name: old[name] + value for name, value in asdict(now).items() if type(value) is int and name != "nbytes"}

@@ -34,8 +34,8 @@ def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
         if value:
             assert f"{name.replace('_', ' ')}  " in table
     for step in found["steps"]:
-        for happening in step["timeline"]:
-            assert f"{step['name']}  {happening['text']}" in table
+        for timeline_event in step["timeline"]:
+            assert f"{step['name']}  {timeline_event['text']}" in table
     lines = [line.split() for line in table.splitlines()]
     for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"):
         assert [*name.split("_"), str(found["before"][name]), str(found["after"][name])] in lines

@@ -34,8 +34,8 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
     assert [(one["partition"], one["replicas_after"]) for one in found["partitions"]] == [(0, [1, 2]), (3, [2])]
     table = whatif("reassign", snapshot, plan).stdout
     for step in found["steps"]:
-        for happening in step["timeline"]:
-            assert happening["text"] in table
+        for timeline_event in step["timeline"]:
+            assert timeline_event["text"] in table
     lines = [line.split() for line in table.splitlines()]
     for row in moved["brokers"]:
         assert [str(value) for value in row.values()] in [

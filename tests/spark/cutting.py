@@ -96,7 +96,7 @@ def alone(
         ],
         "impacts": [
             shared | {what: impact[what] for what in IMPACT_COUNTS}
-            | {f"found_{str(what).replace('-', '_')}": outcome.found(what) for what in FailOn}
+            | {f"found_{str(what).replace('-', '_')}": outcome.count_of(what) for what in FailOn}
         ],
         "requests": requests_sent,
     }  # fmt: skip

@@ -46,7 +46,7 @@ def isrs(whatif: WhatIf) -> list[tuple[int, ...]]:
     return [view.isr for view in whatif.cluster]
 
 
-def told(outcome: Outcome, api: Api) -> dict[int, tuple[int, int]]:
+def requests_by_broker(outcome: Outcome, api: Api) -> dict[int, tuple[int, int]]:
     """By broker id: requests of one kind and partitions in them, brokers that got none left out."""
     traffic = outcome.traffic[api]
     counts = zip(outcome.broker_ids.tolist(), traffic.requests.tolist(), traffic.entries.tolist(), strict=True)

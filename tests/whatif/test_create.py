@@ -7,7 +7,7 @@ import pytest
 from kframe.errors import ErrorCode, InputError
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import cluster_of, healthy, registration
-from kframe.whatif import Fate, Outcome, StatesStored, TopicAction, TopicFate, TopicsWritten, WhatIf, create
+from kframe.whatif import Outcome, StatesStored, TopicAction, TopicResult, TopicStatus, TopicsWritten, WhatIf, create
 
 
 def study(config: dict[str, object] | None = None) -> WhatIf:
@@ -27,20 +27,20 @@ def test_replicas_are_placed_by_seed() -> None:
         whatif = study()
         outcome = create(whatif, "new", 3, 2, seed=seed)
         placed[seed] = assignment(whatif, "new")
-        assert outcome.topics == (TopicFate("new", Fate.COMPLETED, ErrorCode.NONE, 3, 6),)
+        assert outcome.topics == (TopicResult("new", TopicStatus.COMPLETED, ErrorCode.NONE, 3, 6),)
         # Kafka's placement leads one partition on each broker.
         assert sorted(replicas[0] for replicas in placed[seed]) == [1, 2, 3]
     again = study()
     create(again, "new", 3, 2, seed=3)
     assert assignment(again, "new") == placed[3]
-    assert len({tuple(one) for one in placed.values()}) > 1
+    assert len({tuple(replicas) for replicas in placed.values()}) > 1
 
 
 def test_what_happens_and_what_it_adds() -> None:
     whatif = study()
     outcome = create(whatif, "new", assignments=[[3, 1], [2, 3]])
     assert assignment(whatif, "new") == [(3, 1), (2, 3)]
-    written, held, stored, *requests = outcome.steps[0].happenings
+    written, held, stored, *requests = outcome.steps[0].events
     assert written == TopicsWritten(TopicAction.CREATED, 1)
     assert stored == StatesStored(partitions=2, created=2, elected=0, shrunk=0, leaderless=0, refused=0)
     assert (held.what, len(requests)) == ("election", 2)
@@ -63,8 +63,8 @@ def test_partitions_and_factor_default_to_the_configuration() -> None:
 def test_a_partition_on_a_dead_broker_waits_for_it() -> None:
     whatif = study()
     outcome = create(whatif, "new", assignments=[[1], [4]])
-    assert outcome.topics == (TopicFate("new", Fate.WAITING, ErrorCode.REQUEST_TIMED_OUT, 2, 2, (4,)),)
-    assert (outcome.impact.newly_offline, outcome.found(next(iter(outcome.findings)))) == (1, 1)
+    assert outcome.topics == (TopicResult("new", TopicStatus.WAITING, ErrorCode.REQUEST_TIMED_OUT, 2, 2, (4,)),)
+    assert (outcome.impact.newly_offline, outcome.count_of(next(iter(outcome.findings)))) == (1, 1)
     back = whatif.restart([4])
     assert back.impact.back_online >= 1
     assert whatif.cluster["new", 1].leader == 4
@@ -100,12 +100,12 @@ def test_what_is_refused_changes_nothing(name: str, wanted: dict[str, object], e
     whatif = study()
     before = list(whatif.cluster)
     outcome: Outcome = create(whatif, name, **wanted)  # type: ignore[arg-type]
-    assert outcome.topics == (TopicFate(name, Fate.REFUSED, ErrorCode[error], 0, 0),)
+    assert outcome.topics == (TopicResult(name, TopicStatus.REFUSED, ErrorCode[error], 0, 0),)
     assert list(whatif.cluster) == before
     assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
 
 
-def test_a_broker_that_nobody_knows_is_bad_input() -> None:
+def test_unknown_broker_is_bad_input() -> None:
     whatif = study()
     with pytest.raises(InputError, match=r"assignments\[1\]: found broker 9, expected brokers that the snapshot knows"):
         create(whatif, "new", assignments=[[1], [2, 9]])

@@ -8,8 +8,8 @@ from kframe.embedded import Api
 from kframe.errors import ErrorCode, InputError
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import Fate, TopicAction, TopicFate, TopicsWritten, WhatIf, create, delete
-from tests.whatif.samples import told
+from kframe.whatif import TopicAction, TopicResult, TopicStatus, TopicsWritten, WhatIf, create, delete
+from tests.whatif.samples import requests_by_broker
 
 
 def study(config: dict[str, object] | None = None) -> WhatIf:
@@ -29,15 +29,15 @@ def names(whatif: WhatIf) -> set[str]:
     return {view.topic for view in whatif.cluster}
 
 
-def test_a_topic_is_stopped_confirmed_and_gone() -> None:
+def test_deletion_stops_replicas_and_waits_for_confirmation() -> None:
     whatif = study()
     outcome = delete(whatif, ["t"])
     assert names(whatif) == {"v", "w"}
-    assert outcome.topics == (TopicFate("t", Fate.COMPLETED, ErrorCode.NONE, 2, 4),)
-    assert outcome.steps[0].happenings[0] == TopicsWritten(TopicAction.MARKED, 1)
-    assert outcome.steps[1].happenings == (TopicsWritten(TopicAction.DELETED, 1),)
+    assert outcome.topics == (TopicResult("t", TopicStatus.COMPLETED, ErrorCode.NONE, 2, 4),)
+    assert outcome.steps[0].events[0] == TopicsWritten(TopicAction.MARKED, 1)
+    assert outcome.steps[1].events == (TopicsWritten(TopicAction.DELETED, 1),)
     # Once to stop, once to delete.
-    assert told(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 4), 3: (2, 2)}
+    assert requests_by_broker(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 4), 3: (2, 2)}
     rows = list(outcome.changes.records())
     assert [(row["topic"], row["partition"], row["replicas_before"], row["replicas_after"]) for row in rows] == [
         ("t", 0, [1, 2], []), ("t", 1, [2, 3], []),
@@ -50,8 +50,8 @@ def test_a_dead_broker_keeps_a_topic_until_it_is_back() -> None:
     whatif = study()
     outcome = delete(whatif, ["w", "v"])
     assert outcome.topics == (
-        TopicFate("w", Fate.WAITING, ErrorCode.NONE, 2, 4, (4,)),
-        TopicFate("v", Fate.COMPLETED, ErrorCode.NONE, 1, 1),
+        TopicResult("w", TopicStatus.WAITING, ErrorCode.NONE, 2, 4, (4,)),
+        TopicResult("v", TopicStatus.COMPLETED, ErrorCode.NONE, 1, 1),
     )
     assert names(whatif) == {"t", "w"}
     # What is being deleted is not offline; nor is it back online.
@@ -64,7 +64,7 @@ def test_a_topic_is_created_and_deleted_again() -> None:
     whatif = study()
     for _ in range(2):
         create(whatif, "new", assignments=[[1], [2]])
-        assert delete(whatif, ["new"]).topics[0].fate is Fate.COMPLETED
+        assert delete(whatif, ["new"]).topics[0].status is TopicStatus.COMPLETED
     assert names(whatif) == {"t", "v", "w"}
     assert whatif.fail([3]).impact.newly_offline == 1
 
@@ -79,7 +79,7 @@ def test_a_topic_is_created_and_deleted_again() -> None:
 def test_what_is_refused_changes_nothing(config: dict[str, object], topic: str, error: ErrorCode) -> None:
     whatif = study(config)
     outcome = delete(whatif, [topic])
-    assert outcome.topics == (TopicFate(topic, Fate.REFUSED, error, 0, 0),)
+    assert outcome.topics == (TopicResult(topic, TopicStatus.REFUSED, error, 0, 0),)
     assert (len(outcome.changes), outcome.impact.requests) == (0, 0)
     answer = outcome.steps[0].answer
     assert answer is not None

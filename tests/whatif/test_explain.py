@@ -13,49 +13,49 @@ from kframe.model.ids import ElectionKind
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.whatif import WhatIf
-from kframe.whatif.explain import Decision, Rule, Verdict, explain
+from kframe.whatif.explain import CandidateStatus, Decision, Rule, explain
 from tests.whatif.samples import small
 
 
-def verdicts(decision: Decision) -> dict[int, Verdict]:
-    return {one.broker_id: one.verdict for one in decision.candidates}
+def statuses(decision: Decision) -> dict[int, CandidateStatus]:
+    return {candidate.broker_id: candidate.verdict for candidate in decision.candidates}
 
 
 #: (partition of topic t, rule, leader, verdict by broker)
 PRESENT = [
-    (0, Rule.OFFLINE_CLEAN, 1, {1: Verdict.CHOSEN, 2: Verdict.LATER, 3: Verdict.LATER}),
-    (2, Rule.OFFLINE_CLEAN, 3, {3: Verdict.CHOSEN, 1: Verdict.OUT_OF_SYNC}),
-    (4, Rule.OFFLINE_CLEAN, None, {4: Verdict.DEAD}),
+    (0, Rule.OFFLINE_CLEAN, 1, {1: CandidateStatus.CHOSEN, 2: CandidateStatus.LATER, 3: CandidateStatus.LATER}),
+    (2, Rule.OFFLINE_CLEAN, 3, {3: CandidateStatus.CHOSEN, 1: CandidateStatus.OUT_OF_SYNC}),
+    (4, Rule.OFFLINE_CLEAN, None, {4: CandidateStatus.DEAD}),
 ]
 
 #: (partition, brokers that fail, rule, leader, verdict by broker)
 AFTER = [
-    (0, (1,), Rule.OFFLINE_CLEAN, 2, {1: Verdict.DEAD, 2: Verdict.CHOSEN, 3: Verdict.LATER}),
-    (0, (1, 2), Rule.OFFLINE_CLEAN, 3, {1: Verdict.DEAD, 2: Verdict.DEAD, 3: Verdict.CHOSEN}),
-    (2, (3,), Rule.OFFLINE_CLEAN, None, {3: Verdict.DEAD, 1: Verdict.OUT_OF_SYNC}),
-    (3, (1,), Rule.OFFLINE_CLEAN, None, {1: Verdict.DEAD}),
+    (0, (1,), Rule.OFFLINE_CLEAN, 2, {1: CandidateStatus.DEAD, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.LATER}),
+    (0, (1, 2), Rule.OFFLINE_CLEAN, 3, {1: CandidateStatus.DEAD, 2: CandidateStatus.DEAD, 3: CandidateStatus.CHOSEN}),
+    (2, (3,), Rule.OFFLINE_CLEAN, None, {3: CandidateStatus.DEAD, 1: CandidateStatus.OUT_OF_SYNC}),
+    (3, (1,), Rule.OFFLINE_CLEAN, None, {1: CandidateStatus.DEAD}),
 ]
 
 
 @pytest.mark.parametrize("partition, rule, leader, expected", PRESENT)
-def test_as_it_stands(partition: int, rule: Rule, leader: int | None, expected: dict[int, Verdict]) -> None:
+def test_as_it_stands(partition: int, rule: Rule, leader: int | None, expected: dict[int, CandidateStatus]) -> None:
     explanation = explain(WhatIf(small()), "t", partition)
     assert (explanation.before.rule, explanation.before.leader) == (rule, leader)
-    assert verdicts(explanation.before) == expected
+    assert statuses(explanation.before) == expected
     assert explanation.elections == ()
 
 
 @pytest.mark.parametrize("partition, failed, rule, leader, expected", AFTER)
 def test_after_a_failure(
-    partition: int, failed: tuple[int, ...], rule: Rule, leader: int | None, expected: dict[int, Verdict]
+    partition: int, failed: tuple[int, ...], rule: Rule, leader: int | None, expected: dict[int, CandidateStatus]
 ) -> None:
     explanation = explain(WhatIf(small()), "t", partition, failed)
     (decision,) = explanation.elections
     assert (decision.rule, decision.leader, explanation.leader) == (rule, leader, leader)
-    assert verdicts(decision) == expected
+    assert statuses(decision) == expected
 
 
-def test_an_unclean_election_is_called_one() -> None:
+def test_unclean_election_is_named() -> None:
     explanation = explain(WhatIf(small(unclean=1)), "t", 2, [3])
     (decision,) = explanation.elections
     assert (decision.rule, decision.leader) == (Rule.OFFLINE_UNCLEAN, 1)
@@ -63,7 +63,7 @@ def test_an_unclean_election_is_called_one() -> None:
     assert explanation.isr == (1,)
 
 
-def test_a_forbidden_unclean_election_is_told() -> None:
+def test_forbidden_unclean_election_is_reported() -> None:
     (decision,) = explain(WhatIf(small()), "t", 2, [3]).elections
     assert decision.text == "nobody can lead: no live replica is in the ISR; unclean.leader.election.enable is false"
 
@@ -74,30 +74,30 @@ def test_a_partition_that_keeps_its_leader_needs_no_election() -> None:
     assert (explanation.leader, explanation.isr) == (1, (1, 2))
 
 
-def one_partition(spec: PartitionSpec, brokers: tuple[int, ...] = (1, 2, 3)) -> WhatIf:
+def single_partition(spec: PartitionSpec, brokers: tuple[int, ...] = (1, 2, 3)) -> WhatIf:
     return WhatIf(Snapshot.from_cluster(cluster_of({"t": [spec]}, brokers), controller_epoch=1))
 
 
 def test_a_leader_that_merely_stays() -> None:
-    before = explain(one_partition(PartitionSpec((1, 2, 3), leader=2, isr=(1, 2))), "t", 0).before
+    before = explain(single_partition(PartitionSpec((1, 2, 3), leader=2, isr=(1, 2))), "t", 0).before
     assert before.rule is Rule.STAYS
     assert before.text == "broker 2 was elected earlier; an election held now would choose broker 1"
-    assert verdicts(before) == {1: Verdict.EARLIER, 2: Verdict.CHOSEN, 3: Verdict.OUT_OF_SYNC}
+    assert statuses(before) == {1: CandidateStatus.EARLIER, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.OUT_OF_SYNC}
 
 
 def test_a_leader_that_is_recovering() -> None:
-    before = explain(one_partition(PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1)), "t", 0).before
+    before = explain(single_partition(PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1)), "t", 0).before
     assert before.rule is Rule.OFFLINE_UNCLEAN
     assert "still recovering" in before.text
 
 
 def test_a_partition_without_a_state_yet() -> None:
-    before = explain(one_partition(PartitionSpec((2, 1))), "t", 0).before
+    before = explain(single_partition(PartitionSpec((2, 1))), "t", 0).before
     assert (before.rule, before.leader) == (Rule.INITIAL, None)
 
 
-def test_a_leader_that_is_gone_but_was_not_replaced_yet() -> None:
-    before = explain(one_partition(PartitionSpec((1, 2), leader=1, isr=(1, 2)), brokers=(2,)), "t", 0).before
+def test_failed_leader_before_its_replacement() -> None:
+    before = explain(single_partition(PartitionSpec((1, 2), leader=1, isr=(1, 2)), brokers=(2,)), "t", 0).before
     assert before.leader is None
     assert before.text == (
         "it has leader 1, which is gone: a live replica is in the ISR, so the next election will choose it"
@@ -117,7 +117,7 @@ def test_a_selector_that_chose_is_named() -> None:
     whatif = WhatIf(small(), selectors={ElectionKind.OFFLINE: LastInSync("last-in-sync")})
     (decision,) = explain(whatif, "t", 0, [1]).elections
     assert (decision.leader, decision.selector) == (3, "last-in-sync")
-    assert verdicts(decision) == {1: Verdict.DEAD, 2: Verdict.PASSED_OVER, 3: Verdict.CHOSEN}
+    assert statuses(decision) == {1: CandidateStatus.DEAD, 2: CandidateStatus.PASSED_OVER, 3: CandidateStatus.CHOSEN}
 
 
 @pytest.mark.parametrize(

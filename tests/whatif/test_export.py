@@ -39,11 +39,11 @@ def test_tables_hold_what_the_records_say(whatif: WhatIf, outcome: Outcome, tmp_
     rows = tables["partitions"].to_pylist()
     records = list(outcome.changes.records())
     renamed = {"partition_epoch_before": "zk_version_before", "partition_epoch_after": "zk_version_after"}
-    assert rows == [{renamed.get(name, name): value for name, value in one.items()} for one in records]
+    assert rows == [{renamed.get(name, name): value for name, value in record_.items()} for record_ in records]
     assert tables["brokers"].to_pylist() == list(broker_records(outcome))
     timeline = tables["timeline"].to_pylist()
     assert [
-        {name: one[name] for name in record} for one, record in zip(timeline, timeline_records(outcome), strict=True)
+        {name: line[name] for name in record} for line, record in zip(timeline, timeline_records(outcome), strict=True)
     ] == list(timeline_records(outcome))
     summary = json.loads((tmp_path / "out" / "outcome.json").read_text())
     assert summary == json.loads(json.dumps(summary_document(outcome, whatif.snapshot, whatif.cluster)))
@@ -61,7 +61,7 @@ def test_nothing_that_changes_makes_empty_tables(whatif: WhatIf, tmp_path: Path)
 
 
 @pytest.mark.parametrize("there", ["file", "link", "folder", "foreign"])
-def test_a_place_that_is_taken_is_refused(whatif: WhatIf, outcome: Outcome, tmp_path: Path, there: str) -> None:
+def test_existing_target_is_refused(whatif: WhatIf, outcome: Outcome, tmp_path: Path, there: str) -> None:
     path = tmp_path / "out"
     if there == "file":
         path.write_text("mine")
@@ -75,7 +75,7 @@ def test_a_place_that_is_taken_is_refused(whatif: WhatIf, outcome: Outcome, tmp_
     if there != "folder":
         with pytest.raises(InputError, match="something that is not an outcome"):
             write(outcome, whatif, path, force=True)
-    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_force_replaces_an_outcome(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_force_replaces_an_outcome(whatif: WhatIf, outcome: Outcome, tmp_path: P
     (path / "timeline.parquet").write_text("damaged")
     write(outcome, whatif, path, force=True)
     assert parquet.read_table(path / "timeline.parquet").num_rows > 0
-    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+    assert [path_.name for path_ in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_missing_folder_is_named(whatif: WhatIf, outcome: Outcome, tmp_path: Path) -> None:

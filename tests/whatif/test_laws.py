@@ -40,8 +40,8 @@ def expected_leader(view: PartitionView, dead: set[int], unclean: bool) -> tuple
     """The offline rule, and whether it had to leave the ISR."""
     if view.leader is not None and view.leader >= 0 and view.leader not in dead:
         return view.leader, False
-    live = [one for one in view.replicas if one not in dead]
-    clean = [one for one in live if one in view.isr]
+    live = [broker_id for broker_id in view.replicas if broker_id not in dead]
+    clean = [broker_id for broker_id in live if broker_id in view.isr]
     if clean:
         return clean[0], False
     return (live[0], True) if unclean and live else (-1, False)
@@ -103,15 +103,15 @@ def test_leaders_follow_the_offline_rule(case: Case) -> None:
     assert {(view.topic, view.partition): view.leader for view in whatif.cluster} == {
         key: leader for key, (leader, _) in wanted.items()
     }
-    assert outcome.found(FailOn.LOSS) == sum(unclean for _, unclean in wanted.values())
+    assert outcome.count_of(FailOn.LOSS) == sum(unclean for _, unclean in wanted.values())
 
 
 @settings(max_examples=30)
 @given(cases())
-def test_one_by_one_ends_as_the_same_failures_apart(case: Case) -> None:
+def test_sequential_failures_equal_separate_failures(case: Case) -> None:
     rolling, apart = WhatIf(case.snapshot, case.config), WhatIf(case.snapshot, case.config)
     outcome = rolling.fail(case.failed, together=False)
     sent = [apart.fail([broker]).impact for broker in case.failed]
     assert list(rolling.cluster) == list(apart.cluster)
-    assert outcome.impact.requests == sum(one.requests for one in sent)
-    assert outcome.impact.bytes == sum(one.bytes or 0 for one in sent)
+    assert outcome.impact.requests == sum(event.requests for event in sent)
+    assert outcome.impact.bytes == sum(event.bytes or 0 for event in sent)

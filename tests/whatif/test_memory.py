@@ -43,7 +43,7 @@ def peak_blocks(act: Callable[[], object]) -> int:
     return worst - before
 
 
-def test_the_measure_sees_one_list_of_numbers() -> None:
+def test_measure_detects_a_list_of_numbers() -> None:
     leader_epoch = large().cluster.partitions.leader_epoch
     assert peak_blocks(lambda: leader_epoch.astype(float).tolist()) > PARTITIONS
 

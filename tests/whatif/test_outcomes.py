@@ -11,7 +11,7 @@ from kframe.model.events import ElectionType
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import PartitionFacts
 from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesStored, WhatIf
-from tests.whatif.samples import isrs, leaders, small, told
+from tests.whatif.samples import isrs, leaders, requests_by_broker, small
 
 #: (brokers that fail, unclean allowed, leaders, ISRs,
 #:  offline, under min ISR, at min ISR, under-replicated, unclean needed, leaders moved, unclean elections)
@@ -35,7 +35,7 @@ def test_failures(row: tuple[object, ...]) -> None:
         outcome = whatif.fail(brokers)
         health = outcome.after
         assert (outcome.impact.leaders_moved, outcome.impact.unclean_elections) == (moved, taken)
-        assert outcome.found(FailOn.LOSS) == taken
+        assert outcome.count_of(FailOn.LOSS) == taken
     assert leaders(whatif) == led
     assert isrs(whatif) == in_sync
     assert list(health.counts().values()) == [offline, under, at, short, needed]
@@ -44,32 +44,32 @@ def test_failures(row: tuple[object, ...]) -> None:
 def test_the_timeline_tells_what_happened_in_order() -> None:
     (step,) = WhatIf(small()).fail([1]).steps
     assert step.name == "broker 1 fails"
-    held, moved, *_ = step.happenings
+    held, moved, *_ = step.events
     assert isinstance(held, ElectionHeld)
     assert (held.partitions, held.elected, held.unclean) == (3, 1, 0)
     assert moved == StatesStored(partitions=1, created=0, elected=1, shrunk=1, leaderless=0, refused=0)
-    assert [type(one).__name__ for one in step.happenings] == [
+    assert [type(event).__name__ for event in step.events] == [
         "ElectionHeld", "StatesStored", "RequestsSent", "RequestsSent", "StatesStored", "RequestsSent", "RequestsSent",
     ]  # fmt: skip
-    stored = step.happenings[4]
+    stored = step.events[4]
     assert stored == StatesStored(partitions=2, created=0, elected=0, shrunk=1, leaderless=1, refused=0)
-    sent = [one for one in step.happenings if isinstance(one, RequestsSent)]
-    assert [one.api for one in sent] == [Api.LEADER_AND_ISR, Api.UPDATE_METADATA] * 2
+    sent = [event for event in step.events if isinstance(event, RequestsSent)]
+    assert [event.api for event in sent] == [Api.LEADER_AND_ISR, Api.UPDATE_METADATA] * 2
 
 
 def test_requests_are_counted_by_broker() -> None:
     outcome = WhatIf(small()).fail([1])
     # The election tells 2 and 3 of t-0; the smaller ISRs concern t-0 (unchanged by then), t-1 and t-3.
-    assert told(outcome, Api.UPDATE_METADATA).keys() == {2, 3}
-    assert told(outcome, Api.LEADER_AND_ISR).keys() == {2, 3}
-    assert told(outcome, Api.STOP_REPLICA) == {}
-    sent = [one for step in outcome.steps for one in step.happenings if isinstance(one, RequestsSent)]
+    assert requests_by_broker(outcome, Api.UPDATE_METADATA).keys() == {2, 3}
+    assert requests_by_broker(outcome, Api.LEADER_AND_ISR).keys() == {2, 3}
+    assert requests_by_broker(outcome, Api.STOP_REPLICA) == {}
+    sent = [event for step in outcome.steps for event in step.events if isinstance(event, RequestsSent)]
     for api, traffic in outcome.traffic.items():
-        assert traffic.requests.sum() == sum(one.requests for one in sent if one.api is api)
-        assert traffic.entries.sum() == sum(one.entries for one in sent if one.api is api)
-        assert traffic.nbytes.sum() == sum(one.nbytes or 0 for one in sent if one.api is api)
-    assert outcome.impact.requests == sum(one.requests for one in sent) == 8
-    assert outcome.impact.bytes == sum(one.nbytes or 0 for one in sent) > 0
+        assert traffic.requests.sum() == sum(event.requests for event in sent if event.api is api)
+        assert traffic.entries.sum() == sum(event.entries for event in sent if event.api is api)
+        assert traffic.nbytes.sum() == sum(event.nbytes or 0 for event in sent if event.api is api)
+    assert outcome.impact.requests == sum(event.requests for event in sent) == 8
+    assert outcome.impact.bytes == sum(event.nbytes or 0 for event in sent) > 0
 
 
 def test_changes_stand_in_columns_with_both_states() -> None:
@@ -98,7 +98,7 @@ def test_states_are_written_under_the_snapshots_own_controller_epoch() -> None:
     assert whatif.cluster["t", 2].controller_epoch == 7, "broker 1 left no ISR there, but the controller looked at it"
 
 
-def test_one_by_one_ends_as_the_failures_one_after_another() -> None:
+def test_sequential_failures_equal_single_failures() -> None:
     rolling, apart = WhatIf(small()), WhatIf(small())
     outcome = rolling.fail([1, 2], together=False)
     apart.fail([1])
@@ -109,7 +109,7 @@ def test_one_by_one_ends_as_the_failures_one_after_another() -> None:
     ]
 
 
-def test_together_elects_once_where_one_by_one_elects_twice() -> None:
+def test_simultaneous_failures_elect_once() -> None:
     together, rolling = WhatIf(small()), WhatIf(small())
     together.fail([1, 2])
     rolling.fail([1, 2], together=False)
@@ -119,13 +119,13 @@ def test_together_elects_once_where_one_by_one_elects_twice() -> None:
     assert rolling.cluster["t", 0].leader_epoch == 7
 
 
-def test_only_what_was_not_so_before_is_found() -> None:
+def test_only_new_conditions_are_findings() -> None:
     whatif = WhatIf(small())
     whatif.fail([3])
     outcome = whatif.restart([3])
     assert (outcome.impact.back_online, outcome.impact.offline_peak) == (1, 1)
-    assert outcome.found(FailOn.OFFLINE) == 0
-    assert WhatIf(small()).fail([1, 3], together=False).found(FailOn.OFFLINE) == 2
+    assert outcome.count_of(FailOn.OFFLINE) == 0
+    assert WhatIf(small()).fail([1, 3], together=False).count_of(FailOn.OFFLINE) == 2
 
 
 def test_racks_name_their_registered_brokers() -> None:
@@ -134,12 +134,12 @@ def test_racks_name_their_registered_brokers() -> None:
     assert WhatIf(small()).fail([2], ["a"]).operation.text() == "fail brokers 2, 1 together"
 
 
-def test_a_broker_that_is_down_starts_and_is_told_everything() -> None:
+def test_starting_broker_receives_all_metadata() -> None:
     whatif = WhatIf(small())
     outcome = whatif.restart([4])
     assert outcome.steps[0].name == "broker 4 starts"
     assert leaders(whatif) == [1, 2, 3, 1, 4]
-    assert told(outcome, Api.UPDATE_METADATA)[4][1] >= 5
+    assert requests_by_broker(outcome, Api.UPDATE_METADATA)[4][1] >= 5
     assert any("rejoin the ISR" in note for note in outcome.notes)
 
 
@@ -176,7 +176,7 @@ def test_controlled_shutdown_tells_what_remains() -> None:
     assert outcome.steps[0].answer.rows.tolist() == [2]
 
 
-def test_several_shut_down_together_or_one_by_one() -> None:
+def test_simultaneous_and_sequential_shutdowns() -> None:
     names = [[step.name for step in WhatIf(small()).shutdown([1, 2], together=how).steps] for how in (True, False)]
     assert names == [
         ["broker 1 asks to shut down", "broker 2 asks to shut down", "brokers 1, 2 are gone"],
@@ -197,12 +197,12 @@ def test_preferred_election_moves_leaders_back() -> None:
     assert answer.rows.tolist() == [1, 4]
 
 
-def test_unclean_election_of_one_partition() -> None:
+def test_unclean_election_of_a_partition() -> None:
     whatif = WhatIf(small())
     whatif.fail([3])
     outcome = whatif.elect(ElectionType.UNCLEAN, [("t", 2)])
     assert outcome.operation.text() == "elect unclean leaders for 1 partition"
-    assert (outcome.impact.unclean_elections, outcome.impact.back_online, outcome.found(FailOn.LOSS)) == (1, 1, 1)
+    assert (outcome.impact.unclean_elections, outcome.impact.back_online, outcome.count_of(FailOn.LOSS)) == (1, 1, 1)
     assert leaders(whatif)[2] == 1
 
 
@@ -238,7 +238,7 @@ def test_what_the_snapshot_lacks_stays_unknown() -> None:
     outcome = WhatIf(bare).fail([1])
     assert outcome.changes.leader_epoch_before is None
     assert outcome.changes.partition_epoch_after is None
-    assert (outcome.impact.newly_under_min_isr, outcome.found(FailOn.UNDER_MIN_ISR)) == (None, None)
+    assert (outcome.impact.newly_under_min_isr, outcome.count_of(FailOn.UNDER_MIN_ISR)) == (None, None)
     assert any(text.startswith("partitions.leader_epoch unknown") for text in outcome.assumptions)
     assert outcome.impact.leaders_moved == 1
 

@@ -40,7 +40,9 @@ def small() -> Snapshot:
     return Snapshot.from_cluster(cluster, controller_id=1, controller_epoch=7)
 
 
-def found(wanted: list[tuple[tuple[str, int], tuple[int, ...]]], snapshot: Snapshot | None) -> list[tuple[Any, ...]]:
+def findings_of(
+    wanted: list[tuple[tuple[str, int], tuple[int, ...]]], snapshot: Snapshot | None
+) -> list[tuple[Any, ...]]:
     plan = Plan.of(wanted)
     report = PlanReport.of(plan, None if snapshot is None else hold(plan, snapshot))
     return [(row["check"], row["topic"], row["partition"], row["error"]) for row in report.rows()]
@@ -70,7 +72,7 @@ ALONE: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any,
 
 @pytest.mark.parametrize("wanted, expected", ALONE)
 def test_by_itself(wanted: list[Any], expected: list[tuple[Any, ...]]) -> None:
-    assert found(wanted, None) == expected
+    assert findings_of(wanted, None) == expected
 
 
 #: (plan, findings against the small cluster)
@@ -96,7 +98,7 @@ AGAINST: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[An
 
 @pytest.mark.parametrize("wanted, expected", AGAINST)
 def test_against_a_snapshot(wanted: list[Any], expected: list[tuple[Any, ...]]) -> None:
-    assert found(wanted, small()) == expected
+    assert findings_of(wanted, small()) == expected
 
 
 def test_every_check_is_tried_above() -> None:
@@ -109,7 +111,7 @@ def test_errors_come_first_and_decide() -> None:
     report = PlanReport.of(plan, hold(plan, small()))
     severities = [row["severity"] for row in report.rows()]
     assert severities == ["error", "warning", "info", "info"]
-    assert (report.sound, report.counts()) == (False, {"error": 1, "warning": 1, "info": 2})
+    assert (report.valid, report.counts()) == (False, {"error": 1, "warning": 1, "info": 2})
 
 
 def test_details_name_what_is_wrong() -> None:
@@ -131,11 +133,11 @@ def test_moves_by_hand() -> None:
     # t-3 was being moved to 4, 1: what is being added already, and is not wanted any more, goes too.
     assert (moves["not_valid"], moves["replicas_copied"], moves["replicas_deleted"]) == (1, 2, 3)
     by_broker = {row.pop("broker_id"): row for row in moves["brokers"]}
-    assert {one: (row["copied"], row["deleted"], row["replicas_before"], row["replicas_after"])
-            for one, row in by_broker.items()} == {
+    assert {broker_id: (row["copied"], row["deleted"], row["replicas_before"], row["replicas_after"])
+            for broker_id, row in by_broker.items()} == {
         1: (0, 1, 6, 5), 2: (1, 0, 0, 1), 3: (0, 1, 3, 2), 4: (1, 1, 1, 1), 5: (0, 0, 2, 2),
     }  # fmt: skip
-    assert {one: (row["preferred_before"], row["preferred_after"]) for one, row in by_broker.items()} == {
+    assert {broker_id: (row["preferred_before"], row["preferred_after"]) for broker_id, row in by_broker.items()} == {
         1: (4, 3), 2: (0, 0), 3: (0, 2), 4: (1, 0), 5: (1, 1),
     }  # fmt: skip
 
@@ -156,15 +158,15 @@ def test_partition_rows_say_what_changes() -> None:
 def test_poorer_snapshots_do(name: str) -> None:
     plan = read_plan(CLUSTER / "reassignment.json")
     report = PlanReport.of(plan, hold(plan, read_snapshot(CLUSTER / name)))
-    assert report.sound
+    assert report.valid
     document = report.document()
     assert document["moves"]["replicas_copied"] == (0 if name == "reassignment.json" else 36)
 
 
 def test_an_empty_snapshot_knows_nothing() -> None:
     empty = Snapshot.from_cluster(cluster_of({}, [1]))
-    assert found([(("t", 0), (1,))], empty) == [("unknown-topic", "t", 0, UNKNOWN)]
-    assert found([], empty) == [("empty-plan", None, None, None)]
+    assert findings_of([(("t", 0), (1,))], empty) == [("unknown-topic", "t", 0, UNKNOWN)]
+    assert findings_of([], empty) == [("empty-plan", None, None, None)]
 
 
 def test_a_plan_is_read_in_columns(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_a_plan_is_read_in_columns(tmp_path: Path) -> None:
     assert plan.targets.names == ("b", "a")
     assert plan.targets.topic.tolist() == [0, 1, 0]
     assert plan.targets.partition.tolist() == [1, 0, 0]
-    assert [one.tolist() for one in (plan.targets.replicas[i] for i in range(3))] == [[3, 1], [], [2, 2]]
+    assert [replicas.tolist() for replicas in (plan.targets.replicas[i] for i in range(3))] == [[3, 1], [], [2, 2]]
     assert plan.log_dirs_differ.tolist() == [False, True, False]
     checks = {row["check"] for row in PlanReport.of(plan, None).rows()}
     assert checks == {"log-dirs", "empty-replicas", "duplicate-broker"}

@@ -16,7 +16,7 @@ CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 REASSIGNED = "clickstream.events.v1"
 
 
-def moment(name: str, format: str) -> Path:
+def example_of(name: str, format: str) -> Path:
     return CLUSTER / f"{name}.{format}.gz"
 
 
@@ -25,9 +25,9 @@ def partitions(whatif: WhatIf) -> dict[tuple[str, int], PartitionView]:
 
 
 def test_failing_broker_4_ends_exactly_where_the_real_cluster_did() -> None:
-    predicted = WhatIf(read_snapshot(moment("healthy", "zookeeper.jsonl")))
+    predicted = WhatIf(read_snapshot(example_of("healthy", "zookeeper.jsonl")))
     predicted.fail([4])
-    real = WhatIf(read_snapshot(moment("broker-4-dead", "zookeeper.jsonl")))
+    real = WhatIf(read_snapshot(example_of("broker-4-dead", "zookeeper.jsonl")))
     mine, theirs = partitions(predicted), partitions(real)
     assert len(mine) > 600
     assert mine == theirs
@@ -35,9 +35,9 @@ def test_failing_broker_4_ends_exactly_where_the_real_cluster_did() -> None:
 
 @pytest.mark.parametrize("format", ["kcat.json", "topics-describe.txt"])
 def test_poorer_formats_predict_the_same_leaders(format: str) -> None:
-    predicted = WhatIf(read_snapshot(moment("healthy", format)))
+    predicted = WhatIf(read_snapshot(example_of("healthy", format)))
     outcome = predicted.fail([4])
-    real = WhatIf(read_snapshot(moment("broker-4-dead", "zookeeper.jsonl")))
+    real = WhatIf(read_snapshot(example_of("broker-4-dead", "zookeeper.jsonl")))
     mine, theirs = partitions(predicted), partitions(real)
     assert {key: (view.leader, set(view.isr)) for key, view in mine.items()} == {
         key: (view.leader, set(view.isr)) for key, view in theirs.items()
@@ -47,7 +47,7 @@ def test_poorer_formats_predict_the_same_leaders(format: str) -> None:
 
 
 def test_the_numbers_of_the_real_failure() -> None:
-    outcome = WhatIf(read_snapshot(moment("healthy", "zookeeper.jsonl"))).fail([4])
+    outcome = WhatIf(read_snapshot(example_of("healthy", "zookeeper.jsonl"))).fail([4])
     impact = outcome.impact
     assert (impact.leaders_moved, impact.newly_offline, impact.states_stored) == (105, 5, 312)
     assert (outcome.before.counts()["at_min_isr"], outcome.after.counts()["at_min_isr"]) == (24, 262)
@@ -55,7 +55,7 @@ def test_the_numbers_of_the_real_failure() -> None:
 
 
 def test_broker_4_comes_back() -> None:
-    outcome = WhatIf(read_snapshot(moment("broker-4-dead", "zookeeper.jsonl"))).restart([4])
+    outcome = WhatIf(read_snapshot(example_of("broker-4-dead", "zookeeper.jsonl"))).restart([4])
     assert (outcome.impact.back_online, outcome.after.counts()["offline"]) == (5, 0)
     # The dump has no endpoints of a dead broker, so what names it cannot be measured.
     assert outcome.impact.bytes is None

@@ -11,7 +11,7 @@ from kframe.errors import InputError
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 from kframe.whatif import ElectionHeld, Outcome, Plan, RequestsSent, StatesStored, TopicsWritten, WhatIf, reassign
-from tests.whatif.samples import told
+from tests.whatif.samples import requests_by_broker
 
 
 def study(*partitions: PartitionSpec, deleting: bool = False) -> WhatIf:
@@ -29,8 +29,8 @@ def move(whatif: WhatIf, *wanted: tuple[str, int, tuple[int, ...]]) -> Outcome:
 def problems(outcome: Outcome) -> dict[tuple[str, int], tuple[str, str, str]]:
     assert outcome.reassignment is not None
     return {
-        (one["topic"], one["partition"]): (one["fate"], one["error"], one["reason"])
-        for one in outcome.reassignment.problems()
+        (problem["topic"], problem["partition"]): (problem["fate"], problem["error"], problem["reason"])
+        for problem in outcome.reassignment.problems()
     }
 
 
@@ -46,25 +46,25 @@ def test_all_replicas_replaced() -> None:
     assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((4, 5, 6), (), ())
     # A1 raises the leader epoch once, the election once, and each replica that leaves the ISR once.
     assert (view.leader, view.isr, view.leader_epoch) == (4, (4, 5, 6), 5)
-    begun, caught_up, completed = (step.happenings for step in outcome.steps)
-    assert [type(one).__name__ for one in begun] == [
+    begun, caught_up, completed = (step.events for step in outcome.steps)
+    assert [type(event).__name__ for event in begun] == [
         "TopicsWritten", "StatesStored", "RequestsSent", "RequestsSent", "RequestsSent", "RequestsSent",
     ]  # fmt: skip
     assert begun[0] == TopicsWritten(begun[0].action, 1, adding=3, removing=3)  # type: ignore[union-attr]
-    grown, told_all = caught_up
+    grown, to_all = caught_up
     assert grown == StatesStored(1, created=0, elected=0, shrunk=0, leaderless=0, refused=0, grown=1)
-    assert isinstance(told_all, RequestsSent)
-    assert (told_all.api, told_all.brokers) == (Api.UPDATE_METADATA, 6)
-    held = [one for one in completed if isinstance(one, ElectionHeld)]
-    assert [(one.kind.name, one.elected) for one in held] == [("REASSIGN", 1)]
-    shrunk = [one for one in completed if isinstance(one, StatesStored) and one.shrunk]
+    assert isinstance(to_all, RequestsSent)
+    assert (to_all.api, to_all.brokers) == (Api.UPDATE_METADATA, 6)
+    elections = [event for event in completed if isinstance(event, ElectionHeld)]
+    assert [(event.kind.name, event.elected) for event in elections] == [("REASSIGN", 1)]
+    shrunk = [event for event in completed if isinstance(event, StatesStored) and event.shrunk]
     assert len(shrunk) == 3
     assert outcome.reassignment is not None
     assert outcome.reassignment.totals() == {
         "partitions": 1, "completed": 1, "waiting": 0, "refused": 0, "replicas_copied": 3, "replicas_deleted": 3,
         "replicas_before": 7, "replicas_peak": 10, "replicas_after": 7,
     }  # fmt: skip
-    assert told(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 2), 3: (2, 2)}
+    assert requests_by_broker(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 2), 3: (2, 2)}
 
 
 def test_gains_and_losses_of_brokers() -> None:
@@ -90,22 +90,22 @@ def test_another_order_is_done_at_once() -> None:
     outcome = move(whatif, ("t", 0, (3, 1, 2)))
     assert whatif.cluster["t", 0].replicas == (3, 1, 2)
     assert whatif.cluster["t", 0].leader == 1
-    assert [len(step.happenings) > 0 for step in outcome.steps] == [True, False, False]
+    assert [len(step.events) > 0 for step in outcome.steps] == [True, False, False]
     (row,) = outcome.changes.records()
     assert (row["replicas_before"], row["replicas_after"]) == ([1, 2, 3], [3, 1, 2])
 
 
-def test_leaders_take_turns_that_are_told_as_one() -> None:
+def test_proposals_of_all_leaders_merge_into_one_step() -> None:
     whatif = study(healthy(1, 2), healthy(2, 1), healthy(3, 1))
     outcome = move(whatif, ("t", 0, (1, 4)), ("t", 1, (2, 4)), ("t", 2, (4, 3)))
-    grown, metadata = outcome.steps[1].happenings
+    grown, metadata = outcome.steps[1].events
     assert isinstance(grown, StatesStored)
     assert isinstance(metadata, RequestsSent)
-    # One AlterPartition a leader; each is told to all six brokers.
+    # One AlterPartition a leader; each is requests_by_broker to all six brokers.
     assert (grown.partitions, grown.grown, metadata.requests, metadata.brokers) == (3, 3, 18, 6)
     assert metadata.partitions == 3
     assert outcome.impact.requests == sum(
-        one.requests for step in outcome.steps for one in step.happenings if isinstance(one, RequestsSent)
+        event.requests for step in outcome.steps for event in step.events if isinstance(event, RequestsSent)
     )
 
 
@@ -124,7 +124,7 @@ def test_counts_between_the_phases_are_those_of_caught_up_replicas() -> None:
     assert [step.counts["under_replicated"] for step in outcome.steps] == [1, 0, 0]
 
 
-#: (partition as it is, its target, what becomes of it)
+#: (partition, its target, its result)
 NOT_COMPLETED: list[tuple[PartitionSpec, tuple[int, ...], tuple[str, str, str]]] = [
     (healthy(1, 2), (), ("refused", "INVALID_REPLICA_ASSIGNMENT", "an empty replica list")),
     (healthy(1, 2), (3, 3), ("refused", "INVALID_REPLICA_ASSIGNMENT", "a broker named twice")),
@@ -189,7 +189,7 @@ def test_a_running_move_is_replaced() -> None:
     }  # fmt: skip
 
 
-def test_moves_go_on_from_one_another() -> None:
+def test_reassignments_continue_from_each_other() -> None:
     whatif = study(healthy(1, 2))
     move(whatif, ("t", 0, (3, 4)))
     back = move(whatif, ("t", 0, (1, 2)))

@@ -61,7 +61,7 @@ def test_what_is_completed_is_as_planned(case: Case) -> None:
     moves = outcome.reassignment
     assert moves is not None
     after = {(view.topic, view.partition): view for view in whatif.cluster}
-    open_ = {(one["topic"], one["partition"]): one for one in moves.problems()}
+    open_ = {(problem["topic"], problem["partition"]): problem for problem in moves.problems()}
     live = set(whatif.registered)
     copied, deleted = Counter[int](), Counter[int]()
     for key, wanted in case.wanted.items():
@@ -77,17 +77,17 @@ def test_what_is_completed_is_as_planned(case: Case) -> None:
             assert before[key].leader not in live or not set(wanted) <= live
         else:
             assert (view.replicas, view.adding_replicas, view.removing_replicas) == (wanted, (), ())
-            # Where nobody comes or goes, there is nothing to wait for.
+            # Without added or removed replicas there is nothing to wait for.
             assert set(wanted) <= set(view.isr) or set(wanted) == set(before[key].replicas)
             assert view.leader in wanted or not live & set(wanted) & set(view.isr)
     rows = {row["broker_id"]: row for row in moves.broker_rows()}
-    assert {one: row["copied"] for one, row in rows.items() if row["copied"]} == dict(copied)
-    assert {one: row["deleted"] for one, row in rows.items() if row["deleted"]} == dict(deleted)
-    for one, row in rows.items():
-        assert row["replicas_after"] == sum(one in view.replicas for view in after.values())
+    assert {broker_id: row["copied"] for broker_id, row in rows.items() if row["copied"]} == dict(copied)
+    assert {broker_id: row["deleted"] for broker_id, row in rows.items() if row["deleted"]} == dict(deleted)
+    for broker_id, row in rows.items():
+        assert row["replicas_after"] == sum(broker_id in view.replicas for view in after.values())
         assert row["replicas_peak"] == row["replicas_before"] + row["copied"]
         assert row["replicas_after"] == row["replicas_before"] + row["copied"] - row["deleted"]
-        assert row["leaders_after"] == sum(view.leader == one for view in after.values())
+        assert row["leaders_after"] == sum(view.leader == broker_id for view in after.values())
     untouched = set(before) - set(case.wanted)
     assert {key: after[key] for key in untouched} == {key: before[key] for key in untouched}
 
@@ -103,7 +103,7 @@ def test_a_check_foretells_what_the_controller_refuses(case: Case) -> None:
     assert outcome.reassignment is not None
     refused = outcome.reassignment.refused
     assert (~held.valid).tolist() == refused.tolist()
-    assert report.sound == (not refused.any())
+    assert report.valid == (not refused.any())
     ids, loads = replica_loads(held)
     rows = {row["broker_id"]: row for row in outcome.reassignment.broker_rows()}
     assert outcome.reassignment.waiting.sum() == 0
@@ -141,6 +141,6 @@ def test_the_real_cluster_with_a_dead_broker_goes_on() -> None:
     whatif = WhatIf(read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
     outcome = reassign(whatif, read_plan(CLUSTER / "reassignment.json"))
     assert outcome.reassignment is not None
-    assert {one["reason"] for one in outcome.reassignment.problems()} <= {
+    assert {problem["reason"] for problem in outcome.reassignment.problems()} <= {
         "no live leader: nobody brings the new replicas into the ISR"
     }

@@ -45,7 +45,7 @@ class RecordingStore:
         """Write down the partition as it is stored."""
         view = self._ensemble.states.cluster["t", 0]
         lists = (view.replicas, view.adding_replicas, view.removing_replicas)
-        cells = [",".join(map(str, one)) or "–" for one in lists]
+        cells = [",".join(map(str, broker_ids)) or "–" for broker_ids in lists]
         self.seen.append([*cells, f"{view.leader} / {','.join(map(str, view.isr))}", str(view.leader_epoch)])
 
 

@@ -17,7 +17,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from kframe.whatif import Failure, SortBy, Sweep, sweep
 from kframe.whatif.sweep_export import failures_table, heat_of, write_plot, write_table
 from tests.whatif.samples import small
-from tests.whatif.test_real_cluster import moment
+from tests.whatif.test_real_cluster import example_of
 from tests.whatif.test_sweep_laws import brute_force, swept
 
 NAMES = ("offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
@@ -42,16 +42,16 @@ def numbers(record: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_every_failure_of_the_small_cluster() -> None:
-    found = sweep(small())
-    assert [(one["kind"], one["brokers"], numbers(one)) for one in found.records()] == SMALL
-    assert [one["rack"] for one in found.records()][-3:] == ["a", "b", "c"]
-    assert found.before == {"offline": 1, "under_min_isr": 2, "at_min_isr": 1, "unclean_needed": 0}
+    swept = sweep(small())
+    assert [(record["kind"], record["brokers"], numbers(record)) for record in swept.records()] == SMALL
+    assert [record["rack"] for record in swept.records()][-3:] == ["a", "b", "c"]
+    assert swept.before == {"offline": 1, "under_min_isr": 2, "at_min_isr": 1, "unclean_needed": 0}
 
 
 def test_unclean_elections_are_held_where_the_topic_allows_them() -> None:
-    found = {tuple(one["brokers"]): one for one in sweep(small(unclean=1), racks=False).records()}
-    assert (found[3,]["unclean_elections"], found[3,]["unclean_needed"], found[3,]["leaders_moved"]) == (1, 0, 1)
-    assert (found[2, 3]["unclean_elections"], found[1, 3]["unclean_elections"]) == (1, 0)
+    swept = {tuple(record["brokers"]): record for record in sweep(small(unclean=1), racks=False).records()}
+    assert (swept[3,]["unclean_elections"], swept[3,]["unclean_needed"], swept[3,]["leaders_moved"]) == (1, 0, 1)
+    assert (swept[2, 3]["unclean_elections"], swept[1, 3]["unclean_elections"]) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -64,24 +64,24 @@ def test_unclean_elections_are_held_where_the_topic_allows_them() -> None:
     ],
 )
 def test_the_worst_by_each_measure(by: SortBy, worst: list[list[int]]) -> None:
-    assert [one["brokers"] for one in sweep(small()).worst(3, by)] == worst
+    assert [record["brokers"] for record in sweep(small()).worst(3, by)] == worst
 
 
-def test_the_worst_of_one_kind() -> None:
-    found = sweep(small())
-    assert [one["brokers"] for one in found.worst(9, kind=Failure.BROKER)] == [[1], [3], [2]]
-    assert {one["kind"] for one in found.worst(9, kind=Failure.RACK)} == {"rack"}
+def test_worst_failures_of_a_kind() -> None:
+    swept = sweep(small())
+    assert [record["brokers"] for record in swept.worst(9, kind=Failure.BROKER)] == [[1], [3], [2]]
+    assert {record["kind"] for record in swept.worst(9, kind=Failure.RACK)} == {"rack"}
 
 
-def test_what_was_not_asked_for_is_left_out() -> None:
-    found = sweep(small(), depth=1, racks=False)
-    assert [one["brokers"] for one in found.records()] == [[1], [2], [3]]
+def test_unselected_failures_are_left_out() -> None:
+    swept = sweep(small(), depth=1, racks=False)
+    assert [record["brokers"] for record in swept.records()] == [[1], [2], [3]]
 
 
 def with_partition(replicas: tuple[int, ...], isr: tuple[int, ...], brokers: int, least: int) -> Sweep:
     cluster = cluster_of(
         {"wide": [PartitionSpec(replicas, leader=replicas[0], isr=isr)]},
-        [registration(one, None, 10 + one) for one in range(1, brokers + 1)],
+        [registration(broker_id, None, 10 + broker_id) for broker_id in range(1, brokers + 1)],
     )
     cluster.topics.min_insync[0] = least
     return sweep(Snapshot.from_cluster(cluster))
@@ -90,22 +90,22 @@ def with_partition(replicas: tuple[int, ...], isr: tuple[int, ...], brokers: int
 @pytest.mark.parametrize("least, under", [(1, 0), (38, 0), (39, 780), (40, 820)])
 def test_a_partition_of_forty_replicas_that_needs_so_many(least: int, under: int) -> None:
     everybody = tuple(range(1, 41))
-    found = with_partition(everybody, everybody, 40, least)
-    column = found.column("under_min_isr")
+    swept = with_partition(everybody, everybody, 40, least)
+    column = swept.column("under_min_isr")
     assert column is not None
-    assert (len(found), int(np.count_nonzero(column))) == (820, under)
-    moved = [one["brokers"] for one in found.records() if one["leaders_moved"]]
+    assert (len(swept), int(np.count_nonzero(column))) == (820, under)
+    moved = [record["brokers"] for record in swept.records() if record["leaders_moved"]]
     assert moved == [[1], *([1, other] for other in range(2, 41))]
 
 
 def test_min_isr_of_unknown_settings_is_unknown() -> None:
     snapshot = replace(small(), topics=replace(small().topics, configs=None))
-    found = sweep(snapshot)
-    assert found.column("under_min_isr") is None
-    assert found.worst(1)[0]["under_min_isr"] is found.before["under_min_isr"] is None
-    assert failures_table(found, found.ranked())["at_min_isr"].null_count == len(found)
+    swept = sweep(snapshot)
+    assert swept.column("under_min_isr") is None
+    assert swept.worst(1)[0]["under_min_isr"] is swept.before["under_min_isr"] is None
+    assert failures_table(swept, swept.ranked())["at_min_isr"].null_count == len(swept)
     with pytest.raises(InputError, match="topic settings"):
-        heat_of(found, SortBy.UNDER_MIN_ISR)
+        heat_of(swept, SortBy.UNDER_MIN_ISR)
 
 
 def test_a_snapshot_without_leaders_is_refused() -> None:
@@ -116,7 +116,7 @@ def test_a_snapshot_without_leaders_is_refused() -> None:
 
 @pytest.mark.parametrize("name", ["healthy", "broker-4-dead"])
 def test_the_real_cluster_as_the_engine_plays_it(name: str) -> None:
-    snapshot = read_snapshot(moment(name, "zookeeper.jsonl"))
+    snapshot = read_snapshot(example_of(name, "zookeeper.jsonl"))
     assert swept(snapshot, {}) == brute_force(snapshot, {})
 
 
@@ -125,28 +125,28 @@ REAL = [([4, 5], 12, 142, 208, 1.239), ([2, 4], 12, 116, 204, 1.188), ([3, 4], 1
 
 
 def test_the_worst_of_the_real_cluster() -> None:
-    found = sweep(read_snapshot(moment("healthy", "zookeeper.jsonl")))
+    swept = sweep(read_snapshot(example_of("healthy", "zookeeper.jsonl")))
     names = ("brokers", "offline", "under_min_isr", "leaders_moved", "leader_skew")
-    assert [tuple(one[name] for name in names) for one in found.worst(3)] == REAL
-    assert {name: int((found.kind == kind).sum()) for kind, name in enumerate(Failure)} == {
+    assert [tuple(record[name] for name in names) for record in swept.worst(3)] == REAL
+    assert {name: int((swept.kind == kind).sum()) for kind, name in enumerate(Failure)} == {
         "broker": 6, "pair": 15, "rack": 3,
     }  # fmt: skip
 
 
 def test_the_table_has_what_the_records_have(tmp_path: Path) -> None:
-    found = sweep(generate(400, 9, 3, racks=4, health=Health(0.2, 0.2, 0.5, 2)))
-    write_table(found, found.ranked(), tmp_path / "out.parquet")
+    swept = sweep(generate(400, 9, 3, racks=4, health=Health(0.2, 0.2, 0.5, 2)))
+    write_table(swept, swept.ranked(), tmp_path / "out.parquet")
     rows = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     for row in rows:
         for name in ("leaders_mean", "leader_skew"):
             row[name] = round(row[name], 3)
-    assert rows == list(found.records(found.ranked()))
+    assert rows == list(swept.records(swept.ranked()))
 
 
 def test_the_heat_map_is_symmetric_with_single_brokers_on_its_diagonal() -> None:
-    found = sweep(small())
-    assert heat_of(found, SortBy.OFFLINE).tolist() == [[2, 2, 3], [2, 1, 2], [3, 2, 2]]
-    assert heat_of(found, SortBy.UNCLEAN).tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 1]]
+    swept = sweep(small())
+    assert heat_of(swept, SortBy.OFFLINE).tolist() == [[2, 2, 3], [2, 1, 2], [3, 2, 2]]
+    assert heat_of(swept, SortBy.UNCLEAN).tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 1]]
 
 
 def test_the_same_sweep_makes_the_same_picture(tmp_path: Path) -> None:
@@ -154,4 +154,4 @@ def test_the_same_sweep_makes_the_same_picture(tmp_path: Path) -> None:
         write_plot(sweep(small()), SortBy.SKEW, tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     assert (tmp_path / "three.png").read_bytes()[:4] == b"\x89PNG"
-    assert {one.name for one in tmp_path.iterdir()} == {"one.svg", "two.svg", "three.png"}
+    assert {record.name for record in tmp_path.iterdir()} == {"one.svg", "two.svg", "three.png"}

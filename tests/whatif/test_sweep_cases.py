@@ -14,8 +14,8 @@ from tests.whatif.test_sweep_laws import brute_force, swept
 Topics = Mapping[str, Sequence[PartitionSpec]]
 
 LED_FROM_OUTSIDE = PartitionSpec((1, 2, 3), leader=1, isr=(2,))
-OUTSIDER_IN_SYNC = PartitionSpec((1, 2), leader=1, isr=(1, 4))
-STRANGER_LEADS = PartitionSpec((1, 2), leader=3, isr=(3, 2))
+UNASSIGNED_IN_ISR = PartitionSpec((1, 2), leader=1, isr=(1, 4))
+UNASSIGNED_LEADER = PartitionSpec((1, 2), leader=3, isr=(3, 2))
 NEVER_LED = PartitionSpec((3, 2, 5))
 LEADER_GONE = PartitionSpec((5, 2, 3), leader=5, isr=(5, 3, 2))
 ALL_IN_SYNC_GONE = PartitionSpec((5, 2, 3), leader=None, isr=(5,))
@@ -26,9 +26,9 @@ LED_BY_OTHER = PartitionSpec((1, 2), leader=1, isr=(2,))
 #: deleted. And what tells the case from a plainer one: failed brokers, a column, its value.
 CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
     "the last member stays in an ISR": ({"t": [LED_FROM_OUTSIDE]}, (2,), "at_min_isr", 1),
-    "an ISR member that is not assigned counts": ({"t": [OUTSIDER_IN_SYNC]}, (1,), "unclean_needed", 0),
-    "and forbids an unclean election": ({"t": [OUTSIDER_IN_SYNC]}, (1, 4), "unclean_needed", 1),
-    "a leader that is not assigned": ({"t": [STRANGER_LEADS]}, (3,), "leaders_moved", 1),
+    "an ISR member that is not assigned counts": ({"t": [UNASSIGNED_IN_ISR]}, (1,), "unclean_needed", 0),
+    "and forbids an unclean election": ({"t": [UNASSIGNED_IN_ISR]}, (1, 4), "unclean_needed", 1),
+    "a leader that is not assigned": ({"t": [UNASSIGNED_LEADER]}, (3,), "leaders_moved", 1),
     "a partition that never had a leader gets one": ({"t": [NEVER_LED, healthy(1)]}, (4,), "offline", 0),
     "or waits for a replica": ({"t": [NEVER_LED]}, (2, 3), "unclean_needed", 0),
     "any failure has all of them tried": ({"t": [LEADER_GONE]}, (4,), "leaders_moved", 1),
@@ -55,7 +55,7 @@ CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
 
 def made(topics: Topics, unclean: int) -> Snapshot:
     racks = {1: "a", 2: "a", 3: "b", 4: None}
-    cluster = cluster_of(topics, [registration(one, rack, 10 + one) for one, rack in racks.items()])
+    cluster = cluster_of(topics, [registration(broker_id, rack, 10 + broker_id) for broker_id, rack in racks.items()])
     cluster.topics.deleting[:] = [name.startswith("d") for name in topics]
     cluster.topics.unclean[:] = unclean
     return Snapshot.from_cluster(cluster)
@@ -73,8 +73,10 @@ def test_the_sweep_says_what_the_engine_says(name: str, unclean: int, least: int
 def test_the_case_shows_what_it_is_made_for(name: str) -> None:
     topics, failed, column, value = CASES[name]
     least = 2 if column == "under_min_isr" else 1
-    found = {tuple(one["brokers"]): one for one in sweep(made(topics, 0), {"min.insync.replicas": least}).records()}
-    assert found[failed][column] == value
+    records = {
+        tuple(record["brokers"]): record for record in sweep(made(topics, 0), {"min.insync.replicas": least}).records()
+    }
+    assert records[failed][column] == value
 
 
 def test_deletions_that_are_not_allowed_are_topics_like_others() -> None:

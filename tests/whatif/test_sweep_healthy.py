@@ -7,7 +7,7 @@ import pytest
 
 from kframe.model.columns import Int32
 from kframe.snapshot import Health, generate
-from kframe.whatif.study import config_of
+from kframe.whatif.settings import config_of
 from kframe.whatif.sweep_counts import count_failures
 
 BROKERS = 9
@@ -15,12 +15,12 @@ BROKERS = 9
 
 def led(lists: list[list[int]], failed: set[int]) -> Int32:
     """Partitions that each broker leads: of each the first replica that is left."""
-    found = np.zeros(BROKERS, np.int32)
+    counts = np.zeros(BROKERS, np.int32)
     for replicas in lists:
         left = [broker for broker in replicas if broker not in failed]
         if left:
-            found[left[0]] += 1
-    return found
+            counts[left[0]] += 1
+    return counts
 
 
 @pytest.mark.parametrize("racks", [1, 2, 4])

@@ -28,23 +28,27 @@ CONFIGS = st.fixed_dictionaries(
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    """A cluster of up to five brokers, some of them gone, whose partitions have lost any members and leaders; some have
-    no state yet, some are being moved, some topics are being deleted."""
+    """A cluster of up to five brokers, some of them unregistered. Partitions lack any ISR members and leaders. Some
+    have no state, some are under reassignment, some topics under deletion."""
     ids = sorted(draw(st.sets(st.integers(0, 99), min_size=1, max_size=5)))
     racks = st.sampled_from(["a", "b", "c", None])
-    brokers = tuple(BrokerFacts(one, draw(st.integers(0, 4)) > 0, 7, (), draw(racks)) for one in ids)
+    brokers = tuple(BrokerFacts(broker_id, draw(st.integers(0, 4)) > 0, 7, (), draw(racks)) for broker_id in ids)
     counts = draw(st.lists(st.integers(0, 5), max_size=4))
     lists: dict[str, list[list[int]]] = {"replicas": [], "isr": [], "adding": [], "removing": []}
     leader, version = [], []
     for _ in range(sum(counts)):
         replicas = draw(st.permutations(ids))[: draw(st.integers(1, len(ids)))]
         stated = draw(st.integers(0, 7)) > 0
-        isr = [one for one in draw(st.permutations(replicas)) if draw(st.integers(0, 3)) > 0] if stated else []
+        isr = (
+            [broker_id for broker_id in draw(st.permutations(replicas)) if draw(st.integers(0, 3)) > 0]
+            if stated
+            else []
+        )
         lists["replicas"].append(list(replicas))
         lists["isr"].append(isr)
         moving = draw(st.integers(0, 5)) == 0
         for name in ("adding", "removing"):
-            lists[name].append([one for one in replicas if moving and draw(st.booleans())])
+            lists[name].append([broker_id for broker_id in replicas if moving and draw(st.booleans())])
         leader.append(draw(st.sampled_from([-1, *replicas, *isr, *isr, *isr])) if stated else -1)
         version.append(draw(st.integers(0, 9)) if stated else -1)
     topics = TopicFacts(
@@ -91,10 +95,10 @@ def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str
     """Every failure played by the engine, each on a cluster of its own."""
     up = WhatIf(snapshot, config).registered
     racks: dict[str, tuple[int, ...]] = {}
-    for one in snapshot.brokers:
-        if one.rack is not None and one.broker_id in up:
-            racks[one.rack] = (*racks.get(one.rack, ()), one.broker_id)
-    failures: list[tuple[str, tuple[int, ...]]] = [("broker", (one,)) for one in up]
+    for broker in snapshot.brokers:
+        if broker.rack is not None and broker.broker_id in up:
+            racks[broker.rack] = (*racks.get(broker.rack, ()), broker.broker_id)
+    failures: list[tuple[str, tuple[int, ...]]] = [("broker", (broker_id,)) for broker_id in up]
     failures += [("pair", pair) for pair in combinations(up, 2)]
     failures += [("rack", racks[name]) for name in sorted(racks)]
     return {
@@ -105,10 +109,10 @@ def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str
 def swept(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tuple[int, ...]], dict[str, Any]]:
     records = sweep(snapshot, config).records()
     return {
-        (one["kind"], tuple(one["brokers"])): {
-            name: one[name] for name in one if name not in ("kind", "brokers", "rack")
+        (record["kind"], tuple(record["brokers"])): {
+            name: record[name] for name in record if name not in ("kind", "brokers", "rack")
         }
-        for one in records
+        for record in records
     }
 
 
@@ -119,24 +123,26 @@ def test_a_sweep_equals_every_failure_played(snapshot: Snapshot, config: dict[st
 
 
 @settings(max_examples=25)
-@given(clusters().filter(lambda one: bool((one.partitions.topic >= 0).all())).map(Snapshot.from_cluster), configs())
+@given(
+    clusters().filter(lambda cluster: bool((cluster.partitions.topic >= 0).all())).map(Snapshot.from_cluster), configs()
+)
 def test_of_states_that_contradict_the_assignment_too(snapshot: Snapshot, config: dict[str, object]) -> None:
-    racks = [replace(one, rack="ab"[one.broker_id % 2]) for one in snapshot.brokers]
+    racks = [replace(broker, rack="ab"[broker.broker_id % 2]) for broker in snapshot.brokers]
     snapshot = replace(snapshot, brokers=tuple(racks))
     assert swept(snapshot, config) == brute_force(snapshot, config)
 
 
 @settings(max_examples=25)
 @given(snapshots(), configs())
-def test_what_is_found_and_how_it_stood_are_the_engines(snapshot: Snapshot, config: dict[str, object]) -> None:
-    found = sweep(snapshot, config, depth=1, racks=False)
+def test_findings_and_health_equal_the_engines(snapshot: Snapshot, config: dict[str, object]) -> None:
+    result = sweep(snapshot, config, depth=1, racks=False)
     health = WhatIf(snapshot, config).health()
     counts = health.counts()
-    assert found.before == {name: counts[name] for name in found.before}
-    assert set(found.before) == set(counts) - {"under_replicated"}
-    assert found.before_skew == health.leader_skew
-    assert len(found) == len(found.brokers)
+    assert result.before == {name: counts[name] for name in result.before}
+    assert set(result.before) == set(counts) - {"under_replicated"}
+    assert result.before_skew == health.leader_skew
+    assert len(result) == len(result.brokers)
     for what in FailOn:
-        column = found.found(what)
-        by_play = [WhatIf(snapshot, config).fail([one]).found(what) for one in found.brokers]
-        assert by_play == ([None] * len(found) if column is None else column.tolist())
+        column = result.count_of(what)
+        by_play = [WhatIf(snapshot, config).fail([broker]).count_of(what) for broker in result.brokers]
+        assert by_play == ([None] * len(result) if column is None else column.tolist())

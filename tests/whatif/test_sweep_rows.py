@@ -66,5 +66,5 @@ def test_single_failures_alone_need_no_pairs() -> None:
     snapshot = generate(60, 4, racks=2)
     rows = rows_of(part_counts(snapshot, depth=1))
     assert "pair" not in rows["failure"].to_pylist()
-    found = sweep_of(counts_of(rows, snapshot.brokers, pairs=False))
-    assert same(found, sweep(snapshot, depth=1))
+    swept = sweep_of(counts_of(rows, snapshot.brokers, pairs=False))
+    assert same(swept, sweep(snapshot, depth=1))

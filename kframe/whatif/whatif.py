@@ -1,7 +1,7 @@
-"""The engine asked "what if?": a snapshot's cluster, a controller that has run it all along, and things that befall it.
+"""What-if operations on a snapshot, played by the real controller.
 
-The controller is the real one, on the in-memory store; only its ports are watched. Requests are encoded and counted,
-nobody answers them, and no time passes.
+The controller has an in-memory store, and its ports are observed. Requests are encoded and counted. No broker answers,
+and no time passes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from kframe.errors import BrokenInvariant, ErrorCode, InputError, SnapshotError
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, UInt8
-from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import ControlledShutdownRequested, ElectionRequested, ElectionType, Event, TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
@@ -40,24 +39,24 @@ from kframe.whatif.observe import (
     encoder_for,
     watched,
 )
-from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, Told, Verb
-from kframe.whatif.timeline import Happening, RequestsSent, Turns
-from kframe.whatif.trail import Trail
+from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
+from kframe.whatif.partition_timeline import PartitionTimeline
+from kframe.whatif.settings import config_of, controller_epoch_of, controller_id_of
+from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
 
-#: Of the cluster-wide dynamic settings that a snapshot may have, those that a what-if goes by.
-DYNAMIC_KEYS: Final = ("unclean.leader.election.enable", "min.insync.replicas")
 _PROTOCOL: Final = "inter.broker.protocol.version"
 
-#: One step: its name, and what it does; what it returns is the controller's answer, if somebody asked it something, or
-#: all that is to be told of it.
-Step = tuple[str, Callable[[], Answer | Told | None]]
+#: A step: its name and its action, which returns the controller's answer, a report that replaces the observed events,
+#: or None.
+Step = tuple[str, Callable[[], Answer | StepReport | None]]
 
 #: How long a caller waits for what cannot be done at once, by the clock of the study.
 PATIENCE_MS = 1_000
 
 
 class WhatIf:
-    """A cluster to try things on. Every operation goes on from where the last one ended and returns its Outcome.
+    """A cluster for what-if operations. Each operation continues from the state after the last one and returns its
+    Outcome.
 
     ::
 
@@ -86,23 +85,23 @@ class WhatIf:
         self.config = config_of(snapshot, config)
         self._selectors = dict(selectors or {})
         self.election_watch: ElectionWatch | None = None
-        """Told of every election, before anything of it is stored."""
+        """Called at every election, before its results are stored."""
         self.step_progress: Progress = ignore_progress
-        """Told how many steps of how many are done, and in long ones how far they are."""
+        """Called with (done, total) steps, and repeatedly during long steps."""
         self.step_over: Callable[[int], None] = lambda _: None
-        """Told the number of each step when it is over, from 1."""
+        """Called with the number of each completed step, from 1."""
         cluster = snapshot.to_cluster()
         self._registrations = {
-            one.broker_id: Registration(one.broker_id, NO_BROKER_EPOCH, one.endpoints or (), one.rack)
-            for one in snapshot.brokers
+            facts.broker_id: Registration(facts.broker_id, NO_BROKER_EPOCH, facts.endpoints or (), facts.rack)
+            for facts in snapshot.brokers
         }
         self._record = Record(len(cluster.brokers))
-        self._trails: list[Trail] = []
+        self._partition_timelines: list[PartitionTimeline] = []
         self._transport = HandingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
-        self._ensemble = MemoryEnsemble.from_cluster(cluster, _controller_epoch(snapshot) - 1)
+        self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch_of(snapshot) - 1)
         self._selection = WatchedSelection(self._selectors, self._note_election)
         store = watched(self._ensemble.connect(), self._note_written)
-        controller = Controller(_controller_id(snapshot), self.config, self._selection)
+        controller = Controller(controller_id_of(snapshot), self.config, self._selection)
         self._clock = VirtualClock()
         self._loop = ControllerLoop(controller, store, self._transport, self._clock)
         self._loop.adopt()
@@ -112,7 +111,7 @@ class WhatIf:
 
     @property
     def cluster(self) -> ClusterState:
-        """The cluster as it stands now; only to be read."""
+        """The cluster in its present state; read-only."""
         return self._loop.controller.cluster
 
     @property
@@ -127,53 +126,61 @@ class WhatIf:
 
     @property
     def controller_epoch(self) -> int:
-        """Under which the controller writes."""
+        """The epoch of the controller."""
         return self._loop.controller.controller_epoch
 
     def health(self) -> ClusterHealth:
-        """How the cluster stands now."""
+        """The present health of the cluster."""
         return self.health_of(self.cluster)
 
     def health_of(self, cluster: ClusterState) -> ClusterHealth:
-        """How ``cluster`` would stand under this controller's settings."""
+        """The health of ``cluster`` under this controller's settings."""
         return health_of(cluster, self.config, self.snapshot.topics.configs is not None)
 
-    def follow(self, topic: str, partition: int) -> Trail:
-        """From now on note how storage has this partition. Raises InputError for an unknown one."""
+    def follow(self, topic: str, partition: int) -> PartitionTimeline:
+        """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""
         self._known(topic, partition)
         stored = self._ensemble.states.cluster
-        trail = Trail(lambda: None if stored.row(topic, partition) is None else stored[topic, partition])
-        self._trails.append(trail)
-        return trail
+        timeline = PartitionTimeline(lambda: None if stored.row(topic, partition) is None else stored[topic, partition])
+        self._partition_timelines.append(timeline)
+        return timeline
 
     def fail(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
-        """Brokers die: these, and all that are registered in these racks. Raises InputError for one that is unknown or
-        not registered."""
+        """Fail these brokers, and all registered brokers of these racks. Raises InputError for an unknown or
+        unregistered broker."""
         ids = self._chosen(brokers, racks, registered=True)
-        groups = [ids] if together else [(one,) for one in ids]
+        groups = [ids] if together else [(broker_id,) for broker_id in ids]
         steps = [(_happens(group, "fails", "fail together"), self._unregister(group)) for group in groups]
         return self.play(Operation(Verb.FAIL, ids, together), steps)
 
     def restart(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
-        """Brokers that are down start as they were; those that are up bounce in one instant, before their absence is
-        noticed. Raises InputError for an unknown one."""
+        """Restart brokers: failed ones register again, registered ones bounce before the controller notices their
+        absence.
+
+        Raises InputError for an unknown broker.
+        """
         ids = self._chosen(brokers, racks, registered=False)
-        groups = [ids] if together else [(one,) for one in ids]
+        groups = [ids] if together else [(broker_id,) for broker_id in ids]
         steps = [(self._restarts(group), self._register(group)) for group in groups]
         return self.play(Operation(Verb.RESTART, ids, together), steps)
 
     def shutdown(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
-        """Brokers ask for controlled shutdown, and then are gone. Together: all ask, then all go. Raises InputError for
-        one that is unknown or not registered."""
+        """Shut brokers down: each requests controlled shutdown, then unregisters. Together: all request, then all
+        unregister.
+
+        Raises InputError for an unknown or unregistered broker.
+        """
         ids = self._chosen(brokers, racks, registered=True)
         steps: list[Step] = []
-        for group in [ids] if together else [(one,) for one in ids]:
-            steps += [(f"broker {one} asks to shut down", self._ask_to_shut_down(one)) for one in group]
+        for group in [ids] if together else [(broker_id,) for broker_id in ids]:
+            steps += [
+                (f"broker {broker_id} asks to shut down", self._ask_to_shut_down(broker_id)) for broker_id in group
+            ]
             steps.append((_happens(group, "is gone", "are gone"), self._unregister(group)))
         return self.play(Operation(Verb.SHUTDOWN, ids, together), steps)
 
     def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:
-        """An operator has leaders elected, for these partitions or for all. Raises InputError for an unknown one."""
+        """Elect leaders, for these partitions or for all. Raises InputError for an unknown partition."""
         for topic, partition in partitions or ():
             self._known(topic, partition)
         named = None if partitions is None else tuple(partitions)
@@ -189,15 +196,15 @@ class WhatIf:
     def _register(self, ids: tuple[int, ...]) -> Callable[[], None]:
         def act() -> None:
             up = set(self.registered)
-            self._ensemble.bounce_brokers(one for one in ids if one in up)
-            self._ensemble.register_brokers(self._registrations[one] for one in ids if one not in up)
+            self._ensemble.bounce_brokers(broker_id for broker_id in ids if broker_id in up)
+            self._ensemble.register_brokers(self._registrations[broker_id] for broker_id in ids if broker_id not in up)
 
         return act
 
     def _restarts(self, ids: tuple[int, ...]) -> str:
         up = set(self.registered)
-        bounced = tuple(one for one in ids if one in up)
-        started = tuple(one for one in ids if one not in up)
+        bounced = tuple(broker_id for broker_id in ids if broker_id in up)
+        started = tuple(broker_id for broker_id in ids if broker_id not in up)
         parts = [_happens(bounced, "bounces", "bounce"), _happens(started, "starts", "start")]
         return ", ".join(part for part, group in zip(parts, (bounced, started), strict=True) if group)
 
@@ -220,14 +227,19 @@ class WhatIf:
 
         return act
 
-    def call(self, event: Callable[[int], Event], turns: tuple[Turns, Turns] | None = None) -> Any:
-        """Ask the controller, and return its answer. With ``turns``, this is a turn of what is told as one: the first
-        of them is told what happens up to the answer, the second what the controller does after it."""
+    def call(
+        self, event: Callable[[int], Event], timelines: tuple[MergedTimeline, MergedTimeline] | None = None
+    ) -> Any:
+        """Send the controller a request, and return its answer.
+
+        With ``timelines``, this is one of several calls of a merged step. The first timeline receives the events up to
+        the answer, the second those after it.
+        """
         record = self._record
-        if turns is not None:
-            record.turns, record.then = turns
-            for one in turns:
-                one.next_turn()
+        if timelines is not None:
+            record.merged, record.merged_after_answer = timelines
+            for timeline in timelines:
+                timeline.begin_call()
 
         def read(response: Any) -> Any:
             record.answered()
@@ -237,16 +249,16 @@ class WhatIf:
         self._settle()
         if not future.done():
             self._clock.advance(PATIENCE_MS / 1000, self._settle)
-        record.turns = record.then = None
+        record.merged = record.merged_after_answer = None
         return future.result(timeout=0)
 
-    def tell(self, event: Event, turns: Turns) -> None:
-        """Let the controller handle what nobody waits for, as a turn of what is told as one."""
-        turns.next_turn()
-        self._record.turns = turns
+    def notify(self, event: Event, timeline: MergedTimeline) -> None:
+        """Let the controller handle an event without an answer, as one of several calls of a merged step."""
+        timeline.begin_call()
+        self._record.merged = timeline
         self._loop.notify(event)
         self._settle()
-        self._record.turns = None
+        self._record.merged = None
 
     def _settle(self) -> None:
         self._loop.run_until_idle()
@@ -256,28 +268,28 @@ class WhatIf:
     # -- playing and noting
 
     def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
-        """Play steps and say what came of them."""
+        """Play steps and return their outcome."""
         cluster, before, notes = self.cluster, self.health(), tuple(self._notes(operation))
         columns, after, encoded_ms = cluster.partitions.copy(), before, self._transport.encode_ms
         self._record = record = Record(len(cluster.brokers))
         self._transport.begin()
-        found: dict[FailOn, Bool | None] = {
+        findings: dict[FailOn, Bool | None] = {
             FailOn.OFFLINE: newly(before.offline, before.offline),
             FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, before.under_min_isr),
         }
         outcomes = []
         for done, (name, action) in enumerate(steps, 1):
-            told = action()
+            report = action()
             self._settle()
-            told = told if isinstance(told, Told) else Told(told)
-            happenings = record.take() if told.happenings is None else told.happenings
-            after = told.health or self.health()
+            report = report if isinstance(report, StepReport) else StepReport(report)
+            events = record.take() if report.events is None else report.events
+            after = report.health or self.health()
             for what, was, now in (
                 (FailOn.OFFLINE, before.offline, after.offline),
                 (FailOn.UNDER_MIN_ISR, before.under_min_isr, after.under_min_isr),
             ):
-                found[what] = either(found[what], newly(was, now))
-            outcomes.append(StepOutcome(name, happenings, after.counts(), told.answer))
+                findings[what] = either(findings[what], newly(was, now))
+            outcomes.append(StepOutcome(name, events, after.counts(), report.answer))
             self.step_over(done)
             self.step_progress(done, len(steps))
         known = self.snapshot.partitions
@@ -285,7 +297,7 @@ class WhatIf:
             columns, cluster, (before, after), record.unclean,
             (known.leader_epoch is not None, known.zk_version is not None), assignments=record.topics_written,
         )  # fmt: skip
-        found[FailOn.LOSS] = lost = np.zeros(len(cluster), np.bool_)
+        findings[FailOn.LOSS] = lost = np.zeros(len(cluster), np.bool_)
         lost[changes.rows] = changes.unclean
         return Outcome(
             operation=operation,
@@ -296,7 +308,7 @@ class WhatIf:
             steps=tuple(outcomes),
             changes=changes,
             traffic=record.traffic,
-            findings=found,
+            findings=findings,
             bytes_unknown=self._transport.bytes_unknown,
             assumptions=self.snapshot.assumptions,
             notes=(*notes, *self._faults()),
@@ -313,17 +325,17 @@ class WhatIf:
         if self.election_watch is not None:
             self.election_watch(cluster, kind, rows, unclean_allowed, leader)
 
-    def _note_written(self, written: Happening) -> None:
+    def _note_written(self, written: TimelineEvent) -> None:
         self._record.note(written)
-        for trail in self._trails:
-            trail.note()
+        for timeline in self._partition_timelines:
+            timeline.note()
 
     def _note_requests(self, sent: RequestsSent, traffic: Traffic) -> None:
         self._record.note(sent, traffic.requests > 0)
         self._record.traffic[sent.api].add(traffic)
 
     def _notes(self, operation: Operation) -> Iterator[str]:
-        """What a real cluster would do besides."""
+        """What a real cluster would do in addition."""
         controller_id = self.snapshot.controller_id
         if operation.verb is not Verb.ELECT and controller_id in operation.brokers:
             yield f"broker {controller_id} is the controller: another one would take over; its failover is left out"
@@ -342,15 +354,15 @@ class WhatIf:
 
     def _chosen(self, brokers: Iterable[int], racks: Iterable[str], *, registered: bool) -> tuple[int, ...]:
         """The brokers named, then those in the racks, each once. Raises InputError if there is none."""
-        asked, up = tuple(brokers), self.registered
+        requested, up = tuple(brokers), self.registered
         candidates = up if registered else tuple(self._registrations)
-        for position, one in enumerate(asked):
-            if one not in candidates:
+        for position, broker_id in enumerate(requested):
+            if broker_id not in candidates:
                 state = "a registered broker" if registered else "a broker of the snapshot"
-                raise InputError("brokers", f"broker {one}", f"{state}: {_listed(candidates)}")
-            if one in asked[:position]:
-                raise InputError("brokers", f"broker {one} twice", "each broker once")
-        chosen = dict.fromkeys(asked)
+                raise InputError("brokers", f"broker {broker_id}", f"{state}: {_listed(candidates)}")
+            if broker_id in requested[:position]:
+                raise InputError("brokers", f"broker {broker_id} twice", "each broker once")
+        chosen = dict.fromkeys(requested)
         for rack in racks:
             chosen |= dict.fromkeys(self._in_rack(rack, candidates))
         if not chosen:
@@ -358,35 +370,19 @@ class WhatIf:
         return tuple(chosen)
 
     def _in_rack(self, rack: str, candidates: tuple[int, ...]) -> list[int]:
-        there = [one for one in candidates if self._registrations[one].rack == rack]
-        if not there:
-            racks = sorted({name for one in candidates if (name := self._registrations[one].rack) is not None})
+        members = [broker_id for broker_id in candidates if self._registrations[broker_id].rack == rack]
+        if not members:
+            racks = sorted(
+                {name for broker_id in candidates if (name := self._registrations[broker_id].rack) is not None}
+            )
             known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
             raise InputError("racks", f"rack {rack!r}", known)
-        return there
+        return members
 
 
-def config_of(snapshot: Snapshot, config: Mapping[str, object] | None = None) -> ControllerConfig:
-    """Settings of the controller of a what-if: ``config``, and what of DYNAMIC_KEYS the snapshot has besides."""
-    dynamic = {key: value for key, value in (snapshot.broker_default_configs or {}).items() if key in DYNAMIC_KEYS}
-    return ControllerConfig({**dynamic, **(config or {})})
-
-
-def _controller_id(snapshot: Snapshot) -> int:
-    """The controller's id; that of the first broker if the snapshot does not say."""
-    first = snapshot.brokers[0].broker_id if snapshot.brokers else 0
-    return first if snapshot.controller_id is None else snapshot.controller_id
-
-
-def _controller_epoch(snapshot: Snapshot) -> int:
-    """The present controller's epoch; the highest that any state was written under if the snapshot does not say."""
-    written = snapshot.partitions.controller_epoch
-    return max(1 if written is None else int(written.max(initial=1)), snapshot.controller_epoch or 1)
-
-
-def _happens(ids: tuple[int, ...], one: str, several: str) -> str:
-    return f"{brokers_text(ids)} {one if len(ids) == 1 else several}"
+def _happens(ids: tuple[int, ...], singular: str, plural: str) -> str:
+    return f"{brokers_text(ids)} {singular if len(ids) == 1 else plural}"
 
 
 def _listed(ids: Sequence[int]) -> str:
-    return ", ".join(str(one) for one in ids) or "none"
+    return ", ".join(str(broker_id) for broker_id in ids) or "none"

@@ -9,20 +9,20 @@ from kframe.model.cluster import PartitionView
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineEntry:
     """The partition after a write that changed it, and in words what that was."""
 
     what: str
     view: PartitionView
 
 
-class Trail:
+class PartitionTimeline:
     """Where a partition has been; it begins with how things stand. ``WhatIf.follow`` makes them."""
 
     def __init__(self, stored: Callable[[], PartitionView | None]) -> None:
         """``stored`` reads the partition; None once it is gone."""
         self._stored = stored
-        self.moments: list[Moment] = []
+        self.entries: list[TimelineEntry] = []
         self.note()
 
     def note(self) -> None:
@@ -30,12 +30,12 @@ class Trail:
         view = self._stored()
         if view is None:
             return
-        what = told(self.moments[-1].view, view) if self.moments else "as it stands"
+        what = describe_change(self.entries[-1].view, view) if self.entries else "as it stands"
         if what:
-            self.moments.append(Moment(what, view))
+            self.entries.append(TimelineEntry(what, view))
 
 
-def told(before: PartitionView, after: PartitionView) -> str:
+def describe_change(before: PartitionView, after: PartitionView) -> str:
     """What became of a partition, in words; nothing if the same is stored."""
     parts = [*_assignment(before, after), *_state(before, after)]
     if not parts and before.leader_epoch != after.leader_epoch:
@@ -49,7 +49,7 @@ def _assignment(before: PartitionView, after: PartitionView) -> list[str]:
         return ["another assignment"] if before.replicas != after.replicas else []
     if any(now):
         return ["the move goes elsewhere" if any(was) else "a move begins"]
-    target = tuple(one for one in before.replicas if one not in before.removing_replicas)
+    target = tuple(broker_id for broker_id in before.replicas if broker_id not in before.removing_replicas)
     return ["the move is done" if after.replicas == target else "the move is given up"]
 
 
@@ -61,8 +61,8 @@ def _state(before: PartitionView, after: PartitionView) -> list[str]:
     parts = []
     if before.leader != after.leader:
         parts.append("no leader" if after.leader in (None, -1) else f"{after.leader} leads")
-    joined = [one for one in after.isr if one not in before.isr]
-    left = [one for one in before.isr if one not in after.isr]
+    joined = [broker_id for broker_id in after.isr if broker_id not in before.isr]
+    left = [broker_id for broker_id in before.isr if broker_id not in after.isr]
     if joined:
         parts.append(f"{_listed(joined)} in sync")
     if left:

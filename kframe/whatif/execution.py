@@ -19,7 +19,7 @@ from kframe.snapshot.administration import Administration, Moving
 from kframe.snapshot.decode import decode
 from kframe.snapshot.files import read_document
 from kframe.whatif.plan import Plan
-from kframe.whatif.plan_check import Held
+from kframe.whatif.plan_check import CheckedPlan
 
 #: Where the stamp stands in a plan's document, beside what Kafka's tools read.
 STAMP: Final = "kframe"
@@ -37,14 +37,14 @@ class Stamp:
     assignments: str
 
     @staticmethod
-    def of(held: Held) -> Stamp:
+    def of(checked: CheckedPlan) -> Stamp:
         """For a plan as it is held against a cluster."""
-        places = {name: place for place, name in enumerate(_names(held.plan.targets))}
+        positions = {name: position for position, name in enumerate(_names(checked.plan.targets))}
         text = "".join(
-            f"{topic}-{partition}:{','.join(map(str, held.origin[places[topic, partition]].tolist()))}\n"
-            for topic, partition in sorted(places)
+            f"{topic}-{partition}:{','.join(map(str, checked.origin[positions[topic, partition]].tolist()))}\n"
+            for topic, partition in sorted(positions)
         )
-        snapshot = held.snapshot
+        snapshot = checked.snapshot
         return Stamp(snapshot.cluster_id, snapshot.controller_epoch, hashlib.sha256(text.encode()).hexdigest())
 
     def stale(self, now: Stamp) -> str | None:
@@ -64,7 +64,7 @@ _STAMPED: Final = msgspec.json.Decoder(_Stamped)
 
 
 def read_stamp(path: Path) -> Stamp | None:
-    """The stamp of a plan's file, None if it has none. Raises SnapshotError for one that is malformed."""
+    """The stamp of a plan's file, None if it has none. Raises SnapshotError for a malformed stamp."""
     document = read_document(path)
     if not document.lstrip().startswith(b"{"):
         return None  # what --generate prints
@@ -74,22 +74,22 @@ def read_stamp(path: Path) -> Stamp | None:
 def plan_document(targets: Targets, stamp: Stamp | None = None) -> str:
     """A plan as Kafka's tools read it, a partition a line."""
     entries = ",\n".join(
-        json.dumps({"topic": topic, "partition": partition, "replicas": targets.replicas[place].tolist()})
-        for place, (topic, partition) in enumerate(_names(targets))
+        json.dumps({"topic": topic, "partition": partition, "replicas": targets.replicas[position].tolist()})
+        for position, (topic, partition) in enumerate(_names(targets))
     )
     more = "" if stamp is None else f',"{STAMP}":{json.dumps(asdict(stamp))}'
     return f'{{"version":1,"partitions":[\n{entries}\n]{more}}}\n'
 
 
-def rollback_document(held: Held) -> str:
+def rollback_document(checked: CheckedPlan) -> str:
     """The plan that leads back: each partition to the replicas it has without those that are being added."""
-    known = np.flatnonzero(held.rows >= 0)
-    targets = held.plan.targets.take(known)
-    back = Targets(targets.names, targets.topic, targets.partition, held.origin.take(known), targets.cancel)
+    known = np.flatnonzero(checked.rows >= 0)
+    targets = checked.plan.targets.take(known)
+    back = Targets(targets.names, targets.topic, targets.partition, checked.origin.take(known), targets.cancel)
     return plan_document(back)
 
 
-class CarryOut:
+class PlanExecution:
     """One plan on its way, batch after batch: the next begins when the last has ended."""
 
     def __init__(self, admin: Administration, plan: Plan, batch_size: int | None = None) -> None:
@@ -139,20 +139,20 @@ class CarryOut:
 
 def cancel(admin: Administration, partitions: list[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
     """Give these reassignments up; a code for each."""
-    codes = admin.reassign(Targets.of([(one, None) for one in partitions]))
+    codes = admin.reassign(Targets.of([(partition, None) for partition in partitions]))
     return dict(zip(partitions, codes, strict=True))
 
 
 def to_cancel(moving: dict[TopicPartition, Moving], plan: Plan | None) -> list[TopicPartition]:
-    """What of a plan is on its way, or all that is."""
+    """The ongoing reassignments of a plan, or all of them."""
     wanted = moving.keys() if plan is None else moving.keys() & set(_names(plan.targets))
     return sorted(wanted)
 
 
-def not_there(plan: Plan, held: Held) -> Iterator[TopicPartition]:
+def not_there(plan: Plan, checked: CheckedPlan) -> Iterator[TopicPartition]:
     """Partitions that are not assigned as the plan wants them, as they are held now."""
-    for place, name in enumerate(_names(plan.targets)):
-        if held.current[place].tolist() != plan.targets.replicas[place].tolist():
+    for position, name in enumerate(_names(plan.targets)):
+        if checked.current[position].tolist() != plan.targets.replicas[position].tolist():
             yield name
 
 

@@ -1,4 +1,4 @@
-"""Plans that move partitions from some brokers to others, each broker's replicas to the one that stands in for it."""
+"""Plans that replace brokers: each broker's replicas go to its replacement."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from kframe.model.tables import Targets
 from kframe.whatif.plan import Plan
 
 
-def stand_ins(cluster: ClusterState, brokers: Sequence[int]) -> dict[int, int]:
+def replacement_brokers(cluster: ClusterState, brokers: Sequence[int]) -> dict[int, int]:
     """A live broker for each of ``brokers`` (ids) as long as others are left, of its own rack if one is."""
     live = cluster.brokers.ids[cluster.brokers.live != 0].tolist()
     free = sorted(set(live) - set(brokers))
-    found = {}
+    replacements = {}
     for broker_id in brokers[: len(free)]:
         rack = _rack(cluster, broker_id)
-        found[broker_id] = next((one for one in free if _rack(cluster, one) == rack), free[0])
-        free.remove(found[broker_id])
-    return found
+        replacements[broker_id] = next((candidate for candidate in free if _rack(cluster, candidate) == rack), free[0])
+        free.remove(replacements[broker_id])
+    return replacements
 
 
-def exchange(cluster: ClusterState, places: Mapping[int, int]) -> Plan:
+def replacement_plan(cluster: ClusterState, replacements: Mapping[int, int]) -> Plan:
     """Move every led partition that lies on the brokers ``places`` has keys for, and on no others."""
     p, brokers = cluster.partitions, cluster.brokers
-    place = np.full(len(brokers), -1, np.int32)
-    place[brokers.look_up(np.array(list(places), np.int32))] = list(places.values())
+    replacement = np.full(len(brokers), -1, np.int32)
+    replacement[brokers.look_up(np.array(list(replacements), np.int32))] = list(replacements.values())
     rows = np.flatnonzero((p.topic >= 0) & (p.leader >= 0))
-    elsewhere = place[p.replica[p.slots_of(rows)]] < 0
+    elsewhere = replacement[p.replica[p.slots_of(rows)]] < 0
     owner = np.repeat(np.arange(len(rows)), p.replica_count[rows])
     rows = rows[np.bincount(owner[elsewhere], minlength=len(rows)) == 0]
     topics, topic = np.unique(p.topic[rows], return_inverse=True)
-    replicas = Ragged(offsets_of(p.replica_count[rows]), place[p.replica[p.slots_of(rows)]])
-    names = tuple(cluster.topics.names[one] for one in topics.tolist())
+    replicas = Ragged(offsets_of(p.replica_count[rows]), replacement[p.replica[p.slots_of(rows)]])
+    names = tuple(cluster.topics.names[index] for index in topics.tolist())
     targets = Targets(names, topic.astype(np.int32), p.partition[rows], replicas, np.zeros(len(rows), np.bool_))
     return Plan("exchange", targets, np.zeros(len(rows), np.bool_))
 

@@ -18,8 +18,8 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.administration import Administration, Moving
 from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.whatif.carry_out import (
-    CarryOut,
+from kframe.whatif.execution import (
+    PlanExecution,
     Stamp,
     cancel,
     not_there,
@@ -35,7 +35,7 @@ NONE = ErrorCode.NONE
 
 
 class EmbeddedAdmin:
-    """Administers a controller in this process; new replicas catch up when they are told to."""
+    """Administers a controller in this process; new replicas catch up on request."""
 
     def __init__(self) -> None:
         self.ensemble = MemoryEnsemble.from_cluster(
@@ -49,17 +49,17 @@ class EmbeddedAdmin:
         self.controller.run_until_idle()
 
     def capture(self) -> Snapshot:
-        brokers = {one: ("h", 9000 + one, None) for one in (1, 2, 3, 4)}
+        brokers = {broker_id: ("h", 9000 + broker_id, None) for broker_id in (1, 2, 3, 4)}
         described = [
             Described(
-                one.topic,
-                one.partition,
-                -1 if one.leader is None else one.leader,
-                one.leader_epoch,
-                one.replicas,
-                one.isr,
+                partition.topic,
+                partition.partition,
+                -1 if partition.leader is None else partition.leader,
+                partition.leader_epoch,
+                partition.replicas,
+                partition.isr,
             )
-            for one in self.ensemble.stored()
+            for partition in self.ensemble.stored()
         ]
         return snapshot_of(ClusterDescription("here", "c1", 1, brokers, described, self.reassignments()))
 
@@ -69,10 +69,16 @@ class EmbeddedAdmin:
         return tuple(ErrorCode(int(code)) for code in future.result(timeout=0).codes)
 
     def reassignments(self) -> dict[TopicPartition, Moving]:
-        stored = (one for one in self.ensemble.stored() if one.adding_replicas or one.removing_replicas)
+        stored = (
+            partition
+            for partition in self.ensemble.stored()
+            if partition.adding_replicas or partition.removing_replicas
+        )
         return {
-            (one.topic, one.partition): Moving(one.replicas, one.adding_replicas, one.removing_replicas)
-            for one in stored
+            (partition.topic, partition.partition): Moving(
+                partition.replicas, partition.adding_replicas, partition.removing_replicas
+            )
+            for partition in stored
         }
 
     def elect(
@@ -105,13 +111,13 @@ PLAN = Plan.of([(("t", 0), (3, 4)), (("u", 0), (2,)), (("t", 2), (3, 4))])
 
 
 def test_it_is_an_administration(admin: EmbeddedAdmin) -> None:
-    one: Administration = admin
-    assert len(one.capture()) == 4
+    administration: Administration = admin
+    assert len(administration.capture()) == 4
 
 
 def test_batches_follow_each_other(admin: EmbeddedAdmin) -> None:
     """The next begins when all of the last has ended."""
-    carried = CarryOut(admin, PLAN, batch_size=2)
+    carried = PlanExecution(admin, PLAN, batch_size=2)
     assert carried.begin()
     assert carried.look()
     assert (carried.done, carried.total, carried.moving) == (0, 3, frozenset({("t", 0), ("u", 0)}))
@@ -130,9 +136,9 @@ def test_batches_follow_each_other(admin: EmbeddedAdmin) -> None:
     assert list(not_there(PLAN, hold(PLAN, admin.capture()))) == []
 
 
-def test_what_is_refused_holds_nobody_up(admin: EmbeddedAdmin) -> None:
+def test_refused_partitions_do_not_block_others(admin: EmbeddedAdmin) -> None:
     plan = Plan.of([(("t", 0), (9,)), (("nowhere", 0), (1,)), (("t", 1), (2, 3))])
-    carried = CarryOut(admin, plan)
+    carried = PlanExecution(admin, plan)
     assert carried.begin()
     assert not carried.look()
     assert carried.refused == {
@@ -144,7 +150,7 @@ def test_what_is_refused_holds_nobody_up(admin: EmbeddedAdmin) -> None:
 
 def test_what_moves_can_be_given_up(admin: EmbeddedAdmin) -> None:
     """What is moved by others stays on its way, unless everything is meant."""
-    CarryOut(admin, PLAN).begin()
+    PlanExecution(admin, PLAN).begin()
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
     assert to_cancel(admin.reassignments(), PLAN) == [("t", 0), ("t", 2), ("u", 0)]
     assert to_cancel(admin.reassignments(), None) == [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
@@ -167,9 +173,9 @@ def test_the_way_back_leads_back(admin: EmbeddedAdmin, tmp_path: Path) -> None:
             {"topic": "t", "partition": 0, "replicas": [1, 2]}, {"topic": "t", "partition": 1, "replicas": [2, 3]}
         ],
     }  # fmt: skip
-    CarryOut(admin, plan).begin()
+    PlanExecution(admin, plan).begin()
     admin.catch_up(("t", 0))
-    CarryOut(admin, back).begin()
+    PlanExecution(admin, back).begin()
     admin.catch_up(("t", 0), ("t", 1))
     assert [admin.replicas("t", 0), admin.replicas("t", 1)] == [(1, 2), (2, 3)]
 
@@ -190,8 +196,8 @@ def test_the_way_back_leads_back(admin: EmbeddedAdmin, tmp_path: Path) -> None:
 )
 def test_stale_stamps(other: Stamp, reason: str | None) -> None:
     """What one side does not know is not held against the other."""
-    found = Stamp("c1", 7, "a").stale(other)
-    assert found is None if reason is None else reason in str(found)
+    reason_ = Stamp("c1", 7, "a").stale(other)
+    assert reason_ is None if reason is None else reason in str(reason_)
 
 
 def test_a_stamp_is_of_the_plan_s_own_partitions(admin: EmbeddedAdmin) -> None:
@@ -213,7 +219,7 @@ def test_stamped_plans_are_read_as_others(tmp_path: Path) -> None:
     path.write_text(plan_document(PLAN.targets, Stamp("c1", None, "a")))
     assert read_stamp(path) == Stamp("c1", None, "a")
     plan = read_plan(path)
-    assert [plan.partition_name(place) for place in range(3)] == ["t-0", "u-0", "t-2"]
+    assert [plan.partition_name(position) for position in range(3)] == ["t-0", "u-0", "t-2"]
     path.write_text(plan_document(PLAN.targets))
     assert read_stamp(path) is None
 

@@ -9,7 +9,7 @@ from typing import Any
 from kframe.errors import ErrorCode
 
 
-class Fate(StrEnum):
+class TopicStatus(StrEnum):
     """What became of what was asked for."""
 
     COMPLETED = "completed"
@@ -19,14 +19,14 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFate:
+class TopicResult:
     """One topic. ``partitions`` and ``replicas`` count what is created or deleted; of a refused one they are 0.
 
     ``waiting_for`` are the brokers (ids) without which it goes no further.
     """
 
     topic: str
-    fate: Fate
+    status: TopicStatus
     error: ErrorCode
     partitions: int
     replicas: int
@@ -36,7 +36,7 @@ class TopicFate:
         """The topic as data."""
         return {
             "topic": self.topic,
-            "fate": str(self.fate),
+            "fate": str(self.status),
             "error": self.error.name,
             "partitions": self.partitions,
             "replicas": self.replicas,

@@ -11,19 +11,20 @@ import numpy as np
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32, Int64, Ragged
 from kframe.model.tables import Targets
-from kframe.whatif.fates import Fate
 from kframe.whatif.lists import loads
+from kframe.whatif.topic_results import TopicStatus
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moves:
-    """``k`` partitions of a plan, and what the move costs. Lists hold broker ids and have an entry a partition.
+class ReassignmentResult:
+    """``k`` partitions of a plan, and the cost of their reassignment. Lists hold broker ids, one list for each
+    partition.
 
-    ``codes``: Kafka's error for each. ``completed``: its assignment is the target, nothing is being added or removed.
-    ``adding``: replicas to be copied in, those of refused partitions left out; ``deleted``: replicas that it had, but
-    has no more. ``led``: it had a live leader to bring new replicas into the ISR; ``isr_codes`` is the answer to that.
-    ``replicas_…`` (b,) count all replicas of each broker; the peak is that of the moment when every new replica is
-    assigned and no old one is gone yet.
+    ``codes`` is Kafka's error for each partition. ``completed``: its assignment is the target, without adding or
+    removing replicas. ``adding``: replicas to copy, without those of refused partitions. ``deleted``: former replicas.
+    ``led``: it had a live leader to bring new replicas into the ISR; ``isr_codes`` is the answer to that proposal.
+    ``replicas_…`` (b,) count all replicas of each broker. At the peak every new replica is assigned and no old one is
+    removed yet.
     """
 
     targets: Targets
@@ -57,11 +58,11 @@ class Moves:
         """(k,) begun, but not completed."""
         return ~self.refused & ~self.completed
 
-    def fate(self, position: int) -> Fate:
+    def status(self, position: int) -> TopicStatus:
         """What became of one partition of the plan."""
         if self.refused[position]:
-            return Fate.REFUSED
-        return Fate.COMPLETED if self.completed[position] else Fate.WAITING
+            return TopicStatus.REFUSED
+        return TopicStatus.COMPLETED if self.completed[position] else TopicStatus.WAITING
 
     def document(self) -> dict[str, Any]:
         """Everything as data."""
@@ -93,7 +94,7 @@ class Moves:
                 "topic": self.targets.names[self.targets.topic[position]],
                 "partition": int(self.targets.partition[position]),
                 "target": self.targets.replicas[position].tolist(),
-                "fate": str(self.fate(position)),
+                "fate": str(self.status(position)),
                 "error": ErrorCode(int(self.codes[position])).name,
                 "reason": self._reason(position),
             }
@@ -130,17 +131,17 @@ class Moves:
 
     def _reason(self, position: int) -> str:
         """Why a partition did not reach its target."""
-        topic, wanted = self.targets.names[self.targets.topic[position]], self.targets.replicas[position].tolist()
+        topic, target = self.targets.names[self.targets.topic[position]], self.targets.replicas[position].tolist()
         error, isr_error = ErrorCode(int(self.codes[position])), ErrorCode(int(self.isr_codes[position]))
-        absent = ", ".join(str(one) for one in wanted if one not in self.live)
+        absent = ", ".join(str(broker_id) for broker_id in target if broker_id not in self.live)
         if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return "no such partition" if topic in self.known_topics else "no such topic, or it is being deleted"
         if error is ErrorCode.INVALID_REPLICA_ASSIGNMENT:
-            if not wanted:
+            if not target:
                 return "an empty replica list"
-            if len(set(wanted)) < len(wanted):
+            if len(set(target)) < len(target):
                 return "a broker named twice"
-            return "a negative broker id" if min(wanted) < 0 else f"not live: {absent}"
+            return "a negative broker id" if min(target) < 0 else f"not live: {absent}"
         if error is not ErrorCode.NONE:
             return "the partition never had a leader"
         if not self.led[position]:

@@ -1,0 +1,30 @@
+"""The settings and the identity of the controller of a what-if, from its snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kframe.model.config import ControllerConfig
+from kframe.snapshot import Snapshot
+
+#: The cluster-wide dynamic settings in a snapshot that a what-if applies.
+DYNAMIC_KEYS: Final = ("unclean.leader.election.enable", "min.insync.replicas")
+
+
+def config_of(snapshot: Snapshot, config: Mapping[str, object] | None = None) -> ControllerConfig:
+    """The settings of the controller of a what-if: ``config``, and the DYNAMIC_KEYS of the snapshot that it lacks."""
+    dynamic = {key: value for key, value in (snapshot.broker_default_configs or {}).items() if key in DYNAMIC_KEYS}
+    return ControllerConfig({**dynamic, **(config or {})})
+
+
+def controller_id_of(snapshot: Snapshot) -> int:
+    """The controller's id; that of the first broker if the snapshot does not say."""
+    first = snapshot.brokers[0].broker_id if snapshot.brokers else 0
+    return first if snapshot.controller_id is None else snapshot.controller_id
+
+
+def controller_epoch_of(snapshot: Snapshot) -> int:
+    """The present controller's epoch; the highest that any state was written under if the snapshot does not say."""
+    written = snapshot.partitions.controller_epoch
+    return max(1 if written is None else int(written.max(initial=1)), snapshot.controller_epoch or 1)
