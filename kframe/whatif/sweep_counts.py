@@ -1,7 +1,7 @@
 """What the failure of each broker, pair of brokers and rack adds to what a cluster suffers, counted in one pass.
 
 The counts of parts of a cluster add up to those of the whole, however it is cut (``sweep_rows.py``); what they say of
-single failures is worked out in ``sweep.py``. The algebra stands in ``docs/howto/sweep.md``.
+single failures is worked out in ``sweep.py``. The algebra stands in ``docs/explanation/sweep-algorithm.md``.
 """
 
 from __future__ import annotations
