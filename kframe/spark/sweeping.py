@@ -120,7 +120,7 @@ def sweep(
     """Fail each registered broker of every cluster, each two if ``depth`` is 2, and each rack: rows of FAILURES.
 
     The numbers and the order are those of ``kframe.whatif.sweep`` and its ``ranked``. A task evaluates one cluster; its
-    cost depends on the number of brokers only (``docs/explanation/sweep-algorithm.md``). ``target`` is as in ``shards``.
+    cost depends only on the brokers (``docs/explanation/sweep-algorithm.md``). ``target`` is as in ``shards``.
     """
     from pyspark.sql import functions as f
 
