@@ -1,4 +1,4 @@
-"""What happens during the event under way, collected as data; the runtime takes it after each step and writes it."""
+"""Log entries of the current event, as data. The runtime takes and writes them after each step."""
 
 from __future__ import annotations
 
@@ -18,33 +18,32 @@ _REASSIGNING: Final = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 
 
 class EventLog:
-    """Entries of the event under way, in order. The next event drops what nobody has taken."""
+    """Entries of the current event, in order. The next event drops entries that were not taken."""
 
     def __init__(self) -> None:
         self.partitions_max = 0
-        """Partitions of one bulk change that are sampled for the state-change log; 0 where nobody writes that log."""
+        """Partitions of one bulk change that are sampled for the state-change log; 0 without that log."""
         self.failures_max = 0
-        """The same for changes that failed."""
+        """Partitions of a failed bulk change that are sampled."""
         self.controller_epoch = NO_EPOCH
         self._entries: list[LogEntry] = []
 
     def add(self, message: Message, **values: object) -> None:
-        """Report something that costs nothing to describe."""
+        """Add an entry with these values."""
         self._entries.append(LogEntry(message, self.controller_epoch, values))
 
     def add_partitions(self, message: Message, cluster: ClusterState, rows: NDArray[Any], **values: object) -> None:
-        """Report a bulk change of ``rows`` by a sample of their columns as they are now; of a partition that is about
-        to change its state, the state that it leaves."""
+        """Add a bulk change of ``rows`` with a sample of their present columns, taken before their state changes."""
         if len(rows) and self.partitions_max:
             self.add(message, sample=sample_of(cluster, rows, self.partitions_max), **values)
 
     def add_failed(self, message: Message, cluster: ClusterState, rows: NDArray[Any], **values: object) -> None:
-        """Report a change that ``rows`` could not make."""
+        """Add a failed change of ``rows``."""
         if len(rows) and self.failures_max:
             self.add(message, sample=sample_of(cluster, rows, self.failures_max), **values)
 
     def take(self) -> list[LogEntry]:
-        """What was reported since the last time."""
+        """The entries since the last call."""
         entries, self._entries = self._entries, []
         return entries
 

@@ -1,4 +1,4 @@
-"""Taking over as controller, in Kafka's order (3.9 ``onControllerFailover``; ``spec/controller.md`` section 3.2)."""
+"""Controller failover, in the order of Kafka 3.9 ``onControllerFailover``."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from kframe.model.log_entries import Message
 
 
 def take_over(context: Context) -> Operation[None]:
-    """Tell every broker who is registered, then derive and send all states, then elect what has no leader.
+    """Announce all registered brokers, then derive and send all states, then elect leaders.
 
-    Brokers must know each other's endpoints before the first LeaderAndIsr names a leader, hence the metadata first.
-    Who was shutting down and which log dirs were offline is not known to a new controller.
+    Brokers must know each other's endpoints before the first LeaderAndIsr names a leader. A new controller does not
+    know which brokers were shutting down and which log directories were offline.
     """
     registered = context.registered()
     _report_cluster(context)
     yield OpenChannels(tuple(int(index) for index in registered))
     topic_metadata.note_reassigning(context, np.flatnonzero(context.cluster.partitions.topic >= 0).astype(np.int32))
-    everything = np.arange(len(context.cluster.topics), dtype=np.int32)
-    yield from topic_metadata.give_ids(context, everything)
+    all_topics = np.arange(len(context.cluster.topics), dtype=np.int32)
+    yield from topic_metadata.give_ids(context, all_topics)
     yield from topic_deletion.initialise(context)
     yield from topic_metadata.keep_to_brokers(context, unknown_brokers.assigned_rows(context)[0])
     context.log.add(Message.SENDING_METADATA)
@@ -44,7 +44,7 @@ def take_over(context: Context) -> Operation[None]:
     yield from topic_deletion.resume(context)
     yield from elect_leaders.elect_stored(context)
     yield from leader_rebalance.start(context)
-    context.replica_index.catch_up()  # brokers wait for nothing now
+    context.replica_index.catch_up()
 
 
 def _report_cluster(context: Context) -> None:
@@ -56,9 +56,9 @@ def _report_cluster(context: Context) -> None:
 
 
 def adopt(context: Context) -> Operation[None]:
-    """Take a cluster as it stands, as the controller that has run it all along: nothing is elected, stored or sent.
+    """Become the controller of a cluster as it is: no leader is elected, nothing is stored or sent.
 
-    This is how a what-if starts: a failover would itself raise epochs and shrink ISRs.
+    A what-if starts here, because a failover would raise epochs and shrink ISRs.
     """
     brokers, p = context.cluster.brokers, context.cluster.partitions
     live = brokers.live

@@ -34,7 +34,7 @@ from kframe.model.events import NOBODY, Event
 
 _NONE = np.empty(0, np.int16)
 
-#: What the active controller does about each event. What an operation returns is its answer, if somebody waits for one.
+#: The operation of each event under an active controller. Its result answers the request, if the event is one.
 OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]] = {
     events.BrokersChanged: lambda context, _: membership.brokers_changed(context),
     events.BrokerModified: lambda context, event: membership.broker_modified(context, event.broker_id),
@@ -63,16 +63,16 @@ OPERATIONS: Final[Mapping[type[Event], Callable[[Context, Any], Operation[Any]]]
     events.UpdateMetadataAnswered: broker_notifications.update_metadata_answered,
     events.StopReplicaAnswered: topic_deletion.replicas_stopped,
     events.ReplyDue: purgatory.time_out,
-    events.Inspected: lambda context, _: _looked(),
+    events.Inspected: lambda context, _: _inspected(),
 }
 
-#: What a controller that is not active answers (``spec/controller.md`` section 1).
+#: The answer of an inactive controller to each request.
 REFUSALS: Final[Mapping[type[Event], Callable[[Any], Any]]] = {
     events.ControlledShutdownRequested: lambda _: controlled_shutdown.refused(ErrorCode.STALE_CONTROLLER_EPOCH),
     events.ElectionRequested: lambda event: elect_leaders.refused(event, ErrorCode.NOT_CONTROLLER),
     events.AlterPartitionRequested: lambda _: alter_partition.refused(ErrorCode.NOT_CONTROLLER),
-    events.CreateTopicsRequested: lambda event: _refused_topics(one.name for one in event.topics),
-    events.CreatePartitionsRequested: lambda event: _refused_topics(one.name for one in event.topics),
+    events.CreateTopicsRequested: lambda event: _refused_topics(topic.name for topic in event.topics),
+    events.CreatePartitionsRequested: lambda event: _refused_topics(topic.name for topic in event.topics),
     events.DeleteTopicsRequested: lambda event: _refused_topics(event.names),
     events.ReassignmentRequested: lambda _: topic_requests.ReassignmentResponse(ErrorCode.NOT_CONTROLLER, _NONE),
     events.ListReassignmentsRequested: lambda _: topic_requests.ReassignmentsListed(
@@ -86,7 +86,7 @@ REFUSALS: Final[Mapping[type[Event], Callable[[Any], Any]]] = {
 
 
 def operate(context: Context, event: Event) -> Operation[None]:
-    """Handle an event as the active controller, answer who waits for it, then those who waited before."""
+    """Process an event, answer its request, then answer delayed requests that are complete."""
     operation = OPERATIONS.get(type(event))
     if operation is None:
         raise BrokenInvariant(f"no operation for {type(event).__name__}")
@@ -103,14 +103,14 @@ def operate(context: Context, event: Event) -> Operation[None]:
 
 
 def decline(event: Event) -> Operation[None]:
-    """Answer an event that will not be handled."""
+    """Refuse the request of an event."""
     token = getattr(event, "token", NOBODY)
     if token != NOBODY:
         yield Reply(token, REFUSALS[type(event)](event))
 
 
-def _looked() -> Operation[bool]:
-    """There is something to look at."""
+def _inspected() -> Operation[bool]:
+    """An active controller can be inspected."""
     yield from ()
     return True
 

@@ -1,9 +1,8 @@
-"""Batching by broker: state changes in, at most one request a broker and kind out.
+"""Requests grouped by broker: at most one request per broker and API (Kafka 3.9 ``ControllerBrokerRequestBatch``).
 
-The rules are Kafka 3.9's ``ControllerBrokerRequestBatch``: the newest state of a partition replaces an older one,
-``is_new`` and ``delete_partition`` stick once set, every LeaderAndIsr entry also tells every registered broker by
-UpdateMetadata, and only registered brokers are sent anything. A batch holds rows, not content: content is read from the
-columns when the batch is sent, and nothing changes in between.
+A later state of a partition replaces an earlier one. ``is_new`` and ``delete_partition`` stay set. Every LeaderAndIsr
+entry adds the partition to the UpdateMetadata of all registered brokers. Only registered brokers receive requests. A
+batch holds rows; their contents are read from the columns when it is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from kframe.model.requests import BrokerRows, ControlRequests, Occasion
 
 
 class RequestBatch:
-    """What one bulk state change, or one operation, has to tell the brokers."""
+    """The requests of one bulk transition or one operation."""
 
     def __init__(self, cluster: ClusterState, occasion: Occasion = Occasion.OTHER) -> None:
         self._cluster = cluster
@@ -32,23 +31,23 @@ class RequestBatch:
         self._metadata_brokers = np.zeros(len(cluster.brokers), np.uint8)
 
     def add_leader_and_isr(self, brokers: Int32, rows: Int32, changed: NDArray[Any], is_new: bool) -> None:
-        """Tell ``brokers[i]`` the state of ``rows[i]``, and every registered broker the metadata of ``changed``.
+        """Add LeaderAndIsr of ``rows[i]`` for ``brokers[i]``, and metadata of ``changed`` for all registered brokers.
 
-        ``changed`` names each row once, also those that no replica is to be told of.
+        ``changed`` has each row once, including rows without a recipient.
         """
         if len(rows):
             self._leading.append((brokers, rows, is_new))
         self.add_metadata(np.flatnonzero(self._cluster.brokers.registered), changed)
 
     def add_stop_replica(self, brokers: Int32, rows: Int32, delete: bool) -> None:
-        """Tell ``brokers[i]`` to stop, and perhaps delete, its replica of ``rows[i]``; the leader epoch is today's."""
+        """Add StopReplica of ``rows[i]`` for ``brokers[i]`` under the present leader epoch."""
         partitions = self._cluster.partitions
         leader_epoch = np.where(partitions.partition_epoch[rows] == NO_STATE, NO_EPOCH, partitions.leader_epoch[rows])
         leader_epoch[self._cluster.doomed(rows)] = EPOCH_DURING_DELETE
         self._stopping.append((brokers, rows, leader_epoch.astype(np.int32, copy=False), delete))
 
     def add_metadata(self, brokers: NDArray[Any], rows: NDArray[Any]) -> None:
-        """Tell ``brokers`` who is registered, and the metadata of ``rows`` (each once) as far as they have a state."""
+        """Add UpdateMetadata for ``brokers``: registered brokers, and ``rows`` (each once) that have a state."""
         self._metadata_brokers[brokers] = 1
         stated = self._cluster.partitions.partition_epoch[rows] != NO_STATE
         rows = rows if stated.all() else rows[stated]
@@ -56,22 +55,22 @@ class RequestBatch:
             self._metadata.append(rows.astype(np.int32, copy=False))
 
     def close(self, controller_id: int, controller_epoch: int, number: int = 0) -> ControlRequests:
-        """The requests of this batch, as batch ``number``, for brokers that are registered now."""
-        leading, is_new, _ = self._by_broker(
+        """The requests to brokers that are registered at present, as batch ``number``."""
+        leader_and_isr, is_new, _ = self._by_broker(
             [(brokers, rows, np.full(len(rows), new, np.uint8), None) for brokers, rows, new in self._leading]
         )
-        stopping, delete, leader_epoch = self._by_broker(
-            [(b, rows, np.full(len(rows), gone, np.uint8), at) for b, rows, at, gone in self._stopping]
+        stop_replica, delete, leader_epoch = self._by_broker(
+            [(b, rows, np.full(len(rows), deleted, np.uint8), epochs) for b, rows, epochs, deleted in self._stopping]
         )
-        told = self._metadata_brokers & self._cluster.brokers.registered[: len(self._metadata_brokers)]
+        recipients = self._metadata_brokers & self._cluster.brokers.registered[: len(self._metadata_brokers)]
         return ControlRequests(
             controller_id=controller_id,
             controller_epoch=controller_epoch,
-            leader_and_isr=leading,
+            leader_and_isr=leader_and_isr,
             is_new=is_new,
-            metadata_brokers=np.flatnonzero(told).astype(np.int32),
+            metadata_brokers=np.flatnonzero(recipients).astype(np.int32),
             metadata_rows=self._metadata_rows(),
-            stop_replica=stopping,
+            stop_replica=stop_replica,
             stop_leader_epoch=leader_epoch,
             stop_delete=delete,
             occasion=self._occasion,
@@ -91,7 +90,7 @@ class RequestBatch:
         return rows[np.lexsort((partitions.partition[rows], partitions.topic[rows]))]
 
     def _by_broker(self, added: list[tuple[Int32, Int32, UInt8, Int32 | None]]) -> tuple[BrokerRows, UInt8, Int32]:
-        """Group pairs by broker, each (broker, row) once: flags are or-ed, the last epoch stands."""
+        """Group pairs by broker, each (broker, row) once: flags are combined by or, the last epoch wins."""
         if not added:
             return BrokerRows.none(), np.empty(0, np.uint8), np.empty(0, np.int32)
         brokers = _joined([pairs[0] for pairs in added])
@@ -110,13 +109,13 @@ class RequestBatch:
         grouped, origin = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
         kernels.group_by_broker(brokers, rows, offsets, grouped, origin)
         used = np.flatnonzero(offsets[1:] != offsets[:-1]).astype(np.int32)
-        # Who is told nothing takes no room: the lists of the others follow on one another.
+        # Brokers without rows are skipped.
         table = BrokerRows(used, np.concatenate([offsets[:1], offsets[1:][used]]), grouped)
-        flags = flags if len(added) == 1 else flags[origin]  # what was added at once has one flag
+        flags = flags if len(added) == 1 else flags[origin]  # one call has one flag
         return table, flags, leader_epoch[origin] if len(leader_epoch) else leader_epoch
 
     def _deduplicated(self, brokers: Int32, rows: Int32, flags: UInt8) -> tuple[NDArray[Any], UInt8]:
-        """Positions of the last of each (broker, row) in (broker, topic, partition) order, and their or-ed flags."""
+        """Positions of the last pair of each (broker, row), by broker, topic, partition, and their combined flags."""
         order = self._order(brokers, rows)
         same = (brokers[order][1:] == brokers[order][:-1]) & (rows[order][1:] == rows[order][:-1])
         starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(order) else np.empty(0, np.int64)
@@ -125,7 +124,7 @@ class RequestBatch:
         return order[ends] if len(order) else order, sticky
 
     def _order(self, brokers: Int32, rows: Int32) -> NDArray[Any]:
-        """Positions of pairs by broker, topic and partition; equal ones stay as they come."""
+        """Positions of pairs by broker, topic and partition; equal pairs keep their order."""
         partitions = self._cluster.partitions
         if partitions.in_topic_order:
             return np.argsort(brokers.astype(np.int64) << 32 | rows, kind="stable")

@@ -9,7 +9,7 @@ import pytest
 
 from kframe.core.admin import purgatory
 from kframe.core.admin.config_changes import ConfigsResponse
-from kframe.core.admin.topic_requests import TopicsResponse, unled
+from kframe.core.admin.topic_requests import TopicsResponse, leaderless_topics
 from kframe.core.operations import OPERATIONS, REFUSALS
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
@@ -187,4 +187,9 @@ def test_unled_are_those_with_a_partition_without_leader() -> None:
         {"led": [healthy(1)], "half": [healthy(1), PartitionSpec((2,))], "dead": [PartitionSpec((9,), None, (9,))],
          "hollow": []}, (1,),
     )  # fmt: skip
-    assert unled(driver.context, ("led", "half", "dead", "hollow", "nowhere")) == {"half", "dead", "hollow", "nowhere"}
+    assert leaderless_topics(driver.context, ("led", "half", "dead", "hollow", "nowhere")) == {
+        "half",
+        "dead",
+        "hollow",
+        "nowhere",
+    }

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kframe.core.controller import Controller
 from kframe.core.selectors.leader_selection import Selection
-from kframe.core.state.incremental_counts import Tally
+from kframe.core.state.incremental_counts import IncrementalCounts
 from kframe.core.state.metrics import INACTIVE
 from kframe.embedded import Api, EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.model.admin import NewPartitions, NewTopic
@@ -314,7 +314,7 @@ def test_one_alter_partition_counts_one_row(partitions: int) -> None:
 def test_a_tally_is_right_if_every_change_is_touched(data: st.DataObject) -> None:
     """Touches may be repeated, unordered and for nothing, and entries may be added."""
     values = list(data.draw(st.lists(st.integers(0, 9), max_size=5)))
-    tally = Tally(np.uint8, 1, lambda: len(values), kept_min=data.draw(st.sampled_from([0, 4, 1024])))
+    tally = IncrementalCounts(np.uint8, 1, lambda: len(values), touched_min=data.draw(st.sampled_from([0, 4, 1024])))
     told = 0
 
     def count(entries: Any) -> Any:

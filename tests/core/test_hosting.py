@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.state.replica_index import NOTES_MAX, ReplicaIndex
+from kframe.core.state.replica_index import ADDED_MAX, ReplicaIndex
 from kframe.core.topics.replica_assignment import Assignments, assign
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
@@ -34,7 +34,7 @@ def mask(*brokers: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 def set_assignments(cluster: ClusterState, hosts: ReplicaIndex, row: int, replicas: list[int]) -> None:
     lists = Ragged.of([replicas])
     assign(cluster.partitions, np.array([row], np.int32), Assignments(lists, np.zeros(len(replicas), np.uint8)))
-    hosts.note(np.array([row], np.int32))
+    hosts.add(np.array([row], np.int32))
 
 
 @given(st.data())
@@ -67,7 +67,7 @@ def test_one_broker_costs_what_it_hosts() -> None:
     assert len(hosts.rows_on(mask(5))) == 2_001 - (0 in hosted(cluster_with(6), 5))
 
 
-@pytest.mark.parametrize("notes", [NOTES_MAX, 10 * NOTES_MAX])
+@pytest.mark.parametrize("notes", [ADDED_MAX, 10 * ADDED_MAX])
 def test_notes_do_not_pile_up(notes: int) -> None:
     cluster = cluster_with(6_000)
     hosts = ReplicaIndex(cluster)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kframe.core.selectors.kafka_selectors import FirstInSync, take_first
-from kframe.core.selectors.lazy_view import election_batch, lend
+from kframe.core.selectors.lazy_view import election_batch, lazy_batch
 from kframe.core.selectors.leader_selection import FaultKind, Selection, find_faults
 from kframe.errors import ShapeError
 from kframe.model.brokers import Registration
@@ -125,13 +125,13 @@ def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
 def test_a_batch_is_read_while_its_election_lasts() -> None:
     """Each part when it is asked for, once; afterwards what was read stays, and the columns are not looked at again."""
     cluster = small_cluster()
-    batch, _ = lend(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
+    batch, _ = lazy_batch(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
     assert len(batch) == 4
     assert batch.topic is batch.topic
     whole = batch.whole()
     batch.close()
     assert batch.leader_epoch.tolist() == whole.leader_epoch.tolist() == [5, 6, 7, 8]
-    batch, _ = lend(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
+    batch, _ = lazy_batch(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
     batch.close()
     assert batch.may_lead.tolist() == whole.may_lead.tolist()
     with pytest.raises(AttributeError, match=r"no isr in this ElectionBatch; .* the election is over"):
@@ -155,7 +155,7 @@ def test_what_a_batch_reads_hangs_on_no_order(kind: ElectionKind) -> None:
     allowed = (rows % 2).astype(np.uint8)
     whole = election_batch(cluster, kind, rows, allowed)
     for field in fields(ElectionBatch):
-        alone = getattr(lend(cluster, kind, rows, allowed, cluster.brokers.live)[0], field.name)
+        alone = getattr(lazy_batch(cluster, kind, rows, allowed, cluster.brokers.live)[0], field.name)
         one, other = (
             [value.offsets.tolist(), value.values.tolist()] if isinstance(value, Ragged)
             else value.tolist() if isinstance(value, np.ndarray) else value

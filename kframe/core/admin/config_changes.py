@@ -1,4 +1,4 @@
-"""Settings of topics and brokers change (Kafka 3.9 ``ZkAdminManager`` and ``ConfigHandler``)."""
+"""Changes of topic and broker settings (Kafka 3.9 ``ZkAdminManager`` and ``ConfigHandler``)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from kframe.model.log_entries import Message
 
 @dataclass(frozen=True, slots=True)
 class ConfigsResponse:
-    """A code for each resource asked about: a topic by name, or None for all brokers."""
+    """A code for each resource: a topic by name, or None for all brokers."""
 
     codes: dict[str | None, ErrorCode]
     messages: dict[str | None, str] = field(default_factory=dict)
-    """Kafka's words for the settings that it refuses, by resource."""
+    """Kafka's error messages for refused settings, by resource."""
 
 
 def refused(request: AlterConfigsRequested, error: ErrorCode) -> ConfigsResponse:
-    """The answer that changes nothing."""
+    """The refusal of a request."""
     return ConfigsResponse({change.topic: error for change in request.changes})
 
 
 def alter_configs(context: Context, request: AlterConfigsRequested) -> Operation[ConfigsResponse]:
-    """Check and store changes of settings; each resource fares by itself."""
+    """Validate and store changes of settings, resource by resource."""
     listed = [change.topic for change in request.changes]
     codes: dict[str | None, ErrorCode] = {}
     messages: dict[str | None, str] = {}
@@ -55,8 +55,10 @@ def alter_configs(context: Context, request: AlterConfigsRequested) -> Operation
 
 
 def topic_settings_changed(context: Context, name: str) -> Operation[None]:
-    """A topic's settings were written; if it allows unclean elections, try what of it has no leader, whatever it was
-    that changed (a log directory may have healed since)."""
+    """A topic's settings were written: if it allows unclean elections, elect leaders of its partitions without one.
+
+    Kafka does so whichever setting changed.
+    """
     columns = context.cluster.topics
     index = columns.find(name)
     if index is None:
@@ -68,7 +70,7 @@ def topic_settings_changed(context: Context, name: str) -> Operation[None]:
 
 
 def broker_defaults_changed(context: Context) -> Operation[None]:
-    """The settings of all brokers were written; if they allow unclean elections now, try what has no leader."""
+    """Broker defaults were written: if they allow unclean elections now, elect leaders of partitions without one."""
     config = yield from ask(ReadConfigs(None))
     before = context.term.unclean_by_default
     context.term.unclean_by_default = config.get(UNCLEAN, str(context.config[UNCLEAN])).lower() == "true"
@@ -94,22 +96,22 @@ def _refusal(context: Context, change: ConfigChange) -> ErrorCode:
 def _changed(before: Mapping[str, str], change: ConfigChange) -> dict[str, str]:
     after, lists = dict(before), _lists(change.topic)
     for operation, name, value in change.operations:
-        had = [one for one in after.get(name, lists.get(name, "")).split(",") if one]
-        given = (value or "").split(",")
+        present = [item for item in after.get(name, lists.get(name, "")).split(",") if item]
+        values = (value or "").split(",")
         match operation:
             case ConfigOperation.SET:
                 after[name] = value or ""
             case ConfigOperation.DELETE:
                 after.pop(name, None)
             case ConfigOperation.APPEND:
-                after[name] = ",".join(had + [one for one in given if one not in had])
+                after[name] = ",".join(present + [item for item in values if item not in present])
             case ConfigOperation.SUBTRACT:
-                after[name] = ",".join(one for one in had if one not in given)
+                after[name] = ",".join(item for item in present if item not in values)
     return after
 
 
 def _not_a_list(change: ConfigChange) -> str | None:
-    """Kafka's words for a list operation on a setting that holds no list; None if there is none."""
+    """Kafka's error message for a list operation on a setting without a list; None if there is none."""
     for operation, name, _ in change.operations:
         if operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT) and name not in _lists(change.topic):
             return f"Config value {operation.name.lower()} is not allowed for config key: {name}"
@@ -117,9 +119,9 @@ def _not_a_list(change: ConfigChange) -> str | None:
 
 
 def _validate(context: Context, topic: str | None, config: Mapping[str, str]) -> tuple[ErrorCode, str | None]:
-    """Kafka's error for settings that it refuses, NONE for valid ones.
+    """Kafka's error and message for refused settings, NONE for valid ones.
 
-    Broker settings are refused as an invalid request, topic settings as an invalid config (Kafka 3.9
+    Refused broker settings are an invalid request, topic settings an invalid config (Kafka 3.9
     ``ConfigAdminManager.validateBrokerConfigChange``, ``ZkAdminManager.incrementalAlterConfigs``).
     """
     problem = broker_configs.config_problem(config) if topic is None else settings_problem(context, config)

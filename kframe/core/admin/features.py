@@ -1,7 +1,4 @@
-"""Finalised feature levels (KIP-584; ``spec/wire.md`` section 14, ``spec/controller.md`` section 14).
-
-In ZooKeeper mode Kafka 3.9's brokers support no feature, so that no level can be finalised, whatever is asked for.
-"""
+"""Finalised feature levels (KIP-584). Kafka 3.9's brokers support no feature in ZooKeeper mode."""
 
 from __future__ import annotations
 
@@ -22,16 +19,15 @@ class FeaturesResponse:
 
 
 def refused(error: ErrorCode) -> FeaturesResponse:
-    """The answer that changes nothing."""
+    """The refusal of a request."""
     return FeaturesResponse(error, {})
 
 
 def update_features(context: Context, request: UpdateFeaturesRequested) -> Operation[FeaturesResponse]:
-    """Refuse each update, since no broker of a ZooKeeper-mode cluster supports any level of any feature; a malformed
-    one (empty name, level below 1 without downgrade, deleting what is not finalised) has the same code."""
+    """Refuse every update: no broker supports a level of any feature. A malformed update gets the same code."""
     if not context.config.protocol.features:
         return refused(ErrorCode.INVALID_REQUEST)
     yield from ()
     return FeaturesResponse(
-        ErrorCode.NONE, dict.fromkeys((one.name for one in request.updates), ErrorCode.INVALID_REQUEST)
+        ErrorCode.NONE, dict.fromkeys((update.name for update in request.updates), ErrorCode.INVALID_REQUEST)
     )

@@ -1,6 +1,6 @@
-"""Leaders move back to their preferred replicas by themselves (``auto.leader.rebalance.enable``).
+"""Automatic preferred leader election (``auto.leader.rebalance.enable``).
 
-Kafka 3.9 ``checkAndTriggerAutoLeaderRebalance``; ``spec/controller.md`` section 11.4.
+Kafka 3.9 ``checkAndTriggerAutoLeaderRebalance``.
 """
 
 from __future__ import annotations
@@ -22,46 +22,46 @@ from kframe.model.ids import NO_STATE, ElectionKind, PartitionState
 from kframe.model.log_entries import Message
 
 TIMER: Final = "auto-leader-rebalance"
-#: The first look comes this long after a failover.
+#: Delay of the first check after a failover.
 FIRST_CHECK_MS: Final = 5_000.0
 
 
 def start(context: Context) -> Operation[None]:
-    """Set the timer for the first look, if rebalancing is on."""
+    """Set the timer of the first check, if rebalancing is enabled."""
     if context.config["auto.leader.rebalance.enable"]:
         yield SetTimer(TIMER, FIRST_CHECK_MS, RebalanceLeaders())
 
 
 def rebalance(context: Context) -> Operation[None]:
-    """Broker by broker: if it leads too few of the partitions that prefer it, elect it where it is online and in sync.
+    """Elect each broker whose imbalance exceeds the limit as leader where it is preferred, online and in sync.
 
-    All partitions led elsewhere decide whether there are too many (strictly more than the limit), also those that
-    cannot move. The next look is set in any case.
+    The imbalance counts all partitions with another leader than the preferred replica, even those that no election can
+    change. The next check is set in any case.
     """
     cluster = context.cluster
     context.log.add(Message.AUTO_REBALANCE)
     p = cluster.partitions
     limit = context.config["leader.imbalance.per.broker.percentage"] / 100.0
-    kept = np.flatnonzero((p.replica_count > 0) & np.append(cluster.topics.deleting == 0, False)[p.topic])
-    preferred = p.preferred_of(kept)
-    elsewhere = (p.partition_epoch[kept] != NO_STATE) & (p.leader[kept] != preferred)
+    candidates = np.flatnonzero((p.replica_count > 0) & np.append(cluster.topics.deleting == 0, False)[p.topic])
+    preferred = p.preferred_of(candidates)
+    elsewhere = (p.partition_epoch[candidates] != NO_STATE) & (p.leader[candidates] != preferred)
     brokers = len(cluster.brokers)
     share = np.bincount(preferred, elsewhere, brokers) / np.maximum(np.bincount(preferred, minlength=brokers), 1)
-    crowded = cluster.brokers.ids[np.flatnonzero(share > limit)].tolist()
-    for broker_id in scala_hash_order(crowded):
-        mine = elsewhere & (preferred == cluster.brokers.find(broker_id))
-        rows = _able_to_move(context, kept[mine].astype(np.int32))
+    imbalanced = cluster.brokers.ids[np.flatnonzero(share > limit)].tolist()
+    for broker_id in scala_hash_order(imbalanced):
+        affected = elsewhere & (preferred == cluster.brokers.find(broker_id))
+        rows = _electable(context, candidates[affected].astype(np.int32))
         names = names_of(cluster, rows)
         context.log.add(Message.ELECTION_STARTED, type="PREFERRED", partitions=names, trigger=AUTOMATIC)
-        moves = yield from partition_state_machine.transition(
+        result = yield from partition_state_machine.transition(
             context, rows, PartitionState.ONLINE, leader_election.PREFERRED
         )
-        report_preferred(context, moves)
+        report_preferred(context, result)
     interval_ms = context.config["leader.imbalance.check.interval.seconds"] * 1000.0
     yield SetTimer(TIMER, interval_ms, RebalanceLeaders())
 
 
-def _able_to_move(context: Context, rows: Int32) -> Int32:
-    """Those whose preferred replica is online and in the ISR: an election of the others would be futile."""
+def _electable(context: Context, rows: Int32) -> Int32:
+    """The rows whose preferred replica is online and in the ISR."""
     leader = elect_builtin(context.cluster, ElectionKind.PREFERRED, rows, np.zeros(len(rows), np.uint8))
     return rows[leader >= 0]

@@ -1,10 +1,9 @@
-"""Callers who are answered later: when brokers know the change they asked for, or when their time is up.
+"""Requests that are answered later: when brokers know the change, or at the timeout.
 
 Kafka keeps such requests in a purgatory until the metadata cache of the controller's broker shows the change
-(3.9 ``DelayedCreatePartitions``, ``DelayedDeleteTopics``). This controller is no broker: it waits until every live
-broker has answered the UpdateMetadata that announces the change. A broker that hangs must not fail the request, as it
-does not in Kafka: after half of the timeout the answer of one broker is enough, even an answer with an error, which
-Kafka's controller only logs.
+(3.9 ``DelayedCreatePartitions``, ``DelayedDeleteTopics``). This controller is no broker. It waits until every live
+broker has answered the UpdateMetadata that announces the change. After half of the timeout the answer of one broker
+suffices, so that a broker that hangs does not fail the request. An answer with an error counts, as in Kafka.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kframe.core.admin.topic_requests import TopicsResponse, unled
+from kframe.core.admin.topic_requests import TopicsResponse, leaderless_topics
 from kframe.core.context import Context, Operation
 from kframe.errors import ErrorCode
 from kframe.model.effects import CancelTimer, Reply, SetTimer
@@ -25,36 +24,35 @@ from kframe.model.events import (
     UpdateMetadataAnswered,
 )
 
-#: Given the topics waited for, which of them the controller has not announced as requested.
+#: Selects from topic names those that the controller has not announced as requested.
 Pending = Callable[[Context, tuple[str, ...]], set[str]]
 
 
 @dataclass(slots=True)
-class Waiter:
-    """A caller who waits for ``names`` until each is announced, and every live broker has answered the announcement."""
+class DelayedReply:
+    """A request that waits until each of ``names`` is announced and every live broker has answered the announcement."""
 
     token: int
     result: TopicsResponse
-    """The answer if everything is done in time."""
+    """The answer if the change completes in time."""
     names: tuple[str, ...]
     pending: Pending
     rest_ms: int
     """Milliseconds of the timeout that are left when the timer fires."""
     unannounced: set[str] = field(default_factory=set)
-    """Topics that were not announced when the waiter was last checked."""
+    """Topics that were not announced at the last check."""
     unconfirmed: set[str] = field(default_factory=set)
-    """Topics that are announced, and whose announcement ``missing`` have to answer."""
+    """Announced topics that ``missing`` brokers have not answered."""
     missing: list[tuple[int, int]] = field(default_factory=list)
-    """(broker index, batch) that has not been answered; at least one of them, the last, is known to be open."""
+    """(broker index, batch) without an answer. The last one is known to be missing."""
 
     def response(self, late: set[str]) -> TopicsResponse:
-        """The answer, with REQUEST_TIMED_OUT for what is not done yet."""
+        """The answer, with REQUEST_TIMED_OUT for topics in ``late``."""
         timed_out = dict.fromkeys(late, ErrorCode.REQUEST_TIMED_OUT)
         return TopicsResponse(self.result.codes | timed_out, self.result.messages)
 
     def done(self, context: Context) -> bool:
-        """Whether all topics are announced and known to all live brokers. The cheap check comes first, because this is
-        called after every answer of every broker."""
+        """Whether all live brokers know all topics. The cheap check is first: every answer of a broker calls this."""
         live = context.cluster.brokers.live
         context.term.acknowledgements.drop_answered(self.missing, live)
         if self.missing:
@@ -80,17 +78,17 @@ def answer_or_wait(
     event: CreateTopicsRequested | CreatePartitionsRequested | DeleteTopicsRequested,
     response: TopicsResponse,
 ) -> Operation[None]:
-    """Answer at once what is done or refused; else wait as long as the caller allows.
+    """Answer at once if the change is complete or refused, else wait until the request's timeout.
 
-    A caller that allows no time receives REQUEST_TIMED_OUT even for what is done (Kafka 3.9 ``ZkAdminManager``).
+    A request without a timeout gets REQUEST_TIMED_OUT even for completed topics (Kafka 3.9 ``ZkAdminManager``).
     """
     names = tuple(name for name, code in response.codes.items() if code is ErrorCode.NONE)
     validated = not isinstance(event, DeleteTopicsRequested) and event.validate_only
     if validated or not names:
         yield Reply(event.token, response)
         return
-    pending = _not_announced_as_deleted if isinstance(event, DeleteTopicsRequested) else unled
-    waiter = Waiter(event.token, response, names, pending, event.timeout_ms // 2, unannounced=set(names))
+    pending = _not_announced_as_deleted if isinstance(event, DeleteTopicsRequested) else leaderless_topics
+    waiter = DelayedReply(event.token, response, names, pending, event.timeout_ms // 2, unannounced=set(names))
     if event.timeout_ms <= 0:
         yield Reply(event.token, waiter.response(set(names)))
         return
@@ -103,7 +101,7 @@ def answer_or_wait(
 
 
 def check(context: Context) -> Operation[None]:
-    """Answer the waiters whose topics are done; called after every event."""
+    """Answer the requests whose topics are complete; called after every event."""
     for number, waiter in list(context.term.delayed_replies.items()):
         if waiter.done(context):
             del context.term.delayed_replies[number]
@@ -112,7 +110,7 @@ def check(context: Context) -> Operation[None]:
 
 
 def time_out(context: Context, event: ReplyDue) -> Operation[None]:
-    """The time of one waiter is up, or the part of it in which it waits for all brokers."""
+    """A request has timed out, or the half of its timeout in which it waits for all brokers."""
     waiter, timer = context.term.delayed_replies.get(event.waiter), _timer(event.waiter)
     if waiter is None:
         return
@@ -129,8 +127,8 @@ def time_out(context: Context, event: ReplyDue) -> Operation[None]:
 def metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> None:
     """A broker answered UpdateMetadata of this controller epoch.
 
-    STALE_BROKER_EPOCH comes from a broker that has registered anew: it gets all metadata again, and answers that.
-    After any other error no later answer proves that the broker has the metadata of the refused batch.
+    STALE_BROKER_EPOCH comes from a broker that has registered again, and answers the metadata it gets then. After any
+    other error no later answer proves that the broker has the metadata of the refused batch.
     """
     broker = context.cluster.brokers.find(answer.broker_id)
     if broker is None or answer.error is ErrorCode.STALE_BROKER_EPOCH:
@@ -143,21 +141,22 @@ def metadata_answered(context: Context, answer: UpdateMetadataAnswered) -> None:
 
 
 def dismiss(context: Context) -> list[Reply]:
-    """Answers for all waiters when the controller resigns."""
-    waiters = list(context.term.delayed_replies.values())
+    """Refusals of all delayed requests, when the controller resigns."""
+    delayed = list(context.term.delayed_replies.values())
     context.term.delayed_replies.clear()
     return [
-        Reply(one.token, TopicsResponse(dict.fromkeys(one.result.codes, ErrorCode.NOT_CONTROLLER))) for one in waiters
+        Reply(waiter.token, TopicsResponse(dict.fromkeys(waiter.result.codes, ErrorCode.NOT_CONTROLLER)))
+        for waiter in delayed
     ]
 
 
 def waits(event: Event) -> bool:
-    """Whether the answer to this event may come later."""
+    """Whether the answer to this event may be delayed."""
     return isinstance(event, CreateTopicsRequested | CreatePartitionsRequested | DeleteTopicsRequested)
 
 
 def _not_announced_as_deleted(context: Context, names: tuple[str, ...]) -> set[str]:
-    """Those of these topics that have not been announced to brokers as deleted."""
+    """The topics that have not been announced as deleted."""
     topics = context.cluster.topics
     return {name for name in names if (index := topics.find(name)) is not None and not topics.deletion_started[index]}
 

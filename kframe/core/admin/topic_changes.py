@@ -1,7 +1,7 @@
-"""Topics appear and vanish (``spec/controller.md`` section 9), or can be read after all.
+"""Topics are created or deleted in storage, or their records become readable.
 
-What could not be read when this controller took over has a state, perhaps, moves, and is marked for deletion: it is
-taken over late as a failover would have taken it.
+A record that was unreadable at failover may belong to a topic with states, reassignments and a deletion mark. It is
+processed late, as the failover would have processed it.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ _NO_ROWS = np.empty(0, np.int32)
 
 
 def topics_changed(context: Context) -> Operation[None]:
-    """Compare the topics that exist with those known: forget the vanished, bring the new ones online."""
+    """Compare the topics in storage with the known ones: forget deleted topics, bring new ones online."""
     cluster = context.cluster
     names = yield from ask(ReadTopicNames())
     known = {name for name in cluster.topics.names if name in cluster.topics}
     table = yield from ask(ReadTopics(tuple(sorted(names - known))))
     deleted = tuple(sorted(known - names))
-    gone = (cluster.topics.find(name) for name in deleted)
-    context.forget_topics([index for index in gone if index is not None])
+    deleted_topics = (cluster.topics.find(name) for name in deleted)
+    context.forget_topics([index for index in deleted_topics if index is not None])
     if len(table):
         yield from _add(context, table, deleted)
     elif deleted:
         _report(context, table, deleted)
-    yield from _look_at_marks(context, names)
+    yield from _check_deletion_marks(context, names)
 
 
 def topic_modified(context: Context, name: str) -> Operation[None]:
-    """A topic's record was written. One that is not known could not be read before, if it can be now."""
+    """A topic's record was written. The record of an unknown topic was unreadable before."""
     if name in context.cluster.topics:
         yield from topic_metadata.topic_modified(context, name)
         return
     table = yield from ask(ReadTopics((name,)))
     if len(table):
         yield from _add(context, table)
-        yield from _look_at_marks(context, frozenset(context.term.unreadable_deletions))
+        yield from _check_deletion_marks(context, frozenset(context.term.unreadable_deletions))
 
 
 def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> Operation[None]:
-    """Take topics over and bring their partitions online. Topics that are ``deleted`` are reported with them."""
+    """Add topics and bring their partitions online; ``deleted`` topics are logged with them."""
     cluster = context.cluster
     first = len(cluster.topics)
     rows = cluster.add_table(table)
@@ -61,22 +61,22 @@ def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> 
     topic_metadata.note_reassigning(context, rows)
     yield from topic_metadata.keep_to_brokers(context, rows)
     _report(context, table, deleted, rows)
-    yield from topic_metadata.bring_up(context, rows)
-    yield from _take_over(context, rows[cluster.partitions.state[rows] == PartitionState.NEW])
+    yield from topic_metadata.create_partitions(context, rows)
+    yield from _load_states(context, rows[cluster.partitions.state[rows] == PartitionState.NEW])
 
 
 def _report(context: Context, new: TopicTable, deleted: tuple[str, ...], rows: Int32 = _NO_ROWS) -> None:
-    """Report which topics came and went (Kafka 3.9 ``processTopicChange``)."""
+    """Log new and deleted topics (Kafka 3.9 ``processTopicChange``)."""
     ids = dict(zip(new.names, new.topic_ids, strict=True))
     assignments = TopicAssignments(sample_of(context.cluster, rows, NAMES_LOGGED), ids)
     context.log.add(Message.TOPICS_CHANGED, new=new.names, deleted=deleted, assignments=assignments)
 
 
-def _take_over(context: Context, rows: Int32) -> Operation[None]:
-    """Take over those of ``rows``, which could not begin, that storage has a state for.
+def _load_states(context: Context, rows: Int32) -> Operation[None]:
+    """Load the stored states of ``rows`` that are still New.
 
-    Leaders get a new leader epoch: what they have proposed of a topic that nobody knew was refused for good, and they
-    propose nothing else under the old one (Kafka 3.9 ``Partition.handleAlterPartitionError``).
+    Leaders get a new leader epoch. The controller refused their proposals while it did not know the topic, and they
+    propose no other ISR under the old epoch (Kafka 3.9 ``Partition.handleAlterPartitionError``).
     """
     rows, _ = yield from context.refresh(rows)
     if len(rows) == 0:
@@ -88,7 +88,7 @@ def _take_over(context: Context, rows: Int32) -> Operation[None]:
     led = partition_reassignment.led_by_target(context, rows)
     p.state[rows] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
     context.gauges.touch(rows)
-    # Whoever is shutting down hears of all that it hosts, too, before it is stopped there.
+    # Brokers that are shutting down receive their states, too, before their replicas stop.
     yield from replica_state_machine.transition(
         context, replicas.where(brokers.registered[hosts] != 0), ReplicaState.ONLINE
     )
@@ -98,8 +98,8 @@ def _take_over(context: Context, rows: Int32) -> Operation[None]:
     yield from protocols.protocol_of(context).resume(context, rows[p.reassigning[rows] != 0])
 
 
-def _look_at_marks(context: Context, names: frozenset[str]) -> Operation[None]:
-    """Of topics that were marked for deletion while they could not be read, some are known now, or gone."""
+def _check_deletion_marks(context: Context, names: frozenset[str]) -> Operation[None]:
+    """Process deletion marks of unreadable topics that are known or deleted now."""
     settled = {
         name for name in context.term.unreadable_deletions if name in context.cluster.topics or name not in names
     }

@@ -1,4 +1,4 @@
-"""What administrators ask of the controller about topics and reassignments, checked and answered by Kafka's codes."""
+"""Requests about topics and reassignments, validated and answered with Kafka's error codes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from kframe.model.topics import metric_name
 
 @dataclass(frozen=True, slots=True)
 class TopicsResponse:
-    """A code for each topic asked about, by name."""
+    """A code for each requested topic, by name."""
 
     codes: dict[str, ErrorCode]
     messages: dict[str, str] = field(default_factory=dict)
-    """Kafka's words for the settings that it refuses, by topic."""
+    """Kafka's error messages for refused settings, by topic."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,13 +58,13 @@ class ReassignmentsListed:
 
 
 def create_topics(context: Context, request: CreateTopicsRequested) -> Operation[TopicsResponse]:
-    """Check and store new topics, and bring them online (Kafka 3.9 ``ZkAdminManager.createTopics``).
+    """Validate and store new topics, and bring them online (Kafka 3.9 ``ZkAdminManager.createTopics``).
 
-    They have ids where brokers know of ids (``AdminZkClient.createTopicWithAssignment``, ``usesTopicId``).
+    Topics have ids if the inter-broker protocol has them (``AdminZkClient.createTopicWithAssignment``).
     """
     listed = Counter(topic.name for topic in request.topics)
     codes: dict[str, ErrorCode] = {}
-    wanted: list[NewTopic] = []
+    accepted: list[NewTopic] = []
     messages: dict[str, str] = {}
     stored: set[str] = set()
     for topic in request.topics:
@@ -76,32 +76,32 @@ def create_topics(context: Context, request: CreateTopicsRequested) -> Operation
         if error is ErrorCode.NONE:
             if not request.validate_only:
                 stored.add(metric_name(topic.name))
-            wanted.append(topic)
-    if wanted and not request.validate_only:
-        table = _placed(context, wanted, request)
-        configs = tuple(topic.config for topic in wanted)
+            accepted.append(topic)
+    if accepted and not request.validate_only:
+        table = _with_replicas(context, accepted, request)
+        configs = tuple(topic.config for topic in accepted)
         results = yield from ask(CreateTopics(table, configs, with_ids=context.config.protocol.topic_ids))
-        for topic, result in zip(wanted, results, strict=True):
+        for topic, result in zip(accepted, results, strict=True):
             codes[topic.name] = _STORED[result]
         yield from topic_changes.topics_changed(context)
     return TopicsResponse(codes, messages)
 
 
-def unled(context: Context, names: tuple[str, ...]) -> set[str]:
-    """Which of these topics have a partition without a leader."""
+def leaderless_topics(context: Context, names: tuple[str, ...]) -> set[str]:
+    """The topics that have a partition without a leader."""
     cluster = context.cluster
     p = cluster.partitions
-    found = set()
+    leaderless = set()
     for name in names:
         index = cluster.topics.find(name)
         rows = cluster.topics.rows_of(index) if index is not None else np.empty(0, np.int32)
         if len(rows) == 0 or ((p.leader[rows] == NO_LEADER) | (p.partition_epoch[rows] == NO_STATE)).any():
-            found.add(name)
-    return found
+            leaderless.add(name)
+    return leaderless
 
 
 def create_partitions(context: Context, request: CreatePartitionsRequested) -> Operation[TopicsResponse]:
-    """Check and store further partitions of topics, and bring them online."""
+    """Validate and store added partitions of topics, and bring them online."""
     cluster = context.cluster
     codes: dict[str, ErrorCode] = {}
     listed = Counter(growth.name for growth in request.topics)
@@ -121,21 +121,21 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
 
 
 def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation[TopicsResponse]:
-    """Mark topics for deletion; the marks are noticed as those of anybody else.
+    """Mark topics for deletion in storage; the watch of the marks starts the deletion.
 
-    What brokers have never been told of, or were told is going, is unknown (Kafka asks its metadata cache).
+    A topic that brokers do not know, or know as deleted, is unknown (Kafka checks its metadata cache).
     """
     refused = ErrorCode.NONE if topic_deletion.enabled(context) else ErrorCode.TOPIC_DELETION_DISABLED
     codes = {}
     for name in request.names:
-        codes[name] = refused if refused or _told(context, name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        codes[name] = refused if refused or _is_announced(context, name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     marked = tuple(name for name, code in codes.items() if code is ErrorCode.NONE)
     if marked:
         yield from ask(QueueDeletions(marked))
     return TopicsResponse(codes)
 
 
-def _told(context: Context, name: str) -> bool:
+def _is_announced(context: Context, name: str) -> bool:
     """Whether brokers know the topic: one of its partitions has a state, and it is not under deletion."""
     topics, p = context.cluster.topics, context.cluster.partitions
     index = topics.find(name)
@@ -145,44 +145,44 @@ def _told(context: Context, name: str) -> bool:
 
 
 def alter_reassignments(context: Context, request: ReassignmentRequested) -> Operation[ReassignmentResponse]:
-    """Begin, change or cancel reassignments (Kafka 3.9 ``processApiPartitionReassignment``)."""
-    kept, owner = np.unique(request.targets.last_named(), return_inverse=True)
-    response = yield from _alter_distinct(context, request.targets.take(kept))
+    """Start, change or cancel reassignments (Kafka 3.9 ``processApiPartitionReassignment``)."""
+    distinct, owner = np.unique(request.targets.last_named(), return_inverse=True)
+    response = yield from _alter_distinct(context, request.targets.take(distinct))
     return ReassignmentResponse(response.error, response.codes[owner])
 
 
 def _alter_distinct(context: Context, targets: Targets) -> Operation[ReassignmentResponse]:
-    """The same for targets of which no two name the same partition."""
+    """``alter_reassignments`` for targets with distinct partitions."""
     codes = np.zeros(len(targets), np.int16)
     rows, known = stored_reassignments.locate(context, targets, include_deleting=True)
     codes[_invalid(context, targets, rows)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    moving = np.zeros(len(targets), np.bool_)
-    moving[known] = is_reassigning(context, rows[known])
-    codes[targets.cancel & ~moving & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    in_progress = np.zeros(len(targets), np.bool_)
+    in_progress[known] = is_reassigning(context, rows[known])
+    codes[targets.cancel & ~in_progress & (codes == 0)] = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     superseded = rows[(codes == 0) & (rows >= 0)]
     rows, _ = stored_reassignments.locate(context, targets)
     codes[(rows < 0) & (codes == 0)] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     accepted = np.flatnonzero(codes == 0).astype(np.int32)
     accepted = accepted[np.argsort(rows[accepted])]
-    chosen = rows[accepted]
-    wanted = _wanted(context, targets, accepted, chosen)
+    ordered_rows = rows[accepted]
+    requested = _wanted(context, targets, accepted, ordered_rows)
     protocol = protocol_of(context)
     if protocol.supersedes_stored:
         yield from stored_reassignments.forget_stored(context, superseded, only_if_reached=False)
-    failed = yield from protocol.submit(context, chosen, wanted)
-    codes[accepted[np.isin(chosen, failed)]] = protocol.failure
+    failed = yield from protocol.submit(context, ordered_rows, requested)
+    codes[accepted[np.isin(ordered_rows, failed)]] = protocol.failure
     return ReassignmentResponse(ErrorCode.NONE, codes)
 
 
 def list_reassignments(context: Context, request: ListReassignmentsRequested) -> Operation[ReassignmentsListed]:
-    """The reassignments under way, or those of the partitions named; unknown ones are left out in silence."""
+    """All reassignments in progress, or those of the requested partitions. Unknown partitions are skipped."""
     cluster = context.cluster
     p = cluster.partitions
     if request.partitions is None:
         rows = np.flatnonzero(p.reassigning & (p.topic >= 0)).astype(np.int32)
     else:
-        found = {cluster.row(*partition) for partition in request.partitions} - {None}
-        rows = np.array(sorted(row for row in found if row is not None), np.int32)
+        requested = {cluster.row(*partition) for partition in request.partitions} - {None}
+        rows = np.array(sorted(row for row in requested if row is not None), np.int32)
     yield from ()
     return ReassignmentsListed(ErrorCode.NONE, rows[is_reassigning(context, rows)] if len(rows) else rows)
 
@@ -196,8 +196,8 @@ _STORED = {
 }
 
 
-def _placed(context: Context, topics: list[NewTopic], request: CreateTopicsRequested) -> TopicTable:
-    """New topics with their replicas."""
+def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopicsRequested) -> TopicTable:
+    """New topics with their assignments."""
     arrangement, lists = Arrangement.of(context.cluster.brokers), []
     for topic in topics:
         if topic.assignments is not None:
@@ -206,25 +206,25 @@ def _placed(context: Context, topics: list[NewTopic], request: CreateTopicsReque
             lists.append(
                 assign_automatically(arrangement, *topic.counts(context.config), request.start_index, request.shift)
             )
-    counts = np.array([len(one) for one in lists], np.int32)
+    counts = np.array([len(replicas) for replicas in lists], np.int32)
     return TopicTable.starting(tuple(topic.name for topic in topics), counts, Ragged.chain(lists))
 
 
 def _grown(context: Context, topic: int, count: int) -> Ragged:
-    """Automatic assignment of further partitions: begins at the first replica of partition 0."""
+    """Automatic assignment of added partitions, starting at the first replica of partition 0."""
     cluster = context.cluster
     brokers, p = cluster.brokers, cluster.partitions
     first_row = int(cluster.topics.first_row[topic])
     first = int(brokers.ids[p.replicas_of(first_row)[0]])
     registered = brokers.registered_ids()
-    start = next((place for place, broker_id in enumerate(registered) if broker_id >= first), 0)
+    start = next((position for position, broker_id in enumerate(registered) if broker_id >= first), 0)
     known = int(cluster.topics.partition_count[topic])
-    factor = int(p.replica_count[first_row])
-    return assign_automatically(Arrangement.of(brokers), count, factor, start, start, first_partition=known)
+    replication_factor = int(p.replica_count[first_row])
+    return assign_automatically(Arrangement.of(brokers), count, replication_factor, start, start, first_partition=known)
 
 
 def _extended(table: TopicTable, added: Ragged) -> TopicTable:
-    """A table of one topic with further partitions."""
+    """A table of one topic with added partitions."""
     return TopicTable(
         table.names, table.topic_ids, (table.partition_counts + len(added)).astype(np.int32),
         Ragged.chain([table.replicas, added]), np.append(table.flags, np.zeros(len(added.values), np.uint8)),
@@ -232,30 +232,29 @@ def _extended(table: TopicTable, added: Ragged) -> TopicTable:
 
 
 def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
-    """Whether each replica list is empty, names a broker twice or below 0, adds one that is not live, or has what is no
-    broker."""
+    """Whether each target is empty, repeats a broker, has a negative or unknown one, or adds one that is not live."""
     cluster = context.cluster
-    wanted, brokers = targets.replicas, cluster.brokers
-    index = brokers.look_up(wanted.values)
-    has = Ragged.empty(len(targets))
+    requested, brokers = targets.replicas, cluster.brokers
+    index = brokers.look_up(requested.values)
+    present = Ragged.empty(len(targets))
     known = np.flatnonzero(rows >= 0)
     if len(known):
-        has = current(cluster.partitions, rows[known]).origin().replicas.spread(known, len(targets))
-    added = ~members(Ragged(wanted.offsets, index), has)
+        present = current(cluster.partitions, rows[known]).origin().replicas.spread(known, len(targets))
+    added = ~members(Ragged(requested.offsets, index), present)
     dead = added & ((index < 0) | (np.append(brokers.live, 0)[index] == 0))
-    invalid: Bool = wanted.any(dead | repeated(wanted) | (wanted.values < 0)) | (wanted.counts == 0)
-    invalid |= wanted.any(unknown_brokers.is_unknown(context, wanted.values))
+    invalid: Bool = requested.any(dead | repeated(requested) | (requested.values < 0)) | (requested.counts == 0)
+    invalid |= requested.any(unknown_brokers.is_unknown(context, requested.values))
     invalid &= ~targets.cancel
     return invalid
 
 
 def _wanted(context: Context, targets: Targets, accepted: Int32, rows: Int32) -> Ragged:
-    """The lists to reach, as broker indexes: as asked for, or for a cancellation the origin."""
+    """The target lists (broker indexes): the requested ones, or the origin for a cancellation."""
     brokers = context.cluster.brokers
-    asked = targets.replicas.take(accepted)
-    asked = Ragged(asked.offsets, brokers.index_of(asked.values))
+    requested = targets.replicas.take(accepted)
+    requested = Ragged(requested.offsets, brokers.index_of(requested.values))
     cancel = targets.cancel[accepted]
     if not cancel.any():
-        return asked
-    both = Ragged.chain([asked, current(context.cluster.partitions, rows).origin().replicas])
+        return requested
+    both = Ragged.chain([requested, current(context.cluster.partitions, rows).origin().replicas])
     return both.take(np.arange(len(rows)) + np.where(cancel, len(rows), 0))

@@ -1,4 +1,4 @@
-"""Leaders propose in-sync replica sets (AlterPartition; Kafka 3.9 ``tryProcessAlterPartition``)."""
+"""ISRs that leaders propose (AlterPartition; Kafka 3.9 ``tryProcessAlterPartition``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, RecoveryState
 from kframe.model.lists import last_of_equal, members, same_lists
 from kframe.model.log_entries import Message
 
-#: From this version of AlterPartition on, topics are named by id and a replica that may not join has its own error.
+#: The first version of AlterPartition with topic ids and INELIGIBLE_REPLICA.
 _TOPIC_IDS_SINCE = 2
 #: Brokers before 3.2 send version 0.
 _REFUSED_SINCE = 1
@@ -24,9 +24,9 @@ _REFUSED_SINCE = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlterPartitionResponse:
-    """The answer: a top-level error, or a code for each partition asked for and, where that is NONE, its state now.
+    """The answer: a top-level error, or a code for each requested partition and its state where the code is NONE.
 
-    ``states`` stands beside ``codes``; rows that are not known are -1 and not found.
+    ``states`` and ``codes`` have the same order; unknown rows are -1 and not found.
     """
 
     error: ErrorCode
@@ -35,12 +35,12 @@ class AlterPartitionResponse:
 
 
 def refused(error: ErrorCode) -> AlterPartitionResponse:
-    """The answer of a controller that does not look at the request."""
+    """The refusal of a request."""
     return AlterPartitionResponse(error, np.empty(0, np.int16))
 
 
 def accepted_rows(response: AlterPartitionResponse) -> Int32:
-    """Rows whose ISR is as proposed."""
+    """Rows whose ISR is the proposed one."""
     if response.states is None:
         return np.empty(0, np.int32)
     accepted: Int32 = response.states.rows[response.codes == ErrorCode.NONE]
@@ -48,20 +48,20 @@ def accepted_rows(response: AlterPartitionResponse) -> Int32:
 
 
 def proposed_isrs(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Ragged]:
-    """Rows whose leader, of the present leader epoch, has sent the request, and the ISRs (indexes) that it wants."""
+    """Rows whose leader, of the present leader epoch, sent the request, and the ISRs (indexes) that it proposes."""
     cluster = context.cluster
     p, sender = cluster.partitions, cluster.brokers.find(request.broker_id)
     rows, _ = _resolve(context, request)
     current = (rows >= 0) & (p.leader[rows] == sender) & (p.leader_epoch[rows] == request.leader_epoch)
-    here = np.flatnonzero(current & (sender is not None))
+    selected = np.flatnonzero(current & (sender is not None))
     isr = Ragged(request.isr.offsets, cluster.brokers.look_up(request.isr.values))
-    return rows[here], isr.take(here)
+    return rows[selected], isr.take(selected)
 
 
 def alter_partitions(context: Context, request: AlterPartitionRequested) -> Operation[AlterPartitionResponse]:
-    """Check every proposal, store those that pass, and tell all brokers of every partition named, also of refused ones.
+    """Validate proposals, store the accepted ones, and announce every requested partition, even refused ones.
 
-    Leader epochs stay as they are: an ISR that a leader has asked for is no change of leadership.
+    Leader epochs do not change.
     """
     cluster = context.cluster
     sender = cluster.brokers.find(request.broker_id)
@@ -77,7 +77,7 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     rows, codes = _resolve(context, request)
     isr = Ragged(request.isr.offsets, cluster.brokers.look_up(request.isr.values))
     last = last_of_equal(np.where(rows >= 0, rows, -1 - np.arange(len(rows))))
-    accepted = np.flatnonzero(_judge(context, request, sender, rows, isr, codes) & (last == np.arange(len(rows))))
+    accepted = np.flatnonzero(_validate(context, request, sender, rows, isr, codes) & (last == np.arange(len(rows))))
     change = StateChange(
         rows[accepted], np.full(len(accepted), sender, np.int32), request.leader_epoch[accepted],
         request.recovery[accepted], isr.take(accepted), request.partition_epoch[accepted], context.controller_epoch,
@@ -88,13 +88,13 @@ def alter_partitions(context: Context, request: AlterPartitionRequested) -> Oper
     codes = codes[last]
     context.log.add_partitions(Message.ISR_UPDATED, cluster, change.rows[result.accepted])
     _report_rejected(context, request.broker_id, rows, codes)
-    told = np.unique(rows[rows >= 0])
-    yield from context.announce(context.registered(), told)
+    named = np.unique(rows[rows >= 0])
+    yield from context.announce(context.registered(), named)
     return AlterPartitionResponse(ErrorCode.NONE, codes, _states(context, rows, codes == ErrorCode.NONE))
 
 
 def _report_rejected(context: Context, broker_id: int, rows: Int32, codes: Int16) -> None:
-    """Report the partitions of the request that were refused, once for each error."""
+    """Log the refused partitions of the request, one entry per error."""
     if not codes.any():
         return
     for code in np.unique(codes[(codes != 0) & (rows >= 0)]).tolist():
@@ -105,7 +105,7 @@ def _report_rejected(context: Context, broker_id: int, rows: Int32, codes: Int16
 
 
 def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Int16]:
-    """Row of each partition asked for, -1 where there is none, and its code so far. The last of equal names counts."""
+    """The row of each requested partition, -1 if unknown, and its code so far."""
     topics, indexes, unknown = context.cluster.topics, dict[str | bytes, int](), dict[str | bytes, ErrorCode]()
     for name in dict.fromkeys([name for name, _ in request.partitions]):
         index = topics.find(name) if isinstance(name, str) else topics.find_id(name)
@@ -121,67 +121,70 @@ def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32,
     return rows, codes
 
 
-def _judge(
+def _validate(
     context: Context, request: AlterPartitionRequested, sender: int, rows: Int32, isr: Ragged, codes: Int16
 ) -> Bool:
-    """Give every partition that has no code yet the first that applies; return which are to be stored."""
+    """Set the first applicable code of every partition without one; return the mask of partitions to store."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
-    # Leaders of 2.7 and 2.8 that are refused for a member that is shutting down never propose an ISR for that partition
-    # again until it is led anew (2.8 ``Partition.sendAlterIsrRequest``); controllers of their time took it. It is in
-    # sync, and leaves the ISR when it goes.
-    there = brokers.registered if request.version < _REFUSED_SINCE else brokers.live
-    open_: Bool = codes == ErrorCode.NONE
-    stateless = open_ & (p.partition_epoch[rows] == NO_STATE)
+    # Leaders of 2.7 and 2.8 whose proposal is refused for a member that is shutting down propose no other ISR until the
+    # next election (2.8 ``Partition.sendAlterIsrRequest``). Controllers of those versions accept it.
+    eligible_brokers = brokers.registered if request.version < _REFUSED_SINCE else brokers.live
+    unanswered: Bool = codes == ErrorCode.NONE
+    stateless = unanswered & (p.partition_epoch[rows] == NO_STATE)
     older_leader = request.leader_epoch < p.leader_epoch[rows]
     newer = (request.partition_epoch > p.partition_epoch[rows]) | (request.leader_epoch > p.leader_epoch[rows])
     recovering = request.recovery == RecoveryState.RECOVERING
     repeated = (p.leader[rows] == sender) & (request.recovery == p.recovery[rows])
     repeated &= same_lists(isr, p.lists("isr", rows))
-    ineligible = isr.any((isr.values < 0) | (np.append(there, 0)[isr.values] == 0) | _rebooted(context, request, isr))
+    ineligible = isr.any(
+        (isr.values < 0) | (np.append(eligible_brokers, 0)[isr.values] == 0) | _is_reregistered(context, request, isr)
+    )
     too_many = recovering & (isr.counts > 1)
-    back = recovering & (p.recovery[rows] == RecoveryState.RECOVERED)
+    unrecovers = recovering & (p.recovery[rows] == RecoveryState.RECOVERED)
     not_eligible = (
         ErrorCode.INELIGIBLE_REPLICA if request.version >= _TOPIC_IDS_SINCE else ErrorCode.OPERATION_NOT_ATTEMPTED
     )
-    verdicts = (
+    checks = (
         (stateless, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (newer, ErrorCode.NOT_CONTROLLER),
         (older_leader, ErrorCode.FENCED_LEADER_EPOCH),
         (repeated, ErrorCode.NONE),
         (request.partition_epoch < p.partition_epoch[rows], ErrorCode.INVALID_UPDATE_VERSION),
-        (too_many | back | _unsound(context, sender, rows, isr), ErrorCode.INVALID_REQUEST),
+        (too_many | unrecovers | _is_malformed(context, sender, rows, isr), ErrorCode.INVALID_REQUEST),
         (ineligible, not_eligible),
     )
-    for applies, code in verdicts:
-        hit = open_ & applies
-        codes[hit] = code
-        open_ &= ~hit
-    return open_
+    for applies, code in checks:
+        failed = unanswered & applies
+        codes[failed] = code
+        unanswered &= ~failed
+    return unanswered
 
 
-def _rebooted(context: Context, request: AlterPartitionRequested, isr: Ragged) -> Bool:
-    """Beside the proposed members: whether the leader means an earlier registration of the broker than the present one.
+def _is_reregistered(context: Context, request: AlterPartitionRequested, isr: Ragged) -> Bool:
+    """For each proposed member, whether the leader names another broker epoch than the present one.
 
-    Such a replica may have come back empty. Kafka's ZooKeeper-mode controller does not look (``reliability.md`` X1);
-    nor does kframe without ``kframe.alter.partition.check.epochs``.
+    Such a replica may have come back empty. Kafka's ZooKeeper-mode controller does not check it. This one does with
+    ``kframe.alter.partition.check.epochs``.
     """
     if request.isr_epochs is None or not context.config["kframe.alter.partition.check.epochs"]:
         return np.zeros(len(isr.values), np.bool_)
-    now = np.append(context.cluster.brokers.broker_epoch, NO_BROKER_EPOCH)[isr.values]
-    other: Bool = (request.isr_epochs != NO_BROKER_EPOCH) & (request.isr_epochs != now)
-    return other
+    present = np.append(context.cluster.brokers.broker_epoch, NO_BROKER_EPOCH)[isr.values]
+    rebooted: Bool = (request.isr_epochs != NO_BROKER_EPOCH) & (request.isr_epochs != present)
+    return rebooted
 
 
-def _unsound(context: Context, sender: int, rows: Int32, isr: Ragged) -> Bool:
-    """With ``kframe.alter.partition.strict``: a sender that does not lead, an ISR that is empty, lacks the leader or
-    names a broker that is not assigned. KRaft refuses all four, ZooKeeper-mode Kafka none (``reliability.md`` X2)."""
+def _is_malformed(context: Context, sender: int, rows: Int32, isr: Ragged) -> Bool:
+    """With ``kframe.alter.partition.strict``, whether KRaft would refuse the proposal, unlike ZooKeeper-mode Kafka.
+
+    The sender does not lead, or the ISR is empty, lacks the leader or has an unassigned broker.
+    """
     p = context.cluster.partitions
     if not context.config["kframe.alter.partition.strict"]:
         return np.zeros(len(rows), np.bool_)
-    strangers = isr.any(~members(isr, p.lists("replica", rows)))
+    unassigned = isr.any(~members(isr, p.lists("replica", rows)))
     leaderless = ~isr.any(isr.values == sender)
-    unsound: Bool = (p.leader[rows] != sender) | leaderless | strangers
-    return unsound
+    malformed: Bool = (p.leader[rows] != sender) | leaderless | unassigned
+    return malformed
 
 
 def _states(context: Context, rows: Int32, known: Bool) -> StoredStates:

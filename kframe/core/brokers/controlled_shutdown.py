@@ -1,4 +1,4 @@
-"""Controlled shutdown: a broker hands its leaders over before it stops (``spec/controller.md`` section 8)."""
+"""Controlled shutdown (Kafka 3.9 ``processControlledShutdown``)."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaS
 from kframe.model.log_entries import Message
 from kframe.model.requests import Occasion
 
-_NOBODY = np.empty(0, np.int32)
+_NO_ROWS = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlledShutdownResponse:
-    """The answer: an error, or the rows that the broker still leads although they have other replicas."""
+    """The answer: an error, or the rows with other replicas that the broker still leads."""
 
     error: ErrorCode
     remaining: Int32
 
 
 def refused(error: ErrorCode) -> ControlledShutdownResponse:
-    """The answer of a controller that cannot look at the request, such as one that is not active."""
-    return ControlledShutdownResponse(error, _NOBODY)
+    """The refusal of a request."""
+    return ControlledShutdownResponse(error, _NO_ROWS)
 
 
 def shut_down(context: Context, request: ControlledShutdownRequested) -> Operation[ControlledShutdownResponse]:
-    """Move leaders off the broker and take it out of the ISRs that it follows.
+    """Elect other leaders of the partitions that the broker leads, and remove it from the ISRs that it follows.
 
-    It counts as shutting down from here until it goes or the controller fails over, even if leaders remain. Partitions
-    with one replica are left alone and not counted.
+    The broker counts as shutting down until it fails or the controller fails over, even if leaders remain. Partitions
+    with one replica do not change and are not counted.
     """
     cluster = context.cluster
     brokers, p = cluster.brokers, cluster.partitions
@@ -52,8 +52,8 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     brokers.shutting_down[broker] = 1
     hosted = replica_state_machine.replicas_on(context, context.mask(np.array([broker], np.int32)))
     rows = hosted.rows
-    acted = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.doomed(rows)
-    hosted = hosted.where(acted)
+    moved = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.doomed(rows)
+    hosted = hosted.where(moved)
     led = p.leader[hosted.rows] == broker
     followed = hosted.where(~led)
     yield from partition_state_machine.transition(
@@ -69,7 +69,7 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
 
 
 def _still_led(context: Context, broker: int) -> Int32:
-    """Rows that the broker leads, although they have other replicas; it need not be assigned to them."""
+    """Rows with other replicas that the broker leads, assigned or not."""
     p = context.cluster.partitions
     rows = context.announced_rows()
     led: Int32 = rows[(p.leader[rows] == broker) & (p.replica_count[rows] > 1)]
@@ -77,7 +77,7 @@ def _still_led(context: Context, broker: int) -> Int32:
 
 
 def _refusal(context: Context, request: ControlledShutdownRequested, broker: int | None) -> ErrorCode:
-    """Kafka 3.9's checks in its order; an unregistered broker that shows an epoch is an unexpected error there."""
+    """Kafka 3.9's checks in its order. An unregistered broker with a broker epoch is an unexpected error in Kafka."""
     brokers = context.cluster.brokers
     registered = broker is not None and brokers.registered[broker] != 0
     if request.broker_epoch != NO_BROKER_EPOCH:

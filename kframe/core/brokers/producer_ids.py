@@ -1,4 +1,4 @@
-"""Blocks of producer ids (AllocateProducerIds; ``spec/controller.md`` section 15)."""
+"""Blocks of producer ids (AllocateProducerIds; Kafka 3.9 ``ZkProducerIdManager``)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ProducerIdsResponse:
 
 
 def refused(error: ErrorCode) -> ProducerIdsResponse:
-    """The answer without a block."""
+    """The refusal of a request."""
     return ProducerIdsResponse(error)
 
 
 def allocate(context: Context, request: ProducerIdsRequested) -> Operation[ProducerIdsResponse]:
-    """Set a block aside for a broker that is registered under the epoch that it shows, or for the controller itself."""
+    """Allocate a block for a registered broker of this epoch, or for the controller itself."""
     brokers = context.cluster.brokers
     index = brokers.find(request.broker_id)
     ours = request.broker_id == context.controller_id and request.broker_epoch == NO_BROKER_EPOCH

@@ -1,8 +1,7 @@
-"""Kafka's own election rules as leader selectors of the bulk tier: shipped by name, and patterns for other people's.
+"""Kafka's election rules as leader selectors of the bulk tier, and examples for plugins.
 
-The engine does not run these unless they are asked for: its built-in rule is a kernel that reads the columns. They say
-the same in array passes over an ElectionBatch (rules: Kafka 3.9 ``PartitionLeaderElectionAlgorithms``; 0.8.2
-``ControlledShutdownLeaderSelector``).
+They run only if configured; by default a kernel applies the same rules to the columns. Sources: Kafka 3.9
+``PartitionLeaderElectionAlgorithms``, Kafka 0.8.2 ``ControlledShutdownLeaderSelector``.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from kframe.model.ids import ElectionKind
 
 
 def take_first(lists: Ragged, mask: NDArray[Any], out: Int32) -> None:
-    """Write into ``out`` (k,) the first value of each list for which ``mask`` holds; leave it alone where none does.
+    """Write into ``out`` (k,) the first value of each list for which ``mask`` holds; keep ``out`` where none does.
 
-    ``mask`` stands beside ``lists.values``. Raises ShapeError if these do not fit together.
+    ``mask`` has one entry per value of ``lists``. Raises ShapeError if the lengths differ.
     """
     hits = np.ascontiguousarray(mask if mask.dtype == np.uint8 else mask.astype(np.bool_).view(np.uint8))
     fits = len(hits) == len(lists.values) and len(out) == len(lists)
@@ -34,10 +33,10 @@ def take_first(lists: Ragged, mask: NDArray[Any], out: Int32) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FirstInSync:
-    """The first candidate that is eligible and in sync; where that is allowed and there is none, the first eligible.
+    """The first eligible, in-sync candidate; if unclean elections are allowed and there is none, the first eligible.
 
-    This is Kafka's rule for four of its five kinds of election, which differ in who is a candidate, who is eligible and
-    whether an unclean leader is allowed; the batch says all three.
+    Kafka's rule for four of five kinds of election. They differ in candidates, eligibility and unclean elections, which
+    the batch provides.
     """
 
     name: str
@@ -49,7 +48,7 @@ class FirstInSync:
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """The first candidate, if it is eligible and in sync; else nobody."""
+    """The first candidate, if it is eligible and in sync; else no leader."""
 
     name: str = "preferred"
 
@@ -62,8 +61,8 @@ class Preferred:
 class ControlledShutdown082:
     """Kafka 0.8.2's controlled shutdown: the first ISR member, in ISR order, that is not shutting down.
 
-    It does not ask whether that broker lives. Where it elects a dead one (truth table, row 27) the safety rules refuse
-    it and the built-in rule decides, so that partition fares as in Kafka 1.0 and later.
+    It does not check whether that broker is live. If it elects a dead broker (truth table, row 27), the safety rules
+    refuse it and the built-in rule decides, as in Kafka 1.0 and later.
     """
 
     name: str = "controlled-shutdown-0.8.2"
@@ -73,7 +72,7 @@ class ControlledShutdown082:
         take_first(batch.isr, batch.broker_shutting_down[batch.isr.values] == 0, leader)
 
 
-#: The shipped selectors and the kinds of election that each is for.
+#: The shipped selectors and their kinds of election.
 SHIPPED: Final[Mapping[LeaderSelector, tuple[ElectionKind, ...]]] = {
     FirstInSync("first-in-sync"): (ElectionKind.OFFLINE, ElectionKind.INITIAL),
     FirstInSync("reassigned"): (ElectionKind.REASSIGN,),

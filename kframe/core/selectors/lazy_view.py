@@ -1,7 +1,7 @@
-"""What a leader selector of the bulk tier is shown: copies out of the columns, most of them made when it asks for them.
+"""The view of an election for selectors of the bulk tier: copies of columns, most of them made on first access.
 
-Reading all that a batch offers takes several times as long as electing its leaders, and most rules look at little of
-it. Who may lead is read at once, in one pass.
+Reading all fields takes several times as long as electing leaders, and most rules use few. The candidates that may lead
+are read at once, in one pass.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kframe.model.columns import Int16, Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import ElectionKind
 
-#: Room for so many replicas of each partition is made before they are counted, at most.
+#: Replicas per partition that are allocated before they are counted, at most.
 _REPLICAS_GUESSED: Final = 8
 
 
 class _Source(NamedTuple):
-    """What a batch is read from."""
+    """The sources of a batch."""
 
     cluster: ClusterState
     kind: ElectionKind
@@ -33,12 +33,12 @@ class _Source(NamedTuple):
     live: UInt8
 
 
-#: Reads a part, by its name, and what is as well read along with it.
+#: Reads one field and the fields that are read along with it, by name.
 _Reader: TypeAlias = Callable[[_Source, ElectionBatch], dict[str, Any]]
 
 
-class LentBatch(ElectionBatch):
-    """A batch that reads what it is asked for out of the columns, while the election lasts."""
+class LazyBatch(ElectionBatch):
+    """A batch that reads its fields from the columns on first access, during the election."""
 
     __slots__ = ("_source",)
 
@@ -53,7 +53,7 @@ class LentBatch(ElectionBatch):
         return len(self.candidates)
 
     def __getattr__(self, name: str) -> Any:
-        """Read what has not been asked for yet. Raises AttributeError if the election is over."""
+        """Read a field. Raises AttributeError after the election."""
         source = object.__getattribute__(self, "_source")
         if name not in _READ or source is None:
             over = "; what is first asked for when the election is over is gone" if name in _READ else ""
@@ -63,41 +63,44 @@ class LentBatch(ElectionBatch):
         return object.__getattribute__(self, name)
 
     def whole(self) -> ElectionBatch:
-        """All of it, for good."""
+        """A complete copy."""
         return ElectionBatch(**{field.name: getattr(self, field.name) for field in fields(self)})
 
     def close(self) -> None:
-        """The election is over: the columns may change, and nothing is read from them any more."""
+        """End the election: nothing more is read from the columns."""
         object.__setattr__(self, "_source", None)
 
 
 def election_batch(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> ElectionBatch:
-    """Copy what selectors may see of ``rows`` (k,) out of the columns.
+    """A complete batch of ``rows`` (k,), copied from the columns.
 
-    One liveness rule serves every kind: the broker is registered and not shutting down, and the replica's log
-    directory is not offline. In a controlled shutdown brokers that are shutting down count as online for other
-    purposes, but none of them may lead. Cost O(k * r * r), r being the replicas of a partition.
+    A replica is eligible if its broker is registered and not shutting down and its log directory is online, in every
+    kind of election. Cost O(k * r * r), r being the replicas of a partition.
     """
-    return lend(cluster, kind, rows, unclean_allowed, cluster.brokers.live)[0].whole()
+    return lazy_batch(cluster, kind, rows, unclean_allowed, cluster.brokers.live)[0].whole()
 
 
-def lend(
+def lazy_batch(
     cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, live: UInt8
-) -> tuple[LentBatch, Int16]:
-    """The same batch, read as it is asked for; and (k,) the first candidate that may lead each partition, or NO_LEADER.
-    ``live`` are the cluster's brokers that are."""
+) -> tuple[LazyBatch, Int16]:
+    """A batch that reads its fields on first access; and (k,) the first eligible candidate of each row, or NO_LEADER.
+
+    ``live`` is the liveness mask of the cluster's brokers.
+    """
     p, count = cluster.partitions, len(rows)
     offsets, first = np.empty(count + 1, np.int32), np.empty(count, np.int16)
-    room = count * min(int(p.replica_count[rows[0]]), _REPLICAS_GUESSED) if count else 0  # mostly all have as many
-    found = -1
-    while found < 0:
+    room = count * min(int(p.replica_count[rows[0]]), _REPLICAS_GUESSED) if count else 0  # usually equal
+    candidates = -1
+    while candidates < 0:
         values, may_lead = np.empty(room, np.int32), np.empty(room, np.uint8)
-        found = _selectors.gather_candidates(
+        candidates = _selectors.gather_candidates(
             int(kind), rows, p, live, unclean_allowed, offsets, values, may_lead, first
         )
-        room = int(p.replica_count[rows].sum()) if found < 0 else room
+        room = int(p.replica_count[rows].sum()) if candidates < 0 else room
     source = _Source(cluster, kind, rows, unclean_allowed, live)
-    return LentBatch(source, Ragged(_frozen(offsets), _frozen(values, found)), _frozen(may_lead, found)), first
+    return LazyBatch(
+        source, Ragged(_frozen(offsets), _frozen(values, candidates)), _frozen(may_lead, candidates)
+    ), first
 
 
 def _marks(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
@@ -156,7 +159,7 @@ def _seed(source: _Source, batch: ElectionBatch) -> dict[str, Any]:
     return {"seed": _selectors.batch_seed(int(source.kind), source.rows, p.topic, p.partition, p.leader_epoch)}
 
 
-#: What reads the parts of a batch that are not read at once, and others of their like with them.
+#: The reader of each field that is read on first access.
 _READ: Final[Mapping[str, _Reader]] = {
     "rows": _rows,
     **{name: _column(name) for name in ("topic", "partition", "leader", "leader_epoch")},
@@ -170,7 +173,6 @@ _READ: Final[Mapping[str, _Reader]] = {
 
 
 def _frozen(array: NDArray[Any], count: int | None = None) -> NDArray[Any]:
-    """A read-only view of a read-only array, all of it or the first ``count`` values: unlike an array that owns its
-    data it cannot be made writable again."""
+    """A read-only view of a read-only array, or of its first ``count`` values. It cannot be made writable again."""
     array.setflags(write=False)
     return array[:count]

@@ -1,10 +1,9 @@
-"""Asking a leader selector, and not believing it: every choice passes the safety rules before it is used.
+"""Call a leader selector and validate its choices against the safety rules.
 
-A selector that is not ours sees copies out of the columns (``showing``), or if it is native the columns themselves as
-const, and writes into an array of ours. What it chose is then held to the rules below; where it breaks one, and
-everywhere if it raised or touched what is not its own, the built-in rule decides. The fault is counted and logged, one
-line a batch. Nothing that a selector does can make a dead, leaving or, unless that was allowed, out-of-sync broker the
-leader.
+A selector of a plugin reads copies of the columns (``lazy_view``), or const columns if it is native, and writes into an
+array of this module. Where a choice violates a rule the built-in rule decides. If the selector raises an exception or
+writes beside its array, the built-in rule decides for the whole batch. Faults are counted and logged, one line per
+batch. So no selector can elect a dead broker, one that is shutting down or, unless allowed, an out-of-sync replica.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from kframe.core.selectors.builtin import ElectionRule, elect_builtin
-from kframe.core.selectors.lazy_view import election_batch, lend
+from kframe.core.selectors.lazy_view import election_batch, lazy_batch
 from kframe.errors import SelectorFault, ShapeError
 from kframe.kernels import _selectors
 from kframe.model.cluster import ClusterState
@@ -28,16 +27,16 @@ from kframe.model.ids import NO_LEADER, ElectionKind
 
 _log = logging.getLogger("kframe.selection")
 
-#: How many partitions a fault names.
+#: Partitions that a fault names.
 SAMPLES: Final = 3
-#: Kinds of election in which a native selector is shown lists that do not stand in the columns.
-_MADE_LISTS: Final = (ElectionKind.REASSIGN, ElectionKind.INITIAL)
-#: Stands before and after the array that a selector writes into; a selector that wrote there overran it.
+#: Kinds of election whose candidate lists are computed, not read from the columns.
+_COMPUTED_LISTS: Final = (ElectionKind.REASSIGN, ElectionKind.INITIAL)
+#: Guard values before and after the array that a selector writes into.
 _GUARD: Final = np.int32(-0x5AFE5AFE)
 
 
 class FaultKind(StrEnum):
-    """What a selector did wrong. The first two concern its whole batch, the others one partition."""
+    """Faults of a selector. The first two concern its whole batch, the others one partition."""
 
     RAISED = "raised an exception"
     OVERREACHED = "touched more than its leader array"
@@ -56,7 +55,7 @@ class BatchFault(SelectorFault):
 
 
 class Selection:
-    """Chooses leaders by the selectors set for some kinds of election, and by the built-in rule for all else."""
+    """Chooses leaders by the selector that is configured for a kind of election, or else by the built-in rule."""
 
     def __init__(
         self, selectors: Mapping[ElectionKind, LeaderSelector], fallback: ElectionRule = elect_builtin
@@ -67,7 +66,7 @@ class Selection:
             kind: (selector.name, selector, _native_call(selector)) for kind, selector in selectors.items()
         }
         self.faults: Counter[tuple[str, FaultKind]] = Counter()
-        """Partitions that the built-in rule decided instead, by selector name and fault."""
+        """Partitions that the built-in rule decided after a fault, by selector name and fault."""
         self.last_fault: SelectorFault | None = None
 
     def choose(self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
@@ -85,9 +84,9 @@ class Selection:
             leader = np.empty(len(rows), np.int32)
             if choose_natively(call, cluster, kind, rows, unclean_allowed, leader) == 0:
                 return leader
-            # Some choice is unlawful: asked again for the whole batch it answers the same, and each fault is found.
+            # Some choice violates a rule. The bulk path repeats the same choices and reports each fault.
         live = cluster.brokers.live
-        batch, first = lend(cluster, kind, rows, unclean_allowed, live)
+        batch, first = lazy_batch(cluster, kind, rows, unclean_allowed, live)
         try:
             leader = run_selector(name, selector, batch)
         except BatchFault as fault:
@@ -96,10 +95,12 @@ class Selection:
         finally:
             batch.close()
         if _selectors.count_violations(int(kind), rows, cluster.partitions, live, unclean_allowed, first, leader):
-            ours = election_batch(cluster, kind, rows, unclean_allowed)
-            faulty = find_faults(ours, leader)
-            problem = _describe(cluster, ours, leader, faulty)
-            self._note(SelectorFault(name, problem), {one: len(positions) for one, positions in faulty.items()})
+            batch_copy = election_batch(cluster, kind, rows, unclean_allowed)
+            faulty = find_faults(batch_copy, leader)
+            problem = _describe(cluster, batch_copy, leader, faulty)
+            self._note(
+                SelectorFault(name, problem), {fault_kind: len(positions) for fault_kind, positions in faulty.items()}
+            )
             replaced = np.sort(np.concatenate(list(faulty.values())))
             leader[replaced] = self._fallback(cluster, kind, rows[replaced], unclean_allowed[replaced])
         return leader
@@ -119,12 +120,14 @@ def _native_call(selector: LeaderSelector) -> NativeCall | None:
 def choose_natively(
     call: NativeCall, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32
 ) -> int:
-    """Let a native selector choose row by row, and write who it is into ``leader`` (k,); return how many of its choices
-    break a safety rule. It sees what ``election_batch`` would have shown it, as const and where we keep it, since
-    copying that takes longer than choosing; only who lives is a copy."""
+    """Let a native selector choose row by row into ``leader`` (k,); return how many choices violate a safety rule.
+
+    It reads the fields of ``election_batch`` as const columns, since copying them takes longer than choosing. Only the
+    liveness mask is a copy.
+    """
     brokers = cluster.brokers
     live = brokers.live
-    made = kind in _MADE_LISTS
+    made = kind in _COMPUTED_LISTS
     scratch = (np.empty(REPLICAS_MAX, np.int16), np.empty(REPLICAS_MAX, np.uint8)) if made else None
     return _selectors.choose_leaders_native(
         call.function, call.user_data, int(kind), cluster.partitions, live,
@@ -134,10 +137,10 @@ def choose_natively(
 
 
 def run_selector(name: str, selector: LeaderSelector, batch: ElectionBatch) -> Int32:
-    """Let a selector choose, and return what it wrote, unchecked, as an array of its own (k,).
+    """Let a selector choose; return its choices, not validated, as a new array (k,).
 
-    Raises BatchFault if it raises (its exception is the cause), returns something, changes the array's shape or
-    dtype, or writes beside it.
+    Raises BatchFault if it raises an exception (the cause), returns a value, changes the array's shape or dtype, or
+    writes beside the array.
     """
     guarded = np.empty(len(batch) + 2, np.int32)
     guarded.fill(NO_LEADER)
@@ -160,10 +163,10 @@ def run_selector(name: str, selector: LeaderSelector, batch: ElectionBatch) -> I
 
 
 def find_faults(batch: ElectionBatch, leader: Int32) -> dict[FaultKind, Int64]:
-    """Positions in the batch whose chosen ``leader`` (k,) breaks a safety rule, ascending, by the first rule broken.
+    """Positions whose ``leader`` (k,) violates a safety rule, ascending, by the first rule violated.
 
-    The rules (invariants I4, I6 and I7): a leader is a candidate (in a PREFERRED election the first one), is eligible,
-    and is in sync unless ``unclean_allowed``. NO_LEADER breaks none.
+    A leader is a candidate (in a PREFERRED election the first), is eligible, and is in sync unless ``unclean_allowed``
+    (invariants I4, I6 and I7). NO_LEADER violates none.
     """
     candidates = batch.candidates
     chosen = candidates.values == np.repeat(leader, candidates.counts)
@@ -188,7 +191,8 @@ def _describe(cluster: ClusterState, batch: ElectionBatch, leader: Int32, faulty
     parts = []
     for fault_kind, positions in faulty.items():
         samples = [
-            f"{cluster.name(int(batch.rows[at]))} → {_broker(batch, int(leader[at]))}" for at in positions[:SAMPLES]
+            f"{cluster.name(int(batch.rows[position]))} → {_broker(batch, int(leader[position]))}"
+            for position in positions[:SAMPLES]
         ]
         more = ", ..." if len(positions) > SAMPLES else ""
         parts.append(f"{fault_kind} for {len(positions)} of {len(batch)} partitions ({', '.join(samples)}{more})")

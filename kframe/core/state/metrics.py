@@ -1,9 +1,8 @@
-"""The controller's gauges by Kafka's names, kept up with what changes (Kafka 3.9 ``KafkaController.updateMetrics``).
+"""The controller's gauges by Kafka's names, counted incrementally (Kafka 3.9 ``KafkaController.updateMetrics``).
 
-Whoever writes what a gauge counts says which rows or topics it has touched. After each event those alone are counted
-anew, and the totals change by the difference from what each of them counted for before. That is remembered per entry:
-so an entry that was touched twice, or for nothing, changes nothing, and no order of touches matters. The one thing that
-would make a gauge wrong is a write that nobody reported; the tests hold every gauge to a recount.
+Code that changes a counted column touches the rows or topics. After each event only touched entries are counted, and
+the totals change by the difference from each entry's previous contribution. Touching an entry twice, or without a
+change, changes nothing. Tests compare every gauge with a full count.
 """
 
 from __future__ import annotations
@@ -16,53 +15,53 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.state.deleting_replicas import DeletingReplicas
-from kframe.core.state.incremental_counts import Entries, Tally, Touched
+from kframe.core.state.incremental_counts import Entries, IncrementalCounts, Touched
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import ReplicaState
 
-#: What a row counts for, in this order, which is that of the kernel ``update_partition_counts``.
+#: Gauges that count rows, in the order of the kernel ``update_partition_counts``.
 ROW_GAUGES: Final = ("GlobalPartitionCount", "OfflinePartitionsCount", "PreferredReplicaImbalanceCount")
-#: What a topic counts for, in this order.
+#: Gauges that count topics.
 TOPIC_GAUGES: Final = (
     "TopicsToDeleteCount",
     "TopicsIneligibleToDeleteCount",
     "ReplicasToDeleteCount",
     "ReplicasIneligibleToDeleteCount",
 )
-#: Every gauge of a controller that is not active (``spec/controller.md`` section 16).
+#: Every gauge of an inactive controller.
 INACTIVE: Final = dict.fromkeys(
     ("ActiveControllerCount", "GlobalTopicCount", *ROW_GAUGES, *TOPIC_GAUGES, "ActiveBrokerCount", "FencedBrokerCount"),
     0,
 )
 
 
-class RowTally:
-    """What the rows count for: the totals stand as ``ROW_GAUGES`` name them."""
+class RowCounts:
+    """Totals of the rows, in the order of ``ROW_GAUGES``."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self.totals = np.zeros(len(ROW_GAUGES), np.int64)
         self.visited = 0
-        """Rows counted so far: what all this has cost."""
+        """Rows counted so far, a measure of cost."""
         self._counted = np.zeros(0, np.uint8)
         self._touched = Touched(lambda: len(cluster))
 
     @property
     def nbytes(self) -> int:
-        """Bytes held: one a row, room to grow included."""
+        """Bytes in use: one per row, and spare capacity."""
         return self._counted.nbytes
 
     def touch(self, rows: NDArray[Any]) -> None:
-        """Count these rows anew at the next ``settle``."""
+        """Count these rows at the next ``settle``."""
         self._touched.add(rows)
 
     def touch_everything(self) -> None:
-        """Count all rows anew at the next ``settle``."""
+        """Count all rows at the next ``settle``."""
         self._touched.add_everything()
 
     def settle(self) -> None:
-        """Count what was touched."""
+        """Count touched rows."""
         size = len(self._cluster)
         if size > len(self._counted):
             grown = np.zeros(size + size // 2 if len(self._counted) else size, np.uint8)
@@ -82,43 +81,43 @@ class RowTally:
 
 
 class Gauges:
-    """The gauges of one controller in office."""
+    """The gauges of one controller term."""
 
     def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self.deleting_replicas = DeletingReplicas(cluster)
-        self.rows = RowTally(cluster)
-        self.topics = Tally(np.int32, len(TOPIC_GAUGES), lambda: len(cluster.topics))
+        self.rows = RowCounts(cluster)
+        self.topics = IncrementalCounts(np.int32, len(TOPIC_GAUGES), lambda: len(cluster.topics))
         self._deleting = True
-        """Whether a topic may be queued for deletion: only then do replica states count for anything."""
+        """Whether a topic may be queued for deletion. Only then replica states are counted."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for single rows and topics."""
+        """Bytes in use for rows and topics."""
         return self.rows.nbytes + self.topics.nbytes + self.deleting_replicas.nbytes
 
     def touch(self, rows: NDArray[Any]) -> None:
-        """State, leadership or assignment of these rows has changed."""
+        """State, leader or assignment of these rows has changed."""
         self.rows.touch(rows)
         self.deleting_replicas.recount(self._touch_queued(rows))
 
     def replica_states_changed(self, rows: Int32, before: UInt8, after: UInt8) -> None:
-        """Replicas of these rows, each named any number of times, have left one replica state for another."""
+        """Replicas of these rows have changed their state; a row may occur several times."""
         if len(self._touch_queued(rows)):
             self.deleting_replicas.moved(rows, before, after)
 
     def _touch_queued(self, rows: NDArray[Any]) -> Int32:
-        """Count anew those topics of ``rows`` that are queued for deletion, and return them."""
+        """Touch and return the topics of ``rows`` that are queued for deletion."""
         if not (self._deleting and self._cluster.topics.deleting.any()):
             return np.empty(0, np.int32)
-        named = np.zeros(len(self._cluster.topics) + 1, np.bool_)
-        named[self._cluster.partitions.topic[rows]] = True
-        queued = np.flatnonzero(named[:-1] & (self._cluster.topics.deleting != 0)).astype(np.int32)
+        touched = np.zeros(len(self._cluster.topics) + 1, np.bool_)
+        touched[self._cluster.partitions.topic[rows]] = True
+        queued = np.flatnonzero(touched[:-1] & (self._cluster.topics.deleting != 0)).astype(np.int32)
         self.topics.touch(queued)
         return queued
 
     def touch_topics(self, indexes: Iterable[int]) -> None:
-        """These topics are, or cease to be, queued for deletion, started or halted; or they are about to be dropped."""
+        """Deletion state of these topics has changed, or they are about to be dropped."""
         touched = np.array(list(indexes), np.int32)
         self._deleting = True
         self.topics.touch(touched)
@@ -130,7 +129,7 @@ class Gauges:
         self.rows.touch_everything()
 
     def values(self) -> dict[str, int]:
-        """Every gauge as it is now, by Kafka's name."""
+        """The present value of every gauge, by Kafka's name."""
         self.rows.settle()
         self.topics.settle(self._count_topics)
         self._deleting = bool(self.topics.totals[0])
@@ -144,8 +143,7 @@ class Gauges:
         }
 
     def _count_topics(self, topics: Entries) -> NDArray[Any]:
-        """For topics that are queued for deletion: one, one if it is halted, replicas that are left, replicas that
-        could not be deleted."""
+        """The contribution of each topic to ``TOPIC_GAUGES``, zero unless it is queued for deletion."""
         columns = self._cluster.topics
         deleting = columns.deleting[topics]
         counts = np.zeros((len(TOPIC_GAUGES), len(deleting)), np.int32)

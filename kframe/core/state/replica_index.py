@@ -1,4 +1,4 @@
-"""Which rows each broker hosts: an index, so that a broker's failure costs what the broker hosts, not what there is."""
+"""An index of the rows of each broker, so that a broker failure visits only the rows that the broker has."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 
-#: The index is made anew once more than one row in so many has joined it since.
+#: The index is rebuilt once more than one row in this many has been added.
 JOINED_SHARE = 8
-#: Notes that are kept one by one.
-NOTES_MAX = 64
+#: Added arrays before they are merged.
+ADDED_MAX = 64
 
 
 class ReplicaIndex:
-    """The rows of each broker as they stood when the index was made, and the rows that were assigned since.
+    """The rows of each broker when the index was built, and the rows assigned since.
 
-    It may name too many rows, never too few: a row that has left a broker is found out by who asks. The rows stand as
-    steps from one to the next (``build_replica_index``): a byte a replica where row numbers would take four.
+    It may have too many rows, never too few; the caller checks whether a row has left the broker. Rows are stored as
+    differences (``build_replica_index``): one byte per replica instead of four.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
@@ -35,14 +35,14 @@ class ReplicaIndex:
         """Bytes held by the index."""
         return sum(steps.nbytes for steps in self._steps)
 
-    def note(self, rows: NDArray[Any]) -> None:
-        """These rows have been given other replicas. New rows need no note."""
+    def add(self, rows: NDArray[Any]) -> None:
+        """These rows have other replicas. New rows need no call."""
         self._joined.append(rows)
-        if len(self._joined) > NOTES_MAX:
+        if len(self._joined) > ADDED_MAX:
             self._joined = [np.unique(np.concatenate(self._joined))]
 
     def rows_on(self, chosen: UInt8) -> Int32:
-        """Rows, each once and ascending, among which are all that the ``chosen`` brokers (1 by index) host."""
+        """Rows, each once and ascending, that include all rows of the ``chosen`` brokers (1 by index)."""
         if np.count_nonzero(chosen) * 2 > len(chosen):
             return np.arange(len(self._cluster), dtype=np.int32)
         self.catch_up()
@@ -55,7 +55,7 @@ class ReplicaIndex:
         return np.unique(np.concatenate([added, *parts])).astype(np.int32)
 
     def catch_up(self) -> None:
-        """Make the index anew if much has been assigned since; for who has time for it now, and none later."""
+        """Rebuild the index if many rows were added; called when no broker waits."""
         since = len(self._cluster) - self._indexed + sum(map(len, self._joined))
         if since * JOINED_SHARE > len(self._cluster):
             self._make()
@@ -70,7 +70,7 @@ class ReplicaIndex:
         starts, ends, last = np.empty(brokers + 1, np.int64), np.empty(brokers, np.int64), np.empty(brokers, np.int32)
         steps = np.empty(kernels.size_replica_index(p.slot_start, p.replica_count, p.replica, starts), np.uint8)
         kernels.build_replica_index(p.slot_start, p.replica_count, p.replica, starts, last, ends, steps)
-        # Each broker's by themselves: what there was room for, and was not needed, is given back.
-        self._steps = [steps[one:other].copy() for one, other in zip(starts[:-1].tolist(), ends.tolist(), strict=True)]
+        # One array per broker, without unused capacity.
+        self._steps = [steps[start:end].copy() for start, end in zip(starts[:-1].tolist(), ends.tolist(), strict=True)]
         self._indexed = len(p)
         self._joined.clear()

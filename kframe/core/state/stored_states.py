@@ -1,4 +1,4 @@
-"""Taking stored states over into the columns."""
+"""Copy stored states into the columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.model.ids import NO_STATE
 
 
 def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) -> None:
-    """Take over a change that storage has accepted, each row now at ``partition_epoch``."""
+    """Apply a change that storage has accepted; each row is now at ``partition_epoch``."""
     _store(
         cluster, change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, partition_epoch,
         np.full(len(change), change.controller_epoch, np.int32),
@@ -20,13 +20,13 @@ def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) ->
 
 
 def reload(cluster: ClusterState, stored: StoredStates) -> None:
-    """Replace what is known of these rows by what storage holds; a row without state has none here either."""
-    found = stored.found
-    if not found.all():
-        gone = stored.rows[~found]
-        cluster.partitions.partition_epoch[gone] = NO_STATE
-        cluster.partitions.isr_count[gone] = 0
-        stored = stored.take(found)
+    """Replace the states of these rows by the stored ones; a row without a stored state loses its state."""
+    exists = stored.found
+    if not exists.all():
+        missing = stored.rows[~exists]
+        cluster.partitions.partition_epoch[missing] = NO_STATE
+        cluster.partitions.isr_count[missing] = 0
+        stored = stored.take(exists)
     _store(
         cluster, stored.rows, stored.leader, stored.leader_epoch, stored.recovery, stored.isr, stored.partition_epoch,
         stored.controller_epoch,

@@ -71,7 +71,7 @@ def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int
 
 def set_assignments(context: Context, rows: Int32, assignments: Assignments) -> Int32:
     """``assign`` in the controller's columns and replica index."""
-    context.replica_index.note(rows)
+    context.replica_index.add(rows)
     return assign(context.cluster.partitions, rows, assignments)
 
 

@@ -1,8 +1,7 @@
-"""Topic deletion (Kafka 3.9 ``TopicDeletionManager``; ``spec/controller.md`` section 10).
+"""Topic deletion (Kafka 3.9 ``TopicDeletionManager``).
 
 A topic is *queued* until all of its replicas have confirmed their deletion, *started* once its partitions are
-NonExistent, and *halted* while something keeps it from going on: a dead broker, a failed replica, a reassignment.
-The three stand as columns of the topics.
+NonExistent, and *halted* while a dead broker, a failed replica or a reassignment blocks it. All three are columns.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from kframe.model.log_entries import Message, TopicNames
 from kframe.model.requests import Occasion
 
 _DELETION = Occasion.DELETION
-#: Why a deletion is halted while its topic moves.
+#: Kafka's reason for halting a deletion during a reassignment.
 REASSIGNING = "topic reassignment in progress"
 
 
 def enabled(context: Context) -> bool:
-    """Whether topics can be deleted at all (``delete.topic.enable``)."""
+    """Whether topics can be deleted (``delete.topic.enable``)."""
     return bool(context.config["delete.topic.enable"])
 
 
 def initialise(context: Context) -> Operation[None]:
-    """At failover: queue what is marked; topics with an offline replica or, unless asked, a running reassignment are
-    halted.
+    """At failover: queue marked topics, and halt those with an offline replica.
 
-    A mark without a topic is the end of a deletion that a controller did not live to see: its settings go, then the
-    mark (Kafka 3.9 completes such a topic, having no replica to wait for). A topic that cannot be read stays marked.
+    Without ``STRICT_MOVES`` a running reassignment halts them, too. A mark without a topic is a deletion that another
+    controller did not complete: its settings are deleted, then the mark, as Kafka 3.9 does. Unreadable topics stay
+    marked.
     """
     topics = context.cluster.topics
     marked = yield from ask(ReadDeletions())
@@ -55,18 +54,20 @@ def initialise(context: Context) -> Operation[None]:
         topics.deleting[index] = 1
         rows = topics.rows_of(index)
         offline = ~replica_state_machine.are_online(context, replica_state_machine.replicas_of(context, rows))
-        moving = bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_MOVES]
-        topics.deletion_halted[index] = moving or bool(offline.any())
+        reassigning = bool(context.cluster.partitions.reassigning[rows].any()) and not context.config[STRICT_MOVES]
+        topics.deletion_halted[index] = reassigning or bool(offline.any())
         context.gauges.touch_topics([index])
     _report_marked(context, tuple(sorted(marked)))
-    gone = yield from _gone(context, marked)
-    if gone:  # what is left of those that are not there any more
-        yield from ask(DeleteTopics(gone))
+    deleted = yield from _nonexistent(context, marked)
+    if deleted:
+        yield from ask(DeleteTopics(deleted))
 
 
 def _report_marked(context: Context, marked: tuple[str, ...]) -> None:
-    """Report the deletions that were found (Kafka 3.9 ``fetchTopicDeletionsInProgress``). Kafka calls any topic with an
-    offline replica ineligible; here those alone are named that are to be deleted."""
+    """Log the marked topics (Kafka 3.9 ``fetchTopicDeletionsInProgress``).
+
+    Kafka logs every topic with an offline replica as ineligible; this controller logs only marked ones.
+    """
     topics = context.cluster.topics
     known = [(name, topics.find(name)) for name in marked]
     halted = tuple(name for name, index in known if index is not None and topics.deletion_halted[index])
@@ -74,9 +75,8 @@ def _report_marked(context: Context, marked: tuple[str, ...]) -> None:
     context.log.add(Message.TOPICS_INELIGIBLE, topics=halted)
 
 
-def _gone(context: Context, marked: frozenset[str]) -> Operation[tuple[str, ...]]:
-    """Which of the marked topics are not there. Those that are there and not known cannot be read: it is remembered
-    that they are to be deleted."""
+def _nonexistent(context: Context, marked: frozenset[str]) -> Operation[tuple[str, ...]]:
+    """The marked topics that do not exist. Marked topics that exist and are unknown are recorded as unreadable."""
     unknown = frozenset(name for name in marked if name not in context.cluster.topics)
     there = (yield from ask(ReadTopicNames())) if unknown else unknown
     context.term.unreadable_deletions |= unknown & there
@@ -84,10 +84,10 @@ def _gone(context: Context, marked: frozenset[str]) -> Operation[tuple[str, ...]
 
 
 def deletions_marked(context: Context) -> Operation[None]:
-    """Topics were marked for deletion: take away marks of topics that do not exist, queue the others and begin."""
+    """Topics were marked for deletion: remove marks of topics that do not exist, queue and start the others."""
     topics = context.cluster.topics
     marked = yield from ask(ReadDeletions())
-    unknown = yield from _gone(context, marked)
+    unknown = yield from _nonexistent(context, marked)
     if unknown:
         context.log.add(Message.DELETIONS_IGNORED, topics=unknown)
         yield from ask(DropDeletions(unknown))
@@ -107,7 +107,7 @@ def deletions_marked(context: Context) -> Operation[None]:
 
 
 def resume_topics(context: Context, indexes: Iterable[int]) -> Operation[None]:
-    """What halted these topics has passed: let those that are queued go on."""
+    """These topics are not blocked any more: resume the deletion of the queued ones."""
     topics = context.cluster.topics
     queued = [index for index in indexes if topics.deleting[index]]
     if queued and enabled(context):
@@ -117,7 +117,7 @@ def resume_topics(context: Context, indexes: Iterable[int]) -> Operation[None]:
 
 
 def halt(context: Context, indexes: Iterable[int], reason: str) -> None:
-    """Keep those of these topics that are queued from being deleted."""
+    """Halt the deletion of those of these topics that are queued."""
     topics = context.cluster.topics
     queued = [index for index in indexes if topics.deleting[index]]
     if queued:
@@ -128,19 +128,19 @@ def halt(context: Context, indexes: Iterable[int], reason: str) -> None:
 
 
 def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
-    """Replicas could not be deleted: their topics wait until something changes."""
-    kept = _of_queued(context, replicas)
-    if len(kept):
-        yield from replica_state_machine.transition(context, kept, ReplicaState.DELETION_INELIGIBLE, _DELETION)
-        halt(context, _topics_of(context, kept), "replica deletion failure")
+    """Replicas could not be deleted: halt their topics."""
+    queued = _of_queued(context, replicas)
+    if len(queued):
+        yield from replica_state_machine.transition(context, queued, ReplicaState.DELETION_INELIGIBLE, _DELETION)
+        halt(context, _topics_of(context, queued), "replica deletion failure")
         yield from resume(context)
 
 
 def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation[None]:
-    """A broker answered the deletion of replicas: mark what failed, complete what was confirmed.
+    """A broker answered the deletion of replicas: fail or complete them.
 
-    One that says that it has registered anew since is passed over: that is an event of its own, upon which the deletion
-    begins again, or has begun already. Kafka halts the topic, and nothing lets it go on.
+    STALE_BROKER_EPOCH is ignored: the new registration of the broker restarts the deletion. Kafka halts the topic, and
+    no event resumes it.
     """
     cluster = context.cluster
     if answer.controller_epoch != context.controller_epoch or answer.error is ErrorCode.STALE_BROKER_EPOCH:
@@ -164,16 +164,16 @@ def replicas_stopped(context: Context, answer: StopReplicaAnswered) -> Operation
 
 
 def resume(context: Context) -> Operation[None]:
-    """Look at every queued topic: complete it, retry what failed, or begin (``resumeDeletions``)."""
+    """Complete, retry or start the deletion of every queued topic (Kafka 3.9 ``resumeDeletions``)."""
     topics, p = context.cluster.topics, context.cluster.partitions
     queued = np.flatnonzero(topics.deleting).astype(np.int32)
     if len(queued) == 0:
         return
     context.log.add(Message.DELETIONS_HANDLED, topics=_names(context, queued))
-    having = context.gauges.deleting_replicas.of(queued)
-    done = having[:, ReplicaState.DELETION_SUCCESSFUL] == having.sum(axis=1)
-    idle = ~done & (having[:, ReplicaState.DELETION_STARTED] == 0)
-    retry = queued[idle & (having[:, ReplicaState.DELETION_INELIGIBLE] > 0)]
+    counts = context.gauges.deleting_replicas.of(queued)
+    done = counts[:, ReplicaState.DELETION_SUCCESSFUL] == counts.sum(axis=1)
+    idle = ~done & (counts[:, ReplicaState.DELETION_STARTED] == 0)
+    retry = queued[idle & (counts[:, ReplicaState.DELETION_INELIGIBLE] > 0)]
     begin = queued[idle & (topics.deletion_halted[queued] == 0)]
     if done.any():
         yield from _complete(context, queued[done])
@@ -186,54 +186,56 @@ def resume(context: Context) -> Operation[None]:
 
 
 def _begin(context: Context, indexes: Int32) -> Operation[None]:
-    """(Re)start deletions: stop all replicas that can be reached, then delete them (``onTopicDeletion``)."""
+    """Start or restart deletions: stop all online replicas, then delete them (Kafka 3.9 ``onTopicDeletion``)."""
     cluster = context.cluster
     topics, p = cluster.topics, cluster.partitions
     context.log.add(Message.DELETION_RESTARTED, each_topic=_names(context, indexes))
-    fresh = indexes[topics.deletion_started[indexes] == 0]
-    if len(fresh):
-        rows = _rows(context, fresh)
+    new = indexes[topics.deletion_started[indexes] == 0]
+    if len(new):
+        rows = _rows(context, new)
         yield from partition_state_machine.transition(context, rows, PartitionState.OFFLINE)
         yield from partition_state_machine.transition(context, rows, PartitionState.NON_EXISTENT)
-        topics.deletion_started[fresh] = 1
-        context.gauges.touch_topics(fresh)
-    everyone = context.registered()
-    yield from context.announce(everyone, _rows(context, indexes), _DELETION)
+        topics.deletion_started[new] = 1
+        context.gauges.touch_topics(new)
+    registered = context.registered()
+    yield from context.announce(registered, _rows(context, indexes), _DELETION)
     replicas = replica_state_machine.replicas_of(context, _rows(context, indexes))
-    # Replicas of a move that was stored and could not begin, since its partition never had a leader, go like others.
-    unborn = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
-    replica_state_machine.set_new(context, unborn)
+    # Added replicas of a reassignment that never began, because the partition had no leader, are deleted, too.
+    nonexistent = replicas.where(p.replica_state[replicas.slots(p)] == ReplicaState.NON_EXISTENT)
+    replica_state_machine.set_new(context, nonexistent)
     online = replica_state_machine.are_online(context, replicas)
     dead = replicas.where(~online)
-    alive = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))
+    reachable = replicas.where(online & (p.replica_state[replicas.slots(p)] != ReplicaState.DELETION_SUCCESSFUL))
     yield from replica_state_machine.transition(context, dead, ReplicaState.DELETION_INELIGIBLE, _DELETION)
-    yield from replica_state_machine.transition(context, alive, ReplicaState.OFFLINE, _DELETION)
-    yield from replica_state_machine.transition(context, alive, ReplicaState.DELETION_STARTED, _DELETION)
+    yield from replica_state_machine.transition(context, reachable, ReplicaState.OFFLINE, _DELETION)
+    yield from replica_state_machine.transition(context, reachable, ReplicaState.DELETION_STARTED, _DELETION)
     halt(context, _topics_of(context, dead), "offline replicas")
 
 
 def _complete(context: Context, indexes: Int32) -> Operation[None]:
-    """All replicas of these topics are gone: forget the topics, in storage first."""
+    """All replicas of these topics are deleted: delete the topics in storage, then forget them."""
     names = tuple(context.cluster.topics.names[index] for index in indexes.tolist())
     p, rows = context.cluster.partitions, _rows(context, indexes)
     replicas = replica_state_machine.replicas_of(context, rows)
     yield from replica_state_machine.transition(context, replicas, ReplicaState.NON_EXISTENT, _DELETION)
-    moving = rows[p.reassigning[rows] != 0]
-    if len(moving):  # else what is left of their moves would bar the way to every other, up to the next failover
-        yield from forget_stored(context, moving, only_if_reached=False)
+    reassigning = rows[p.reassigning[rows] != 0]
+    if len(reassigning):  # a stored reassignment would block all others until the next failover
+        yield from forget_stored(context, reassigning, only_if_reached=False)
     yield from ask(DeleteTopics(names))
     context.log.add(Message.DELETION_COMPLETED, each_topic=_names(context, indexes))
     context.forget_topics(indexes.tolist())
 
 
 def _halt_reassigning(context: Context, indexes: Int32) -> None:
-    """Kafka asks this before the topics are queued, so that it halts only those that were queued before. Once asked,
-    no deletion waits for a move."""
+    """Halt topics that are being reassigned, unless ``STRICT_MOVES``.
+
+    Kafka checks before it queues the topics, so only topics that were queued before are halted.
+    """
     if context.config[STRICT_MOVES]:
         return
     p, rows = context.cluster.partitions, _rows(context, indexes)
-    busy = np.isin(indexes, p.topic[rows[p.reassigning[rows] != 0]])
-    halt(context, indexes[busy].tolist(), REASSIGNING)
+    reassigning = np.isin(indexes, p.topic[rows[p.reassigning[rows] != 0]])
+    halt(context, indexes[reassigning].tolist(), REASSIGNING)
 
 
 def _names(context: Context, indexes: Int32) -> TopicNames:
@@ -252,8 +254,8 @@ def _of_queued(context: Context, replicas: Replicas) -> Replicas:
 
 
 def _topics_of(context: Context, replicas: Replicas) -> list[int]:
-    found: list[int] = np.unique(context.cluster.partitions.topic[replicas.rows]).tolist()
-    return found
+    topics: list[int] = np.unique(context.cluster.partitions.topic[replicas.rows]).tolist()
+    return topics
 
 
 def _rows_in_error(context: Context, answer: StopReplicaAnswered) -> list[int]:

@@ -1,5 +1,4 @@
-"""Topics as storage has them: their ids, settings and assignments; new partitions come up (``spec/controller.md``
-section 9)."""
+"""Topics in storage: their ids, settings and assignments, and the creation of partitions."""
 
 from __future__ import annotations
 
@@ -24,45 +23,45 @@ _NONE = np.empty(0, np.int32)
 
 
 def give_ids(context: Context, topics: Int32) -> Operation[None]:
-    """Give an id to each of ``topics`` that has none, where the inter-broker protocol has ids."""
+    """Store an id for each of ``topics`` without one, if the inter-broker protocol has topic ids."""
     columns = context.cluster.topics
-    bare = topics[~columns.ids[topics].any(axis=1)]
-    if len(bare) and context.config.protocol.topic_ids:
-        given = yield from ask(GiveTopicIds(tuple(columns.names[topic] for topic in bare)))
-        for topic, topic_id in zip(bare, given, strict=True):
+    without_id = topics[~columns.ids[topics].any(axis=1)]
+    if len(without_id) and context.config.protocol.topic_ids:
+        topic_ids = yield from ask(GiveTopicIds(tuple(columns.names[topic] for topic in without_id)))
+        for topic, topic_id in zip(without_id, topic_ids, strict=True):
             columns.set_id(int(topic), topic_id)
 
 
 def read_settings(context: Context, names: tuple[str, ...]) -> Operation[None]:
-    """Read the settings of these topics that a controller acts on."""
+    """Read the settings of these topics that the controller uses."""
     topics = context.cluster.topics
     settings = yield from ask(ReadTopicSettings(names))
-    for name, one in zip(names, settings, strict=True):
+    for name, topic_settings in zip(names, settings, strict=True):
         index = topics.find(name)
         if index is not None:
-            topics.unclean[index], topics.min_insync[index] = one.unclean, one.min_insync
+            topics.unclean[index], topics.min_insync[index] = topic_settings.unclean, topic_settings.min_insync
 
 
 def note_reassigning(context: Context, rows: Int32) -> None:
-    """Mark those rows whose assignment says that a reassignment is under way."""
+    """Mark the rows whose assignment shows a reassignment in progress."""
     p = context.cluster.partitions
-    moving = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
-    if not (p.replica_flags & moving).any():
-        return  # mostly so, and told by a pass over bytes
+    reassigning = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+    if not (p.replica_flags & reassigning).any():
+        return  # the usual case, found in one pass over bytes
     slots, counts = p.slots_of(rows), p.replica_count[rows]
-    flagged = np.repeat(rows, counts)[(p.replica_flags[slots] & moving) != 0]
+    flagged = np.repeat(rows, counts)[(p.replica_flags[slots] & reassigning) != 0]
     p.reassigning[flagged] = 1
 
 
 def keep_to_brokers(context: Context, rows: Int32) -> Operation[None]:
-    """Before ``rows``, which have no state yet, come online: what is no broker is taken out of their assignments."""
+    """Remove unknown brokers from the assignments of ``rows``, which have no state yet, and store them."""
     changed = unknown_brokers.replace_in_memory(context, rows)
     if len(changed):
         yield from store(context, changed)
 
 
-def bring_up(context: Context, rows: Int32) -> Operation[None]:
-    """Take new partitions from nothing to Online (``onNewPartitionCreation``): four bulk moves."""
+def create_partitions(context: Context, rows: Int32) -> Operation[None]:
+    """Bring new partitions and their replicas online (Kafka 3.9 ``onNewPartitionCreation``)."""
     if len(rows):
         context.log.add(Message.PARTITIONS_CREATED, partitions=names_of(context.cluster, rows))
     replicas = replica_state_machine.replicas_of(context, rows)
@@ -72,19 +71,21 @@ def bring_up(context: Context, rows: Int32) -> Operation[None]:
     yield from replica_state_machine.transition(context, replicas, ReplicaState.ONLINE)
 
 
-def store(context: Context, rows: Int32, wanted: Assignments | None = None) -> Operation[Int32]:
-    """Write the assignments of the topics of ``rows``; return those rows whose topic storage does not take.
+def store(context: Context, rows: Int32, assignments: Assignments | None = None) -> Operation[Int32]:
+    """Store the assignments of the topics of ``rows``; return the rows whose topic storage refuses.
 
-    ``wanted`` is what ``rows`` are to have, which memory is not given here; without it, memory is written, and what is
-    not taken is written as soon as its record can be read again. A topic that a broker has written meanwhile is read
-    first, so that partitions that it added are not lost (``reliability.md`` X3).
+    ``wanted`` replaces the present assignments of ``rows`` in storage, not in memory. Without it the assignments in
+    memory are stored, and a refused topic is stored once its record becomes readable. A topic that a broker has
+    written meanwhile is read first, so that added partitions are not lost.
     """
     cluster = context.cluster
     refused, remaining = _NONE, np.unique(cluster.partitions.topic[rows])
     for _ in range(ATTEMPTS_MAX):
         if len(remaining) == 0:
             break
-        table = table_of(cluster, remaining) if wanted is None else table_with(cluster, remaining, rows, wanted)
+        table = (
+            table_of(cluster, remaining) if assignments is None else table_with(cluster, remaining, rows, assignments)
+        )
         codes = np.array((yield from ask(WriteAssignments(table))))
         lost = remaining[(codes != WriteCode.OK) & (codes != WriteCode.STALE)]
         remaining = remaining[codes == WriteCode.STALE]
@@ -95,7 +96,7 @@ def store(context: Context, rows: Int32, wanted: Assignments | None = None) -> O
         refused = np.concatenate([refused, lost, np.array(unread, np.int32)])
         remaining = np.setdiff1d(remaining, unread).astype(np.int32)
     refused = np.concatenate([refused, remaining])
-    if wanted is None:
+    if assignments is None:
         context.term.unsaved_topics.update(cluster.topics.names[index] for index in refused.tolist())
     failed = rows[np.isin(cluster.partitions.topic[rows], refused)]
     context.log_refused("Assignment of", failed, "is not stored: its topic is gone, or cannot be read")
@@ -103,10 +104,10 @@ def store(context: Context, rows: Int32, wanted: Assignments | None = None) -> O
 
 
 def topic_modified(context: Context, name: str) -> Operation[bool]:
-    """A known topic's assignment was written: new partitions come up; other changes are not the controller's to follow.
+    """A known topic's record was written: create added partitions; return whether it is readable.
 
-    A topic that is being deleted does not grow: what was there before is written back. What could not be stored while
-    the record could not be read is stored now. Returns whether the topic could be read.
+    A topic queued for deletion does not grow: its previous assignment is written back. An assignment that could not
+    be stored while the record was unreadable is stored now.
     """
     cluster = context.cluster
     table = yield from ask(ReadTopics((name,)))
@@ -123,7 +124,7 @@ def topic_modified(context: Context, name: str) -> Operation[bool]:
         rows = cluster.grow_topic(topic, table.replicas.take(added))
         yield from keep_to_brokers(context, rows)
         context.log.add(Message.PARTITIONS_ADDED, assignments=sample_of(cluster, rows, NAMES_LOGGED))
-        yield from bring_up(context, rows)
+        yield from create_partitions(context, rows)
     if name in context.term.unsaved_topics:
         context.term.unsaved_topics.discard(name)
         yield from store(context, cluster.topics.rows_of(topic))
@@ -131,9 +132,9 @@ def topic_modified(context: Context, name: str) -> Operation[bool]:
 
 
 def _restore_id(context: Context, topic: int, table: TopicTable) -> Operation[None]:
-    """Write back the id of a topic that somebody has stored without it, an old tool perhaps, with what he stored.
+    """Restore the id of a topic whose record was written without it, for example by an old tool.
 
-    The next Kafka controller would give it another one, and the topic would go dark (``reliability.md`` X5).
+    The next Kafka controller would assign another id, and brokers would refuse the topic.
     """
     known = context.cluster.topics.ids[topic].tobytes()
     if table.topic_ids[0] is None and known != ZERO_TOPIC_ID and context.config["kframe.topic.id.restore"]:

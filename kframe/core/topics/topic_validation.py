@@ -1,6 +1,6 @@
-"""What Kafka asks of new topics and of more partitions, in its order; the first check that fails gives the code.
+"""Validation of new topics and added partitions: Kafka's checks in Kafka's order.
 
-``spec/wire.md`` sections 9 and 11 (Kafka 3.9 ``ZkAdminManager``, ``AdminZkClient``, ``Topic``).
+Kafka 3.9 ``ZkAdminManager``, ``AdminZkClient`` and ``Topic``.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kframe.model.config import REMOTE_STORAGE
 from kframe.model.topic_configs import ConfigProblem, config_problem
 from kframe.model.topics import metric_name, topic_name_problem
 
-#: KRaft's own topic, which nobody may create.
+#: KRaft's metadata topic, which cannot be created.
 CLUSTER_METADATA = "__cluster_metadata"
-#: Leave it to the configured default.
+#: Use the configured default.
 DEFAULT = -1
 
 
 def creation_error(context: Context, topic: NewTopic, others: Collection[str] = ()) -> ErrorCode:
-    """Why a topic cannot be created, given the metric names of ``others`` that are about to be; NONE if it can."""
+    """The error of a new topic, NONE if it is valid; ``others`` are metric names of topics in the same request."""
     topics = context.cluster.topics
     if topic.name == CLUSTER_METADATA:
         return ErrorCode.INVALID_REQUEST
@@ -50,29 +50,29 @@ def creation_error(context: Context, topic: NewTopic, others: Collection[str] = 
 
 
 def settings_problem(context: Context, config: Mapping[str, str | None]) -> ConfigProblem | None:
-    """Why Kafka refuses the settings of a topic; None if it takes them."""
-    given = {name: value for name, value in config.items() if value is not None}
-    if len(given) < len(config):
-        nulls = ",".join(name for name in config if name not in given)
+    """Why Kafka refuses the settings of a topic; None if they are valid."""
+    values = {name: value for name, value in config.items() if value is not None}
+    if len(values) < len(config):
+        nulls = ",".join(name for name in config if name not in values)
         return ConfigProblem(f"Null value not supported for topic configs: {nulls}", is_config_exception=False)
-    return config_problem(given, context.config[REMOTE_STORAGE])
+    return config_problem(values, context.config[REMOTE_STORAGE])
 
 
 def racks_disagree(context: Context) -> bool:
-    """Whether some registered brokers name a rack and others do not: then nothing can be placed automatically."""
+    """Whether only some registered brokers have a rack, which makes automatic assignment impossible."""
     brokers = context.cluster.brokers
     named = {
-        one.rack is not None
-        for one, here in zip(brokers.registrations, brokers.registered, strict=True)
-        if one and here
+        registration.rack is not None
+        for registration, registered in zip(brokers.registrations, brokers.registered, strict=True)
+        if registration and registered
     }
     return len(named) > 1
 
 
 def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
-    """Why a topic cannot have more partitions; NONE if it can.
+    """The error of a request for more partitions, NONE if it is valid.
 
-    New ones are placed after the pattern of partition 0. Where that has no replicas, Kafka fails on it.
+    Added partitions follow the pattern of partition 0. If that has no replicas, Kafka fails.
     """
     cluster = context.cluster
     topic = cluster.topics.find(growth.name)
@@ -90,17 +90,19 @@ def growth_error(context: Context, growth: NewPartitions) -> ErrorCode:
     known = int(cluster.topics.partition_count[topic])
     if growth.count <= known:
         return ErrorCode.INVALID_PARTITIONS
-    factor = int(cluster.partitions.replica_count[rows[0]])
+    replication_factor = int(cluster.partitions.replica_count[rows[0]])
     registered = set(cluster.brokers.registered_ids())
     if growth.assignments is None:
-        if factor == 0:
+        if replication_factor == 0:
             return ErrorCode.UNKNOWN_SERVER_ERROR
-        return ErrorCode.INVALID_REPLICATION_FACTOR if factor > len(registered) else ErrorCode.NONE
+        return ErrorCode.INVALID_REPLICATION_FACTOR if replication_factor > len(registered) else ErrorCode.NONE
     fits = (
-        factor > 0
+        replication_factor > 0
         and len(growth.assignments) == growth.count - known
         and all(
-            len(replicas) == factor and len(set(replicas)) == factor and set(replicas) <= registered
+            len(replicas) == replication_factor
+            and len(set(replicas)) == replication_factor
+            and set(replicas) <= registered
             for replicas in growth.assignments
         )
     )
@@ -117,16 +119,16 @@ def _counts_error(context: Context, topic: NewTopic) -> ErrorCode:
 
 
 def _assignment_error(context: Context, topic: NewTopic) -> ErrorCode:
-    """Manual replicas are brokers, perhaps down; partitions 0 to n - 1 must all have as many, each broker once."""
+    """Manual assignments need partitions 0 to n - 1 with equally many distinct brokers, registered or not."""
     if topic.assignments is None:
         return ErrorCode.NONE
     numbers = sorted(number for number, _ in topic.assignments)
     sizes = {len(replicas) for _, replicas in topic.assignments}
-    twice = any(len(set(replicas)) != len(replicas) for _, replicas in topic.assignments)
-    strange = unknown_brokers.is_unknown(
-        context, np.array([one for _, ones in topic.assignments for one in ones], np.int64)
+    repeated = any(len(set(replicas)) != len(replicas) for _, replicas in topic.assignments)
+    unknown = unknown_brokers.is_unknown(
+        context, np.array([broker_id for _, replicas in topic.assignments for broker_id in replicas], np.int64)
     )
-    whole = numbers == list(range(len(numbers))) and len(numbers) > 0
-    if not whole or len(sizes) != 1 or 0 in sizes or twice or strange.any():
+    complete = numbers == list(range(len(numbers))) and len(numbers) > 0
+    if not complete or len(sizes) != 1 or 0 in sizes or repeated or unknown.any():
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     return ErrorCode.NONE

@@ -97,12 +97,15 @@ MUTANTS: dict[str, Mutant] = {
         replace(TWO, isr=(1,)),
     ),
     "who is not alive may join the ISR": Mutant(
-        alter_partition._judge, (("(ineligible, not_eligible),", ""),), "I4", 7
+        alter_partition._validate, (("(ineligible, not_eligible),", ""),), "I4", 7
     ),
     "AlterPartition checks no epoch and overwrites": Mutant(
-        alter_partition._judge,
+        alter_partition._validate,
         (
-            ("open_: Bool = codes", "request.partition_epoch[:] = p.partition_epoch[rows]; open_: Bool = codes"),
+            (
+                "unanswered: Bool = codes",
+                "request.partition_epoch[:] = p.partition_epoch[rows]; unanswered: Bool = codes",
+            ),
             ("(newer, ErrorCode.NOT_CONTROLLER),", ""),
             ("(older_leader, ErrorCode.FENCED_LEADER_EPOCH),", ""),
         ),
