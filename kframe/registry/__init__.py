@@ -1,2 +1,1 @@
-"""Where plugins meet kframe: hooks, the records that they offer, the registry that resolves names, and the adapters
-that turn scalar and native selectors into bulk ones. Nothing in here runs while a controller works."""
+"""Finds plugins and resolves what they offer by name. A controller calls none of it after its start."""

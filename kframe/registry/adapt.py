@@ -1,4 +1,4 @@
-"""From a selector's spec to a LeaderSelector, whatever its tier."""
+"""Makes a LeaderSelector of any tier from its SelectorSpec."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from kframe.registry.specs import SelectorSpec, Tier
 
 
 def make_selector(spec: SelectorSpec, options: Mapping[str, object]) -> LeaderSelector:
-    """Make the selector that ``spec`` offers, with ``options`` by name.
+    """Make the selector of ``spec`` with ``options`` by name.
 
-    Raises ConfigError if an option is unknown or of a wrong type, PluginError if the factory fails or makes something
-    else than its tier says.
+    Raises ConfigError for an unknown option or an option of the wrong type. Raises PluginError if the factory fails or
+    returns an object of another tier.
     """
     values = spec.values(options)
     try:
-        made = spec.factory(**values)
+        selector = spec.factory(**values)
     except KframeError:
         raise
     except Exception as error:
         raise PluginError(f"selector {spec.name!r} cannot be made: {type(error).__name__}: {error}") from error
     if spec.tier is Tier.NATIVE:
-        return NativeSelector(spec.name, made)
-    if spec.tier is Tier.SCALAR and callable(made):
-        return ScalarSelector(spec.name, made)
-    if spec.tier is Tier.BULK and isinstance(made, LeaderSelector):
-        if made.name != spec.name:
-            raise PluginError(f"selector {spec.name!r}: its factory made one that is called {made.name!r}")
-        return made
+        return NativeSelector(spec.name, selector)
+    if spec.tier is Tier.SCALAR and callable(selector):
+        return ScalarSelector(spec.name, selector)
+    if spec.tier is Tier.BULK and isinstance(selector, LeaderSelector):
+        if selector.name != spec.name:
+            raise PluginError(f"selector {spec.name!r}: its factory returned a selector named {selector.name!r}")
+        return selector
     expected = "a function" if spec.tier is Tier.SCALAR else "a LeaderSelector"
-    raise PluginError(f"selector {spec.name!r}: its factory made {type(made).__name__}, expected {expected}")
+    raise PluginError(f"selector {spec.name!r}: its factory returned {type(selector).__name__}, expected {expected}")

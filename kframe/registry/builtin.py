@@ -1,6 +1,6 @@
-"""What kframe itself offers, by the same hooks as any plugin.
+"""The plugin that kframe itself is: Kafka's leader selectors, and a store and transports in memory.
 
-The ports in memory live in ``kframe.embedded``, a layer above this one; they are imported by name when they are chosen.
+``kframe.embedded`` is a layer above this one, so it is imported only when a URL names its store or transports.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _EMBEDDED_FAR_END: Final = "kframe.testing.far_end:embedded_far_end"
 
 @hookimpl
 def kframe_leader_selectors() -> Iterator[SelectorSpec]:
-    """Kafka's rules by name."""
+    """Offer Kafka's own selectors."""
     for selector, kinds in SHIPPED.items():
-        yield SelectorSpec(selector.name, Tier.BULK, _giving(selector), kinds, _summary(selector), row_by_row=True)
+        yield SelectorSpec(selector.name, Tier.BULK, _factory_of(selector), kinds, _summary(selector), row_by_row=True)
 
 
 @hookimpl
 def kframe_stores() -> list[StoreSpec]:
-    """The store in memory."""
+    """Offer the store in memory."""
     doc = "In memory, with ZooKeeper's rules; empty at first."
     return [StoreSpec("memory", lambda url: _memory().connect(), doc, lambda url: _memory())]
 
 
 @hookimpl
 def kframe_transports() -> list[TransportSpec]:
-    """The transports in memory."""
+    """Offer the transports in memory."""
     return [
         TransportSpec(
             "embedded",
@@ -43,12 +43,12 @@ def kframe_transports() -> list[TransportSpec]:
             "Brokers in memory, which answer at once and without error.",
             _EMBEDDED_FAR_END,
         ),
-        TransportSpec("recording", _recording_transport, "Keeps every request in memory; nobody answers."),
-        TransportSpec("counting", _counting_transport, "Counts requests and partitions; nobody answers."),
+        TransportSpec("recording", _recording_transport, "Keeps every request in memory; no broker answers."),
+        TransportSpec("counting", _counting_transport, "Counts requests and partitions; no broker answers."),
     ]
 
 
-def _giving(selector: LeaderSelector) -> Callable[[], LeaderSelector]:
+def _factory_of(selector: LeaderSelector) -> Callable[[], LeaderSelector]:
     return lambda: selector
 
 

@@ -1,7 +1,7 @@
-"""What every leader selector must hold to, as plain functions: for ``kframe plugins check`` and for plugins' tests.
+"""The rules of every leader selector, as functions for ``kframe plugins check`` and for plugins' tests.
 
-A selector that passes is safe to choose; whether it chooses well is for its own tests to say. Leaving a partition
-without a leader where there could be one breaks no rule.
+A selector that passes is safe to configure. Its own tests check whether it prefers the right leaders: no rule obliges a
+selector to elect a leader wherever one is eligible.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kframe.errors import SelectorFault
 from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind
+from kframe.registry.random_elections import random_election
 from kframe.registry.specs import NAME
-from kframe.registry.trials import random_election
 
-#: Makes a fresh selector.
+#: Makes a new selector.
 Maker: TypeAlias = Callable[[], LeaderSelector]
-#: Gets a maker and the kinds of election that its selectors are for; raises AssertionError with what it found.
+#: Checks the selectors of a maker in elections of these kinds; raises AssertionError with the violation.
 Check: TypeAlias = Callable[[Maker, Sequence[ElectionKind]], None]
 
 _SEEDS: Final = range(5)
@@ -32,7 +32,7 @@ _SEEDS: Final = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found; ``problem`` is None if the selector passed."""
+    """The result of a check; ``problem`` is None if the selector passed."""
 
     check: str
     doc: str
@@ -40,8 +40,10 @@ class Finding:
 
 
 def run_checks(make: Maker, kinds: Sequence[ElectionKind], *, row_by_row: bool = False) -> Iterator[Finding]:
-    """Run every check, and with ``row_by_row`` that of this promise (``SelectorSpec``); report each as it ends. A
-    selector or maker that raises has not passed."""
+    """Run every check, and with ``row_by_row`` the check of this promise (``SelectorSpec``); yield each result.
+
+    A check fails if the selector or its maker raises.
+    """
     for check in checks_of(row_by_row):
         problem = None
         try:
@@ -52,17 +54,17 @@ def run_checks(make: Maker, kinds: Sequence[ElectionKind], *, row_by_row: bool =
 
 
 def check_name(check: Check) -> str:
-    """What a check is called in a report."""
+    """The name of a check in reports."""
     return check.__name__.removeprefix("check_").replace("_", "-")
 
 
 def check_doc(check: Check) -> str:
-    """What a selector that passes holds to."""
+    """The rule that a check verifies, in a sentence."""
     return (check.__doc__ or "").strip()
 
 
 def check_is_named(make: Maker, kinds: Sequence[ElectionKind]) -> None:
-    """It has an elect, a name in lower case with dashes, and always the same one."""
+    """It has ``elect``, and a name in lower case with dashes that never changes."""
     selector = make()
     _require(isinstance(selector, LeaderSelector), f"{type(selector).__name__} has no name or no elect")
     _require(bool(NAME.fullmatch(selector.name)), f"its name is {selector.name!r}, expected lower case with dashes")
@@ -73,7 +75,7 @@ def check_keeps_to_its_array(make: Maker, kinds: Sequence[ElectionKind]) -> None
     """It returns None, raises nothing, and writes into the leader array only, which keeps its shape and dtype."""
     selector = make()
     for batch in _batches(kinds):
-        _chosen(selector, batch)
+        _choices(selector, batch)
 
 
 def check_is_safe(make: Maker, kinds: Sequence[ElectionKind]) -> None:
@@ -84,14 +86,14 @@ def check_is_safe(make: Maker, kinds: Sequence[ElectionKind]) -> None:
 
 
 def check_same_batch_same_answer(make: Maker, kinds: Sequence[ElectionKind]) -> None:
-    """It answers the same when asked again, after other batches, and when made anew."""
+    """It makes the same choice when called again, after other batches, and as a new instance."""
     selector = make()
     batches = list(_batches(kinds))
-    first = [_chosen(selector, batch) for batch in batches]
+    first = [_choices(selector, batch) for batch in batches]
     for batch, answer in zip(reversed(batches), reversed(first), strict=True):
-        where = f"in {batch.kind.name} elections it answers otherwise when"
-        _require(np.array_equal(_chosen(selector, batch), answer), f"{where} asked again")
-        _require(np.array_equal(_chosen(make(), copy.deepcopy(batch)), answer), f"{where} made anew")
+        where = f"in {batch.kind.name} elections it chooses differently when"
+        _require(np.array_equal(_choices(selector, batch), answer), f"{where} called again")
+        _require(np.array_equal(_choices(make(), copy.deepcopy(batch)), answer), f"{where} made anew")
 
 
 def check_leaves_the_batch_alone(make: Maker, kinds: Sequence[ElectionKind]) -> None:
@@ -99,34 +101,34 @@ def check_leaves_the_batch_alone(make: Maker, kinds: Sequence[ElectionKind]) -> 
     selector = make()
     for original in _batches(kinds):
         batch = copy.deepcopy(original)
-        _chosen(selector, batch)
+        _choices(selector, batch)
         for (name, before), (_, after) in zip(_arrays(original), _arrays(batch), strict=True):
             _require(np.array_equal(before, after), f"in {batch.kind.name} elections it changes {name}")
 
 
 def check_small_and_odd_batches(make: Maker, kinds: Sequence[ElectionKind]) -> None:
-    """It copes with one partition, one broker and no racks, and elects nobody where nobody is eligible."""
+    """It handles one partition, one broker and no racks, and elects no leader where no replica is eligible."""
     selector = make()
     for kind in kinds:
         _require_safe(selector, random_election(1, kind, partitions=1))
         _require_safe(selector, random_election(2, kind, partitions=3, brokers=1))
         batch = random_election(3, kind)
         _require_safe(selector, replace(batch, broker_rack=np.full_like(batch.broker_rack, -1), racks=()))
-        elected = _chosen(selector, _nobody_eligible(batch)) != NO_LEADER
-        _require(not elected.any(), f"in {kind.name} elections it elects where nobody is eligible")
+        elected = _choices(selector, _without_eligible(batch)) != NO_LEADER
+        _require(not elected.any(), f"in {kind.name} elections it elects a leader where no replica is eligible")
 
 
 def check_row_by_row(make: Maker, kinds: Sequence[ElectionKind]) -> None:
-    """It chooses for a partition alone as it does in a batch, whatever the seed and the numbers of topics."""
+    """It chooses for a single partition as in a batch; seed and topic indexes do not matter."""
     selector = make()
     for batch in _batches(kinds):
-        together = _chosen(selector, batch)
-        apart = np.concatenate([_chosen(selector, _only(batch, position)) for position in range(len(batch))])
+        together = _choices(selector, batch)
+        apart = np.concatenate([_choices(selector, _only(batch, position)) for position in range(len(batch))])
         wrong = np.flatnonzero(together != apart)
-        _require(not len(wrong), f"in {batch.kind.name} elections it answers otherwise for {len(wrong)} partitions")
+        _require(not len(wrong), f"in {batch.kind.name} elections it chooses differently for {len(wrong)} partitions")
 
 
-#: Every check that any selector has to pass, in the order in which they are worth running.
+#: The checks of every selector, in the order in which they run.
 CHECKS: Final[tuple[Check, ...]] = (
     check_is_named,
     check_keeps_to_its_array,
@@ -138,27 +140,27 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def checks_of(row_by_row: bool) -> tuple[Check, ...]:
-    """The checks of a selector that promises this or not."""
+    """The checks of a selector that promises ``row_by_row`` or not."""
     return (*CHECKS, check_row_by_row) if row_by_row else CHECKS
 
 
 def _require(holds: bool, problem: str) -> None:
-    """An assertion that ``python -O`` keeps."""
+    """Assert, also under ``python -O``."""
     if not holds:
         raise AssertionError(problem)
 
 
 def _require_safe(selector: LeaderSelector, batch: ElectionBatch) -> None:
-    faults = find_faults(batch, _chosen(selector, batch))
-    found = "; ".join(f"{fault} ({len(positions)} of {len(batch)} partitions)" for fault, positions in faults.items())
-    _require(not faults, f"in {batch.kind.name} elections it {found}")
+    faults = find_faults(batch, _choices(selector, batch))
+    problem = "; ".join(f"{fault} ({len(positions)} of {len(batch)} partitions)" for fault, positions in faults.items())
+    _require(not faults, f"in {batch.kind.name} elections it {problem}")
 
 
 def _batches(kinds: Sequence[ElectionKind]) -> Iterator[ElectionBatch]:
     return (random_election(seed, kind) for kind in kinds for seed in _SEEDS)
 
 
-def _chosen(selector: LeaderSelector, batch: ElectionBatch) -> Int32:
+def _choices(selector: LeaderSelector, batch: ElectionBatch) -> Int32:
     try:
         return run_selector(selector.name, selector, batch)
     except SelectorFault as fault:
@@ -166,7 +168,7 @@ def _chosen(selector: LeaderSelector, batch: ElectionBatch) -> Int32:
 
 
 def _only(batch: ElectionBatch, position: int) -> ElectionBatch:
-    """One partition of a batch, as part of another cluster's batch would have it: with another seed and topic index."""
+    """A single partition of a batch, with another seed and topic index, as in the batch of another cluster."""
     row = slice(position, position + 1)
     slots = slice(*batch.candidates.offsets[position : position + 2].tolist())
     names = {"rows", "partition", "leader", "leader_epoch", "unclean_allowed"}
@@ -179,14 +181,14 @@ def _only(batch: ElectionBatch, position: int) -> ElectionBatch:
     )  # fmt: skip
 
 
-def _nobody_eligible(batch: ElectionBatch) -> ElectionBatch:
-    nobody = np.zeros_like(batch.eligible)
+def _without_eligible(batch: ElectionBatch) -> ElectionBatch:
+    none = np.zeros_like(batch.eligible)
     initial = batch.kind == ElectionKind.INITIAL
     return replace(
         batch,
-        eligible=nobody,
-        in_sync=nobody if initial else batch.in_sync,
-        may_lead=nobody,
+        eligible=none,
+        in_sync=none if initial else batch.in_sync,
+        may_lead=none,
         isr=Ragged.empty(len(batch)) if initial else batch.isr,
         broker_live=np.zeros_like(batch.broker_live),
     )

@@ -1,8 +1,8 @@
-"""The hooks. A plugin is a module, or any object, with functions marked ``hookimpl`` under these names.
+"""The hooks. A plugin is a module, or any object, with functions of these names that are marked ``hookimpl``.
 
-It is found through an entry point in the group ``kframe`` of its distribution, as a file in ``--plugins-dir``, or
-handed to ``build_registry``. Hooks are called once, while a registry is built, and only offer: nothing is made,
-connected or computed until somebody chooses what was offered by its name. No hook is called while a controller works.
+It is an entry point in group ``kframe`` of its distribution, a file in ``--plugins-dir``, or an argument of
+``build_registry``. Each hook is called once, while a registry is built. Hooks only offer: factories run when a name or
+URL is configured.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ hookimpl: Final = pluggy.HookimplMarker(PROJECT)
 
 
 class KframeHooks:
-    """What a plugin may implement; all of it is optional."""
+    """The hooks that a plugin may implement; all are optional."""
 
     @hookspec
     def kframe_leader_selectors(self) -> Iterable[SelectorSpec]:  # type: ignore[empty-body]
         """Offer leader selectors.
 
-        A selector has a unique name (lower case, dashes) and one of three tiers; see Tier for what the factory makes.
-        What it chooses is checked before it is used, as LeaderSelector says. Two selectors of one name stop the
-        start-up with both distributions named. A complete plugin::
+        A selector has a unique name (lower case, dashes) and a Tier, which determines what its factory returns. The
+        controller validates each choice, as LeaderSelector documents. Two selectors of the same name stop the start-up
+        with an error that names both distributions. A complete plugin::
 
             from kframe.plugin import ElectionKind, PartitionElection, SelectorSpec, Tier, hookimpl
 
@@ -69,7 +69,7 @@ class KframeHooks:
     def kframe_stores(self) -> Iterable[StoreSpec]:  # type: ignore[empty-body]
         """Offer stores, each for the URLs of one scheme; ``factory(url)`` makes a ``kframe.model.ports.Store``.
 
-        Two stores for one scheme stop the start-up with both distributions named. A complete plugin::
+        Two stores for the same scheme stop the start-up. A complete plugin::
 
             from kframe.plugin import StoreSpec, hookimpl
 
@@ -83,8 +83,8 @@ class KframeHooks:
     def kframe_transports(self) -> Iterable[TransportSpec]:  # type: ignore[empty-body]
         """Offer transports, each for the URLs of one scheme.
 
-        ``factory(url, config)`` makes a ``kframe.model.ports.Transport``. Two transports for one scheme stop the
-        start-up with both distributions named. A complete plugin::
+        ``factory(url, config)`` makes a ``kframe.model.ports.Transport``. Two transports for the same scheme stop the
+        start-up. A complete plugin::
 
             from kframe.plugin import TransportSpec, hookimpl
 
@@ -96,10 +96,10 @@ class KframeHooks:
 
     @hookspec
     def kframe_clusters(self) -> Iterable[ClusterSpec]:  # type: ignore[empty-body]
-        """Offer live clusters, each for the URLs of one scheme: what ``kframe snapshot capture`` and its like reach.
+        """Offer live clusters, each for the URLs of one scheme, as ``kframe snapshot capture`` connects to them.
 
-        ``factory(url, config)`` makes a ``kframe.snapshot.live.LiveCluster``. Two for one scheme stop the start-up with
-        both distributions named. A complete plugin::
+        ``factory(url, config)`` makes a ``kframe.snapshot.live.LiveCluster``. Two for the same scheme stop the
+        start-up. A complete plugin::
 
             from kframe.plugin import ClusterSpec, hookimpl
 
@@ -111,10 +111,10 @@ class KframeHooks:
 
     @hookspec
     def kframe_admins(self) -> Iterable[AdminSpec]:  # type: ignore[empty-body]
-        """Offer admin APIs of live clusters, each for the URLs of one scheme: what carries plans out.
+        """Offer admin APIs of live clusters, each for the URLs of one scheme, through which plans are executed.
 
-        ``factory(url, config)`` makes a ``kframe.snapshot.administration.Administration``; ``config`` are values by the
-        keys of Kafka's clients. Two for one scheme stop the start-up with both distributions named. A complete plugin::
+        ``factory(url, config)`` makes a ``kframe.snapshot.administration.Administration``; ``config`` has values by
+        the keys of Kafka's clients. Two for the same scheme stop the start-up. A complete plugin::
 
             from kframe.plugin import AdminSpec, hookimpl
 
@@ -126,10 +126,10 @@ class KframeHooks:
 
     @hookspec
     def kframe_servers(self) -> Iterable[ServerSpec]:  # type: ignore[empty-body]
-        """Offer servers, each for the URLs of one scheme: what others reach a running controller by.
+        """Offer servers, each for the URLs of one scheme, through which clients reach a running controller.
 
-        ``factory(url, config)`` makes a ``kframe.api.serving.Server``. Two for one scheme stop the start-up with both
-        distributions named. A complete plugin::
+        ``factory(url, config)`` makes a ``kframe.api.serving.Server``. Two for the same scheme stop the start-up.
+        A complete plugin::
 
             from kframe.plugin import ServerSpec, hookimpl
 
@@ -141,7 +141,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_register_commands(self, cli: click.Group) -> None:
-        """Add commands to the command line. Commands that are there already cannot be replaced.
+        """Add commands to the command line. A plugin cannot replace a command.
 
         Called only by the command line, after all plugins have been loaded. A complete plugin::
 
@@ -160,7 +160,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_observers(self) -> Iterable[ObserverSpec]:  # type: ignore[empty-body]
-        """Offer observers, which see each step of a controller: what came in and the effects that it asks for.
+        """Offer observers, which receive each step of a controller: the event or answer, and the effects that follow.
 
         A complete plugin::
 

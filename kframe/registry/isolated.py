@@ -1,8 +1,8 @@
-"""Checking a selector in a process of its own, so that native code which crashes or hangs is reported, not suffered.
+"""Checks a selector in a child process, so that native code that crashes or hangs is only reported.
 
-The child writes one JSON line as each check ends, into a file, since a plugin may print. What is missing from the file
-when the child has ended is what it died of. The child builds its registry anew: it knows the plugins that are installed
-or stand in the plugins directory.
+The child appends a JSON line to a file after each check, because a plugin may print to standard output. The first check
+without a line is the one that crashed. The child builds its own registry, so it sees only installed plugins and the
+plugins directory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 from kframe.registry.checks import Finding, check_doc, check_name, checks_of, run_checks
 from kframe.registry.registry import build_registry
 
-#: A selector that has not finished its checks by then hangs; they take well under a second.
+#: The timeout of all checks of a selector; they take well under a second.
 TIMEOUT_S: Final = 60.0
 
 
@@ -30,7 +30,7 @@ def check_isolated(
 ) -> list[Finding]:  # fmt: skip
     """Run all checks (``run_checks``) on the selector called ``name`` in a child process; return a finding for each.
 
-    The check during which the child crashed or was stopped has that for its problem, and those after it "not run".
+    The check during which the child crashed or was stopped reports that as its problem; later checks report "not run".
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "findings.jsonl"
@@ -56,7 +56,7 @@ def check_isolated(
 
 
 def main(argument: str) -> None:
-    """The child: ``argument`` is what ``check_isolated`` wrote."""
+    """Run the checks in the child; ``argument`` has the settings of ``check_isolated`` as JSON."""
     settings: dict[str, Any] = json.loads(argument)
     plugins_dir = Path(settings["plugins_dir"]) if settings["plugins_dir"] is not None else None
     registry = build_registry(settings["disabled"], plugins_dir)

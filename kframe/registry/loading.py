@@ -1,8 +1,7 @@
-"""Loading one plugin: import it, register it with pluggy, ask what it offers, and believe none of it.
+"""Loads a plugin: imports it, registers it with pluggy, calls its hooks and validates what they return.
 
-Each plugin has a pluggy manager of its own. So a plugin that is broken in any way (does not import, implements a hook
-that does not exist or with wrong arguments, raises, offers something else than specs) fails alone and as a whole, and
-whose an offer is never has to be worked out afterwards.
+Each plugin has a pluggy manager of its own. A plugin that fails to import, implements an unknown hook, raises or offers
+anything but specs fails alone and as a whole, and every offer belongs to a known plugin.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ Spec: TypeAlias = (
     | CheckSpec
     | BrokerModelSpec
 )
-#: Called with one line for each plugin loaded and each hook called.
+#: Receives a line for each plugin loaded and each hook called.
 Trace: TypeAlias = Callable[[str], None]
 
-#: What each offering hook offers.
+#: The type of the specs that each hook returns.
 OFFERS: Final[Mapping[str, type[Spec]]] = {
     "kframe_leader_selectors": SelectorSpec,
     "kframe_stores": StoreSpec,
@@ -64,10 +63,7 @@ OFFERS: Final[Mapping[str, type[Spec]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A plugin that was found, and what became of it.
-
-    ``disabled``: it was not loaded, on request. ``error``: why it is broken; it offers nothing then.
-    """
+    """A plugin after loading: loaded, disabled on request, or broken with ``error``; the last two offer nothing."""
 
     name: str
     distribution: str
@@ -84,11 +80,11 @@ class Plugin:
 
 
 def load_plugin(offered: Offered, trace: Trace) -> Plugin:
-    """Load a plugin and ask its hooks; one that is broken is logged and comes back with its error."""
+    """Load a plugin and call its hooks. A broken plugin is logged and returned with its error."""
     try:
         trace(f"{offered.name} ({offered.distribution}): load")
         manager = _register(offered)
-        offers = tuple(spec for hook in OFFERS for spec in _ask(manager, offered.name, hook, trace))
+        offers = tuple(spec for hook in OFFERS for spec in _call(manager, offered.name, hook, trace))
     except (Exception, SystemExit) as error:
         _log.warning("plugin %s (%s) is broken and left out", offered.name, offered.distribution, exc_info=error)
         problem = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
@@ -116,19 +112,19 @@ def _register(offered: Offered) -> pluggy.PluginManager:
     return manager
 
 
-def _ask(manager: pluggy.PluginManager, name: str, hook: str, trace: Trace) -> list[Spec]:
+def _call(manager: pluggy.PluginManager, name: str, hook: str, trace: Trace) -> list[Spec]:
     caller = getattr(manager.hook, hook)
     if not caller.get_hookimpls():
         return []
-    given: list[Any] = [one for result in caller() for one in result]
-    trace(f"{name}: {hook} -> {', '.join(str(getattr(one, KEY[OFFERS[hook]], one)) for one in given)}")
-    for one in given:
-        if not isinstance(one, OFFERS[hook]):
-            raise PluginError(f"{hook} offers {type(one).__name__} {one!r}, expected {OFFERS[hook].__name__}")
-    return given
+    specs: list[Any] = [spec for result in caller() for spec in result]
+    trace(f"{name}: {hook} -> {', '.join(str(getattr(spec, KEY[OFFERS[hook]], spec)) for spec in specs)}")
+    for spec in specs:
+        if not isinstance(spec, OFFERS[hook]):
+            raise PluginError(f"{hook} offers {type(spec).__name__} {spec!r}, expected {OFFERS[hook].__name__}")
+    return specs
 
 
-#: The field of each kind of spec that no two of it may share.
+#: The field that must be unique among the specs of each type.
 KEY: Final[Mapping[type[Spec], str]] = {
     SelectorSpec: "name",
     StoreSpec: "scheme",

@@ -1,9 +1,8 @@
-"""The native tier: a C function that chooses for one partition at a time, called in a loop without the GIL.
+"""The native tier: a C function that chooses for a partition at a time, called in a loop without the GIL.
 
-It may come from anywhere that makes C functions: Cython (``cdef api``, then ``module.__pyx_capi__["name"]``), a C
-extension (``PyCapsule_New``), numba's ``cfunc``, cffi or ctypes. A capsule carries its C signature as its name, as in
-SciPy's LowLevelCallable; for a bare address the signature is stated. The signature is all that can be checked: the
-function itself is trusted. ``kframe plugins check`` runs it in a process of its own first.
+It comes from Cython (``cdef api``, then ``module.__pyx_capi__["name"]``), a C extension (``PyCapsule_New``), numba's
+``cfunc``, cffi or ctypes. The name of a capsule is its C signature, as in SciPy's LowLevelCallable; an address comes
+with its signature. Only the signature can be checked. ``kframe plugins check`` calls the function in a child process.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _PARAMETER: Final = re.compile(r"(?P<words>\w+(?:\s+\w+)*)\s*(?P<stars>(?:\*\s*)
 
 @dataclass(frozen=True, slots=True)
 class NativeFunction:
-    """A C function by its address, for makers of functions that do not make capsules.
+    """A C function by its address, where no capsule is available.
 
-    ``signature`` says in C what it is; ``user_data`` is an address that it gets with every call; ``owner`` is whatever
-    must stay alive for both to stay valid (the ctypes, cffi or numba object).
+    ``signature`` is its C type; ``user_data`` is an address passed with every call; ``owner`` keeps both alive (the
+    ctypes, cffi or numba object).
     """
 
     address: int
@@ -42,8 +41,8 @@ class NativeFunction:
 class NativeSelector:
     """A C function as a LeaderSelector.
 
-    ``source`` is a PyCapsule or a NativeFunction. Raises PluginError if it is neither, points nowhere, or if its
-    signature is not SIGNATURE; the spelling of const, spaces and parameter names does not matter.
+    ``source`` is a PyCapsule or a NativeFunction. Raises PluginError for any other object, for a null address, and for
+    a signature other than SIGNATURE; parameter names, spaces and the position of const do not matter.
     """
 
     def __init__(self, name: str, source: object) -> None:
@@ -65,7 +64,7 @@ class NativeSelector:
 
     @property
     def native(self) -> NativeCall:
-        """What a Selection calls straight on the columns, with no batch in between."""
+        """The addresses that a Selection calls directly on the columns, without a batch."""
         return NativeCall(self._address, self._user_data)
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
@@ -80,33 +79,33 @@ def include_dir() -> str:
 
 
 def normal_signature(signature: str) -> str | None:
-    """A C function type in one spelling, without parameter names; None if it is not one."""
-    found = _FUNCTION.fullmatch(signature)
-    if not found:
+    """The canonical spelling of a C function type, without parameter names; None for other text."""
+    function = _FUNCTION.fullmatch(signature)
+    if not function:
         return None
     parameters = []
-    for text in found["parameters"].split(","):
+    for text in function["parameters"].split(","):
         parameter = _PARAMETER.fullmatch(text.strip())
         if not parameter:
             return None
         words = [word for word in parameter["words"].split() if word != "struct"]
         base = " ".join(sorted(words, key=lambda word: word != "const"))
         parameters.append(base + "*" * parameter["stars"].count("*"))
-    return f"{found['result']}({', '.join(parameters)})"
+    return f"{function['result']}({', '.join(parameters)})"
 
 
 def check_shapes(batch: ElectionBatch, leader: Int32) -> None:
     """Raise ShapeError unless the arrays of a batch and ``leader`` (k,) have the lengths that ElectionBatch states."""
     count, candidates, isr = len(batch), batch.candidates, batch.isr
     rows = (batch.topic, batch.partition, batch.leader, batch.leader_epoch, batch.unclean_allowed, leader)
-    beside = (batch.eligible, batch.in_sync, batch.may_lead)
+    per_candidate = (batch.eligible, batch.in_sync, batch.may_lead)
     brokers = (batch.broker_rack, batch.broker_live, batch.broker_shutting_down)
     fits = (
         len(candidates) == len(isr) == count
-        and all(len(one) == count for one in rows)
-        and all(len(one) == len(candidates.values) == candidates.offsets[-1] for one in beside)
+        and all(len(column) == count for column in rows)
+        and all(len(column) == len(candidates.values) == candidates.offsets[-1] for column in per_candidate)
         and len(isr.values) == isr.offsets[-1]
-        and all(len(one) == len(batch.broker_ids) for one in brokers)
+        and all(len(column) == len(batch.broker_ids) for column in brokers)
     )
     if not fits:
         raise ShapeError(f"the arrays of a batch of {count} partitions contradict each other")
@@ -116,8 +115,8 @@ def _capsule_parts(name: str, source: object) -> tuple[str, int, int]:
     try:
         signature, address, user_data = _selectors.capsule_parts(source)
     except ValueError:
-        found = type(source).__name__
-        raise PluginError(f"native selector {name!r}: found {found}, expected a PyCapsule or NativeFunction") from None
+        kind = type(source).__name__
+        raise PluginError(f"native selector {name!r}: found {kind}, expected a PyCapsule or NativeFunction") from None
     if signature is None:
         raise PluginError(f"native selector {name!r}: the capsule has no name, expected {SIGNATURE!r}")
     return signature, address, user_data

@@ -1,8 +1,7 @@
 """The registry: what all plugins offer, by name.
 
-``build_registry`` is the only thing that loads plugins. It survives broken ones, which are reported and offer nothing,
-and refuses two that offer the same name, naming both. Names are resolved once, before a controller starts; what the
-registry makes is then called directly, never through pluggy.
+Only ``build_registry`` loads plugins. Broken plugins are reported and offer nothing; two plugins that offer the same
+name are an error. Names are resolved once, before a controller starts; pluggy is not involved afterwards.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ _Spec = TypeVar(
     BrokerModelSpec,
 )
 
-#: kframe's own offers.
+#: The plugin that kframe itself is.
 BUILTIN: Final = Offered("builtin", "kframe-controller", Source.BUILTIN, lambda: builtin)
 
 
@@ -65,36 +64,38 @@ def build_registry(
 ) -> Registry:
     """Find plugins, load them, and resolve the names that they offer.
 
-    Plugins are kframe's own (``builtin``), the entry points in group ``kframe``, the modules in ``plugins_dir`` and the
-    objects in ``extra``, in this order and by name. Those named in ``disabled`` are not loaded; if ``allowed`` is
-    given, of the entry points only those named there are. ``trace`` gets a line for each step.
+    Plugins are ``builtin``, the entry points in group ``kframe``, the modules in ``plugins_dir`` and the objects in
+    ``extra``, in this order and by name. Plugins in ``disabled`` are not loaded, nor are entry points missing from
+    ``allowed`` unless it is None. ``trace`` receives a line for each step.
 
-    Raises PluginError if two plugins have the same name, or offer the same, and neither is disabled; ConfigError if
-    there is no such directory. A broken plugin raises nothing: see ``Registry.broken``.
+    Raises PluginError if two enabled plugins have or offer the same name, and ConfigError if the directory does not
+    exist. Broken plugins are in ``Registry.broken``.
     """
     offered = [BUILTIN, *sources.from_entry_points()]
     offered += sources.from_directory(plugins_dir) if plugins_dir is not None else ()
     offered += sources.from_objects(extra)
     refused = set(disabled)
     if allowed is not None:
-        refused |= {one.name for one in offered if one.source is Source.ENTRY_POINT and one.name not in allowed}
-    _require_unique([(one.name, one.distribution) for one in offered if one.name not in refused], "plugin")
+        refused |= {
+            plugin.name for plugin in offered if plugin.source is Source.ENTRY_POINT and plugin.name not in allowed
+        }
+    _require_unique([(plugin.name, plugin.distribution) for plugin in offered if plugin.name not in refused], "plugin")
     return Registry(
         [
-            Plugin(one.name, one.distribution, one.source, disabled=True)
-            if one.name in refused
-            else load_plugin(one, trace)
-            for one in offered
+            Plugin(plugin.name, plugin.distribution, plugin.source, disabled=True)
+            if plugin.name in refused
+            else load_plugin(plugin, trace)
+            for plugin in offered
         ]
     )
 
 
 class Registry:
-    """All plugins that were found, and what they offer by name or URL scheme. See ``build_registry``."""
+    """All plugins, and what they offer by name or URL scheme. See ``build_registry``."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self.plugins: Final = tuple(plugins)
-        """In the order in which they were found, broken and disabled ones included."""
+        """In the order of loading, with broken and disabled plugins."""
         self.selectors: Final = _by_key(plugins, SelectorSpec, "leader selector")
         self.stores: Final = _by_key(plugins, StoreSpec, "store for the URL scheme")
         self.transports: Final = _by_key(plugins, TransportSpec, "transport for the URL scheme")
@@ -113,16 +114,16 @@ class Registry:
     def selector(self, name: str, options: Mapping[str, object] | None = None) -> LeaderSelector:
         """Make the selector called ``name``.
 
-        Raises PluginError if there is none or it cannot be made, ConfigError if an option is unknown or mistyped.
+        Raises PluginError if it does not exist or its factory fails, ConfigError for an unknown or mistyped option.
         """
         return make_selector(self._find(self.selectors, name, "leader selector"), options or {})
 
     def selectors_for(
         self, names: Iterable[str], options: Mapping[str, Mapping[str, object]] | None = None
     ) -> dict[ElectionKind, LeaderSelector]:
-        """Make the selectors called ``names``, each for all the kinds of election that it is for.
+        """Make the selectors called ``names`` and return them by the kinds of election that they are for.
 
-        ``options`` holds theirs by selector name. Raises as ``selector`` does, and PluginError if two of them are for
+        ``options`` has their options by selector name. Raises as ``selector``, and PluginError if two selectors are for
         the same kind.
         """
         chosen: dict[ElectionKind, LeaderSelector] = {}
@@ -177,8 +178,8 @@ class Registry:
     def register_commands(self, cli: click.Group) -> None:
         """Let every plugin add its commands to ``cli``.
 
-        One that raises is logged, and nothing of it is kept. Raises PluginError, naming both, if one replaces a command
-        that is there.
+        If a plugin raises, the error is logged and its commands are removed. Raises PluginError, with the names of both
+        plugins, if one replaces a command of another.
         """
         owners = dict.fromkeys(cli.commands, BUILTIN.distribution)
         for plugin in self.plugins:
@@ -203,8 +204,8 @@ class Registry:
         parts = [f"no {what} {name!r}"]
         parts += [f"did you mean {near[0]!r}?"] if near else []
         parts += [f"there are: {', '.join(sorted(specs)) or 'none'}"]
-        parts += [f"plugin {one.name} ({one.distribution}) is {one.state}" for one in self.plugins
-                  if one.state != "loaded"]  # fmt: skip
+        parts += [f"plugin {plugin.name} ({plugin.distribution}) is {plugin.state}" for plugin in self.plugins
+                  if plugin.state != "loaded"]  # fmt: skip
         raise PluginError("; ".join(parts))
 
 
@@ -228,4 +229,4 @@ def _require_unique(named: Iterable[tuple[str, str]], what: str) -> None:
 
 
 def _clash(what: str, name: str, first: str, second: str) -> PluginError:
-    return PluginError(f"{what} {name!r} is offered by {first} and by {second}; leave one out with --no-plugin")
+    return PluginError(f"{what} {name!r} is offered by {first} and by {second}; disable one of them with --no-plugin")

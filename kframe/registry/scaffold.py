@@ -1,4 +1,4 @@
-"""A new plugin distribution from templates, without network: the same shape as ``plugins/rack_spread``."""
+"""Writes a new plugin distribution from templates, like ``plugins/rack_spread``."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _README: Final = """\
 A leader selector for kframe, called `$name`.
 
     pip install -e '.[test]'
-    kframe plugins list              # it is found
-    kframe plugins check $name       # it keeps the rules that every selector must keep
+    kframe plugins list              # shows it
+    kframe plugins check $name       # checks the rules of every selector
     pytest
 
-It chooses only when it is asked for by its name. What it chooses is checked before it is used: where it breaks a safety
-rule, raises or misbehaves, kframe's built-in rule decides and the fault is logged and counted.
+A controller uses it when its configuration names it, and validates each choice. Where a choice violates a safety rule,
+or the selector raises, kframe's built-in rule decides, and the fault is logged and counted.
 """
 
 _MODULE: Final = '''\
-"""A leader selector: say here which leaders it prefers, and why."""
+"""A leader selector: document here which leaders it prefers, and why."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from kframe.plugin import ElectionBatch, ElectionKind, Int32, SelectorSpec, Tier
 
 
 class $classname:
-    """The first candidate that is eligible and in sync: Kafka's own rule, to start from."""
+    """The first candidate that is eligible and in sync, as Kafka's own rule."""
 
     name = "$name"
 
@@ -72,7 +72,7 @@ class $classname:
 
 @hookimpl
 def kframe_leader_selectors() -> list[SelectorSpec]:
-    """Offer it."""
+    """Offer the selector."""
     return [
         SelectorSpec(
             name=$classname.name,
@@ -85,7 +85,7 @@ def kframe_leader_selectors() -> list[SelectorSpec]:
 '''
 
 _TEST: Final = '''\
-"""It keeps every selector's rules, and its own."""
+"""The rules of every selector, and those of $name."""
 
 from __future__ import annotations
 
@@ -94,12 +94,12 @@ from $module import $classname, kframe_leader_selectors
 
 
 class Test$classname(SelectorContract):
-    """The rules that every selector keeps."""
+    """The rules of every selector."""
 
     kinds = kframe_leader_selectors()[0].kinds
 
     def make_selector(self) -> $classname:
-        """A fresh one."""
+        """A new selector."""
         return $classname()
 '''
 

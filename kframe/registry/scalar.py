@@ -1,7 +1,6 @@
-"""The scalar tier: a Python function that chooses for one partition at a time.
+"""The scalar tier: a Python function that chooses for a partition at a time.
 
-Meant for trying a rule out and for rules that are needed seldom: an object is made for every partition, which takes
-about a microsecond where the bulk tier takes some nanoseconds. Turn it into a bulk selector once it is right.
+For prototypes and rare elections: a partition costs about a microsecond, where the bulk tier takes some nanoseconds.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from kframe.model.columns import Int32, Ragged
 from kframe.model.elections import ElectionBatch
 from kframe.model.ids import NO_LEADER, ElectionKind
 
-#: Written where the function names a broker that the cluster does not know; the safety rules refuse it.
+#: The choice of a broker that the cluster does not know; it violates the safety rules.
 UNKNOWN_BROKER = np.iinfo(np.int32).min
 
 
 class PartitionElection(msgspec.Struct, frozen=True):
-    """One partition that needs a leader. Brokers are ids, as people know them; see ElectionBatch for the fields.
+    """A partition that needs a leader. Brokers are ids; see ElectionBatch for the fields.
 
-    A struct of msgspec's, because one is made for each partition and a frozen dataclass takes five times as long.
+    A msgspec struct, because a frozen dataclass takes five times as long to create.
     """
 
     kind: ElectionKind
@@ -33,17 +32,17 @@ class PartitionElection(msgspec.Struct, frozen=True):
     replicas: tuple[int, ...]
     """The candidates, preferred one first."""
     eligible: tuple[int, ...]
-    """Those that may lead as far as liveness goes, in the same order."""
+    """The candidates on live brokers with an online log directory, in the same order."""
     isr: tuple[int, ...]
     leader: int | None
     leader_epoch: int
     unclean_allowed: bool
     racks: Mapping[int, str | None]
-    """Rack by broker id, None where the broker names none; all brokers, one mapping for the whole batch."""
+    """Rack by broker id, None for a broker without rack; a single mapping for the whole batch."""
     seed: int
 
 
-#: Returns the id of the broker to lead, or None for nobody.
+#: Returns the id of the broker to lead, or None for no leader.
 ScalarFunction: TypeAlias = Callable[[PartitionElection], int | None]
 
 
@@ -60,8 +59,10 @@ class ScalarSelector:
         return self._name
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """Ask the function for each partition. What it raises names the partition; then the whole batch is lost."""
-        index_of: dict[int | None, int] = {one: index for index, one in enumerate(batch.broker_ids.tolist())}
+        """Call the function for each partition. Its exceptions get a note that names the partition."""
+        index_of: dict[int | None, int] = {
+            broker_id: index for index, broker_id in enumerate(batch.broker_ids.tolist())
+        }
         index_of[None] = NO_LEADER
         answers = []
         for view in partition_elections(batch):
@@ -77,8 +78,10 @@ class ScalarSelector:
 
 
 def partition_elections(batch: ElectionBatch) -> Iterator[PartitionElection]:
-    """The partitions of a batch as objects, one after another. Columns become lists first, and these are walked through
-    in C: to read a number out of an array takes ten times as long as out of a list."""
+    """Yield the partitions of a batch as objects.
+
+    Columns become lists first, because reading an item of an array takes ten times as long as an item of a list.
+    """
     ids, candidates = batch.broker_ids, batch.candidates
     known = np.array([*ids.tolist(), None], object)  # the last stands at NO_LEADER
     racks = {

@@ -1,4 +1,4 @@
-"""Where plugins come from: entry points, a directory, and the caller's hand. Found first, loaded later, one by one."""
+"""The sources of plugins: entry points, a directory, and objects of the caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final
 from kframe.errors import ConfigError
 from kframe.registry.hookspecs import PROJECT
 
-#: Where a module of ``--plugins-dir`` stands in ``sys.modules``.
+#: The prefix of modules from ``--plugins-dir`` in ``sys.modules``.
 MODULE_PREFIX: Final = "kframe_plugins_dir_"
 
 
@@ -30,7 +30,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A plugin that was found; ``load`` imports it, and may raise anything."""
+    """A plugin before loading; ``load`` imports it and may raise any exception."""
 
     name: str
     distribution: str
@@ -40,14 +40,14 @@ class Offered:
 
 def from_entry_points() -> Iterator[Offered]:
     """Entry points in the group ``kframe`` of all installed distributions, by name."""
-    for one in sorted(entry_points(group=PROJECT), key=lambda one: (one.name, _distribution(one))):
-        yield Offered(one.name, _distribution(one), Source.ENTRY_POINT, one.load)
+    for point in sorted(entry_points(group=PROJECT), key=lambda point: (point.name, _distribution(point))):
+        yield Offered(point.name, _distribution(point), Source.ENTRY_POINT, point.load)
 
 
 def from_directory(directory: Path) -> Iterator[Offered]:
-    """Python files and packages in ``directory``, by name, those that start with ``_`` or ``.`` left out.
+    """Python files and packages in ``directory``, by name, except those that start with ``_`` or ``.``.
 
-    Raises ConfigError if there is no such directory.
+    Raises ConfigError if the directory does not exist.
     """
     if not directory.is_dir():
         raise ConfigError("plugins directory", str(directory), "an existing directory")
@@ -58,7 +58,7 @@ def from_directory(directory: Path) -> Iterator[Offered]:
 
 
 def from_objects(plugins: Iterable[object]) -> Iterator[Offered]:
-    """Plugins that the caller has at hand, named after their module or class."""
+    """Objects of the caller as plugins, named after their module or class."""
     for plugin in plugins:
         name = plugin.__name__ if isinstance(plugin, ModuleType | type) else type(plugin).__name__
         yield Offered(name, f"extra {name}", Source.EXTRA, lambda plugin=plugin: plugin)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What plugins offer: named records with a factory each. Nothing is made until a name is chosen."""
+"""The records that plugins offer: names with factories, which are called when a name is configured."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from kframe.model.effects import Effect
 from kframe.model.events import Answer, Event
 from kframe.model.ids import ElectionKind
 
-#: A plugin, a selector or an observer is named like this.
+#: Names of plugins, selectors and observers.
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[-.][a-z0-9]+)*")
-#: The scheme of a URL (RFC 3986, lower case).
+#: URL schemes (RFC 3986, lower case).
 SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 
 _WORDS: Final = {"true": True, "false": False}
 
 
 class Tier(StrEnum):
-    """How a selector is called; all tiers are adapted to LeaderSelector."""
+    """How a selector is called. kframe adapts all tiers to LeaderSelector."""
 
     BULK = "bulk"
     """An object with ``name`` and ``elect(batch, leader)``: the normal kind."""
@@ -35,35 +35,34 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting of a selector; its value comes to the factory as a keyword argument of the same name."""
+    """A setting of a selector, passed to the factory as a keyword argument."""
 
     name: str
     type: type[bool] | type[int] | type[float] | type[str]
     default: bool | int | float | str
     doc: str
 
-    def value(self, given: object, where: str) -> object:
-        """``given`` as this option's type; text, as a command line has it, is read. Raises ConfigError."""
-        if isinstance(given, str) and self.type is not str:
+    def value(self, value: object, where: str) -> object:
+        """``value`` as this option's type; texts of a command line are parsed. Raises ConfigError."""
+        if isinstance(value, str) and self.type is not str:
             try:
-                return _WORDS[given.lower()] if self.type is bool else self.type(given)
+                return _WORDS[value.lower()] if self.type is bool else self.type(value)
             except (KeyError, ValueError):
-                raise ConfigError(where, repr(given), f"{self.type.__name__}") from None
-        fits = type(given) is self.type or (self.type is float and type(given) is int)
+                raise ConfigError(where, repr(value), f"{self.type.__name__}") from None
+        fits = type(value) is self.type or (self.type is float and type(value) is int)
         if not fits:
-            raise ConfigError(where, f"{type(given).__name__} {given!r}", self.type.__name__)
-        return given
+            raise ConfigError(where, f"{type(value).__name__} {value!r}", self.type.__name__)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
 class SelectorSpec:
-    """A leader selector on offer.
+    """A leader selector that a plugin offers.
 
-    ``factory(**options)`` makes it: a LeaderSelector called ``name`` (BULK), a function (SCALAR), a capsule or
-    NativeFunction (NATIVE). ``kinds`` are the elections that it is for; ``doc`` says in a sentence what it prefers.
-    ``row_by_row`` promises that each choice hangs on its own partition and the brokers alone: not on others of the
-    batch, its ``seed`` or the numbers of its topics. A cluster may then be played in parts (``kframe.spark``).
-    Raises PluginError if a field cannot be right.
+    ``factory(**options)`` returns a LeaderSelector called ``name`` (BULK), a function (SCALAR), or a capsule or
+    NativeFunction (NATIVE). ``kinds`` are the elections that it is for; ``doc`` is a sentence on what it prefers.
+    ``row_by_row`` promises that a choice depends only on its partition and the brokers: not on other partitions of the
+    batch, ``seed`` or topic indexes. ``kframe.spark`` may then split a cluster. Raises PluginError for invalid fields.
     """
 
     name: str
@@ -85,26 +84,28 @@ class SelectorSpec:
         if not callable(self.factory):
             raise PluginError(f"selector {self.name!r}: factory is {self.factory!r}, expected something to call")
 
-    def values(self, given: Mapping[str, object]) -> dict[str, object]:
-        """All options by name: those given, the defaults of the others. Raises ConfigError."""
+    def values(self, configured: Mapping[str, object]) -> dict[str, object]:
+        """All options by name, with defaults for those not configured. Raises ConfigError."""
         known = {option.name: option for option in self.options}
-        for name in given:
+        for name in configured:
             if name not in known:
                 expected = f"one of {', '.join(known)}" if known else "no options"
                 raise ConfigError(f"selector {self.name}", f"option {name!r}", expected)
         return {
-            name: option.value(given[name], f"selector {self.name}, option {name}") if name in given else option.default
+            name: option.value(configured[name], f"selector {self.name}, option {name}")
+            if name in configured
+            else option.default
             for name, option in known.items()
         }
 
 
 @dataclass(frozen=True, slots=True)
 class PortSpec:
-    """A store, a transport, a live cluster or a server on offer, for URLs of one scheme.
+    """A store, a transport, a live cluster or a server that a plugin offers for the URLs of a scheme.
 
-    ``factory(url)`` makes a store, ``factory(url, config)`` the others; ``config`` are values by Kafka's keys as texts,
-    such as a ``server.properties`` has them. Given as ``"module:attribute"`` it is imported when it is first chosen, so
-    that offering a store costs nobody the import of its client library.
+    ``factory(url)`` makes a store, ``factory(url, config)`` the others; ``config`` has texts by Kafka's keys, as in
+    ``server.properties``. A factory written as ``"module:attribute"`` is imported when a URL first names the scheme, so
+    that the offer alone does not import a client library.
 
     ``trials`` makes, likewise, what ``kframe plugins check`` tries a store or a transport in (``StoreSpec``,
     ``TransportSpec``).
@@ -119,7 +120,7 @@ class PortSpec:
         _require(self.scheme, SCHEME, "URL scheme")
 
     def make(self, url: str, *further: object) -> Any:
-        """What is there for ``url``. Raises PluginError if the factory cannot be imported."""
+        """Call the factory for ``url``. Raises PluginError if it cannot be imported."""
         return self._imported(self.factory)(url, *further)
 
     def make_trials(self, url: str, *further: object) -> Any:
@@ -133,7 +134,7 @@ class PortSpec:
 
 
 class StoreSpec(PortSpec):
-    """A Store (``kframe.model.ports``) on offer.
+    """A Store (``kframe.model.ports``).
 
     ``trials(url)`` makes empty storage that nobody else uses, as ``kframe.model.surroundings.ClusterContext``; without,
     stores are tried alone, and no broker comes or goes.
@@ -141,7 +142,7 @@ class StoreSpec(PortSpec):
 
 
 class TransportSpec(PortSpec):
-    """A Transport (``kframe.model.ports``) on offer; ``broker.id`` in ``config`` is the controller's own id.
+    """A Transport (``kframe.model.ports``); ``broker.id`` in ``config`` is the controller's own id.
 
     ``trials(url, cluster)`` makes brokers, each at its endpoint in ``cluster``, and a transport that is not open, as
     ``kframe.testing.far_end.FarEnd``; without, a transport is not tried.
@@ -149,28 +150,28 @@ class TransportSpec(PortSpec):
 
 
 class ClusterSpec(PortSpec):
-    """Live clusters (``kframe.snapshot.live.LiveCluster``) on offer. Nothing is connected when one is made."""
+    """Live clusters (``kframe.snapshot.live.LiveCluster``). A factory does not connect."""
 
 
 class AdminSpec(PortSpec):
-    """Admin APIs of live clusters (``kframe.snapshot.administration.Administration``) on offer; ``config`` has the keys
-    of Kafka's clients."""
+    """Admin APIs of live clusters (``kframe.snapshot.administration.Administration``); ``config`` has the keys of
+    Kafka's clients."""
 
 
 class ServerSpec(PortSpec):
-    """A Server (``kframe.api.serving``) on offer; ``broker.id`` in ``config`` is the controller's own id."""
+    """A Server (``kframe.api.serving``); ``broker.id`` in ``config`` is the controller's own id."""
 
 
 class Observer(Protocol):
-    """Watches a controller work, in whole batches. It reads; what it raises is logged and concerns nobody else."""
+    """Receives every step of a controller. It changes nothing; its exceptions are logged."""
 
     def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
-        """The controller has taken ``cause`` in and asks for ``effects``, in this order, none performed yet."""
+        """The controller has handled ``cause``; ``effects`` are to be performed in this order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverSpec:
-    """An observer on offer; ``factory()`` makes one for each controller."""
+    """An observer; ``factory()`` makes a new one for each controller."""
 
     name: str
     factory: Callable[[], Observer]

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe.registry import checks
-from kframe.registry.trials import random_cluster, random_election
+from kframe.registry.random_elections import random_cluster, random_election
 
 __all__ = ["SelectorContract", "random_cluster", "random_election"]
 

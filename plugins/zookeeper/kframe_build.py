@@ -1,1 +1,73 @@
-../../kframe_build.py
+"""Builds the Cython kernels of kframe and of the plugins beside it, in one of three modes.
+
+A release checks no index and no None. ``KFRAME_DEBUG=1`` checks every index, memoryview and None, and keeps assertions.
+``KFRAME_SANITIZE=1`` is a release under AddressSanitizer and UBSan. Each mode has a build folder of its own for C,
+objects and modules: Cython does not compile again because settings have changed. There is no ``-march``: a wheel runs
+on any machine of its platform.
+
+Plugins link to this file, because the isolated build of a distribution sees nothing beside its own folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+DEBUG = os.environ.get("KFRAME_DEBUG", "0") not in ("", "0")
+SANITIZE = os.environ.get("KFRAME_SANITIZE", "0") not in ("", "0")
+MODE = "sanitize" if SANITIZE else "debug" if DEBUG else "release"
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+COMPILE_ARGS = {
+    "release": ["-O3", "-g0"],
+    "debug": ["-O1", "-g", "-UNDEBUG"],
+    "sanitize": ["-O1", "-g", *SANITIZERS],
+}
+#: Arithmetic is the same in all modes; only the checks differ.
+DIRECTIVES = {
+    "language_level": 3,
+    "cdivision": True,
+    "wraparound": False,
+    "boundscheck": DEBUG,
+    "initializedcheck": DEBUG,
+    "nonecheck": DEBUG,
+    "autotestdict": False,
+    "show_performance_hints": not DEBUG,
+}
+
+
+def setup_kernels(sources: Sequence[str], *, headers: Sequence[str] = (), shared: str | None = None) -> None:
+    """Run ``setup`` with an extension for each ``.pyx`` file, named after its path.
+
+    A change of ``headers`` recompiles all of them. ``shared`` names a further extension for Cython's utility code,
+    which would otherwise be a part of each.
+    """
+    extensions = [_extension(source.removesuffix(".pyx").replace("/", "."), source, headers) for source in sources]
+    options: dict[str, str] = {}
+    if shared is not None:
+        extensions.append(_extension(shared, f"build/{MODE}/{shared.replace('.', '/')}.c", headers))
+        options["shared_utility_qualified_name"] = shared
+    modules = cythonize(  # type: ignore[no-untyped-call]
+        extensions, build_dir=f"build/{MODE}", compiler_directives=DIRECTIVES, quiet=True, **options
+    )
+    setup(ext_modules=modules, options={"build": {"build_base": f"build/{MODE}"}})
+
+
+def kernels_in(folder: str) -> list[str]:
+    """The Cython modules of a package, as paths relative to the distribution."""
+    return sorted(path.as_posix() for path in Path(folder).glob("_*.pyx"))
+
+
+def _extension(name: str, source: str, headers: Sequence[str]) -> Extension:
+    return Extension(
+        name,
+        [source],
+        include_dirs=["."],
+        define_macros=[("KFRAME_DEBUG", "1")] if DEBUG else [],
+        extra_compile_args=COMPILE_ARGS[MODE],
+        extra_link_args=SANITIZERS if SANITIZE else [],
+        depends=list(headers),
+    )

@@ -83,7 +83,7 @@ def test_shipped_selectors_pass(selector: LeaderSelector) -> None:
         (lambda: Acting(lambda batch, leader: leader), "keeps-to-its-array", "it returned ndarray"),
         (lambda: Acting(lambda batch, leader: 1 / 0), "keeps-to-its-array", "ZeroDivisionError"),
         (lambda: Acting(fill_with_first), "is-safe", "in OFFLINE elections it chose a broker that is dead"),
-        (act_with_memory(), "same-batch-same-answer", "it answers otherwise when asked again"),
+        (act_with_memory(), "same-batch-same-answer", "it chooses differently when called again"),
         (lambda: Acting(change_the_batch), "leaves-the-batch-alone", "in OFFLINE elections it changes leader"),
         (lambda: Acting(fill_with_first), "small-and-odd-batches", "elections it"),
         (lambda: 1 / 0, "is-named", "ZeroDivisionError: division by zero"),

@@ -22,11 +22,11 @@ from kframe.model.ids import ElectionKind
 from kframe.model.ports import Store, Transport
 from kframe.plugin import hookimpl
 from kframe.registry.loading import Plugin
+from kframe.registry.random_elections import random_cluster
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.scalar import ScalarSelector
 from kframe.registry.sources import MODULE_PREFIX, Source
 from kframe.registry.specs import ClusterSpec, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
-from kframe.registry.trials import random_cluster
 
 OFFLINE = (ElectionKind.OFFLINE,)
 
@@ -202,7 +202,9 @@ def test_one_name_offered_twice_is_an_error_that_names_both(hook: str, spec: obj
     one, other = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
     with pytest.raises(PluginError) as caught:
         build(one, other)
-    assert str(caught.value) == (f"{what} is offered by extra One and by extra Other; leave one out with --no-plugin")
+    assert str(caught.value) == (
+        f"{what} is offered by extra One and by extra Other; disable one of them with --no-plugin"
+    )
     assert state_of(build(one, other, disabled=["Other"]), "Other").state == "disabled"
 
 
@@ -299,9 +301,9 @@ def fail() -> None:
     "changes, says",
     [
         ({"factory": fail}, "selector 'odd' cannot be made: OSError: no weights file"),
-        ({"factory": lambda: FirstInSync("even")}, "its factory made one that is called 'even'"),
-        ({"factory": lambda: 3}, "its factory made int, expected a LeaderSelector"),
-        ({"factory": lambda: 3, "tier": Tier.SCALAR}, "its factory made int, expected a function"),
+        ({"factory": lambda: FirstInSync("even")}, "its factory returned a selector named 'even'"),
+        ({"factory": lambda: 3}, "its factory returned int, expected a LeaderSelector"),
+        ({"factory": lambda: 3, "tier": Tier.SCALAR}, "its factory returned int, expected a function"),
         ({"factory": lambda: 3, "tier": Tier.NATIVE}, "found int, expected a PyCapsule or NativeFunction"),
     ],
 )

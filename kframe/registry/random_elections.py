@@ -1,4 +1,4 @@
-"""Random elections for tests of selectors: small clusters with everything in them that a selector may meet."""
+"""Random elections for tests of selectors, in small clusters with every state of brokers and replicas."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from kframe.model.ids import ElectionKind, ReplicaFlag
 
 
 def random_cluster(seed: int, partitions: int = 200, brokers: int = 12, racks: int = 3) -> ClusterState:
-    """A cluster of one topic ``t``, the same for the same arguments.
+    """A cluster with a topic ``t``; equal arguments give equal clusters.
 
-    Some brokers are gone, some shut down, one names no rack; partitions have 1 to 5 replicas in any order, some of them
-    with an offline log directory or under removal, and an ISR, possibly empty, in an order of its own.
+    Some brokers are unregistered, some shut down, one has no rack. Partitions have 1 to 5 replicas in any order, some
+    with an offline log directory or being removed, and an ISR in any order, possibly empty.
     """
     draw = np.random.default_rng(seed)
     cluster = ClusterState()
     ids = draw.choice(1_000, brokers, replace=False)
     cluster.brokers.register(
         [
-            Registration(int(one), 100 + at, rack=f"rack-{at % racks}" if racks and at else None)
-            for at, one in enumerate(ids)
+            Registration(int(broker_id), 100 + index, rack=f"rack-{index % racks}" if racks and index else None)
+            for index, broker_id in enumerate(ids)
         ]
     )
-    fate = draw.random(brokers)
-    cluster.brokers.shutting_down[fate < 0.15] = 1
-    cluster.brokers.unregister(np.flatnonzero(fate > 0.75).astype(np.int32))
+    liveness = draw.random(brokers)
+    cluster.brokers.shutting_down[liveness < 0.15] = 1
+    cluster.brokers.unregister(np.flatnonzero(liveness > 0.75).astype(np.int32))
     sizes = draw.integers(1, min(5, brokers) + 1, partitions)
     replicas = [draw.choice(brokers, size, replace=False).tolist() for size in sizes]
-    in_sync = [[one for one in draw.permutation(some).tolist() if draw.random() < 0.6] for some in replicas]
+    in_sync = [
+        [broker for broker in draw.permutation(brokers_of).tolist() if draw.random() < 0.6] for brokers_of in replicas
+    ]
     rows = cluster.add_topics(["t"], np.array([partitions]), Ragged.of(replicas), Ragged.of(in_sync))
     columns = cluster.partitions
     columns.leader[rows] = [members[0] if members else -1 for members in in_sync]
@@ -44,7 +46,7 @@ def random_cluster(seed: int, partitions: int = 200, brokers: int = 12, racks: i
 
 
 def random_election(seed: int, kind: ElectionKind, partitions: int = 200, brokers: int = 12) -> ElectionBatch:
-    """An election of some kind in all partitions of a ``random_cluster``; unclean leaders are allowed in a third."""
+    """An election in all partitions of a ``random_cluster``; unclean election is enabled in a third."""
     cluster = random_cluster(seed, partitions, brokers)
     rows: Int32 = np.arange(partitions, dtype=np.int32)
     unclean_allowed: UInt8 = (np.random.default_rng(seed).random(partitions) < 1 / 3).astype(np.uint8)
