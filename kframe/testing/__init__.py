@@ -1,12 +1,12 @@
-"""Suites that any store or transport can be held to, and small clusters to try them on. The suites need pytest.
+"""Contract suites for the tests of plugins, which need pytest, and small clusters.
 
-A plugin's tests subclass ``store_contract.StoreContract``, or one of the classes in ``transport_contract``, and supply
-a fixture that makes the world which the suite plays with.
+Tests of a plugin subclass ``store_contract.StoreContract``, or a class of ``transport_contract``, and supply a fixture
+that makes the storage or the brokers of the suite.
 """
 
 import sys
 
-if "pytest" in sys.modules:  # clusters, and what simulations are made of, are used without it, too
+if "pytest" in sys.modules:  # clusters are used without pytest, too
     import pytest
 
     # The package itself is being imported already, so that only its modules can still be marked.

@@ -1,4 +1,4 @@
-"""Small clusters, changes and request batches, written as people speak of them: by broker id and ``t-0``."""
+"""Small clusters, changes and request batches, written by broker id and partition name (``t-0``)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class StateSpec:
-    """The state to be stored for one partition; ``expected`` NO_STATE creates it."""
+    """A partition state to write; ``expected`` NO_STATE creates it."""
 
     leader: int
     isr: tuple[int, ...]
@@ -45,7 +45,7 @@ class StateSpec:
 
 
 def registration(broker_id: int, rack: str | None = None, broker_epoch: int = NO_BROKER_EPOCH) -> Registration:
-    """A broker with one plain endpoint of its own."""
+    """The registration of a broker with a PLAINTEXT endpoint."""
     return Registration(broker_id, broker_epoch, (Endpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id),), rack)
 
 
@@ -57,7 +57,7 @@ def healthy(*replicas: int, leader_epoch: int = 0) -> PartitionSpec:
 def cluster_of(topics: Mapping[str, Sequence[PartitionSpec]], registered: Iterable[Registration | int]) -> ClusterState:
     """A cluster in columns: these topics, and these brokers registered; whatever else is named is known by id only."""
     cluster = ClusterState()
-    cluster.brokers.register([registration(one) if isinstance(one, int) else one for one in registered])
+    cluster.brokers.register([registration(broker) if isinstance(broker, int) else broker for broker in registered])
     specs = [spec for partitions in topics.values() for spec in partitions]
     stored = np.array([spec.isr is not None for spec in specs], np.bool_)
     values: dict[str, Any] = {
@@ -82,7 +82,7 @@ def small_table(topics: Mapping[str, Sequence[tuple[int, ...]]]) -> TopicTable:
 
 
 def rows_of(cluster: ClusterState, names: Iterable[str]) -> Int32:
-    """Rows of partitions written ``t-0``. Raises KeyError for one that is not there."""
+    """The rows of partitions by name (``t-0``). Raises KeyError for an unknown partition."""
     rows = []
     for name in names:
         topic, _, partition = name.rpartition("-")
@@ -121,7 +121,7 @@ def requests_of(
     partitions with (leader_epoch, delete)."""
     to_lead, to_stop = leader_and_isr or {}, stop_replica or {}
     named = [name for names in to_lead.values() for name in names]
-    how = [one for names in to_stop.values() for one in names.values()]
+    how = [entry for entries in to_stop.values() for entry in entries.values()]
     return ControlRequests(
         controller_id=controller_id,
         controller_epoch=controller_epoch,
@@ -143,19 +143,19 @@ def described(cluster: ClusterState) -> dict[str, dict[str, Any]]:
 
 def _broker_rows(cluster: ClusterState, names: Mapping[int, Sequence[str]]) -> BrokerRows:
     offsets = np.zeros(len(names) + 1, np.int32)
-    np.cumsum([len(one) for one in names.values()], out=offsets[1:])
-    rows = rows_of(cluster, (name for one in names.values() for name in one))
+    np.cumsum([len(partitions) for partitions in names.values()], out=offsets[1:])
+    rows = rows_of(cluster, (name for partitions in names.values() for name in partitions))
     return BrokerRows(cluster.brokers.index_of(list(names)), offsets, rows)
 
 
 def _indexes(cluster: ClusterState, broker_ids: Sequence[int]) -> Int32:
     """Indexes of broker ids; NO_LEADER stays."""
-    given = np.array(broker_ids, np.int32)
-    indexes = np.full(len(given), NO_LEADER, np.int32)
-    indexes[given >= 0] = cluster.brokers.index_of(given[given >= 0])
+    ids = np.array(broker_ids, np.int32)
+    indexes = np.full(len(ids), NO_LEADER, np.int32)
+    indexes[ids >= 0] = cluster.brokers.index_of(ids[ids >= 0])
     return indexes
 
 
 def _ragged(cluster: ClusterState, lists: Sequence[Sequence[int]]) -> Ragged:
-    packed = Ragged.of([tuple(one) for one in lists])
+    packed = Ragged.of([tuple(members) for members in lists])
     return Ragged(packed.offsets, cluster.brokers.index_of(packed.values))

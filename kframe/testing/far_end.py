@@ -1,4 +1,4 @@
-"""What a transport is tried in: brokers at its far end that a history directs."""
+"""The brokers with which ``kframe plugins check`` tests a transport."""
 
 from __future__ import annotations
 
@@ -12,31 +12,34 @@ from kframe.model.ports import Transport
 
 
 class FarEnd(Protocol):
-    """Brokers, and a transport to them that is not open yet. Brokers answer everything without error, unless they are
-    silent. A far end that nobody answers at has none of the last three; a ``close`` is called where there is one."""
+    """Brokers, and a transport to them that is not open.
+
+    Brokers answer without error unless they are silent. Where brokers never answer, ``silence``, ``answer`` and
+    ``lose_next`` are missing. ``close`` is optional.
+    """
 
     @property
     def transport(self) -> Transport:
         """The transport, always the same."""
 
     def settle(self) -> None:
-        """Return when all that can arrive has arrived, and been answered by brokers that are not silent."""
+        """Return when all requests have arrived and all brokers that are not silent have answered."""
 
     def received(self) -> Sequence[Request]:
-        """What brokers have received since the last call, as a trace shows it; for one broker in order."""
+        """Requests received since the last call, as in a trace; those to the same broker are in order."""
 
     def silence(self, broker_id: int) -> None:
-        """From now on a broker takes requests and does not answer."""
+        """Let a broker receive requests and answer none."""
 
     def answer(self, broker_id: int) -> None:
-        """A broker answers again, also what it has taken."""
+        """Let a broker answer again, including the requests that it received while silent."""
 
     def lose_next(self, broker_id: int) -> None:
-        """The answer to the next request for a broker is lost, and the connection with it."""
+        """Lose the answer to the next request of a broker, and the connection."""
 
 
 class EmbeddedFarEnd:
-    """Implements ``FarEnd`` for the embedded brokers: the model, and what they are tried in themselves."""
+    """``FarEnd`` of the embedded brokers."""
 
     def __init__(self, transport: EmbeddedBrokers, clock: VirtualClock) -> None:
         self.transport, self._clock = transport, clock
@@ -44,12 +47,12 @@ class EmbeddedFarEnd:
 
     @staticmethod
     def make() -> EmbeddedFarEnd:
-        """One with its own clock."""
+        """New brokers with a clock of their own."""
         clock = VirtualClock()
         return EmbeddedFarEnd(EmbeddedBrokers(clock), clock)
 
     def settle(self) -> None:
-        """Wait for what was lost to be sent again."""
+        """Advance the clock until lost requests are sent again."""
         if self._losing:
             self._clock.advance(REQUEST_TIMEOUT_MS / 1000)
         for broker_id in self._losing:
@@ -57,23 +60,23 @@ class EmbeddedFarEnd:
         self._losing.clear()
 
     def received(self) -> Sequence[Request]:
-        """All of it."""
+        """See ``FarEnd``."""
         return self.transport.take()
 
     def silence(self, broker_id: int) -> None:
-        """Take, and do not answer."""
+        """See ``FarEnd``."""
         self.transport.answer(broker_id, SILENT)
 
     def answer(self, broker_id: int) -> None:
-        """Answer what was held back."""
+        """See ``FarEnd``."""
         self.transport.answer(broker_id, NONE)
 
     def lose_next(self, broker_id: int) -> None:
-        """The next request times out once."""
+        """See ``FarEnd``; the next request times out once."""
         self._losing.add(broker_id)
         self.silence(broker_id)
 
 
 def embedded_far_end(url: str, cluster: ClusterState) -> EmbeddedFarEnd:
-    """What the embedded brokers are tried in."""
+    """``FarEnd`` of the transport ``embedded``."""
     return EmbeddedFarEnd.make()

@@ -38,25 +38,19 @@ class SelectorContract:
         raise NotImplementedError
 
     def test_is_named(self) -> None:
-        """See check_is_named."""
         checks.check_is_named(self.make_selector, self.kinds)
 
     def test_keeps_to_its_array(self) -> None:
-        """See check_keeps_to_its_array."""
         checks.check_keeps_to_its_array(self.make_selector, self.kinds)
 
     def test_is_safe(self) -> None:
-        """See check_is_safe."""
         checks.check_is_safe(self.make_selector, self.kinds)
 
     def test_same_batch_same_answer(self) -> None:
-        """See check_same_batch_same_answer."""
         checks.check_same_batch_same_answer(self.make_selector, self.kinds)
 
     def test_leaves_the_batch_alone(self) -> None:
-        """See check_leaves_the_batch_alone."""
         checks.check_leaves_the_batch_alone(self.make_selector, self.kinds)
 
     def test_small_and_odd_batches(self) -> None:
-        """See check_small_and_odd_batches."""
         checks.check_small_and_odd_batches(self.make_selector, self.kinds)

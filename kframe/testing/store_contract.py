@@ -1,4 +1,4 @@
-"""What every store must do, as tests that a plugin's author runs.
+"""The contract of stores, as tests for plugins.
 
 ::
 
@@ -6,25 +6,25 @@
 
     class TestMyStore(StoreContract):
         @pytest.fixture
-        def make_world(self):
-            return MyWorld          # called with a cluster, gives a StoreWorld
+        def make_storage(self):
+            return MyStorage          # a callable that takes a cluster and returns a StorageFixture
 
-``MyWorld(cluster)`` prepares a storage that holds ``cluster`` (topics, states, delete markers, registered brokers) and
-in which no controller has ever been; ``StoreWorld`` says what else it does. Clusters are compared by names and broker
-ids: a store may number them as it likes.
+``MyStorage(cluster)`` prepares storage with the topics, states, delete markers and registered brokers of ``cluster``.
+No controller has ever been elected in it; see ``StorageFixture``. The tests compare clusters by names and broker ids,
+so the indexes that a store assigns do not matter.
 """
 
 from __future__ import annotations
 
 from kframe.testing.store_brokers_contract import RegistrationsContract
+from kframe.testing.store_fixture import StorageFactory, StorageFixture
 from kframe.testing.store_requests_contract import RequestsContract
 from kframe.testing.store_role_contract import RoleContract
 from kframe.testing.store_states_contract import StatesContract
 from kframe.testing.store_topics_contract import TopicsContract
-from kframe.testing.store_world import StoreWorld, WorldFactory
 
-__all__ = ["StoreContract", "StoreWorld", "WorldFactory"]
+__all__ = ["StorageFactory", "StorageFixture", "StoreContract"]
 
 
 class StoreContract(RoleContract, StatesContract, RegistrationsContract, TopicsContract, RequestsContract):
-    """The whole contract; see the head of this module."""
+    """The whole contract; see the module docstring."""

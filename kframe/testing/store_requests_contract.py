@@ -1,4 +1,4 @@
-"""The store contract, fifth part: what operators and brokers leave in storage for the controller to find."""
+"""The store contract, part 5: requests and notifications that operators and brokers write to storage."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from kframe.model.events import (
 from kframe.model.ports import Store
 from kframe.model.tables import Targets
 from kframe.testing.clusters import small_table
-from kframe.testing.store_world import ONE, TWO, StoreSuite, StoreWorld, controller_of, end_role, opened
+from kframe.testing.store_fixture import ONE, TWO, StorageFixture, StoreSuite, controller_of, end_role, opened
 
 #: What is left first and then again, the event that tells of it, and the call that reads it and watches for the next.
-LEFT: list[tuple[Callable[[StoreWorld], None], Callable[[StoreWorld], None], Event, Callable[[Store], Any]]] = [
-    (lambda world: world.mark_for_deletion(["orders"]), lambda world: world.mark_for_deletion(["empty.topic"]),
+LEFT: list[tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, Callable[[Store], Any]]] = [
+    (lambda storage: storage.mark_for_deletion(["orders"]), lambda storage: storage.mark_for_deletion(["empty.topic"]),
      DeletionsMarked(), lambda store: store.read_deletions()),
-    (lambda world: world.notify_isr_changes([("orders", 1)]), lambda world: world.notify_isr_changes([("orders", 0)]),
+    (lambda storage: storage.notify_isr_changes([("orders", 1)]),
+     lambda storage: storage.notify_isr_changes([("orders", 0)]),
      IsrChangesLeft(), lambda store: store.read_isr_changes()),
-    (lambda world: world.notify_log_dir_event(2), lambda world: world.notify_log_dir_event(2),
+    (lambda storage: storage.notify_log_dir_event(2), lambda storage: storage.notify_log_dir_event(2),
      LogDirEventsLeft(), lambda store: store.read_log_dir_events()),
 ]  # fmt: skip
 IDS = ["deletions", "isr changes", "log dir events"]
@@ -43,7 +44,7 @@ FENCED: list[Callable[[Store], None]] = [
 
 
 def as_wanted(targets: Targets | None) -> dict[tuple[str, int], tuple[int, ...]] | None:
-    """Replicas wanted, by partition."""
+    """Target replicas by partition."""
     if targets is None:
         return None
     names = [
@@ -56,35 +57,33 @@ class RequestsContract(StoreSuite):
     """Marks for deletion, reassignments, preferred elections, notifications, producer ids."""
 
     @pytest.mark.parametrize(("leave", "leave_again", "event", "read"), LEFT, ids=IDS)
-    def test_watch_on_what_is_left_is_one_shot_and_reading_arms_it_again(
+    def test_watch_on_requests_is_one_shot_and_reading_sets_it_again(
         self,
-        world: StoreWorld,
-        leave: Callable[[StoreWorld], None],
-        leave_again: Callable[[StoreWorld], None],
+        storage: StorageFixture,
+        leave: Callable[[StorageFixture], None],
+        leave_again: Callable[[StorageFixture], None],
         event: Event,
         read: Callable[[Store], Any],
     ) -> None:
-        """Two are one event until they are read."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
         read(store)
-        leave(world)
-        leave_again(world)
-        world.settle()
-        assert heard == [event]
+        leave(storage)
+        leave_again(storage)
+        storage.settle()
+        assert notified == [event]
         read(store)
-        heard.clear()
-        world.notify_isr_changes([("orders", 0)])
-        world.notify_log_dir_event(1)
-        world.mark_for_deletion(["elsewhere"])
-        world.settle()
-        assert heard.count(event) == 1
+        notified.clear()
+        storage.notify_isr_changes([("orders", 0)])
+        storage.notify_log_dir_event(1)
+        storage.mark_for_deletion(["elsewhere"])
+        storage.settle()
+        assert notified.count(event) == 1
 
     # -- marks for deletion
 
-    def test_marks_are_added_and_taken_away_one_by_one(self, world: StoreWorld) -> None:
-        """Marking twice and taking away what is not there are no errors; the topics themselves stay."""
-        store, _ = controller_of(world)
+    def test_delete_markers_are_added_and_removed(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         names = store.read_topic_names()
         assert store.read_deletions() == {"leaving_topic"}
         store.queue_deletions(("orders", "leaving_topic"))
@@ -94,36 +93,33 @@ class RequestsContract(StoreSuite):
         assert store.read_deletions() == {"leaving_topic"}
         assert store.read_topic_names() == names
 
-    def test_whoever_is_connected_may_mark(self, world: StoreWorld) -> None:
-        """Any broker does that in Kafka (``spec/wire.md`` section 10): marks are not fenced."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
+    def test_any_client_may_add_delete_markers(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
         store.read_deletions()
-        opened(world).queue_deletions(("orders",))
-        world.settle()
-        assert heard == [DeletionsMarked()]
+        opened(storage).queue_deletions(("orders",))
+        storage.settle()
+        assert notified == [DeletionsMarked()]
 
     # -- reassignments
 
-    def test_reassignments_are_read_as_they_were_left(self, world: StoreWorld) -> None:
-        """Replicas in order, also of unknown partitions and brokers; None while nothing is left."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
+    def test_reassignments_are_read_as_they_were_left(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
         assert store.read_reassignments() is None
         wanted = {("orders", 2): (3, 9), ("nowhere", 7): (1,), ("orders", 0): (2, 1, 3)}
-        world.leave_reassignments(Targets.of(list(wanted.items())))
-        world.settle()
-        assert heard == [ReassignmentsLeft()]
+        storage.leave_reassignments(Targets.of(list(wanted.items())))
+        storage.settle()
+        assert notified == [ReassignmentsLeft()]
         left = store.read_reassignments()
         assert as_wanted(left) == wanted
         assert left is not None
         assert not left.cancel.any()
 
-    def test_reassignments_are_replaced_and_taken_away_once_there_are_none(self, world: StoreWorld) -> None:
-        """What is left over stays; leaving again what was taken away is told."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
-        world.leave_reassignments(Targets.of([(("orders", 2), (3,)), (("orders", 0), (1,))]))
+    def test_reassignments_are_replaced_and_removed_when_empty(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
+        storage.leave_reassignments(Targets.of([(("orders", 2), (3,)), (("orders", 0), (1,))]))
         left = store.read_reassignments()
         assert left is not None
         store.write_reassignments(left.take(np.array([1])))
@@ -131,84 +127,78 @@ class RequestsContract(StoreSuite):
         store.write_reassignments(Targets.of([]))
         assert store.read_reassignments() is None
         store.write_reassignments(Targets.of([]))
-        world.settle()
-        heard.clear()
-        world.leave_reassignments(Targets.of([(("orders", 1), (2,))]))
-        world.settle()
-        assert heard == [ReassignmentsLeft()]
+        storage.settle()
+        notified.clear()
+        storage.leave_reassignments(Targets.of([(("orders", 1), (2,))]))
+        storage.settle()
+        assert notified == [ReassignmentsLeft()]
 
-    def test_controller_may_leave_reassignments_itself(self, world: StoreWorld) -> None:
-        """A later controller finds them."""
-        store, _ = controller_of(world)
+    def test_controller_may_leave_reassignments_itself(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         store.write_reassignments(Targets.of([(("orders", 1), (2, 3))]))
-        assert as_wanted(opened(world).read_reassignments()) == {("orders", 1): (2, 3)}
+        assert as_wanted(opened(storage).read_reassignments()) == {("orders", 1): (2, 3)}
 
     # -- preferred elections
 
-    def test_preferred_election_is_read_and_taken_away(self, world: StoreWorld) -> None:
-        """Told of when it is created; taking away what is not there is no error."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
+    def test_preferred_election_is_read_and_removed(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
         for wanted in ((("orders", 0), ("nowhere", 3)), ()):
             assert store.read_preferred_election() is None
-            world.leave_preferred_election(wanted)
-            world.settle()
-            assert heard == [PreferredElectionLeft()]
+            storage.leave_preferred_election(wanted)
+            storage.settle()
+            assert notified == [PreferredElectionLeft()]
             assert store.read_preferred_election() == wanted
             store.drop_preferred_election()
             store.drop_preferred_election()
             assert store.read_preferred_election() is None
-            world.settle()
-            heard.clear()
+            storage.settle()
+            notified.clear()
 
     # -- notifications
 
-    def test_notifications_are_read_together_and_taken_away_by_path(self, world: StoreWorld) -> None:
-        """In the order in which they were left; what comes after the read stays."""
-        store, _ = controller_of(world)
-        world.notify_isr_changes([("orders", 1), ("empty.topic", 0)])
-        world.notify_isr_changes([("orders", 0)])
-        world.notify_log_dir_event(3)
+    def test_notifications_are_read_together_and_removed_by_path(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
+        storage.notify_isr_changes([("orders", 1), ("empty.topic", 0)])
+        storage.notify_isr_changes([("orders", 0)])
+        storage.notify_log_dir_event(3)
         changes, events = store.read_isr_changes(), store.read_log_dir_events()
         assert changes.items == (("orders", 1), ("empty.topic", 0), ("orders", 0))
         assert (len(changes.paths), events.items, len(events.paths)) == (2, (3,), 1)
-        world.notify_isr_changes([("orders", 2)])
+        storage.notify_isr_changes([("orders", 2)])
         store.drop_notifications(changes.paths + events.paths)
         store.drop_notifications(changes.paths)
         assert store.read_isr_changes().items == (("orders", 2),)
         assert store.read_log_dir_events() == type(events)((), ())
 
-    def test_new_controller_finds_no_notifications(self, world: StoreWorld) -> None:
-        """What was left before a failover is dropped: everything is read anyway."""
-        world.notify_isr_changes([("orders", 1)])
-        world.notify_log_dir_event(3)
-        store, _ = controller_of(world)
+    def test_new_controller_finds_no_notifications(self, storage: StorageFixture) -> None:
+        storage.notify_isr_changes([("orders", 1)])
+        storage.notify_log_dir_event(3)
+        store, _ = controller_of(storage)
         assert (store.read_isr_changes().items, store.read_log_dir_events().items) == ((), ())
 
     # -- producer ids
 
-    def test_blocks_of_producer_ids_follow_each_other(self, world: StoreWorld) -> None:
-        """A thousand ids each, never given twice, whoever asks."""
-        first, second = opened(world), opened(world)
-        given = [store.allocate_producer_ids(broker) for store, broker in ((first, 1), (second, 1), (first, 2))]
-        assert given == [0, 1000, 2000]
+    def test_blocks_of_producer_ids_follow_each_other(self, storage: StorageFixture) -> None:
+        first, second = opened(storage), opened(storage)
+        blocks = [store.allocate_producer_ids(broker) for store, broker in ((first, 1), (second, 1), (first, 2))]
+        assert blocks == [0, 1000, 2000]
 
-    # -- who may, and who is told
+    # -- fencing and watches
 
     @pytest.mark.parametrize("end", ["release", "expire", "drop"])
     @pytest.mark.parametrize("write", FENCED, ids=range(len(FENCED)))
-    def test_former_controller_takes_nothing_away(
-        self, world: StoreWorld, write: Callable[[Store], None], end: str
+    def test_former_controller_removes_nothing(
+        self, storage: StorageFixture, write: Callable[[Store], None], end: str
     ) -> None:
-        """The fence of ``spec/zookeeper.md`` section 5."""
-        first, second = opened(world), opened(world)
+        first, second = opened(storage), opened(storage)
         first.claim(ONE)
         first.load()
-        end_role(world, first, end)
+        end_role(storage, first, end)
         assert second.claim(TWO) == 2
-        world.leave_reassignments(Targets.of([(("orders", 2), (3,))]))
-        world.leave_preferred_election([("orders", 0)])
-        world.notify_isr_changes([("orders", 1)])
+        storage.leave_reassignments(Targets.of([(("orders", 2), (3,))]))
+        storage.leave_preferred_election([("orders", 0)])
+        storage.notify_isr_changes([("orders", 1)])
         with pytest.raises(ControllerFenced):
             write(first)
         assert second.read_deletions() == {"leaving_topic"}
@@ -216,28 +206,26 @@ class RequestsContract(StoreSuite):
         assert second.read_preferred_election() == (("orders", 0),)
         assert second.read_isr_changes().items == (("orders", 1),)
 
-    def test_nothing_of_this_is_followed_after_release(self, world: StoreWorld) -> None:
-        """A former controller is not told of topics, of what operators leave or of notifications."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
+    def test_released_store_watches_no_requests(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
         for read in (store.read_deletions, store.read_reassignments, store.read_preferred_election):
             read()
         store.release()
-        world.settle()
-        heard.clear()
-        world.mark_for_deletion(["orders"])
-        world.leave_reassignments(Targets.of([(("orders", 2), (3,))]))
-        world.leave_preferred_election([("orders", 0)])
-        world.notify_isr_changes([("orders", 1)])
-        world.notify_log_dir_event(3)
-        world.configure_topic("orders", {"min.insync.replicas": "3"})
-        opened(world).create_topics(small_table({"new": [(1,)]}), ({},))
-        world.settle()
-        assert heard == []
+        storage.settle()
+        notified.clear()
+        storage.mark_for_deletion(["orders"])
+        storage.leave_reassignments(Targets.of([(("orders", 2), (3,))]))
+        storage.leave_preferred_election([("orders", 0)])
+        storage.notify_isr_changes([("orders", 1)])
+        storage.notify_log_dir_event(3)
+        storage.configure_topic("orders", {"min.insync.replicas": "3"})
+        opened(storage).create_topics(small_table({"new": [(1,)]}), ({},))
+        storage.settle()
+        assert notified == []
 
-    def test_closed_store_refuses_these_calls_too(self, world: StoreWorld) -> None:
-        """A call on a closed store is a StoreError, not a wait."""
-        store = opened(world)
+    def test_closed_store_refuses_these_calls_too(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         store.close()
         for call in (
             store.read_topic_names, store.read_deletions, store.read_reassignments, store.read_preferred_election,

@@ -1,4 +1,4 @@
-"""The store contract, first part: who is controller, and that nobody else writes."""
+"""The store contract, part 1: election of the controller, and fencing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kframe.testing.clusters import (
     described,
     rows_of,
 )
-from kframe.testing.store_world import (
+from kframe.testing.store_fixture import (
     ONE,
     TWO,
+    StorageFixture,
     StoreSuite,
-    StoreWorld,
     codes,
     controller_of,
     end_role,
@@ -28,78 +28,68 @@ from kframe.testing.store_world import (
 
 
 class RoleContract(StoreSuite):
-    """Claiming, keeping and losing the role; fencing."""
+    """Claiming and losing the role of the controller; fencing."""
 
-    def test_is_a_store(self, world: StoreWorld) -> None:
-        """It has the methods of ``ports.Store``."""
-        assert isinstance(world.connect(), Store)
+    def test_is_a_store(self, storage: StorageFixture) -> None:
+        assert isinstance(storage.connect(), Store)
 
-    def test_nothing_of_a_sound_storage_is_quarantined(self, world: StoreWorld) -> None:
-        """What is left out is what cannot be read, and that alone."""
-        store = opened(world)
+    def test_valid_storage_has_nothing_quarantined(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         store.claim(ONE)
         store.load()
         assert store.quarantined() == {}
 
-    def test_a_store_is_connected_while_it_is_open(self, world: StoreWorld) -> None:
-        """Whoever asks whether a controller could take over asks for that."""
-        store = world.connect()
+    def test_a_store_is_connected_while_it_is_open(self, storage: StorageFixture) -> None:
+        store = storage.connect()
         assert not store.connected()
         store.open(lambda _event: None)
         assert store.connected()
         store.close()
         assert not store.connected()
 
-    def test_first_claim_gets_controller_epoch_one(self, world: StoreWorld) -> None:
-        """Controller epochs count from one (``spec/zookeeper.md`` 3.2)."""
-        store = opened(world)
+    def test_first_claim_gets_controller_epoch_one(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         assert store.controller() == -1
         assert store.claim(ONE) == 1
         assert store.controller() == ONE
 
-    def test_second_claimant_is_refused_and_sees_who_holds_the_role(self, world: StoreWorld) -> None:
-        """There is one controller at a time."""
-        first, second = opened(world), opened(world)
+    def test_second_claimant_is_refused_and_sees_who_holds_the_role(self, storage: StorageFixture) -> None:
+        first, second = opened(storage), opened(storage)
         assert first.claim(ONE) == 1
         assert second.claim(TWO) is None
         assert second.controller() == ONE
 
-    def test_refused_claims_do_not_count(self, world: StoreWorld) -> None:
-        """A claim that fails leaves the controller epoch alone."""
-        first, second = opened(world), opened(world)
+    def test_refused_claims_do_not_count(self, storage: StorageFixture) -> None:
+        first, second = opened(storage), opened(storage)
         assert first.claim(ONE) == 1
         assert [second.claim(TWO) for _ in range(3)] == [None, None, None]
         first.release()
         assert second.claim(TWO) == 2
 
-    def test_every_claim_raises_the_controller_epoch_by_one(self, world: StoreWorld) -> None:
-        """Whoever wins gets the next controller epoch."""
-        first, second = opened(world), opened(world)
+    def test_every_claim_raises_the_controller_epoch_by_one(self, storage: StorageFixture) -> None:
+        first, second = opened(storage), opened(storage)
         for expected in (1, 3, 5):
             assert first.claim(ONE) == expected
             first.release()
             assert second.claim(TWO) == expected + 1
             second.release()
 
-    def test_takeover_takes_the_role_from_its_holder(self, world: StoreWorld) -> None:
-        """The next controller epoch goes to the new one, and the old one writes nothing more."""
-        first, _ = controller_of(world)
-        second = opened(world)
+    def test_takeover_takes_the_role_from_its_holder(self, storage: StorageFixture) -> None:
+        first, _ = controller_of(storage)
+        second = opened(storage)
         assert second.take_over(TWO) == 2
         assert (second.controller(), second.owns_role(), first.owns_role()) == (TWO, True, False)
         with pytest.raises(ControllerFenced):
             first.prepare()
 
-    def test_takeover_of_a_free_role_is_a_claim(self, world: StoreWorld) -> None:
-        """Nobody needs to be there to take over from."""
-        store = opened(world)
+    def test_takeover_of_a_free_role_is_a_claim(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         assert store.take_over(TWO) == 1
         assert store.owns_role()
 
-    def test_takeover_from_brokers_spares_what_is_no_broker(self, world: StoreWorld) -> None:
-        """A controller whose session owns no registration of a broker keeps the role and its controller epoch."""
-        first, _ = controller_of(world)
-        second = opened(world)
+    def test_takeover_from_brokers_leaves_a_standalone_controller(self, storage: StorageFixture) -> None:
+        first, _ = controller_of(storage)
+        second = opened(storage)
         assert second.take_over(TWO, True) is None
         assert (second.controller(), first.owns_role(), second.owns_role()) == (ONE, True, False)
         first.prepare()
@@ -107,66 +97,60 @@ class RoleContract(StoreSuite):
         assert second.take_over(TWO, True) == 2
 
     @pytest.mark.parametrize("end", ["release", "close", "expire", "drop"])
-    def test_role_is_free_again_and_contenders_hear_of_it_once(self, world: StoreWorld, end: str) -> None:
-        """However a controller goes, the others are told Elect."""
-        heard: list[Event] = []
-        first, second = opened(world), opened(world, heard)
+    def test_role_is_free_again_and_contenders_hear_of_it_once(self, storage: StorageFixture, end: str) -> None:
+        notified: list[Event] = []
+        first, second = opened(storage), opened(storage, notified)
         first.claim(ONE)
         assert second.claim(TWO) is None
-        world.settle()
-        heard.clear()
-        end_role(world, first, end)
-        world.settle()
-        assert heard == [Elect()]
+        storage.settle()
+        notified.clear()
+        end_role(storage, first, end)
+        storage.settle()
+        assert notified == [Elect()]
         assert second.controller() == -1
         assert second.claim(TWO) == 2
 
-    def test_contender_hears_of_a_new_controller_once(self, world: StoreWorld) -> None:
-        """The watch on who is controller is one-shot."""
-        heard: list[Event] = []
-        first, second = opened(world), opened(world, heard)
+    def test_contender_hears_of_a_new_controller_once(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        first, second = opened(storage), opened(storage, notified)
         assert second.controller() == -1
         first.claim(ONE)
         first.release()
         first.claim(ONE)
-        world.settle()
-        assert heard == [ControllerChanged()], "a watch is one-shot until controller() or claim() arms it again"
+        storage.settle()
+        assert notified == [ControllerChanged()], "a watch is one-shot until controller() or claim() arms it again"
         assert second.controller() == ONE
 
     @pytest.mark.parametrize("rearm", ["claim", "controller"])
-    def test_reading_who_is_controller_arms_the_watch_again(self, world: StoreWorld, rearm: str) -> None:
-        """So does a claim that was refused."""
-        heard: list[Event] = []
-        first, second = opened(world), opened(world, heard)
+    def test_reading_who_is_controller_arms_the_watch_again(self, storage: StorageFixture, rearm: str) -> None:
+        notified: list[Event] = []
+        first, second = opened(storage), opened(storage, notified)
         first.claim(ONE)
-        world.settle()
+        storage.settle()
         if rearm == "claim":
             assert second.claim(TWO) is None
         else:
             assert second.controller() == ONE
         first.release()
-        world.settle()
-        assert heard[-1] == Elect()
+        storage.settle()
+        assert notified[-1] == Elect()
 
-    def test_release_by_one_who_is_not_controller_changes_nothing(self, world: StoreWorld) -> None:
-        """Only the holder gives the role up."""
-        first, second = opened(world), opened(world)
+    def test_release_by_one_who_is_not_controller_changes_nothing(self, storage: StorageFixture) -> None:
+        first, second = opened(storage), opened(storage)
         first.claim(ONE)
         second.release()
         assert second.controller() == ONE
 
-    def test_release_by_a_deposed_controller_leaves_its_successor(self, world: StoreWorld) -> None:
-        """A late release does not depose the next controller."""
-        first, second = opened(world), opened(world)
+    def test_release_by_a_deposed_controller_leaves_its_successor(self, storage: StorageFixture) -> None:
+        first, second = opened(storage), opened(storage)
         first.claim(ONE)
-        world.drop_controller()
+        storage.drop_controller()
         assert second.claim(TWO) == 2
         first.release()
         assert second.controller() == TWO
 
-    def test_only_who_has_claimed_the_role_may_act(self, world: StoreWorld) -> None:
-        """A claim that was refused is none."""
-        first, second = world.connect(), opened(world)
+    def test_only_who_has_claimed_the_role_may_act(self, storage: StorageFixture) -> None:
+        first, second = storage.connect(), opened(storage)
         assert not first.may_act()
         first.open(lambda _event: None)
         assert not first.may_act()
@@ -175,37 +159,34 @@ class RoleContract(StoreSuite):
         assert (first.may_act(), second.may_act()) == (True, False)
 
     @pytest.mark.parametrize("end", ["release", "close", "expire", "drop", "takeover"])
-    def test_who_has_lost_the_role_may_not_act(self, world: StoreWorld, end: str) -> None:
-        """However it went, and before anybody asks who is controller (``reliability.md`` I3)."""
-        first, second = opened(world), opened(world)
+    def test_who_has_lost_the_role_may_not_act(self, storage: StorageFixture, end: str) -> None:
+        first, second = opened(storage), opened(storage)
         first.claim(ONE)
         if end == "takeover":
             second.take_over(TWO)
         else:
-            end_role(world, first, end)
-        world.settle()
+            end_role(storage, first, end)
+        storage.settle()
         assert not first.may_act()
         if end not in ("close", "takeover"):
             assert first.claim(ONE) == 2
             assert first.may_act()
 
-    def test_expired_session_is_told_and_may_elect_again(self, world: StoreWorld) -> None:
-        """SessionExpired comes first, and Elect when there is a new session."""
-        heard: list[Event] = []
-        store = opened(world, heard)
+    def test_expired_session_is_told_and_may_elect_again(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store = opened(storage, notified)
         store.claim(ONE)
-        world.settle()
-        heard.clear()
-        world.expire(store)
-        world.settle()
-        assert SessionExpired() in heard
-        assert heard[-1] == Elect(), "once it is connected again it may try for the role"
+        storage.settle()
+        notified.clear()
+        storage.expire(store)
+        storage.settle()
+        assert SessionExpired() in notified
+        assert notified[-1] == Elect(), "once it is connected again it may try for the role"
         assert store.claim(ONE) == 2
 
-    def test_closed_store_refuses_everything_but_another_close(self, world: StoreWorld) -> None:
-        """A call on a closed store is a StoreError, not a wait."""
+    def test_closed_store_refuses_everything_but_another_close(self, storage: StorageFixture) -> None:
         cluster = small_cluster()
-        store = opened(world)
+        store = opened(storage)
         store.close()
         store.close()
         for call in (store.load, store.read_brokers, store.controller, lambda: store.claim(ONE),
@@ -216,12 +197,13 @@ class RoleContract(StoreSuite):
     # -- fencing
 
     @pytest.mark.parametrize("end", ["release", "expire", "drop"])
-    def test_writes_of_a_former_controller_are_fenced_and_change_nothing(self, world: StoreWorld, end: str) -> None:
-        """The fence of ``spec/zookeeper.md`` section 5."""
-        first, second = opened(world), opened(world)
+    def test_writes_of_a_former_controller_are_fenced_and_change_nothing(
+        self, storage: StorageFixture, end: str
+    ) -> None:
+        first, second = opened(storage), opened(storage)
         first.claim(ONE)
         cluster = first.load()
-        end_role(world, first, end)
+        end_role(storage, first, end)
         assert second.claim(TWO) == 2
         before = described(second.load())
         change = change_of(
@@ -233,29 +215,26 @@ class RoleContract(StoreSuite):
             first.prepare()
         assert described(second.load()) == before
 
-    def test_write_after_expiry_is_refused_though_nobody_else_has_claimed(self, world: StoreWorld) -> None:
-        """A claim does not survive its session."""
-        store = opened(world)
+    def test_write_after_expiry_is_refused_though_nobody_else_has_claimed(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         store.claim(ONE)
         cluster = store.load()
-        world.expire(store)
+        storage.expire(store)
         with pytest.raises((ControllerFenced, StoreError)):
             store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
-        assert described(opened(world).load()) == described(cluster)
+        assert described(opened(storage).load()) == described(cluster)
 
-    def test_write_without_a_claim_is_fenced(self, world: StoreWorld) -> None:
-        """Who never was controller writes nothing."""
-        store = opened(world)
+    def test_write_without_a_claim_is_fenced(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         cluster = store.load()
         with pytest.raises(ControllerFenced):
             store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
         assert described(store.load()) == described(cluster)
 
-    def test_new_controller_may_write(self, world: StoreWorld) -> None:
-        """The fence lets the present controller through."""
-        first, second = opened(world), opened(world)
+    def test_new_controller_may_write(self, storage: StorageFixture) -> None:
+        first, second = opened(storage), opened(storage)
         first.claim(ONE)
-        world.drop_controller()
+        storage.drop_controller()
         second.claim(TWO)
         second.prepare()
         cluster = second.load()

@@ -1,4 +1,4 @@
-"""The store contract, second part: partition states are written by compare-and-set, in bulk, and found again."""
+"""The store contract, part 2: conditional bulk writes of partition states."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kframe.testing.clusters import (
     healthy,
     rows_of,
 )
-from kframe.testing.store_world import (
+from kframe.testing.store_fixture import (
     TWO,
+    StorageFactory,
+    StorageFixture,
     StoreSuite,
-    StoreWorld,
-    WorldFactory,
     as_written,
     codes,
     controller_of,
@@ -38,9 +38,8 @@ class StatesContract(StoreSuite):
     bulk_rows = 10_000
     """Rows that are written in bulk, and one by one."""
 
-    def test_load_gives_what_is_stored(self, world: StoreWorld) -> None:
-        """Topics, settings, states, and who is registered."""
-        cluster, expected = opened(world).load(), small_cluster()
+    def test_load_gives_what_is_stored(self, storage: StorageFixture) -> None:
+        cluster, expected = opened(storage).load(), small_cluster()
         assert described(cluster) == described(expected)
         assert settings(cluster) == settings(expected)
         assert not cluster.topics.deleting.any(), "marks are read by themselves"
@@ -48,9 +47,8 @@ class StatesContract(StoreSuite):
         assert 4 in cluster.brokers, "a broker that is only assigned is known by id"
         assert not cluster.brokers.shutting_down.any()
 
-    def test_loaded_cluster_is_independent(self, world: StoreWorld) -> None:
-        """What a controller does to its columns does not reach storage."""
-        store = opened(world)
+    def test_loaded_cluster_is_independent(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         cluster = store.load()
         cluster.partitions.leader[:] = -1
         cluster.partitions.isr[:] = 0
@@ -61,13 +59,13 @@ class StatesContract(StoreSuite):
         assert settings(again) == settings(small_cluster())
         assert again.brokers.registered_ids() == [1, 2, 3]
 
-    def test_states_that_say_when_they_were_written_are_told_from_later_registrations(self, world: StoreWorld) -> None:
-        """Written at a transaction from the epoch of a broker that came before on, and before that of one that came
-        after; a store need not say."""
-        store, cluster = controller_of(world)
-        (before,) = world.bounce_brokers([1])
+    def test_states_that_say_when_they_were_written_are_told_from_later_registrations(
+        self, storage: StorageFixture
+    ) -> None:
+        store, cluster = controller_of(storage)
+        (before,) = storage.bounce_brokers([1])
         store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, expected=7)}, 1))
-        (after,) = world.bounce_brokers([2])
+        (after,) = storage.bounce_brokers([2])
         loaded = store.load()
         if loaded.written_at is not None:
             assert len(loaded.written_at) == len(loaded)
@@ -77,9 +75,8 @@ class StatesContract(StoreSuite):
             assert index is not None
             assert loaded.brokers.broker_epoch[index] == after
 
-    def test_codes_say_how_each_row_fared_and_rows_do_not_hinder_each_other(self, world: StoreWorld) -> None:
-        """Every code but FAILED, in one bulk write."""
-        store, cluster = controller_of(world)
+    def test_codes_say_how_each_row_fared_and_rows_do_not_hinder_each_other(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
         before = described(cluster)
         states = {
             "orders-0": StateSpec(2, (2, 1), 5, expected=7),
@@ -112,9 +109,8 @@ class StatesContract(StoreSuite):
     )
     @pytest.mark.parametrize("expected", [0, 5])
     def test_what_was_begun_before_it_was_asked_for_fares_as_if_it_was_not(
-        self, make_world: WorldFactory, asked: list[str], expected: int
+        self, make_storage: StorageFactory, asked: list[str], expected: int
     ) -> None:
-        """Rows that follow on others in two writes; where a store begins with them early only it knows."""
         states = {
             "orders-0": StateSpec(2, (2, 1), 5, expected=7),
             "orders-1": StateSpec(3, (3,), 1, expected=expected),
@@ -123,7 +119,7 @@ class StatesContract(StoreSuite):
         }
         seen = []
         for foreseen in (["orders-1", "orders-2"], []):
-            store, cluster = controller_of(make_world(small_cluster()))
+            store, cluster = controller_of(make_storage(small_cluster()))
             first, following, second = (
                 change_of(cluster, {name: states[name] for name in names}, 1)
                 for names in (["orders-0"], foreseen, asked)
@@ -133,14 +129,13 @@ class StatesContract(StoreSuite):
                 WriteStates(second).perform(store, cluster),
             ]
             stored = described(store.load())
-            seen.append([[codes(one) for one in results], [one.partition_epoch.tolist() for one in results],
+            seen.append([[codes(result) for result in results], [result.partition_epoch.tolist() for result in results],
                          {name: stored[name] for name in ("orders-0", *asked)}])  # fmt: skip
         assert seen[0] == seen[1]
 
-    def test_claim_that_is_lost_fences_what_follows_as_well(self, world: StoreWorld) -> None:
-        """Neither the write nor what was begun behind it is done."""
-        store, cluster = controller_of(world)
-        before, second = described(store.load()), opened(world)
+    def test_claim_that_is_lost_fences_what_follows_as_well(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
+        before, second = described(store.load()), opened(storage)
         assert second.take_over(TWO) == 2
         first = change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, expected=7)}, 1)
         following = change_of(cluster, {"orders-2": StateSpec(1, (1,), 10, expected=0)}, 1)
@@ -149,9 +144,8 @@ class StatesContract(StoreSuite):
                 WriteStates(first, following).perform(store, cluster)
         assert described(second.load()) == before
 
-    def test_partition_that_storage_does_not_know_is_missing(self, world: StoreWorld) -> None:
-        """Neither an unknown topic nor an unknown partition is created."""
-        store, _ = controller_of(world)
+    def test_partition_that_storage_does_not_know_is_missing(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         elsewhere = cluster_of({"nowhere": [PartitionSpec((1, 2))], "orders": [healthy(1)] * 5}, registered=[1, 2])
         states = {
             "nowhere-0": StateSpec(1, (1,), 0, NO_STATE),
@@ -160,40 +154,36 @@ class StatesContract(StoreSuite):
         }
         assert codes(store.write_states(elsewhere, change_of(elsewhere, states, 1))) == ["MISSING", "MISSING", "OK"]
 
-    def test_versions_count_writes_from_zero(self, world: StoreWorld) -> None:
-        """The version is 0 when a state is created; each write adds one."""
-        store, cluster = controller_of(world)
+    def test_versions_count_writes_from_zero(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
         for expected in (NO_STATE, 0, 1, 2):
             state = {"empty.topic-1": StateSpec(2, (2, 1), expected + 1, expected)}
             result = store.write_states(cluster, change_of(cluster, state, 1))
             assert (codes(result), result.partition_epoch.tolist()) == (["OK"], [expected + 1])
             assert codes(store.write_states(cluster, change_of(cluster, state, 1))) in (["STALE"], ["EXISTS"])
 
-    def test_nothing_to_write_and_nothing_to_read(self, world: StoreWorld) -> None:
-        """No rows are no error."""
-        store, cluster = controller_of(world)
+    def test_nothing_to_write_and_nothing_to_read(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
         assert len(store.write_states(cluster, change_of(cluster, {}, 1)).codes) == 0
         stored = store.read_states(cluster, np.empty(0, np.int32))
         assert (len(stored.found), len(stored.isr)) == (0, 0)
 
-    def test_read_finds_what_is_stored_in_the_order_asked_for(self, world: StoreWorld) -> None:
-        """``found`` masks the states that exist; an ISR keeps its order."""
-        store, cluster = controller_of(world)
+    def test_read_finds_what_is_stored_in_the_order_asked_for(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
         rows = rows_of(cluster, ["empty.topic-1", "orders-2", "orders-0", "empty.topic-0", "orders-1"])
         stored = store.read_states(cluster, rows)
         assert stored.rows.tolist() == rows.tolist()
         assert stored.found.tolist() == [False, True, True, False, True]
-        found = np.flatnonzero(stored.found)
-        assert cluster.brokers.ids_of(stored.leader[found]) == [-1, 1, 2]
-        assert stored.leader_epoch[found].tolist() == [9, 4, 0]
-        assert stored.controller_epoch[found].tolist() == [0, 2, 0]
-        assert stored.partition_epoch[found].tolist() == [0, 7, 0]
-        assert stored.recovery[found].tolist() == [1, 0, 0]
+        stored_rows = np.flatnonzero(stored.found)
+        assert cluster.brokers.ids_of(stored.leader[stored_rows]) == [-1, 1, 2]
+        assert stored.leader_epoch[stored_rows].tolist() == [9, 4, 0]
+        assert stored.controller_epoch[stored_rows].tolist() == [0, 2, 0]
+        assert stored.partition_epoch[stored_rows].tolist() == [0, 7, 0]
+        assert stored.recovery[stored_rows].tolist() == [1, 0, 0]
         assert [cluster.brokers.ids_of(stored.isr[index]) for index in range(5)] == [[], [3], [3, 1, 2], [], [2]]
 
-    def test_what_is_written_is_read_and_loaded(self, world: StoreWorld) -> None:
-        """ISRs in their order, also one longer than the assignment; no leader; recovery state."""
-        store, cluster = controller_of(world)
+    def test_what_is_written_is_read_and_loaded(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
         states = {
             "orders-2": StateSpec(-1, (), 10, 0, recovery=0),
             "empty.topic-0": StateSpec(2, (4, 2, 3, 1), 0, NO_STATE, recovery=1),
@@ -208,9 +198,8 @@ class StatesContract(StoreSuite):
         reload(cluster, stored)
         assert described(cluster) == described(store.load())
 
-    def test_store_and_controller_may_number_topics_and_brokers_differently(self, world: StoreWorld) -> None:
-        """Names and broker ids count, not indexes."""
-        store, _ = controller_of(world)
+    def test_store_and_controller_may_number_topics_and_brokers_differently(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         other = cluster_of(
             {"zero": [], "leaving_topic": [healthy(2, 1)], "orders": [healthy(3, 1)]}, registered=[9, 3, 1]
         )
@@ -219,15 +208,14 @@ class StatesContract(StoreSuite):
         loaded = described(store.load())
         assert (loaded["orders-0"]["leader"], loaded["orders-0"]["isr"]) == (3, [3, 9, 1])
         assert (loaded["leaving_topic-0"]["leader"], loaded["leaving_topic-0"]["isr"]) == (1, [1])
-        world.write_state("orders", 0, isr=[2, 3])
+        storage.write_state("orders", 0, isr=[2, 3])
         stored = store.read_states(other, rows_of(other, ["orders-0", "leaving_topic-0"]))
         assert other.brokers.ids_of(stored.leader) == [3, 1]
         assert other.brokers.ids_of(stored.isr[0]) == [2, 3]
 
-    def test_write_of_a_broker_raises_the_version_and_ours_is_stale(self, world: StoreWorld) -> None:
-        """Compare-and-set sees what others write."""
-        store, cluster = controller_of(world)
-        assert world.write_state("orders", 0, isr=[1, 2]) == 8
+    def test_write_of_a_broker_raises_the_version_and_ours_is_stale(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
+        assert storage.write_state("orders", 0, isr=[1, 2]) == 8
         state = {"orders-0": StateSpec(2, (2,), 5, 7)}
         assert codes(store.write_states(cluster, change_of(cluster, state, 1))) == ["STALE"]
         stored = store.read_states(cluster, rows_of(cluster, state))
@@ -238,15 +226,14 @@ class StatesContract(StoreSuite):
         state = {"orders-0": StateSpec(2, (2,), 5, 8)}
         assert codes(store.write_states(cluster, change_of(cluster, state, 1))) == ["OK"]
 
-    def test_bulk_write_equals_the_same_rows_written_one_by_one(self, make_world: WorldFactory) -> None:
-        """Rows of every fate."""
+    def test_bulk_write_equals_the_same_rows_written_one_by_one(self, make_storage: StorageFactory) -> None:
         partitions, loaded = self.bulk_rows, []
         specs = [
             healthy(1 + n % 5, 1 + (n + 1) % 5) if n % 3 else PartitionSpec((1 + n % 5, 6)) for n in range(partitions)
         ]
         topics = {f"topic-{n:03}": specs[n : n + 100] for n in range(0, partitions, 100)}
         for at_once in (partitions, 1):
-            store, cluster = controller_of(make_world(cluster_of(topics, registered=[1, 2, 3, 4, 5])))
+            store, cluster = controller_of(make_storage(cluster_of(topics, registered=[1, 2, 3, 4, 5])))
             states = {
                 name: StateSpec(partition["replicas"][0], tuple(reversed(partition["replicas"])), 1, n % 4 - 1)
                 for n, (name, partition) in enumerate(described(cluster).items())

@@ -1,4 +1,4 @@
-"""The store contract, fourth part: topics are created, assigned, configured and deleted, and that is noticed."""
+"""The store contract, part 4: topics, their assignments, ids and settings, and watches on them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kframe.model.ids import NO_STATE
 from kframe.model.tables import TopicSettings, TopicTable, move_flags
 from kframe.model.topics import UNSET
 from kframe.testing.clusters import described, small_table
-from kframe.testing.store_world import (
+from kframe.testing.store_fixture import (
     ONE,
     TWO,
+    StorageFixture,
     StoreSuite,
-    StoreWorld,
     controller_of,
     end_role,
     opened,
@@ -33,9 +33,8 @@ OK, EXISTS, MISSING, STALE = WriteCode.OK, WriteCode.EXISTS, WriteCode.MISSING, 
 class TopicsContract(StoreSuite):
     """Reading and writing topics."""
 
-    def test_topics_are_read_by_name(self, world: StoreWorld) -> None:
-        """In the order asked for, adding and removing replicas apart; what is gone is left out."""
-        store, _ = controller_of(world)
+    def test_topics_are_read_by_name(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         assert store.read_topic_names() == {"orders", "empty.topic", "leaving_topic"}
         table = store.read_topics(("empty.topic", "nowhere", "orders"))
         assert table_as_read(table) == {
@@ -45,33 +44,30 @@ class TopicsContract(StoreSuite):
         assert list(table_as_read(table)) == ["empty.topic", "orders"]
         assert len(store.read_topics(())) == 0
 
-    def test_new_topics_are_stored_whole(self, world: StoreWorld) -> None:
-        """With an id of their own, their assignments and their settings; nobody needs the role for that."""
-        store = opened(world)
+    def test_new_topics_are_stored_whole(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         table = small_table({"first": [(3, 1), (1, 9)], "second": [(2,)]})
         assert store.create_topics(table, ({UNCLEAN: "true", MIN_INSYNC: "2"}, {})) == (OK, OK)
-        found = store.read_topics(("first", "second"))
-        assert table_as_read(found) == table_as_read(table)
-        assert len({*found.topic_ids, None}) == 3, "each has an id that no other has"
+        topics = store.read_topics(("first", "second"))
+        assert table_as_read(topics) == table_as_read(table)
+        assert len({*topics.topic_ids, None}) == 3, "each has an id that no other has"
         assert store.read_topic_settings(("first", "second")) == (TopicSettings(1, 2), TopicSettings(UNSET, UNSET))
         loaded = store.load()
-        assert loaded.topics.find_id(found.topic_ids[0] or b"") == loaded.topics.find("first")
+        assert loaded.topics.find_id(topics.topic_ids[0] or b"") == loaded.topics.find("first")
         assert loaded.row("first", 1) is not None
         assert int(loaded.partitions.partition_epoch[loaded.row("first", 1) or 0]) == NO_STATE
 
-    def test_new_topics_without_ids(self, world: StoreWorld) -> None:
-        """Brokers before topic ids know of none, and none is stored; one that the table gives is."""
-        store = opened(world)
-        given = replace(small_table({"named": [(1,)]}), topic_ids=(bytes(range(16)),))
+    def test_new_topics_without_ids(self, storage: StorageFixture) -> None:
+        store = opened(storage)
+        table = replace(small_table({"named": [(1,)]}), topic_ids=(bytes(range(16)),))
         assert store.create_topics(small_table({"bare": [(1, 2)]}), ({},), with_ids=False) == (OK,)
-        assert store.create_topics(given, ({},), with_ids=False) == (OK,)
+        assert store.create_topics(table, ({},), with_ids=False) == (OK,)
         assert store.read_topics(("bare", "named")).topic_ids == (None, bytes(range(16)))
         loaded = store.load()
         assert not loaded.topics.ids[loaded.topics.find("bare")].any()
 
-    def test_topic_that_exists_is_not_created_again(self, world: StoreWorld) -> None:
-        """It stays as it is; topics fare independently of each other."""
-        store = opened(world)
+    def test_topic_that_exists_is_not_created_again(self, storage: StorageFixture) -> None:
+        store = opened(storage)
         before = described(store.load())
         table = small_table({"fresh": [(1,)], "orders": [(9,)], "other": [(2,)]})
         assert store.create_topics(table, ({}, {UNCLEAN: "false"}, {})) == (OK, EXISTS, OK)
@@ -80,68 +76,64 @@ class TopicsContract(StoreSuite):
         assert after.keys() - before.keys() == {"fresh-0", "other-0"}
         assert store.read_topic_settings(("orders",)) == (TopicSettings(1, 2),)
 
-    def test_topic_watch_is_one_shot_and_reading_arms_it_again(self, world: StoreWorld) -> None:
-        """Two topics are one event until their names are read; loading arms the watch, too."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
-        other = opened(world)
+    def test_topic_watch_is_one_shot_and_reading_arms_it_again(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
+        other = opened(storage)
         for name in ("one", "two"):
             other.create_topics(small_table({name: [(1,)]}), ({},))
-        world.settle()
-        assert heard == [TopicsChanged()]
+        storage.settle()
+        assert notified == [TopicsChanged()]
         assert store.read_topic_names() >= {"one", "two"}
         store.delete_topics(("one",))
-        world.settle()
-        assert heard == [TopicsChanged(), TopicsChanged()]
+        storage.settle()
+        assert notified == [TopicsChanged(), TopicsChanged()]
 
     @pytest.mark.parametrize("arm", ["load", "read_topics"])
-    def test_assignment_watch_is_one_shot_and_names_the_topic(self, world: StoreWorld, arm: str) -> None:
-        """Loading arms the watch on every topic, reading a topic that on it; a write of our own is no news."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
+    def test_assignment_watch_is_one_shot_and_names_the_topic(self, storage: StorageFixture, arm: str) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
         table = store.read_topics(("orders",))
         assert store.write_assignments(table) == (OK,)
-        world.settle()
-        assert heard == []
-        world.drop_controller()
-        other = opened(world)
+        storage.settle()
+        assert notified == []
+        storage.drop_controller()
+        other = opened(storage)
         other.claim(TWO)
         other.load()
         for expected in (1, 2):
             for _ in range(2):
                 assert other.write_assignments(table) == (OK,)
-            world.settle()
-            assert heard.count(TopicModified("orders")) == expected
+            storage.settle()
+            assert notified.count(TopicModified("orders")) == expected
             if arm == "load":
                 store.load()
             else:
                 store.read_topics(("orders",))
 
-    def test_assignments_are_replaced_whole(self, world: StoreWorld) -> None:
-        """Order, adding and removing replicas, further partitions; states and ids stay."""
-        store, cluster = controller_of(world)
+    def test_assignments_are_replaced_whole(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
         before, ids = described(cluster), store.read_topics(("orders",)).topic_ids
         replicas = Ragged.of([(3, 2, 1), (4, 2), (9, 3, 1), (1, 2)])
         flags = move_flags(replicas, adding=Ragged.of([(), (), (9,), ()]), removing=Ragged.of([(), (), (3,), ()]))
         table = TopicTable(("orders",), ids, np.array([4], np.int32), replicas, flags)
         assert store.write_assignments(table) == (OK,)
-        found = store.read_topics(("orders",))
-        assert (table_as_read(found), found.topic_ids) == (table_as_read(table), ids)
+        topics = store.read_topics(("orders",))
+        assert (table_as_read(topics), topics.topic_ids) == (table_as_read(table), ids)
         after = described(store.load())
         for number in range(3):
             for field in ("leader", "isr", "leader_epoch", "partition_epoch", "controller_epoch"):
                 assert after[f"orders-{number}"][field] == before[f"orders-{number}"][field]
         assert (after["orders-3"]["replicas"], after["orders-3"]["leader"]) == ([1, 2], None)
-        assert {name: one for name, one in after.items() if not name.startswith("orders")} == {
-            name: one for name, one in before.items() if not name.startswith("orders")
+        assert {name: topic for name, topic in after.items() if not name.startswith("orders")} == {
+            name: topic for name, topic in before.items() if not name.startswith("orders")
         }
 
-    def test_assignment_that_somebody_else_wrote_is_stale_until_it_is_read(self, world: StoreWorld) -> None:
-        """Compare-and-set on the whole topic; topics fare independently, and one that is gone is missing."""
-        store, _ = controller_of(world)
+    def test_assignment_that_somebody_else_wrote_is_stale_until_it_is_read(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         ours = store.read_topics(("orders", "empty.topic"))
-        world.drop_controller()
-        other = opened(world)
+        storage.drop_controller()
+        other = opened(storage)
         other.claim(TWO)
         other.load()
         theirs = small_table({"orders": [(3,), (4,), (1,)]})
@@ -153,55 +145,54 @@ class TopicsContract(StoreSuite):
         assert store.write_assignments(small_table({"nowhere": [(1,)], "orders": [(1,), (2,), (3,)]})) == (MISSING, OK)
         assert table_as_read(store.read_topics(("orders",)))["orders"][0] == ((1,), (), ())
 
-    def test_our_own_writes_are_not_stale(self, world: StoreWorld) -> None:
-        """What we wrote last counts as read."""
-        store, _ = controller_of(world)
+    def test_our_own_writes_are_not_stale(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         for first in (2, 1, 2):
             assert store.write_assignments(small_table({"empty.topic": [(first, 3), (2, 1)]})) == (OK,)
 
-    def test_given_ids_are_stored(self, world: StoreWorld) -> None:
-        """Sixteen bytes that no other topic has."""
-        store, _ = controller_of(world)
+    def test_given_ids_are_stored(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         names = ("orders", "empty.topic")
-        given = store.give_topic_ids(names)
-        assert [len(one) for one in given] == [16, 16]
-        assert len({*given, bytes(16)}) == 3
-        assert store.read_topics(names).topic_ids == given
+        ids = store.give_topic_ids(names)
+        assert [len(topic_id) for topic_id in ids] == [16, 16]
+        assert len({*ids, bytes(16)}) == 3
+        assert store.read_topics(names).topic_ids == ids
         loaded = store.load().topics
-        assert [loaded.find_id(one) for one in given] == [loaded.find(name) for name in names]
+        assert [loaded.find_id(topic_id) for topic_id in ids] == [loaded.find(name) for name in names]
         assert store.give_topic_ids(()) == ()
 
-    def test_settings_are_those_that_a_controller_acts_on(self, world: StoreWorld) -> None:
-        """UNSET where the topic has none of its own."""
-        store, _ = controller_of(world)
+    def test_settings_are_those_that_a_controller_acts_on(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         expected = (TopicSettings(0, 1), TopicSettings(1, 2), TopicSettings(UNSET, UNSET))
         assert store.read_topic_settings(("leaving_topic", "orders", "empty.topic")) == expected
 
-    def test_every_change_of_settings_is_notified_with_the_topic(self, world: StoreWorld) -> None:
-        """Nothing has to be read in between."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
-        world.configure_topic("empty.topic", {UNCLEAN: "true"})
-        world.configure_topic("orders", {MIN_INSYNC: "3"})
-        world.settle()
-        assert heard == [TopicSettingsChanged("empty.topic"), TopicSettingsChanged("orders")]
+    def test_every_change_of_settings_is_notified_with_the_topic(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
+        storage.configure_topic("empty.topic", {UNCLEAN: "true"})
+        storage.configure_topic("orders", {MIN_INSYNC: "3"})
+        storage.settle()
+        assert notified == [TopicSettingsChanged("empty.topic"), TopicSettingsChanged("orders")]
         expected = (TopicSettings(1, UNSET), TopicSettings(1, 3))
         assert store.read_topic_settings(("empty.topic", "orders")) == expected
         loaded = store.load().topics
         assert loaded.unclean[loaded.find("empty.topic") or 0] == 1
 
-    def test_all_settings_are_replaced_and_everybody_is_told(self, world: StoreWorld) -> None:
-        """Of a topic, or of all brokers; whoever is connected may do that, the controller hears of it either way."""
-        heard: list[Event] = []
-        store, _ = controller_of(world, heard)
+    def test_all_settings_are_replaced_and_everybody_is_told(self, storage: StorageFixture) -> None:
+        notified: list[Event] = []
+        store, _ = controller_of(storage, notified)
         assert dict(store.read_configs("orders")) == {UNCLEAN: "true", MIN_INSYNC: "2"}
         assert (dict(store.read_configs("empty.topic")), dict(store.read_configs(None))) == ({}, {})
-        other = opened(world)
+        other = opened(storage)
         other.write_configs("orders", {"retention.ms": "5", UNCLEAN: "false"})
         store.write_configs(None, {MIN_INSYNC: "2"})
         store.write_configs("empty.topic", {})
-        world.settle()
-        assert heard == [TopicSettingsChanged("orders"), BrokerDefaultsChanged(), TopicSettingsChanged("empty.topic")]
+        storage.settle()
+        assert notified == [
+            TopicSettingsChanged("orders"),
+            BrokerDefaultsChanged(),
+            TopicSettingsChanged("empty.topic"),
+        ]
         assert dict(store.read_configs("orders")) == {"retention.ms": "5", UNCLEAN: "false"}
         assert dict(other.read_configs(None)) == {MIN_INSYNC: "2"}
         assert store.read_topic_settings(("orders", "empty.topic")) == (
@@ -209,15 +200,13 @@ class TopicsContract(StoreSuite):
             TopicSettings(UNSET, UNSET),
         )
 
-    def test_assignment_with_fewer_partitions_drops_the_others(self, world: StoreWorld) -> None:
-        """What was added to a topic can be taken back (``spec/controller.md`` 9.3)."""
-        store, _ = controller_of(world)
+    def test_assignment_with_fewer_partitions_drops_the_others(self, storage: StorageFixture) -> None:
+        store, _ = controller_of(storage)
         assert store.write_assignments(small_table({"empty.topic": [(1, 2)]})) == (OK,)
         assert table_as_read(store.read_topics(("empty.topic",))) == {"empty.topic": [((1, 2), (), ())]}
 
-    def test_deleted_topics_are_gone_with_all_that_is_theirs(self, world: StoreWorld) -> None:
-        """States, settings and marks; a topic of the same name is another one."""
-        store, cluster = controller_of(world)
+    def test_deleted_topics_are_gone_with_all_that_is_theirs(self, storage: StorageFixture) -> None:
+        store, cluster = controller_of(storage)
         (old_id,) = store.give_topic_ids(("orders",))
         store.delete_topics(("leaving_topic", "orders"))
         assert store.read_topic_names() == {"empty.topic"}
@@ -232,12 +221,11 @@ class TopicsContract(StoreSuite):
         assert store.read_topic_settings(("orders",)) == (TopicSettings(UNSET, UNSET),)
 
     @pytest.mark.parametrize("end", ["release", "expire", "drop"])
-    def test_topics_are_not_written_by_a_former_controller(self, world: StoreWorld, end: str) -> None:
-        """The fence of ``spec/zookeeper.md`` section 5 guards assignments, ids and deletions."""
-        first, second = opened(world), opened(world)
+    def test_topics_are_not_written_by_a_former_controller(self, storage: StorageFixture, end: str) -> None:
+        first, second = opened(storage), opened(storage)
         first.claim(ONE)
         first.load()
-        end_role(world, first, end)
+        end_role(storage, first, end)
         assert second.claim(TWO) == 2
         before = described(second.load())
         for write in (

@@ -1,4 +1,4 @@
-"""The cluster and the batch that the transport contract plays with, and how brokers are told of them."""
+"""The cluster and the requests of the transport contract."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests
 
 
 def small_cluster() -> ClusterState:
-    """Brokers 1 to 4 registered, 4 shutting down, 9 dead but assigned; one topic is being deleted."""
+    """Brokers 1 to 4 are registered, 4 shuts down, 9 is dead but assigned; a topic is being deleted."""
     cluster = cluster_of(
         {
             "t": [
@@ -45,24 +45,24 @@ def big_batch(cluster: ClusterState, controller_epoch: int = 1) -> ControlReques
     )
 
 
-def led(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrAnswered:
+def leader_and_isr_answer(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrAnswered:
     """An answer to LeaderAndIsr without errors; rows are not compared."""
     return LeaderAndIsrAnswered(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
 
 
-def told(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
+def leader_and_isr_entry(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
          **more: Any) -> dict[str, Any]:  # fmt: skip
-    """What LeaderAndIsr says of a partition, as a trace shows it."""
-    quiet = {"adding_replicas": [], "removing_replicas": [], "is_new": False, "leader_recovery_state": 0}
+    """A partition of LeaderAndIsr, as in a trace."""
+    defaults = {"adding_replicas": [], "removing_replicas": [], "is_new": False, "leader_recovery_state": 0}
     return {
         "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "partition_epoch": partition_epoch,
-        "replicas": replicas, **quiet, **more,
+        "replicas": replicas, **defaults, **more,
     }  # fmt: skip
 
 
-def known(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
+def metadata_entry(leader: int, leader_epoch: int, isr: list[int], partition_epoch: int, replicas: list[int],
           offline_replicas: list[int]) -> dict[str, Any]:  # fmt: skip
-    """What UpdateMetadata says of a partition, as a trace shows it."""
+    """A partition of UpdateMetadata, as in a trace."""
     return {
         "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "partition_epoch": partition_epoch,
         "replicas": replicas, "offline_replicas": offline_replicas,

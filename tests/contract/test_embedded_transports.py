@@ -10,12 +10,12 @@ from kframe.embedded import Api, CountingTransport, EmbeddedBrokers, RecordingTr
 from kframe.model.cluster import ClusterState
 from kframe.testing.transport_contract import (
     AnsweringContract,
-    AnsweringWorld,
+    AnsweringFixture,
     CountingContract,
-    CountingWorld,
+    CountingFixture,
     Counts,
     RecordingContract,
-    RecordingWorld,
+    RecordingFixture,
     counts_of,
 )
 
@@ -54,17 +54,17 @@ class RecordedWorld:
 
 class TestCountingTransport(CountingContract):
     @pytest.fixture
-    def make_world(self) -> Callable[[ClusterState], CountingWorld]:
+    def make_fixture(self) -> Callable[[ClusterState], CountingFixture]:
         return CountedWorld
 
 
 class TestRecordingTransport(RecordingContract):
     @pytest.fixture
-    def make_world(self) -> Callable[[ClusterState], RecordingWorld]:
+    def make_fixture(self) -> Callable[[ClusterState], RecordingFixture]:
         return lambda _cluster: RecordedWorld(RecordingTransport())
 
 
 class TestEmbeddedBrokers(AnsweringContract):
     @pytest.fixture
-    def make_world(self) -> Callable[[ClusterState], AnsweringWorld]:
+    def make_fixture(self) -> Callable[[ClusterState], AnsweringFixture]:
         return lambda _cluster: RecordedWorld(EmbeddedBrokers(VirtualClock()))

@@ -12,7 +12,7 @@ import kframe
 from kframe.embedded import MemoryEnsemble, Request
 from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.transport_contract import Counts, RecordingContract, RecordingWorld, counts_of
+from kframe.testing.transport_contract import Counts, RecordingContract, RecordingFixture, counts_of
 from tests.examples.loading import load
 
 json_lines = load("transports/json_lines.py")
@@ -37,10 +37,10 @@ class LinesWorld:
 
 class TestJsonLinesTransport(RecordingContract):
     @pytest.fixture
-    def make_world(self, tmp_path: Path) -> Iterator[Callable[[ClusterState], RecordingWorld]]:
-        world = LinesWorld(tmp_path / "requests.jsonl")
-        yield lambda _cluster: world
-        world.transport.close()
+    def make_fixture(self, tmp_path: Path) -> Iterator[Callable[[ClusterState], RecordingFixture]]:
+        fixture = LinesWorld(tmp_path / "requests.jsonl")
+        yield lambda _cluster: fixture
+        fixture.transport.close()
 
 
 def test_it_is_a_plugin(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import kframe
 from kframe.embedded import RecordingTransport
 from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, described, healthy, registration
-from kframe.testing.store_contract import StoreContract, WorldFactory
-from kframe.testing.store_world import settings, small_cluster
+from kframe.testing.store_contract import StorageFactory, StoreContract
+from kframe.testing.store_fixture import settings, small_cluster
 from tests.examples.loading import load
 
 sqlite_store = load("stores/sqlite_store.py")
@@ -22,7 +22,7 @@ sqlite_store = load("stores/sqlite_store.py")
 
 class TestSqliteStore(StoreContract):
     @pytest.fixture
-    def make_world(self, tmp_path: Path) -> Iterator[WorldFactory]:
+    def make_storage(self, tmp_path: Path) -> Iterator[StorageFactory]:
         made: list[Any] = []
 
         def make(cluster: ClusterState) -> Any:

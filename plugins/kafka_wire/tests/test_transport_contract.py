@@ -10,7 +10,7 @@ from kframe_kafka_wire.testing.far_end import WireFarEnd, open_far_end
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
-from kframe.testing.transport_contract import AnsweringContract, AnsweringWorld, Counts, counts_of
+from kframe.testing.transport_contract import AnsweringContract, AnsweringFixture, Counts, counts_of
 from kframe_simulator.differential import play_batches
 
 
@@ -24,18 +24,18 @@ class WireWorld(WireFarEnd):
 
 class TestWireTransport(AnsweringContract):
     @pytest.fixture
-    def make_world(
+    def make_fixture(
         self, transports: Callable[..., WireTransport]
-    ) -> Iterator[Callable[[ClusterState], AnsweringWorld]]:
+    ) -> Iterator[Callable[[ClusterState], AnsweringFixture]]:
         made: list[WireWorld] = []
 
-        def make(cluster: ClusterState) -> AnsweringWorld:
+        def make(cluster: ClusterState) -> AnsweringFixture:
             made.append(WireWorld(transports(), cluster))
             return made[-1]
 
         yield make
-        for world in made:
-            world.close()
+        for fixture in made:
+            fixture.close()
 
 
 @pytest.mark.parametrize("seed", range(1, 4))

@@ -38,7 +38,7 @@ from kframe.model.admin import ConfigChange, ConfigOperation, NewTopic
 from kframe.model.events import AlterConfigsRequested, ProducerIdsRequested
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
-from kframe.testing.store_world import ONE
+from kframe.testing.store_fixture import ONE
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.errors import ConfigError, ControllerFenced
-from kframe.testing.store_world import ONE, opened, small_cluster
+from kframe.testing.store_fixture import ONE, opened, small_cluster
 
 STATE = paths.state_path("orders", 0)
 

@@ -18,7 +18,7 @@ from kframe_zookeeper.znodes import decode_controller, encode_controller
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import Elect, Event, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, registration
-from kframe.testing.store_world import ONE, TWO, small_cluster
+from kframe.testing.store_fixture import ONE, TWO, small_cluster
 
 
 def test_takeover_notifies_and_fences_the_old_controller(make_fixture: FixtureFactory) -> None:

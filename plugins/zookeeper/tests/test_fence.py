@@ -13,7 +13,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.model.events import Event
 from kframe.testing.clusters import StateSpec, change_of
-from kframe.testing.store_world import ONE, codes, small_cluster
+from kframe.testing.store_fixture import ONE, codes, small_cluster
 
 
 class Clock:

@@ -13,7 +13,7 @@ from kframe_zookeeper.znodes import encode_broker
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import registration
-from kframe.testing.store_world import ONE, small_cluster
+from kframe.testing.store_fixture import ONE, small_cluster
 
 ADDRESS = Endpoint("PLAINTEXT", "127.0.0.9", 9092, "PLAINTEXT")
 

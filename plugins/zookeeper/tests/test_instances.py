@@ -35,7 +35,7 @@ from kframe.errors import ConfigError, ZnodeError
 from kframe.model.events import Event
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
-from kframe.testing.store_world import ONE, small_cluster
+from kframe.testing.store_fixture import ONE, small_cluster
 
 OURS: Final = paths.instance_path(ONE)
 #: Of sessions whose end a test waits for.

@@ -29,7 +29,7 @@ from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.clusters import PartitionSpec, cluster_of
-from kframe.testing.store_world import ONE
+from kframe.testing.store_fixture import ONE
 
 #: No broker has to say that its replicas are gone.
 EMPTY: Final[dict[str, list[PartitionSpec]]] = {"empty": []}

@@ -9,7 +9,7 @@ from kframe_zookeeper.testing.proxy import Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
-from kframe.testing.store_world import ONE, small_cluster
+from kframe.testing.store_fixture import ONE, small_cluster
 
 #: The opcode by which a client asks its server to catch up with its leader.
 SYNC: Final = 9

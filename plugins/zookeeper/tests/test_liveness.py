@@ -20,7 +20,7 @@ from kframe_zookeeper.znodes import ListenerAddress, RegisteredInstance, decode_
 from kframe.api.controller import Controller
 from kframe.model.events import Elect, Event
 from kframe.snapshot.instances import Instance
-from kframe.testing.store_world import ONE, TWO, small_cluster
+from kframe.testing.store_fixture import ONE, TWO, small_cluster
 
 HOST = "127.0.0.1"
 TOKEN = "0123456789abcdef" * 2

@@ -25,7 +25,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.testing.clusters import described, rows_of
-from kframe.testing.store_world import ONE, small_cluster
+from kframe.testing.store_fixture import ONE, small_cluster
 
 
 def test_malformed_znodes_are_quarantined(make_fixture: FixtureFactory) -> None:

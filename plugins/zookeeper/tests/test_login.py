@@ -15,7 +15,7 @@ from kframe_zookeeper.testing.stores import until
 
 from kframe.errors import StoreError
 from kframe.model.events import Elect, Event, SessionExpired
-from kframe.testing.store_world import ONE
+from kframe.testing.store_fixture import ONE
 
 
 def settings_for(server: ServerHandle, password: str) -> ConnectSettings:

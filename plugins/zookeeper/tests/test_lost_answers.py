@@ -12,7 +12,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 from kframe.core.state.stored_states import apply
 from kframe.model.changes import WriteCode
 from kframe.testing.clusters import StateSpec, change_of, described
-from kframe.testing.store_world import ONE, TWO, codes, small_cluster
+from kframe.testing.store_fixture import ONE, TWO, codes, small_cluster
 
 
 @BREAK_POINTS

@@ -23,7 +23,7 @@ from kframe.model.asks import WriteStates
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_STATE
 from kframe.testing.clusters import StateSpec, change_of, described
-from kframe.testing.store_world import ONE, codes, small_cluster
+from kframe.testing.store_fixture import ONE, codes, small_cluster
 
 PATIENCE_S = 120.0
 

@@ -18,7 +18,7 @@ from kframe.model.config import ControllerConfig
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.store_world import ONE
+from kframe.testing.store_fixture import ONE
 from kframe_simulator.fuzz import Cases
 
 PATIENCE_S = 60.0

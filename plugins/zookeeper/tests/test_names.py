@@ -14,7 +14,7 @@ from kframe_zookeeper.testing.victims import build, settle
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.store_world import ONE
+from kframe.testing.store_fixture import ONE
 
 #: ZooKeeper itself refuses "/", ".", ".." and control characters in a path, not in the data of a node.
 TOPICS: Final = [

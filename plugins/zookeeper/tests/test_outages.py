@@ -21,7 +21,7 @@ from kframe.api.controller import Controller
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
 from kframe.testing.clusters import cluster_of, healthy, registration
-from kframe.testing.store_world import ONE, TWO
+from kframe.testing.store_fixture import ONE, TWO
 
 #: Short, so that a controller soon holds its session for uncertain.
 TIMEOUT_MS = 2_000

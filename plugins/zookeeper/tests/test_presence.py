@@ -12,7 +12,7 @@ from kframe_zookeeper.testing.stores import opened, until
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.testing.clusters import registration
-from kframe.testing.store_world import ONE, TWO, small_cluster
+from kframe.testing.store_fixture import ONE, TWO, small_cluster
 
 OURS = paths.broker_path(ONE)
 

@@ -21,7 +21,7 @@ from kframe_zookeeper.znodes import decode_state
 from kframe.api.controller import Controller
 from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy, registration
-from kframe.testing.store_world import ONE, TWO
+from kframe.testing.store_fixture import ONE, TWO
 
 PATIENCE_S = 240.0
 EVERYTHING = os.environ.get("KFRAME_FAULTS") == "all"

@@ -13,7 +13,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import Elect, Event, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, described
-from kframe.testing.store_world import TWO, codes, small_cluster
+from kframe.testing.store_fixture import TWO, codes, small_cluster
 
 
 @BREAK_POINTS

@@ -12,10 +12,10 @@ from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.model.cluster import ClusterState
-from kframe.testing.store_contract import StoreContract, WorldFactory
+from kframe.testing.store_contract import StorageFactory, StoreContract
+from kframe.testing.store_fixture import StoreSuite
 from kframe.testing.store_role_contract import RoleContract
 from kframe.testing.store_states_contract import StatesContract
-from kframe.testing.store_world import StoreSuite
 
 
 def settings_at(address: str) -> ConnectSettings:
@@ -26,7 +26,7 @@ class _Worlds(StoreSuite):
     """FixtureFactory where the fixture ``settings`` leads."""
 
     @pytest.fixture
-    def make_world(self, settings: ConnectSettings) -> Iterator[WorldFactory]:
+    def make_storage(self, settings: ConnectSettings) -> Iterator[StorageFactory]:
         make_fixture: list[ZooKeeperFixture] = []
 
         def make(cluster: ClusterState) -> ZooKeeperFixture:

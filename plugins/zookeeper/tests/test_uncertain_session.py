@@ -25,7 +25,7 @@ from kframe.model.events import BrokersChanged, Elect, Event
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.store_world import ONE, TWO
+from kframe.testing.store_fixture import ONE, TWO
 
 PATIENCE_S = 120.0
 

@@ -17,7 +17,7 @@ from kframe.model.events import (
     TopicsChanged,
 )
 from kframe.testing.clusters import registration
-from kframe.testing.store_world import ONE, TWO, small_cluster
+from kframe.testing.store_fixture import ONE, TWO, small_cluster
 
 
 def test_changes_during_a_broken_connection_are_notified(make_fixture: FixtureFactory, proxy: Proxy) -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final, Protocol
 
 from kframe.testing.clusters import PartitionSpec, healthy
-from kframe.testing.store_world import ONE, TWO
+from kframe.testing.store_fixture import ONE, TWO
 from kframe_zookeeper.testing.actions import Action, nothing
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree

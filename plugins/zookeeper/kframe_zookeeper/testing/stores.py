@@ -11,7 +11,7 @@ import pytest
 from kframe.plugin.cluster import NO_STATE, ClusterState
 from kframe.plugin.store import Event
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, healthy
-from kframe.testing.store_world import ONE
+from kframe.testing.store_fixture import ONE
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.proxy import BreakPoint, Proxy
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture

@@ -61,7 +61,7 @@ def open_temporary_fixture(url: str) -> ZooKeeperFixture:
 
 
 class ZooKeeperFixture:
-    """Implements ``kframe.testing.store_world.StoreWorld`` below a chroot of its own."""
+    """Implements ``kframe.testing.store_fixture.StorageFixture`` below a chroot of its own."""
 
     def __init__(self, settings: ConnectSettings, cluster: ClusterState) -> None:
         """Store ``cluster`` where ``settings`` lead, whose chroot is replaced."""

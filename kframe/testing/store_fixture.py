@@ -1,4 +1,4 @@
-"""The storage that the store contract plays with: what a plugin's author supplies, and how the suite speaks of it."""
+"""The storage on which the store contract runs, and helpers of its tests."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from kframe.model.tables import TopicTable
 from kframe.testing.clusters import PartitionSpec, StateSpec, cluster_of, healthy, registration
 
 
-class StoreWorld(ClusterContext, Protocol):
-    """The storage that the suite plays with, and what befalls it from outside."""
+class StorageFixture(ClusterContext, Protocol):
+    """Storage for tests, and changes to it that do not come from the controller."""
 
     def expire(self, store: Any) -> None:
-        """End the session of a store that is open; return when it has another one."""
+        """Expire the session of an open store; return when it has a new session."""
 
     def modify_broker(self, registration: Registration) -> None:
-        """Replace the content of a registration."""
+        """Replace the data of a registration."""
 
 
-WorldFactory: TypeAlias = Callable[[ClusterState], StoreWorld]
+StorageFactory: TypeAlias = Callable[[ClusterState], StorageFixture]
 
 ONE, TWO = 101, 102  # controller ids
 
 
 def small_cluster() -> ClusterState:
-    """Three registered brokers and one that is only named; a topic with states, one without, one being deleted."""
+    """Three registered brokers and an unregistered one; topics with states, without, and being deleted."""
     cluster = cluster_of(
         {
             "orders": [
@@ -60,65 +60,65 @@ class StoreSuite:
     """The fixtures of every part of the contract."""
 
     @pytest.fixture
-    def make_world(self) -> WorldFactory:
-        """To be supplied by the plugin's tests."""
-        raise NotImplementedError("the subclass supplies the fixture make_world")
+    def make_storage(self) -> StorageFactory:
+        """Supplied by the tests of the plugin."""
+        raise NotImplementedError("the subclass supplies the fixture make_storage")
 
     @pytest.fixture
-    def world(self, make_world: WorldFactory) -> StoreWorld:
-        """A world that holds ``small_cluster``."""
-        return make_world(small_cluster())
+    def storage(self, make_storage: StorageFactory) -> StorageFixture:
+        """Storage with ``small_cluster``."""
+        return make_storage(small_cluster())
 
 
-def opened(world: StoreWorld, heard: list[Event] | None = None) -> Store:
-    """An open store; what it is notified of is added to ``heard``."""
-    store = world.connect()
-    store.open(([] if heard is None else heard).append)
+def opened(storage: StorageFixture, notified: list[Event] | None = None) -> Store:
+    """An open store; ``notified`` receives its events."""
+    store = storage.connect()
+    store.open(([] if notified is None else notified).append)
     return store
 
 
-def controller_of(world: StoreWorld, heard: list[Event] | None = None) -> tuple[Store, ClusterState]:
-    """A store that holds the role, and the cluster as it has loaded it; ``heard`` begins after that."""
-    store = opened(world, heard)
+def controller_of(storage: StorageFixture, notified: list[Event] | None = None) -> tuple[Store, ClusterState]:
+    """A store whose controller is active, and the cluster that it loaded; ``notified`` receives later events."""
+    store = opened(storage, notified)
     assert store.claim(ONE) == 1
     store.prepare()
     cluster = store.load()
-    world.settle()
-    if heard is not None:
-        heard.clear()
+    storage.settle()
+    if notified is not None:
+        notified.clear()
     return store, cluster
 
 
 def table_as_read(table: TopicTable) -> dict[str, list[tuple[tuple[int, ...], ...]]]:
     """(replicas, adding replicas, removing replicas) of each partition of each topic, in the order of the table."""
-    found: dict[str, list[tuple[tuple[int, ...], ...]]] = {}
-    row = 0
+    topics: dict[str, list[tuple[tuple[int, ...], ...]]] = {}
+    first = 0
     for name, count in zip(table.names, table.partition_counts.tolist(), strict=True):
-        rows = range(row, row + count)
-        found[name] = [tuple(tuple(lists[one].tolist()) for lists in _lists(table)) for one in rows]
-        row += count
-    return found
+        rows = range(first, first + count)
+        topics[name] = [tuple(tuple(lists[row].tolist()) for lists in _lists(table)) for row in rows]
+        first += count
+    return topics
 
 
 def _lists(table: TopicTable) -> tuple[Ragged, Ragged, Ragged]:
     return table.replicas, table.adding, table.removing
 
 
-def end_role(world: StoreWorld, store: Store, how: str) -> None:
-    """Let the controller on ``store`` lose its role."""
+def end_role(storage: StorageFixture, store: Store, how: str) -> None:
+    """End the term of the controller on ``store``."""
     match how:
         case "release":
             store.release()
         case "close":
             store.close()
         case "expire":
-            world.expire(store)
+            storage.expire(store)
         case "drop":
-            world.drop_controller()
+            storage.drop_controller()
 
 
 def codes(result: WriteResult) -> list[str]:
-    """How each row fared, by name."""
+    """The name of each row's WriteCode."""
     return [WriteCode(code).name for code in result.codes.tolist()]
 
 
