@@ -134,7 +134,7 @@ def shrink_command(source: str, invariant: str | None, target: Path | None, trie
     if not first.violations:
         raise BadInput(f"{source}: found a run that breaks no invariant, expected one that does")
     number = invariant or first.violations[0].number
-    if all(one.number != number for one in first.violations):
+    if all(violation.number != number for violation in first.violations):
         raise BadInput(f"{source}: found {first.violations[0].number} broken, expected {number}")
     with progress(f"{len(plan)} actions") as line:
         result = shrink(options, plan, number, lambda done, left: line(done, tries), tries)
@@ -192,6 +192,6 @@ def _row(result: Result) -> dict[str, Any]:
         "events": result.events,
         "simulated_seconds": round(result.simulated_ms / 1000.0),
         "trace": result.trace,
-        "violations": [f"{one.number}: {one.problem}" for one in result.violations],
+        "violations": [f"{violation.number}: {violation.problem}" for violation in result.violations],
         "options": result.options.shown(),
     }

@@ -30,4 +30,4 @@ class MetadataCache:
                 self.partitions[key] = told
         if any(told.leader == LEADER_DURING_DELETE for told in request.partitions.values()):
             left = {topic for topic, _ in self.partitions}
-            self.topic_ids = {topic: one for topic, one in self.topic_ids.items() if topic in left}
+            self.topic_ids = {topic: item for topic, item in self.topic_ids.items() if topic in left}

@@ -65,7 +65,7 @@ def _protocol(where: str, value: object) -> InterBrokerProtocol:
 
 
 def _log_dirs(_where: str, value: object) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.strip() for one in str(value).split(",") if one.strip())) or ("data",)
+    return tuple(dict.fromkeys(part.strip() for part in str(value).split(",") if part.strip())) or ("data",)
 
 
 #: Kafka's keys: the field of each, and what reads it.

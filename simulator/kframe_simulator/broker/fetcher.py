@@ -136,8 +136,8 @@ class Fetcher:
 
     def _fetch(self, leader: int, ready: dict[TopicPartition, _Follow]) -> None:
         asked = {
-            key: FetchPartition(one.offset, one.log.start, one.leader_epoch, one.last_epoch, one.topic_id)
-            for key, one in ready.items()
+            key: FetchPartition(item.offset, item.log.start, item.leader_epoch, item.last_epoch, item.topic_id)
+            for key, item in ready.items()
         }
         message = Fetch(self._node.broker_id, asked)
         self._node.ask(Peer.BROKER, leader, message, partial(self._fetched, leader, ready))
@@ -174,7 +174,7 @@ class Fetcher:
                 self._failed(link, key, told.error, now)
         link.due = now if moved else now + self._node.config.replica_fetch_wait_max_ms
         if not moved:
-            held_back = [one.resumes_at for one in link.follows.values() if one.resumes_at > now]
+            held_back = [item.resumes_at for item in link.follows.values() if item.resumes_at > now]
             link.due = min([link.due, *held_back])
         self._drop_idle(leader, link)
 

@@ -121,7 +121,7 @@ class Log:
             return
         del self.records[: offset - self.start]
         self.start = offset
-        begun = [one for one in self.epochs if one[1] <= offset]
+        begun = [epoch for epoch in self.epochs if epoch[1] <= offset]
         if begun:
             self.epochs = [(begun[-1][0], offset), *self.epochs[len(begun) :]]
         if self.future is not None:

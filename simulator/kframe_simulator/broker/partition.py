@@ -98,7 +98,7 @@ class Partition:
     @property
     def replication_factor(self) -> int:
         """How many replicas there are to be: without those that a reassignment adds."""
-        return sum(1 for one in self.replica_ids if one not in self.adding_replicas)
+        return sum(1 for replica_id in self.replica_ids if replica_id not in self.adding_replicas)
 
     @property
     def effective_min_isr(self) -> int:
@@ -128,8 +128,8 @@ class Partition:
         newly_leader = not self.is_leader
         self.controller_epoch = state.controller_epoch
         self._assign(state)
-        followers = [one for one in state.replicas if one != self._node.broker_id]
-        self.replicas = {one: self.replicas.get(one) or Replica() for one in followers}
+        followers = [replica_id for replica_id in state.replicas if replica_id != self._node.broker_id]
+        self.replicas = {follower_id: self.replicas.get(follower_id) or Replica() for follower_id in followers}
         self.isr, self.recovery, self.pending = state.isr, int(RecoveryState.RECOVERED), None
         self.log = log = self._node.disks.get_or_create(self.key, state.is_new, topic_id)
         if state.leader_epoch > self.leader_epoch:
@@ -200,7 +200,7 @@ class Partition:
         if self.log is None:
             return UNDEFINED
         live = self._node.cache.live_brokers
-        return min([self.log.start, *(one.start for broker, one in self.replicas.items() if broker in live)])
+        return min([self.log.start, *(item.start for broker, item in self.replicas.items() if broker in live)])
 
     def progress(self, now: float) -> None:
         """Ask whoever waits whether it is done."""
@@ -234,11 +234,11 @@ class Partition:
             return
         lag_max, me = self._node.config.replica_lag_time_max_ms, self._node.broker_id
         behind = [
-            one for one in self.isr
-            if one != me and (one not in self.replicas or not self.replicas[one].caught_up(log.end, now, lag_max))
+            member for member in self.isr
+            if member != me and (member not in self.replicas or not self.replicas[member].caught_up(log.end, now, lag_max))
         ]  # fmt: skip
         if behind:
-            narrower = tuple(one for one in self.isr if one not in behind)
+            narrower = tuple(member for member in self.isr if member not in behind)
             self._propose(PendingIsr(False, narrower, self.isr, self.leader_epoch, self.partition_epoch))
 
     def _propose(self, pending: PendingIsr) -> None:

@@ -79,5 +79,5 @@ class Producers:
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to where no transaction is undecided: at most the high watermark."""
-        self._completed = [one for one in self._completed if one[1] >= high_watermark]
+        self._completed = [transaction for transaction in self._completed if transaction[1] >= high_watermark]
         return min([high_watermark, *self._open.values(), *(first for first, _ in self._completed)])

@@ -70,9 +70,9 @@ class AlterPartitions:
         items = dict(self._unsent)
         asked = {
             key: ProposedIsr(
-                one.leader_epoch, one.partition_epoch, one.isr, RecoveryState.RECOVERED, self._topic_id(partition)
+                item.leader_epoch, item.partition_epoch, item.isr, RecoveryState.RECOVERED, self._topic_id(partition)
             )
-            for key, (partition, one) in items.items()
+            for key, (partition, item) in items.items()
         }
         message = AlterPartition(self._node.broker_id, self._node.broker_epoch, asked)
         self._in_flight = True

@@ -140,7 +140,7 @@ class Replicas:
         """Stop following, and delete (``spec/broker-partition.md`` section 10)."""
         if (error := self._stale(request)) is not ErrorCode.NONE:
             return ControlResponse(error)
-        errors = {key: self._stop(key, one, now) for key, one in request.partitions.items()}
+        errors = {key: self._stop(key, item, now) for key, item in request.partitions.items()}
         return ControlResponse(ErrorCode.NONE, errors)
 
     def _stop(self, key: TopicPartition, stop: Stop, now: float) -> ErrorCode:
@@ -210,12 +210,12 @@ class Replicas:
     def gauges(self) -> Mapping[str, int]:
         """What ``kafka.server:type=ReplicaManager`` shows, by Kafka's names."""
         sums = dict.fromkeys(("UnderReplicated", "UnderMinIsr", "AtMinIsr"), 0)
-        led = [one for one in self.partitions.values() if one.leader_log is not None]
+        led = [hosted for hosted in self.partitions.values() if hosted.leader_log is not None]
         for partition in led:
             shown = partition.gauges()
             for name in sums:
                 sums[name] += shown[name]
-        logs = [one.log for one in self.partitions.values() if one.log is not None]
+        logs = [hosted.log for hosted in self.partitions.values() if hosted.log is not None]
         return {
             "LeaderCount": len(led),
             "PartitionCount": len(self.partitions) + len(self.offline),
@@ -223,7 +223,7 @@ class Replicas:
             "UnderReplicatedPartitions": sums["UnderReplicated"],
             "UnderMinIsrPartitionCount": sums["UnderMinIsr"],
             "AtMinIsrPartitionCount": sums["AtMinIsr"],
-            "ReassigningPartitions": sum(1 for one in led if one.adding_replicas or one.removing_replicas),
+            "ReassigningPartitions": sum(1 for hosted in led if hosted.adding_replicas or hosted.removing_replicas),
             "ProducerIdCount": sum(len(log.producers) for log in logs),
             "IsrExpandsPerSec": self.node.isr_expands,
             "IsrShrinksPerSec": self.node.isr_shrinks,

@@ -83,7 +83,7 @@ class Serving:
 
     def fetch(self, request: Fetch, now: float) -> FetchResponse:
         """Records for a follower or a consumer, and what the follower's place means for the ISR."""
-        return FetchResponse({key: self._read(request, key, one, now) for key, one in request.partitions.items()})
+        return FetchResponse({key: self._read(request, key, item, now) for key, item in request.partitions.items()})
 
     def _read(self, request: Fetch, key: TopicPartition, asked: FetchPartition, now: float) -> Fetched:
         replica_id = request.replica_id
@@ -125,7 +125,7 @@ class Serving:
     def epochs(self, request: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
         """Where leader epochs end."""
         return OffsetsForLeaderEpochResponse({
-            key: self._epoch_end(key, one) for key, one in request.partitions.items()
+            key: self._epoch_end(key, item) for key, item in request.partitions.items()
         })  # fmt: skip
 
     def _epoch_end(self, key: TopicPartition, asked: EpochQuestion) -> tuple[ErrorCode, EpochEnd]:

@@ -41,13 +41,13 @@ def load(side: Side, session: Session) -> Any:
         for index in sorted(there, key=topics.names.__getitem__)
     }  # fmt: skip
     registrations = [cluster.brokers.registrations[index] for index in np.flatnonzero(cluster.brokers.registered)]
-    brokers = sorted(side.registration(one) for one in registrations if one is not None)
+    brokers = sorted(side.registration(registration) for registration in registrations if registration is not None)
     return {"partitions": described(cluster), "topics": settings, "brokers": brokers}
 
 
 def read_brokers(side: Side, session: Session) -> Any:
     """All registrations."""
-    return sorted(side.registration(one) for one in session.store.read_brokers())
+    return sorted(side.registration(broker) for broker in session.store.read_brokers())
 
 
 def write_states(side: Side, session: Session, states: Mapping[str, StateSpec], controller_epoch: int) -> Any:
@@ -77,7 +77,7 @@ def read_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
     """Ids and assignments of those that are there."""
     table = session.store.read_topics(names)
     session.topic_ids.update(zip(table.names, table.topic_ids, strict=True))
-    lists = [[one[row].tolist() for one in (table.replicas, table.adding, table.removing)]
+    lists = [[replica[row].tolist() for replica in (table.replicas, table.adding, table.removing)]
              for row in range(len(table.replicas))]  # fmt: skip
     found, first = {}, 0
     for name, topic_id, count in zip(table.names, table.topic_ids, table.partition_counts.tolist(), strict=True):
@@ -97,8 +97,8 @@ def create_topics(
 
 def write_assignments(side: Side, session: Session, topics: Mapping[str, Sequence[Assignment]]) -> Any:
     """A code for each."""
-    every = [one for partitions in topics.values() for one in partitions]
-    replicas, adding, removing = (Ragged.of([one[place] for one in every]) for place in range(3))
+    every = [partition for partitions in topics.values() for partition in partitions]
+    replicas, adding, removing = (Ragged.of([assignment[place] for assignment in every]) for place in range(3))
     counts = np.array([len(partitions) for partitions in topics.values()], np.int32)
     ids = tuple(session.topic_ids.get(name) for name in topics)
     flags = move_flags(replicas, adding, removing)
@@ -110,7 +110,7 @@ def give_topic_ids(side: Side, session: Session, names: tuple[str, ...]) -> Any:
     """The ids."""
     ids = session.store.give_topic_ids(names)
     session.topic_ids.update(zip(names, ids, strict=True))
-    return [side.topic_id(one) for one in ids]
+    return [side.topic_id(broker_id) for broker_id in ids]
 
 
 def delete_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
@@ -125,7 +125,10 @@ def delete_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
 
 def read_topic_settings(side: Side, session: Session, names: tuple[str, ...]) -> Any:
     """The settings that a controller acts on."""
-    return [(one.unclean, one.min_insync) for one in session.store.read_topic_settings(names)]
+    return [
+        (read_topic_setting.unclean, read_topic_setting.min_insync)
+        for read_topic_setting in session.store.read_topic_settings(names)
+    ]
 
 
 def write_reassignments(side: Side, session: Session, wanted: Sequence[Any]) -> Any:
@@ -190,8 +193,8 @@ def _cluster(session: Session) -> ClusterState:
 
 #: How each call of the port is made.
 CALLS: Final[Mapping[str, Callable[..., Any]]] = {
-    one.__name__: one
-    for one in (
+    item.__name__: item
+    for item in (
         claim, take_over, load, read_brokers, write_states, read_states, read_topics, create_topics, write_assignments,
         give_topic_ids, delete_topics, read_topic_settings, write_reassignments, read_reassignments, read_isr_changes,
         read_log_dir_events, drop_notifications, allocate_producer_ids, write_configs, read_configs,

@@ -56,8 +56,8 @@ def _states(history: History, number: int) -> Drawn:
     session = history.model.sessions[number]
     stored = history.stored()
     # A topic that is smaller than it was known to be has gone, and is another now.
-    known = [one for one in history.partitions(session.cluster)
-             if stored.row(*one) is not None or stored.topics.find(one[0]) is None]  # fmt: skip
+    known = [hosted for hosted in history.partitions(session.cluster)
+             if stored.row(*hosted) is not None or stored.topics.find(hosted[0]) is None]  # fmt: skip
     if not known:
         return None
     chosen = history.random.sample(known, min(len(known), history.random.randint(1, 3)))
@@ -111,7 +111,7 @@ def _assignments(history: History, number: int) -> Drawn:
 
 
 def _assignment(history: History, replicas: list[int]) -> Assignment:
-    new = [one for one in _replicas(history) if one not in replicas]
+    new = [replica for replica in _replicas(history) if replica not in replicas]
     match history.random.randrange(3):
         case 0:
             return tuple(replicas), (), ()
@@ -157,12 +157,12 @@ def _targets(history: History, number: int) -> tuple[Any, ...]:
 
 
 def _unregistered(history: History) -> Drawn:
-    there = {one.broker_id for one in history.ensemble.registrations()}
-    free = [one for one in BROKERS if one not in there]
+    there = {registration.broker_id for registration in history.ensemble.registrations()}
+    free = [broker for broker in BROKERS if broker not in there]
     if not free:
         return None
     chosen = history.random.sample(free, history.random.randint(1, len(free)))
-    return (tuple(_registration(history, one) for one in sorted(chosen)),)
+    return (tuple(_registration(history, partition) for partition in sorted(chosen)),)
 
 
 def _registration(history: History, broker_id: int) -> Registration:
@@ -171,12 +171,12 @@ def _registration(history: History, broker_id: int) -> Registration:
 
 
 def _registered(history: History) -> Drawn:
-    there = [one.broker_id for one in history.ensemble.registrations()]
+    there = [registration.broker_id for registration in history.ensemble.registrations()]
     return (tuple(history.random.sample(there, history.random.randint(1, len(there)))),) if there else None
 
 
 def _modified(history: History) -> Drawn:
-    there = [one.broker_id for one in history.ensemble.registrations()]
+    there = [registration.broker_id for registration in history.ensemble.registrations()]
     return (_registration(history, history.random.choice(there)),) if there else None
 
 

@@ -38,11 +38,11 @@ def check_offer(offer: SelectorSpec | StoreSpec | TransportSpec, url: str) -> Fi
 def try_selector(spec: SelectorSpec, make: Callable[[], LeaderSelector]) -> Finding:
     """Put a selector in charge of elections in whole simulated clusters. What holds only at rest is not looked at: a
     selector may choose nobody."""
-    always = tuple(one for one in INVARIANTS if one.moment is not Moment.RESTED)
+    always = tuple(invariant for invariant in INVARIANTS if invariant.moment is not Moment.RESTED)
     rule = "Clusters that it elects leaders for keep every invariant, whatever befalls them."
     for seed in SELECTOR_SEEDS:
         result = World(*plan_of(seed, spec.name), dict.fromkeys(spec.kinds, make()), always).run()
-        broken = [one for one in result.violations if one.number.startswith("I")]
+        broken = [violation for violation in result.violations if violation.number.startswith("I")]
         if broken:
             first = broken[0]
             return Finding("simulated-clusters", rule, f"seed {seed}: {first.number}: {first.problem}")
@@ -56,17 +56,17 @@ def try_store(spec: StoreSpec, url: str, seeds: Iterable[int] = STORE_SEEDS) -> 
         rule = "A history of three controllers gives what it gives in the embedded store."
         return Finding("simulated-histories", rule, _problem([play_bare(lambda: spec.make(url))]))
     rule = "Histories of three controllers, brokers and operators give what they give in the embedded store."
-    return Finding("simulated-histories", rule, _problem(play_history(one, spec.make_trials(url)) for one in seeds))
+    return Finding("simulated-histories", rule, _problem(play_history(seed, spec.make_trials(url)) for seed in seeds))
 
 
 def try_transport(spec: TransportSpec, url: str, seeds: Iterable[int] = TRANSPORT_SEEDS) -> Finding:
     """Hold a transport to the embedded brokers in seeded histories. Raises PluginError if there is nothing to try it
     in, and what the plugin raises for its URL."""
     rule = "Brokers that come, go and are silent receive and answer what the embedded brokers do."
-    played = (play_batches(one, lambda cluster: spec.make_trials(url, cluster)) for one in seeds)
+    played = (play_batches(seed, lambda cluster: spec.make_trials(url, cluster)) for seed in seeds)
     return Finding("simulated-batches", rule, _problem(played))
 
 
 def _problem(played: Iterable[Difference | None]) -> str | None:
     """The first difference; nothing is played after it."""
-    return next((str(one) for one in played if one is not None), None)
+    return next((str(entry) for entry in played if entry is not None), None)

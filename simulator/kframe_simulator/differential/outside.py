@@ -25,7 +25,7 @@ def _expire(side: Side, number: int) -> None:
 
 def _registering(name: str) -> Callable[..., Any]:
     def deed(side: Side, brokers: Any) -> list[int]:
-        return [side.ordinal("broker epoch", one) for one in getattr(side.storage, name)(brokers)]
+        return [side.ordinal("broker epoch", registration) for registration in getattr(side.storage, name)(brokers)]
 
     return deed
 

@@ -117,8 +117,8 @@ class Side:
 
     def close(self, number: int | None = None) -> None:
         """End a session, or all of them."""
-        for one in [number] if number is not None else list(self.sessions):
-            session = self.sessions.pop(one)
+        for item in [number] if number is not None else list(self.sessions):
+            session = self.sessions.pop(item)
             session.store.close()
 
     def end(self) -> None:
@@ -152,9 +152,14 @@ class Side:
         """A topic's id as it is shown; None if it has none."""
         return None if value is None or value == bytes(16) else self.ordinal("topic id", value)
 
-    def registration(self, one: Registration) -> tuple[Any, ...]:
+    def registration(self, registration: Registration) -> tuple[Any, ...]:
         """A broker's registration as it is shown."""
-        return one.broker_id, self.ordinal("broker epoch", one.broker_epoch), one.endpoints, one.rack
+        return (
+            registration.broker_id,
+            self.ordinal("broker epoch", registration.broker_epoch),
+            registration.endpoints,
+            registration.rack,
+        )
 
 
 def missed(expected: Mapping[str, int], found: Mapping[str, int]) -> tuple[str, str] | None:

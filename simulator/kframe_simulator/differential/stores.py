@@ -64,7 +64,7 @@ def _last_epoch(store: Store) -> int:
     """Look whether storage is empty; the epoch of a claim, which is given up again."""
     store.open(lambda _event: None)
     try:
-        found = [*sorted(store.read_topic_names()), *(f"broker {one.broker_id}" for one in store.read_brokers())]
+        found = [*sorted(store.read_topic_names()), *(f"broker {broker.broker_id}" for broker in store.read_brokers())]
         if found or store.controller() >= 0:
             what = f"{found[0]}{' and others' if found[1:] else ''}" if found else f"controller {store.controller()}"
             raise InputError("storage to be tried", what, "nothing: what stands there would be deleted")

@@ -50,7 +50,7 @@ class _End:
     def take(self, broker_ids: Sequence[int]) -> _Taken:
         """What has come since the last call, without what came again as it was."""
         self.far.settle()
-        received: dict[int, list[Request]] = {one: [] for one in broker_ids}
+        received: dict[int, list[Request]] = {item: [] for item in broker_ids}
         self.arrived = dict.fromkeys(broker_ids, 0)
         for request in self.far.received():
             broker_id = request["broker"]
@@ -58,7 +58,7 @@ class _End:
             if self.last.get(broker_id) != request:
                 received[broker_id].append(request)
             self.last[broker_id] = request
-        events: dict[int, list[str]] = {one: [] for one in broker_ids}
+        events: dict[int, list[str]] = {item: [] for item in broker_ids}
         for event in self.events:
             events.setdefault(getattr(event, "broker_id", -1), []).append(_shown(event))
         self.events.clear()
@@ -126,9 +126,10 @@ class _Batches:
         """A batch of the columns as they are; then they change."""
         random = self._random
         self._epoch += 1
-        lead = {one: self._some() for one in self._some_brokers()}
+        lead = {broker: self._some() for broker in self._some_brokers()}
         stop = {
-            one: {name: (self._epoch, random.random() < 0.5) for name in self._some()} for one in self._some_brokers()
+            broker: {name: (self._epoch, random.random() < 0.5) for name in self._some()}
+            for broker in self._some_brokers()
         }
         told = (self._some_brokers(), self._some())
         new = self._some()
@@ -241,7 +242,7 @@ def _lesson(requests: Sequence[Request]) -> Mapping[Any, Any]:
 def _brief(requests: Sequence[Request]) -> str:
     """Requests by their kinds, partitions and leader epochs."""
     return str([
-        (one["api"], {name: told["leader_epoch"] for name, told in one["partitions"].items()}) for one in requests
+        (request["api"], {name: told["leader_epoch"] for name, told in request["partitions"].items()}) for request in requests
     ])  # fmt: skip
 
 

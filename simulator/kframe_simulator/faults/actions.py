@@ -69,7 +69,7 @@ def _crash_broker(world: World, arguments: Mapping[str, Any]) -> bool:
 
 
 def _start_broker(world: World, arguments: Mapping[str, Any]) -> bool:
-    down = [one for one in world.brokers.values() if not one.running]
+    down = [broker_id for broker_id in world.brokers.values() if not broker_id.running]
     broker = choices.choose(down, arguments["broker"])
     if broker is None:
         return False
@@ -101,7 +101,9 @@ def _crash_controller(world: World, arguments: Mapping[str, Any]) -> bool:
 
 
 def _start_controller(world: World, arguments: Mapping[str, Any]) -> bool:
-    process = choices.choose([one for one in world.controllers if not one.running], arguments["controller"])
+    process = choices.choose(
+        [controller for controller in world.controllers if not controller.running], arguments["controller"]
+    )
     if process is None:
         return False
     process.start()
@@ -196,7 +198,11 @@ def _malform(world: World, arguments: Mapping[str, Any]) -> bool:
 
 def _places(world: World) -> list[int]:
     controllers, producers = world.controllers, world.clients.producers
-    return [*world.options.brokers, *(one.controller_id for one in controllers), *(one.place for one in producers)]
+    return [
+        *world.options.brokers,
+        *(controller.controller_id for controller in controllers),
+        *(producer.place for producer in producers),
+    ]
 
 
 def _cut(world: World, arguments: Mapping[str, Any]) -> bool:
@@ -263,7 +269,7 @@ def _fail_log_dir(world: World, arguments: Mapping[str, Any]) -> bool:
 def _repeat_alter(world: World, arguments: Mapping[str, Any]) -> bool:
     """A proposal of the past arrives once more."""
     process = world.controller(-1)
-    brokers = [one for one in world.brokers.values() if one.requests.past_proposals]
+    brokers = [broker_id for broker_id in world.brokers.values() if broker_id.requests.past_proposals]
     broker = choices.choose(brokers, arguments["broker"])
     if broker is None or process is None or not process.running:
         return False
@@ -276,8 +282,12 @@ def _repeat_alter(world: World, arguments: Mapping[str, Any]) -> bool:
 def _repeat_shutdown(world: World, arguments: Mapping[str, Any]) -> bool:
     """A broker's request to be let go, of an earlier registration if there is one, arrives once more."""
     process = world.controller(-1)
-    brokers = [one for one in world.brokers.values() if one.requests.past_shutdowns]
-    earlier = [one for one in brokers if one.requests.past_shutdowns[0].broker_epoch < one.registration.broker_epoch]
+    brokers = [broker_id for broker_id in world.brokers.values() if broker_id.requests.past_shutdowns]
+    earlier = [
+        broker_id
+        for broker_id in brokers
+        if broker_id.requests.past_shutdowns[0].broker_epoch < broker_id.registration.broker_epoch
+    ]
     broker = choices.choose(earlier or brokers, arguments["broker"])
     if broker is None or process is None or not process.running:
         return False
@@ -339,7 +349,7 @@ ACTIONS: Final[Mapping[str, Callable[[World, Mapping[str, Any]], bool]]] = {
 def lull(world: World) -> None:
     """End all faults, and let die whoever hosts nothing: what is dead stays so for now, but for the controllers."""
     soothe(world)
-    hosts = {one for row in world.ensemble.rows.values() for one in row.replicas}
+    hosts = {replica for row in world.ensemble.rows.values() for replica in row.replicas}
     for broker in world.brokers.values():
         if broker.running and broker.broker_id not in hosts:
             broker.crash()

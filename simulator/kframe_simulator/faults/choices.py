@@ -46,7 +46,7 @@ def broker(world: World, arguments: Mapping[str, Any]) -> BrokerProcess:
 def controller(world: World, arguments: Mapping[str, Any]) -> ControllerProcess:
     """A controller's process: every second number means the one at work, if there is one."""
     number = arguments["controller"]
-    active = [one for one in world.controllers if one.active]
+    active = [controller_id for controller_id in world.controllers if controller_id.active]
     return active[0] if number % 2 and active else world.controllers[number // 2 % len(world.controllers)]
 
 
@@ -71,7 +71,7 @@ def topic_in_need(world: World, number: int) -> str | None:
     """A topic that storage has; two of three numbers mean one that cannot be read, or that has a partition without a
     state or under reassignment, if there is one."""
     names, rows = sorted(world.ensemble.topic_ids), world.ensemble.rows
-    unreadable = [one for one in names if not world.ensemble.readable([one])]
+    unreadable = [item for item in names if not world.ensemble.readable([item])]
     needy = {key[0] for key, row in rows.items() if row.partition_epoch == NO_STATE or row.adding or row.removing}
     if number % 3 and (chosen := unreadable or sorted(needy)):
         return choose(chosen, number // 3)

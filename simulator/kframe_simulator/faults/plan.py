@@ -211,7 +211,7 @@ def draw_plan(options: Options) -> tuple[Action, ...]:
     """
     random = Random(f"plan/{options.seed}")
     names = dict.fromkeys((*options.faults, "operators", "restart"))
-    kinds = [one for name in names if name != "clients" for one in FAULTS[name]]
+    kinds = [fault for name in names if name != "clients" for fault in FAULTS[name]]
     weights = [weight * random.choice(INTENSITIES) for _, weight, _ in kinds]
     now, actions = 500.0, []
     for kind, _, draw in random.choices(kinds, weights, k=options.actions):

@@ -94,7 +94,7 @@ def add_partition(world: World, name: str, replicas: tuple[int, ...]) -> bool:
 def _write_topic_on_the_dead(world: World, arguments: Mapping[str, Any]) -> bool:
     """Another tool adds a partition whose replicas are on brokers that are not there, or none: it gets no leader."""
     name = choices.topic(world, arguments["pick"])
-    absent = tuple(one.broker_id for one in world.brokers.values() if not one.registered)
+    absent = tuple(broker.broker_id for broker in world.brokers.values() if not broker.registered)
     replicas = () if arguments["pick"] % 4 == 0 else absent[:2]
     return name is not None and bool(absent) and add_partition(world, name, replicas)
 
@@ -171,9 +171,9 @@ def _tell_late(world: World, arguments: Mapping[str, Any]) -> bool:
         return False
     transport, epoch = process.transport, process.store.claimed_epoch
     past = transport.past_successes if arguments["number"] % 3 == 0 else transport.past_answers
-    earlier = [one for one in past if getattr(one, "controller_epoch", epoch) < epoch]
+    earlier = [item for item in past if getattr(item, "controller_epoch", epoch) < epoch]
     with_dead_dirs = [broker_id for broker_id, broker in world.brokers.items() if broker.dead_dirs]
-    earlier = [one for one in earlier if getattr(one, "broker_id", -1) in with_dead_dirs] or earlier
+    earlier = [item for item in earlier if getattr(item, "broker_id", -1) in with_dead_dirs] or earlier
     answer = choices.choose(earlier, arguments["number"] // 3)
     if answer is None:
         return False
@@ -217,14 +217,14 @@ def _forge_proposal(world: World, arguments: Mapping[str, Any]) -> bool:
     leader = world.brokers.get(row.leader)
     if leader is None or not leader.running or row.partition_epoch == NO_STATE:
         return False
-    strangers = [one for one in world.options.brokers if one not in row.replicas]
-    others = [one for one in world.brokers.values() if one.running and one is not leader]
+    strangers = [broker for broker in world.options.brokers if broker not in row.replicas]
+    others = [broker for broker in world.brokers.values() if broker.running and broker is not leader]
     sender, isr = leader, row.isr
     match arguments["how"] % 4:
         case 0:
             isr = ()
         case 1:
-            isr = tuple(one for one in row.isr if one != row.leader)
+            isr = tuple(member for member in row.isr if member != row.leader)
         case 2 if strangers:
             isr = (*row.isr, strangers[0])
         case _ if others and len(row.isr) > 1:

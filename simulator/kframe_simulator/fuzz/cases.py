@@ -50,8 +50,8 @@ class Batch:
     @staticmethod
     def of(bases: Sequence[Base]) -> Batch:
         """Messages as they are."""
-        data, at = packed([one.raw for one in bases])
-        return Batch([one.kind for one in bases], data, at)
+        data, at = packed([base.raw for base in bases])
+        return Batch([base.kind for base in bases], data, at)
 
 
 class Target(Protocol):
@@ -89,8 +89,8 @@ class Cases:
     """The cases of one target and seed, by number."""
 
     def __init__(self, target: Target, seed: int) -> None:
-        self._kinds = [one.kind for one in target.bases]
-        self._corpus, self._corpus_at = packed([one.raw for one in target.bases])
+        self._kinds = [base.kind for base in target.bases]
+        self._corpus, self._corpus_at = packed([base.raw for base in target.bases])
         self._pieces, self._piece_at = packed(target.pieces)
         self._seed = seed
         self._most = int(np.diff(self._corpus_at).max()) + _GROWTH
@@ -115,4 +115,6 @@ def packed(messages: Sequence[bytes]) -> tuple[UInt8, Int64]:
     """Messages one behind the other, and where each begins. Raises ValueError if one is empty."""
     if not messages or not all(messages):
         raise ValueError("there must be messages, and none of them empty")
-    return np.frombuffer(b"".join(messages), np.uint8), offsets_of([len(one) for one in messages]).astype(np.int64)
+    return np.frombuffer(b"".join(messages), np.uint8), offsets_of([len(message) for message in messages]).astype(
+        np.int64
+    )

@@ -33,10 +33,10 @@ def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] |
         "--keep", action="store_true", help="write the outcomes of the corpus anew, and add cases of new ones"
     )
     chosen = parser.parse_args(arguments)
-    known = [one.name for one in targets()]
+    known = [target.name for target in targets()]
     if unknown := [name for name in chosen.target if name not in known]:
         parser.error(f"no target {unknown[0]!r}; there are: {', '.join(known)}")
-    picked = [one for one in targets() if not chosen.target or one.name in chosen.target]
+    picked = [target for target in targets() if not chosen.target or target.name in chosen.target]
     if chosen.case is not None:
         if len(picked) != 1:
             parser.error("--case needs one --target")
@@ -47,22 +47,24 @@ def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] |
     tallies = run(targets, chosen.seed, chosen.cases, chosen.jobs, chosen.target)
     print(report(module, chosen.seed, tallies))
     print(f"{time.monotonic() - begun:.0f} s, {chosen.jobs} processes")
-    sound = sum(one.cases for one in tallies) == chosen.cases and all(
-        one.peak_bytes <= PEAK_BYTES_MAX for one in tallies
+    sound = sum(tally.cases for tally in tallies) == chosen.cases and all(
+        tally.peak_bytes <= PEAK_BYTES_MAX for tally in tallies
     )
-    return 0 if sound and not any(one.escaped for one in tallies) else 1
+    return 0 if sound and not any(tally.escaped for tally in tallies) else 1
 
 
 def report(module: str, seed: int, tallies: Sequence[Tally]) -> str:
     """A table of what became of the cases, and how to make those again that escaped."""
     lines = [f"seed {seed}", f"{'target':32}{'cases':>12}{'decoded':>12}{'refused':>12}{'escaped':>9}{'peak MiB':>10}"]
     total = Tally("all")
-    for one in tallies:
-        total.add(one)
-    for one in [*tallies, total]:
-        peak = f"{one.peak_bytes / 2**20:>10.1f}"
-        lines.append(f"{one.target:32}{one.cases:>12,}{one.decoded:>12,}{one.refused:>12,}{one.escaped:>9,}{peak}")
-    for escape in (each for one in tallies for each in one.escapes):
+    for tally in tallies:
+        total.add(tally)
+    for tally in [*tallies, total]:
+        peak = f"{tally.peak_bytes / 2**20:>10.1f}"
+        lines.append(
+            f"{tally.target:32}{tally.cases:>12,}{tally.decoded:>12,}{tally.refused:>12,}{tally.escaped:>9,}{peak}"
+        )
+    for escape in (each for tally in tallies for each in tally.escapes):
         where = f"--seed {seed} --target '{escape.target}' --case {escape.number}"
         more = f" (one of {escape.cases} from there on)" if escape.cases > 1 else ""
         lines.append(f"\nescaped: python -m {module} {where}{more}\n{escape.what}")
@@ -80,7 +82,7 @@ def _again(target: Target, seed: int, number: int) -> int:
 
 
 def _keep(targets: Sequence[Target], seed: int, cases: int, corpus: Path) -> int:
-    kept = [judged_anew(one, targets) for one in read_corpus(corpus)]
+    kept = [judged_anew(entry, targets) for entry in read_corpus(corpus)]
     before = len(kept)
     for target in targets:
         kept += found(target, seed, cases // len(targets), kept)

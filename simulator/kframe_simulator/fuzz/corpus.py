@@ -45,7 +45,7 @@ def read_corpus(file: Path) -> list[Kept]:
 
 def write_corpus(file: Path, kept: Iterable[Kept]) -> None:
     """Write a file anew, in order."""
-    lines = sorted(f"{one.target}\t{one.kind}\t{one.outcome}\t{one.raw!r}\n" for one in set(kept))
+    lines = sorted(f"{entry.target}\t{entry.kind}\t{entry.outcome}\t{entry.raw!r}\n" for entry in set(kept))
     file.write_text("".join(lines), "ascii")
 
 
@@ -54,7 +54,7 @@ def found(target: Target, seed: int, cases: int, known: Iterable[Kept]) -> Itera
 
     Of messages that are decoded it is the first by kind.
     """
-    seen = {_news(one.kind, one.outcome) for one in known if one.target == target.name}
+    seen = {_news(entry.kind, entry.outcome) for entry in known if entry.target == target.name}
     for _, batch in Cases(target, seed).batches(0, cases):
         for i, outcome in enumerate(target.judge(batch)):
             kind, told = batch.kinds[i], signature(outcome)
@@ -65,13 +65,13 @@ def found(target: Target, seed: int, cases: int, known: Iterable[Kept]) -> Itera
                     yield Kept(target.name, kind, told, raw)
 
 
-def judged_anew(one: Kept, targets: Sequence[Target]) -> Kept:
+def judged_anew(kept: Kept, targets: Sequence[Target]) -> Kept:
     """The same message with the outcome that it has now, if its target is among ``targets``."""
     for target in targets:
-        if target.name == one.target:
-            outcome = target.judge(Batch.of([Base(one.kind, one.raw)]))[0]
-            return one._replace(outcome=signature(outcome))
-    return one
+        if target.name == kept.target:
+            outcome = target.judge(Batch.of([Base(kept.kind, kept.raw)]))[0]
+            return kept._replace(outcome=signature(outcome))
+    return kept
 
 
 def _news(kind: str, outcome: str) -> tuple[str, str]:
@@ -99,4 +99,4 @@ def _same(target: Target, base: Base, outcome: str) -> bool:
 
 def bases_of(kept: Sequence[Kept], target: str) -> list[Base]:
     """What cases of a target are made of: messages that are decoded, since a case is at most some changes away."""
-    return [Base(one.kind, one.raw) for one in kept if one.target == target and one.outcome == DECODED]
+    return [Base(entry.kind, entry.raw) for entry in kept if entry.target == target and entry.outcome == DECODED]

@@ -50,7 +50,7 @@ class Tally:
         self.decoded += other.decoded
         self.refused += other.refused
         self.escaped += other.escaped
-        self.escapes = sorted([*self.escapes, *other.escapes], key=lambda one: one.number)[:TOLD_MOST]
+        self.escapes = sorted([*self.escapes, *other.escapes], key=lambda escape: escape.number)[:TOLD_MOST]
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
 
 
@@ -59,7 +59,7 @@ def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[s
 
     The same ``seed`` gives the same cases, whatever ``jobs`` is. No time is set: a reader that hangs hangs the run.
     """
-    chosen = [(place, one.share) for place, one in enumerate(targets()) if not only or one.name in only]
+    chosen = [(place, item.share) for place, item in enumerate(targets()) if not only or item.name in only]
     ends = list(accumulate(share for _, share in chosen))
     counts = [
         cases * end // ends[-1] - cases * (end - share) // ends[-1]
@@ -69,8 +69,8 @@ def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[s
     context = multiprocessing.get_context("spawn")
     workers = [
         _Worker(context, targets, seed, [
-            Place(one, count * job // jobs, count * (job + 1) // jobs - count * job // jobs)
-            for (one, _), count in zip(chosen, counts, strict=True)
+            Place(item, count * job // jobs, count * (job + 1) // jobs - count * job // jobs)
+            for (item, _), count in zip(chosen, counts, strict=True)
         ])
         for job in range(jobs)
     ]  # fmt: skip
@@ -142,8 +142,8 @@ def _work(targets: Targets, seed: int, places: list[Place], tell: Connection) ->
             if batch.outcomes is None:
                 tell.send((target.name, batch.first, batch.count))
                 continue
-            tally.refused += sum(one is not None for one in batch.outcomes)
-            tally.decoded += sum(one is None for one in batch.outcomes)
+            tally.refused += sum(outcome is not None for outcome in batch.outcomes)
+            tally.decoded += sum(outcome is None for outcome in batch.outcomes)
             tally.escaped += len(batch.escapes)
             told = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
             tally.escapes = [*tally.escapes, *told][:TOLD_MOST]

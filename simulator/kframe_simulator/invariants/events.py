@@ -205,7 +205,7 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
             continue
         if row.partition_epoch == NO_STATE:
             continue
-        target = tuple(one for one in row.replicas if one not in row.removing)
+        target = tuple(replica for replica in row.replicas if replica not in row.removing)
         if target and target == before[key]:
             return f"{key}: its move to {before[key]} goes on, and was taken out of storage"
     return None
@@ -223,8 +223,8 @@ def steps_are_bounded(watch: Watch, ended: Ended) -> str | None:
     process = ended.process
     if process.effects > EFFECTS_MAX:
         return f"{type(ended.event).__name__} took {process.effects} effects"
-    waiting = Counter(type(one) for one in process.loop.queue.waiting() if isinstance(one, _LOOK_AGAIN))
+    waiting = Counter(type(event) for event in process.loop.queue.waiting() if isinstance(event, _LOOK_AGAIN))
     if waiting and max(waiting.values()) > 1:
         return f'events that only say "look again" wait more than once: {dict(waiting)}'
-    longest = max([len(process.loop.queue), *(len(one.waiting) for one in process.transport.channels.values())])
+    longest = max([len(process.loop.queue), *(len(channel.waiting) for channel in process.transport.channels.values())])
     return f"a queue holds {longest}" if longest > QUEUE_MAX else None

@@ -126,7 +126,9 @@ def moved_partitions_are_led(watch: Watch, ended: Ended) -> str | None:
     process, event = ended.process, ended.event
     if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_office(process):
         return None
-    live = {one for one in watch.observed.live(process) if not watch.world.brokers[one].dead_dirs}
+    live = {
+        live_broker for live_broker in watch.observed.live(process) if not watch.world.brokers[live_broker].dead_dirs
+    }
     targets, rows = event.targets, watch.world.ensemble.rows
     for position in range(len(targets)):
         name, number = targets.names[targets.topic[position]], int(targets.partition[position])
@@ -144,7 +146,9 @@ def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
     process, ensemble = ended.process, watch.world.ensemble
     if not ended.calls.get("load") or ended.failed or not watch.observed.in_office(process):
         return None
-    live = {one for one in watch.observed.live(process) if not watch.world.brokers[one].dead_dirs}
+    live = {
+        live_broker for live_broker in watch.observed.live(process) if not watch.world.brokers[live_broker].dead_dirs
+    }
     waiting = watch.observed.marks_before(process) & watch.observed.marked() & ensemble.topic_ids.keys()
     for name in sorted(waiting - watch.observed.deleting(process)):
         partitions = ensemble.topic_partitions(name).values()
@@ -163,7 +167,11 @@ def settings_elect_at_once(watch: Watch, ended: Ended) -> str | None:
     if changed_again or event.topic not in world.ensemble.topic_ids or not allows_unclean(watch, event.topic):
         return None
     live = watch.observed.live(process)
-    usable = {one for one in live if world.brokers[one].running and not world.brokers[one].dead_dirs}
+    usable = {
+        live_broker
+        for live_broker in live
+        if world.brokers[live_broker].running and not world.brokers[live_broker].dead_dirs
+    }
     for row in _rows(watch, process):
         if row.key[0] == event.topic and row.leader not in live and usable.intersection(row.replicas):
             return f"{row.key}: leader {row.leader}, unclean elections are allowed, {sorted(usable)} live"
@@ -182,7 +190,11 @@ def elections_left_are_held(watch: Watch, ended: Ended) -> str | None:
     if not ended.calls.get("drop_preferred_election") or ended.failed or not watch.observed.in_office(process):
         return None
     live = watch.observed.live(process)
-    usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
+    usable = {
+        live_broker
+        for live_broker in live
+        if watch.world.brokers[live_broker].running and not watch.world.brokers[live_broker].dead_dirs
+    }
     for row in _rows(watch, process):
         led = row.key in ended.elections and row.leader in live and row.leader != row.replicas[0]
         if led and row.replicas[0] in usable.intersection(row.isr):
@@ -199,7 +211,11 @@ def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
     if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_office(process):
         return None
     live = watch.observed.live(process)
-    usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
+    usable = {
+        live_broker
+        for live_broker in live
+        if watch.world.brokers[live_broker].running and not watch.world.brokers[live_broker].dead_dirs
+    }
     for row in _rows(watch, process):
         target = set(row.replicas) - set(row.removing)
         moving = (row.adding or row.removing) and row.leader in target and target & ended.arrived
@@ -215,7 +231,11 @@ def led_while_in_sync(watch: Watch, ended: Ended) -> str | None:
     if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_office(process):
         return None
     live = watch.observed.live(process)
-    usable = {one for one in live if watch.world.brokers[one].running and not watch.world.brokers[one].dead_dirs}
+    usable = {
+        live_broker
+        for live_broker in live
+        if watch.world.brokers[live_broker].running and not watch.world.brokers[live_broker].dead_dirs
+    }
     present = live if isinstance(event, ControlledShutdownRequested) else set(watch.observed.registered(process))
     for row in _rows(watch, process):
         able = usable.intersection(row.isr).intersection(row.replicas)

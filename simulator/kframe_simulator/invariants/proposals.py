@@ -63,64 +63,70 @@ def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
         return None
     if len(response.codes) != len(event.partitions):
         return f"{len(event.partitions)} partitions were asked for, {len(response.codes)} answered"
-    for one in _proposals(watch, answered):
-        row = None if one.key is None else watch.world.ensemble.rows.get(one.key)
-        problem = _unknown(watch, answered, one) if row is None else _wrong(watch, answered, one, row)
+    for proposal in _proposals(watch, answered):
+        row = None if proposal.key is None else watch.world.ensemble.rows.get(proposal.key)
+        problem = _unknown(watch, answered, proposal) if row is None else _wrong(watch, answered, proposal, row)
         if problem:
-            return f"{one.key}: a proposal of {event.broker_id} was answered {one.code.name}, though {problem}"
+            return (
+                f"{proposal.key}: a proposal of {event.broker_id} was answered {proposal.code.name}, though {problem}"
+            )
     return None
 
 
-def _unknown(watch: Watch, answered: Proposed, one: Proposal) -> str | None:
+def _unknown(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None:
     """A topic that storage does not have: another controller may have deleted it, so the present one alone must answer
     that it does not know the id."""
-    if one.key is not None:
+    if proposal.key is not None:
         return None
-    named = isinstance(answered.event.partitions[one.position][0], str)
-    refused = one.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_office(answered.process)
-    return None if refused and one.code is not ErrorCode.NONE else "storage has no topic of this id"
+    named = isinstance(answered.event.partitions[proposal.position][0], str)
+    refused = proposal.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_office(answered.process)
+    return None if refused and proposal.code is not ErrorCode.NONE else "storage has no topic of this id"
 
 
-def _wrong(watch: Watch, answered: Proposed, one: Proposal, row: Row) -> str | None:
+def _wrong(watch: Watch, answered: Proposed, proposal: Proposal, row: Row) -> str | None:
     """Why this code is wrong, if it is."""
     event, process = answered.event, answered.process
     known = watch.observed.announced(process, row.key)
     if known is not None:
-        ahead = one.leader_epoch > known.leader_epoch or one.partition_epoch > known.partition_epoch
-        if one.code is ErrorCode.NOT_CONTROLLER and not ahead:
+        ahead = proposal.leader_epoch > known.leader_epoch or proposal.partition_epoch > known.partition_epoch
+        if proposal.code is ErrorCode.NOT_CONTROLLER and not ahead:
             return f"it knows no more than what was announced, {known}"
-        if one.leader_epoch < known.leader_epoch and not ahead and one.code in _LATER_CHECKS:
-            return f"it is of leader epoch {one.leader_epoch}, announced was {known.leader_epoch}"
-    if one.code is ErrorCode.FENCED_LEADER_EPOCH and one.leader_epoch >= row.leader_epoch:
-        return f"it is of leader epoch {one.leader_epoch}, stored is {row.leader_epoch}"
-    if one.code in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED):
-        return _all_eligible(watch, answered, one)
+        if proposal.leader_epoch < known.leader_epoch and not ahead and proposal.code in _LATER_CHECKS:
+            return f"it is of leader epoch {proposal.leader_epoch}, announced was {known.leader_epoch}"
+    if proposal.code is ErrorCode.FENCED_LEADER_EPOCH and proposal.leader_epoch >= row.leader_epoch:
+        return f"it is of leader epoch {proposal.leader_epoch}, stored is {row.leader_epoch}"
+    if proposal.code in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED):
+        return _all_eligible(watch, answered, proposal)
     if not watch.observed.in_office(process) or row.key in watch.rewritten:
         return None
-    same = (event.broker_id, one.leader_epoch, one.isr) == (row.leader, row.leader_epoch, row.isr)
-    if one.code is ErrorCode.INVALID_UPDATE_VERSION and same:
+    same = (event.broker_id, proposal.leader_epoch, proposal.isr) == (row.leader, row.leader_epoch, row.isr)
+    if proposal.code is ErrorCode.INVALID_UPDATE_VERSION and same:
         return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
-    return _another_state(answered, one, row) if one.code is ErrorCode.NONE else None
+    return _another_state(answered, proposal, row) if proposal.code is ErrorCode.NONE else None
 
 
-def _all_eligible(watch: Watch, answered: Proposed, one: Proposal) -> str | None:
+def _all_eligible(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None:
     """A member is refused only if it is dead, shutting down, or registered anew."""
     registered, live = watch.observed.registered(answered.process), watch.observed.live(answered.process)
     event, offsets = answered.event, answered.event.isr.offsets
-    epochs = () if event.isr_epochs is None else event.isr_epochs[offsets[one.position] : offsets[one.position + 1]]
-    said = dict(zip(one.isr, (int(epoch) for epoch in epochs), strict=False))
+    epochs = (
+        ()
+        if event.isr_epochs is None
+        else event.isr_epochs[offsets[proposal.position] : offsets[proposal.position + 1]]
+    )
+    said = dict(zip(proposal.isr, (int(epoch) for epoch in epochs), strict=False))
     anew = [who for who, epoch in said.items() if epoch not in (NO_BROKER_EPOCH, registered.get(who))]
-    return None if anew or not set(one.isr) <= live else f"all of isr {one.isr} are live"
+    return None if anew or not set(proposal.isr) <= live else f"all of isr {proposal.isr} are live"
 
 
-def _another_state(answered: Proposed, one: Proposal, row: Row) -> str | None:
+def _another_state(answered: Proposed, proposal: Proposal, row: Row) -> str | None:
     """What was accepted is stored, and said."""
     states = answered.response.states
-    if one.leader_epoch != row.leader_epoch or one.isr != row.isr:
+    if proposal.leader_epoch != row.leader_epoch or proposal.isr != row.isr:
         return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
-    if states is None or not states.found[one.position]:
+    if states is None or not states.found[proposal.position]:
         return "the answer leaves the state out"
-    said = int(states.leader_epoch[one.position]), int(states.partition_epoch[one.position])
+    said = int(states.leader_epoch[proposal.position]), int(states.partition_epoch[proposal.position])
     stored = row.leader_epoch, row.partition_epoch
     return None if said == stored else f"the answer has epochs {said}, storage {stored}"
 

@@ -72,7 +72,7 @@ def promises_are_kept(watch: Watch, _: object) -> str | None:
             if missing is not None:
                 return f"{key}: leader {row.leader} has not {missing}"
             partition = watch.world.brokers[row.leader].model.partitions.get(key)
-            last = max(one.offset for one in ledger.promises[key])
+            last = max(promise.offset for promise in ledger.promises[key])
             moves = partition is not None and not partition.under_min_isr
             moves = moves and key not in watch.rewritten | watch.unreadable
             if moves and log is not None and log.high_watermark <= last:
@@ -151,7 +151,9 @@ def reads_are_repeatable(watch: Watch, read: Read) -> str | None:
         known = seen.setdefault(offset, record)
         if known != record:
             return f"{read.key}: {known} was read at {offset}, and now {record}"
-    unique = [one.value for one in seen.values() if one.producer_id != UNDEFINED and one.value is not None]
+    unique = [
+        seen_id.value for seen_id in seen.values() if seen_id.producer_id != UNDEFINED and seen_id.value is not None
+    ]
     return f"{read.key}: a record was read twice" if len(unique) != len(set(unique)) else None
 
 

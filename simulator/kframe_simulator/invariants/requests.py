@@ -51,9 +51,9 @@ def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
     found = set()
     for row in (p.partition_epoch != NO_STATE).nonzero()[0].tolist():
         if p.topic[row] >= 0 and not cluster.topics.deleting[p.topic[row]]:
-            one = read_row(cluster, row)
-            if broker_id in (one.isr if leaves else one.replicas) and broker_id not in one.adding:
-                found.add(one.key)
+            state = read_row(cluster, row)
+            if broker_id in (state.isr if leaves else state.replicas) and broker_id not in state.adding:
+                found.add(state.key)
     return found
 
 
@@ -93,11 +93,11 @@ def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
         row = cluster.row(*key)
         if not stop.delete or row is None or cluster.topics.deleting[cluster.partitions.topic[row]]:
             continue
-        one = read_row(cluster, row)
-        target = [replica for replica in one.replicas if replica not in one.removing]
+        state = read_row(cluster, row)
+        target = [replica for replica in state.replicas if replica not in state.removing]
         broker_id = post.letter.broker_id
-        if broker_id in target or broker_id in one.isr:
-            return f"{key}: broker {broker_id} of target {target}, isr {one.isr} is told to delete its replica"
+        if broker_id in target or broker_id in state.isr:
+            return f"{key}: broker {broker_id} of target {target}, isr {state.isr} is told to delete its replica"
     return None
 
 

@@ -28,11 +28,11 @@ def _doomed(watch: Watch) -> set[str]:
 
 
 def _registered(watch: Watch) -> tuple[int, ...]:
-    return tuple(sorted(one.broker_id for one in watch.world.brokers.values() if one.registered))
+    return tuple(sorted(broker.broker_id for broker in watch.world.brokers.values() if broker.registered))
 
 
 def _active(watch: Watch) -> ControllerProcess | None:
-    return next((one for one in watch.world.controllers if one.active), None)
+    return next((controller for controller in watch.world.controllers if controller.active), None)
 
 
 def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
@@ -67,7 +67,7 @@ def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
 def _wrong_metadata(watch: Watch) -> Iterator[str]:
     ensemble = watch.world.ensemble
     alive, doomed = _registered(watch), _doomed(watch)
-    addresses = {one.broker_id: one.endpoints for one in ensemble.registrations()}
+    addresses = {registration.broker_id: registration.endpoints for registration in ensemble.registrations()}
     for broker_id in alive:
         memory = watch.memory[broker_id]
         if memory.live_brokers != alive:
@@ -75,10 +75,14 @@ def _wrong_metadata(watch: Watch) -> Iterator[str]:
         if memory.addresses != addresses:
             yield f"broker {broker_id} knows others at {memory.addresses}, they listen at {addresses}"
         for key, row in ensemble.rows.items():
-            one = memory.metadata.get(key)
+            metadata = memory.metadata.get(key)
             if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in doomed:
                 continue
-            known = None if one is None else (one.leader, one.leader_epoch, one.isr, one.partition_epoch, one.replicas)
+            known = (
+                None
+                if metadata is None
+                else (metadata.leader, metadata.leader_epoch, metadata.isr, metadata.partition_epoch, metadata.replicas)
+            )
             stored = row.leader, row.leader_epoch, row.isr, row.partition_epoch, row.replicas
             if known != stored:
                 yield f"{key}: broker {broker_id}'s metadata has {known}, storage {stored}"
@@ -115,8 +119,8 @@ def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
     p = cluster.partitions
     known: dict[tuple[str, int], Row] = {}
     for row in (p.topic >= 0).nonzero()[0].tolist():
-        one = read_row(cluster, row)
-        known[one.key] = one
+        state = read_row(cluster, row)
+        known[state.key] = state
     for key in known.keys() ^ ensemble.rows.keys():
         yield f"{key} is known to {'the controller' if key in known else 'storage'} alone"
     alive, doomed = set(_registered(watch)), _doomed(watch)
@@ -126,7 +130,7 @@ def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
         if key not in watch.rewritten and _compared(known[key]) != _compared(ensemble.rows[key]):
             yield f"{key}: the controller has {_compared(known[key])}, storage {_compared(ensemble.rows[key])}"
     registered = tuple(cluster.brokers.registered_ids())
-    stored = tuple(one.broker_id for one in ensemble.registrations())
+    stored = tuple(registration.broker_id for registration in ensemble.registrations())
     if registered != stored:
         yield f"the controller knows the brokers {registered}, storage {stored}"
     for index, name in enumerate(cluster.topics.names):
@@ -157,7 +161,7 @@ def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
     """L1: a partition of a topic that allows unclean elections has a leader if one of its replicas lives."""
     world = watch.world
     alive, deleted = set(_registered(watch)), _doomed(watch)
-    usable = {one for one in alive if not world.brokers[one].dead_dirs}
+    usable = {broker_id for broker_id in alive if not world.brokers[broker_id].dead_dirs}
     for key, row in world.ensemble.rows.items():
         able = usable.intersection(row.replicas)
         if row.partition_epoch == NO_STATE or row.leader in alive or not able or key[0] in deleted:
@@ -174,7 +178,7 @@ def leaders_are_balanced(watch: Watch, _: object) -> str | None:
     if not world.options.rebalance or world.scheduler.now_ms - world.changed_ms < BALANCED_MS:
         return None
     alive, deleted = set(_registered(watch)), _doomed(watch)
-    usable = {one for one in alive if not world.brokers[one].dead_dirs}
+    usable = {broker_id for broker_id in alive if not world.brokers[broker_id].dead_dirs}
     rows = [row for row in world.ensemble.rows.values() if row.key[0] not in deleted and row.replicas]
     for broker in usable:
         preferred = [row for row in rows if row.replicas[0] == broker]
@@ -228,7 +232,7 @@ def ids_are_there(watch: Watch, _: object) -> str | None:
 
 def one_controller(watch: Watch, _: object) -> str | None:
     """L2: there is exactly one active controller, and storage names it."""
-    active = [one.controller_id for one in watch.world.controllers if one.active]
+    active = [controller.controller_id for controller in watch.world.controllers if controller.active]
     stored = watch.world.ensemble.controller_id()
     return None if active == [stored] else f"active: {active}, in storage: {stored}"
 

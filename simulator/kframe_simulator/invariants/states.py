@@ -97,7 +97,10 @@ def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
     row = cluster.row(*written.key)
     live = set(cluster.brokers.ids[cluster.brokers.live != 0].tolist())
     lost = watch.world.lost_dirs_known(cluster, row)
-    first = next((one for one in after.replicas if one in before.isr and one in live and one not in lost), None)
+    first = next(
+        (replica for replica in after.replicas if replica in before.isr and replica in live and replica not in lost),
+        None,
+    )
     if first is not None and first != after.leader:
         return f"{written.key}: {after.leader} was chosen before {first} of replicas {after.replicas}, isr {before.isr}"
     return None

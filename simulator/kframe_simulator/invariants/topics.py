@@ -20,7 +20,7 @@ def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
     was added while the topic was deleted, and no broker was told of it.
     """
     if not written.before:
-        watch.confirmed = {one for one in watch.confirmed if one[0][0] != written.name}
+        watch.confirmed = {topic for topic in watch.confirmed if topic[0][0] != written.name}
     if written.after or written.process is None:
         return None
     for row in written.before.values():

@@ -27,20 +27,20 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.page:
         page.PATH.write_text(page.render())
         return 0
-    chosen = [one for one in mutants() if not arguments.only or one.id in arguments.only]
+    chosen = [mutant for mutant in mutants() if not arguments.only or mutant.id in arguments.only]
     if arguments.only and len(chosen) != len(set(arguments.only)):
-        print("no such mutant: " + ", ".join(set(arguments.only) - {one.id for one in chosen}), file=sys.stderr)
+        print("no such mutant: " + ", ".join(set(arguments.only) - {mutant.id for mutant in chosen}), file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that the copies of the tree go
     keep = Keep(arguments.keep) if arguments.keep else None
-    waiting = [one for one in chosen if keep is None or _wants(one, keep, arguments)]
+    waiting = [mutant for mutant in chosen if keep is None or _wants(mutant, keep, arguments)]
     with tempfile.TemporaryDirectory(prefix="kframe-mutants-") as folder, ExitStack() as trees:
         roots = [trees.enter_context(tree(Path(folder) / str(job))) for job in range(arguments.jobs)]
         if arguments.tests and not arguments.unchecked and not _sound(roots, waiting):
             return 2
         results = run(roots, waiting, arguments.seeds, arguments.tests, keep)
     if keep is not None:
-        results = [keep.result(one) for one in chosen]
+        results = [keep.result(mutant) for mutant in chosen]
     if arguments.output == "json":
         print(json.dumps([asdict(result) for result in results], indent=1))
     else:
@@ -50,10 +50,10 @@ def main(words: Sequence[str] | None = None) -> int:
     elif arguments.evidence:
         arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep, not arguments.unchecked))
         page.PATH.write_text(page.render())  # it says which tests were seen to fail
-    tested = [one for one in results if one.tests.outcome is not Outcome.NOT_RUN] if keep else results
+    tested = [outcome for outcome in results if outcome.tests.outcome is not Outcome.NOT_RUN] if keep else results
     if not arguments.tests:
         return 0
-    return int(any(one.tests.outcome is not Outcome.KILLED for one in tested) or bool(seen.unseen(results)))
+    return int(any(outcome.tests.outcome is not Outcome.KILLED for outcome in tested) or bool(seen.unseen(results)))
 
 
 def _wants(mutant: Mutant, keep: Keep, arguments: argparse.Namespace) -> bool:
@@ -96,13 +96,19 @@ def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:
     history = defects()
 
     def verdict(naive: bool) -> Verdict:
-        nodes = tuple(sorted({node for one in chosen if one.naive == naive for node in nodes_of(one, history)}))
+        nodes = tuple(
+            sorted({node for mutant in chosen if mutant.naive == naive for node in nodes_of(mutant, history)})
+        )
         return run_tests(roots[naive % len(roots)], nodes, naive) if nodes else Verdict(Outcome.NOT_RUN)
 
     with ThreadPoolExecutor(len(roots)) as pool:
-        failed = [one for one in pool.map(verdict, (False, True)) if one.outcome in (Outcome.KILLED, Outcome.BROKEN)]
-    for one in failed:
-        print(f"the tests fail without any mutant: {one.by} {one.failed}", file=sys.stderr)
+        failed = [
+            by_naive
+            for by_naive in pool.map(verdict, (False, True))
+            if by_naive.outcome in (Outcome.KILLED, Outcome.BROKEN)
+        ]
+    for seed in failed:
+        print(f"the tests fail without any mutant: {seed.by} {seed.failed}", file=sys.stderr)
     return not failed
 
 

@@ -17,19 +17,19 @@ _HEADINGS = ("mutant", "protection taken out", "belongs to", "tests", "simulator
 
 def table(results: Sequence[Result]) -> str:
     """One line a mutant, and the sums."""
-    lines = [f"{one.mutant.id:36} {_short(one.tests):60} {_short(one.simulator)}" for one in results]
+    lines = [f"{result.mutant.id:36} {_short(result.tests):60} {_short(result.simulator)}" for result in results]
     return "\n".join([*lines, "", sums(results)])
 
 
 def sums(results: Sequence[Result]) -> str:
     """How many were killed by tests, by the simulator, by neither."""
-    by_tests = sum(one.tests.outcome is Outcome.KILLED for one in results)
-    simulated = [one for one in results if one.simulator.outcome in (Outcome.KILLED, Outcome.SURVIVED)]
+    by_tests = sum(result.tests.outcome is Outcome.KILLED for result in results)
+    simulated = [result for result in results if result.simulator.outcome in (Outcome.KILLED, Outcome.SURVIVED)]
     text = f"{len(results)} mutants: {by_tests} killed by tests"
     if simulated:
-        by_simulator = sum(one.simulator.outcome is Outcome.KILLED for one in simulated)
+        by_simulator = sum(result.simulator.outcome is Outcome.KILLED for result in simulated)
         text += f", {by_simulator} of the {len(simulated)} that it runs by the simulator"
-    survived = [one.mutant.id for one in results if one.tests.outcome is not Outcome.KILLED]
+    survived = [result.mutant.id for result in results if result.tests.outcome is not Outcome.KILLED]
     text += f"; survived tests: {', '.join(survived) or 'none'}"
     asked = f"tests of their {len(seen.failures(results))} defects that were not seen to fail"
     return f"{text}; {asked}: {', '.join(seen.unseen(results)) or 'none'}"
@@ -40,8 +40,14 @@ def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None,
     passed = "All of them pass without any mutant." if checked else "`make test` has them pass without any mutant."
     headings = _HEADINGS if seeds else _HEADINGS[:-1]
     rows = [
-        [f"`{one.mutant.id}`", one.mutant.removes, " ".join(one.mutant.rules), _cell(one.tests), _cell(one.simulator)]
-        for one in results
+        [
+            f"`{result.mutant.id}`",
+            result.mutant.removes,
+            " ".join(result.mutant.rules),
+            _cell(result.tests),
+            _cell(result.simulator),
+        ]
+        for result in results
     ]
     return "\n".join([
         "# Mutants: each protection taken out, and who noticed",
@@ -77,11 +83,15 @@ def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None,
 def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
     """The page of what the simulator alone has noticed: which mutants it killed, which cannot be told from the engine,
     and which it has not killed."""
-    run = [(one, kept) for one in results if (kept := keep.simulator(one.mutant)) is not None and one.mutant.simulated]
-    killed = [(one, kept) for one, kept in run if kept.verdict.outcome is Outcome.KILLED]
-    others = [(one, kept) for one, kept in run if kept.verdict.outcome is not Outcome.KILLED]
-    equivalent = [(one, kept) for one, kept in others if one.mutant.equivalent]
-    survived = [(one, kept) for one, kept in others if not one.mutant.equivalent]
+    run = [
+        (result, kept)
+        for result in results
+        if (kept := keep.simulator(result.mutant)) is not None and result.mutant.simulated
+    ]
+    killed = [(item, kept) for item, kept in run if kept.verdict.outcome is Outcome.KILLED]
+    others = [(item, kept) for item, kept in run if kept.verdict.outcome is not Outcome.KILLED]
+    equivalent = [(item, kept) for item, kept in others if item.mutant.equivalent]
+    survived = [(item, kept) for item, kept in others if not item.mutant.equivalent]
     return "\n".join([
         "# Mutants that the simulator notices",
         "",
@@ -100,7 +110,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out | belongs to | seed and invariant | at |",
         "|---|---|---|---|---|",
-        *(_simulated_row(one, kept) for one, kept in killed),
+        *(_simulated_row(item, kept) for item, kept in killed),
         "",
         "## Equivalent to the engine in every simulated history",
         "",
@@ -108,7 +118,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out | why no history tells it apart | played | at |",
         "|---|---|---|---|---|",
-        *(_row(one, one.mutant.equivalent, kept.verdict.by, kept.commit) for one, kept in equivalent),
+        *(_row(item, item.mutant.equivalent, kept.verdict.by, kept.commit) for item, kept in equivalent),
         "",
         "## Not killed",
         "",
@@ -116,7 +126,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out | belongs to | played | at | why these seeds miss it |",
         "|---|---|---|---|---|---|",
-        *(_simulated_row(one, kept, one.mutant.survives) for one, kept in survived),
+        *(_simulated_row(item, kept, item.mutant.survives) for item, kept in survived),
         "",
         "## Not run",
         "",
@@ -124,7 +134,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out |",
         "|---|---|",
-        *(_row(one) for one in results if one.mutant.simulated and keep.simulator(one.mutant) is None),
+        *(_row(result) for result in results if result.mutant.simulated and keep.simulator(result.mutant) is None),
         "",
         "## Not simulated",
         "",
@@ -132,7 +142,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out | what the simulator has in its place |",
         "|---|---|---|",
-        *(_row(one, one.mutant.replaced) for one in results if not one.mutant.simulated),
+        *(_row(result, result.mutant.replaced) for result in results if not result.mutant.simulated),
         "",
     ])  # fmt: skip
 
@@ -144,7 +154,7 @@ def _shares(
     able = max(len(run) - len(equivalent), 1)
     found = sorted(int(kept.verdict.by.split(",")[0].removeprefix("seed ")) for _, kept in killed)
     middle, last = (found[len(found) // 2], found[-1]) if found else (0, 0)
-    not_simulated = sum(not one.mutant.simulated for one in results)
+    not_simulated = sum(not result.mutant.simulated for result in results)
     share, of_others = 100 * len(killed) / max(len(run), 1), 100 * len(killed) / able
     return (
         f"{len(killed)} of {len(run)} killed, {share:.0f} %; without the {len(equivalent)} that are equivalent",
@@ -154,13 +164,13 @@ def _shares(
     )
 
 
-def _row(one: Result, *cells: str) -> str:
-    naive = " (naive)" if one.mutant.naive else ""
-    return f"| {' | '.join([f'`{one.mutant.id}`{naive}', one.mutant.removes, *cells])} |"
+def _row(result: Result, *cells: str) -> str:
+    naive = " (naive)" if result.mutant.naive else ""
+    return f"| {' | '.join([f'`{result.mutant.id}`{naive}', result.mutant.removes, *cells])} |"
 
 
-def _simulated_row(one: Result, kept: Kept, *more: str) -> str:
-    return _row(one, " ".join(one.mutant.rules), kept.verdict.by, kept.commit, *more)
+def _simulated_row(result: Result, kept: Kept, *more: str) -> str:
+    return _row(result, " ".join(result.mutant.rules), kept.verdict.by, kept.commit, *more)
 
 
 def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> str:
@@ -168,21 +178,21 @@ def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> st
     ran = f"Made by `make mutants ARGS='--seeds {seeds}'`" if seeds else "Made by `make mutants`"
     if keep is None:
         return f"{ran} at commit {commit_now()}"
-    tests = {kept.commit for one in results if (kept := keep.tests(one.mutant))}
-    simulated = {kept.commit for one in results if (kept := keep.simulator(one.mutant))}
+    tests = {kept.commit for result in results if (kept := keep.tests(result.mutant))}
+    simulated = {kept.commit for result in results if (kept := keep.simulator(result.mutant))}
     at = f", the simulator at {_commits(simulated)}" if seeds else ""
     return f"{ran}, tests on top of {_commits(tests)}{at}"
 
 
 def _time(results: Sequence[Result]) -> str:
     """How long the tests took, by the clock."""
-    timed = [one for one in results if one.took_s]
+    timed = [result for result in results if result.took_s]
     if not timed:
         return "How long their tests take was not measured."
-    slowest = max(timed, key=lambda one: one.took_s)
+    slowest = max(timed, key=lambda result: result.took_s)
     return (
         f"The tests of {len(timed)} of them were timed, on this machine as busy as it was: "
-        f"{sum(one.took_s for one in timed) / 60:.0f} minutes one after another,\n"
+        f"{sum(result.took_s for result in timed) / 60:.0f} minutes one after another,\n"
         f"{slowest.took_s:.0f} s for those of `{slowest.mutant.id}`, the longest. Two run at a time (`--jobs`)."
     )
 

@@ -31,7 +31,11 @@ def render() -> str:
     """The page."""
     catalogue, failed = mutants(), seen.recorded()
     rows = [
-        _row(defect, [one for one in catalogue if defect.number in one.rules], failed.get(defect.number, frozenset()))
+        _row(
+            defect,
+            [mutant for mutant in catalogue if defect.number in mutant.rules],
+            failed.get(defect.number, frozenset()),
+        )
         for defect in defects()
     ]
     return "\n".join([
@@ -57,7 +61,7 @@ def state(defect: Defect, failed: Mapping[str, frozenset[str]]) -> str:
 
 def _row(defect: Defect, found: list[Mutant], failed: frozenset[str]) -> str:
     tests = "<br>".join(_test(node, failed) for node in defect.tests)
-    ids = ", ".join(f"`{one.id}`" for one in found) or "–"
+    ids = ", ".join(f"`{match.id}`" for match in found) or "–"
     told = state(defect, {defect.number: failed}) + (f": {defect.open}" if defect.open else "")
     return f"| {defect.number} | {defect.issues} | {defect.holds} | {defect.needs} | {told} | {tests or '–'} | {ids} |"
 
@@ -68,7 +72,7 @@ def _test(node: str, failed: frozenset[str]) -> str:
 
 
 def _sums(states: list[str]) -> str:
-    counts = ", ".join(f"{states.count(one)} {one}" for one in ("held", "shown", "partly", "open"))
+    counts = ", ".join(f"{states.count(name)} {name}" for name in ("held", "shown", "partly", "open"))
     return (
         f"{len(states)} defects: {counts}. *Held*: each test that needs no real servers failed under a mutant of its\n"
         "row. *Shown*: at least one of them has not failed under a mutant. *Partly*: the row names what is still open."

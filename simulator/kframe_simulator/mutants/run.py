@@ -101,7 +101,7 @@ def _forget_compiled(path: Path) -> None:
 def environment(root: Path, naive: bool) -> dict[str, str]:
     """That of a process that runs the tree at ``root``: its packages come first."""
     path = os.pathsep.join(
-        map(str, [root, root / "simulator", *sorted(one.parent for one in root.glob("plugins/*/pyproject.toml"))])
+        map(str, [root, root / "simulator", *sorted(item.parent for item in root.glob("plugins/*/pyproject.toml"))])
     )
     kernels = {"KFRAME_KERNELS": "reference"} if naive else {}
     return os.environ | {"PYTHONPATH": path} | kernels
@@ -194,7 +194,7 @@ def read_seeds(told: str, seeds: str) -> tuple[Verdict, int | None]:
 
 def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
     """The tests that a mutant names, and those of the defects that it belongs to that need no real servers."""
-    theirs = {node for one in history if one.number in mutant.rules for node in one.tests if not is_real(node)}
+    theirs = {node for defect in history if defect.number in mutant.rules for node in defect.tests if not is_real(node)}
     return tuple(sorted(theirs | set(mutant.tests)))
 
 

@@ -22,10 +22,10 @@ def failures(results: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
     """By defect with mutants among these: each of its tests that failed, and under which mutant."""
     return {
         defect.number: [
-            (node, one.mutant.id) for one in theirs for node in defect.tests if node in one.tests.failed
+            (node, item.mutant.id) for item in theirs for node in defect.tests if node in item.tests.failed
         ]
         for defect in defects()
-        if (theirs := [one for one in results if defect.number in one.mutant.rules])
+        if (theirs := [result for result in results if defect.number in result.mutant.rules])
     }  # fmt: skip
 
 
@@ -40,8 +40,8 @@ def rows(results: Sequence[Result]) -> list[str]:
 
 def unseen(results: Sequence[Result]) -> list[str]:
     """Each with its defect: tests that ``must_fail`` and did not; of defects whose mutants were all tried here."""
-    tried = {one.mutant.id for one in results if one.tests.outcome is not Outcome.NOT_RUN}
-    untried = {number for one in mutants() if one.id not in tried for number in one.rules}
+    tried = {result.mutant.id for result in results if result.tests.outcome is not Outcome.NOT_RUN}
+    untried = {number for mutant in mutants() if mutant.id not in tried for number in mutant.rules}
     seen = failures(results)
     return [
         f"{defect.number} {name(node)}"
@@ -54,7 +54,7 @@ def unseen(results: Sequence[Result]) -> list[str]:
 
 def recorded() -> dict[str, frozenset[str]]:
     """By defect: names of its tests that failed in the run on record, under mutants that still belong to it."""
-    belongs = {one.id: one.rules for one in mutants()}
+    belongs = {candidate.id: candidate.rules for candidate in mutants()}
     found: dict[str, set[str]] = {}
     for number, test, mutant in _ROW.findall(EVIDENCE.read_text()):
         if number in belongs.get(mutant, ()):
@@ -64,7 +64,7 @@ def recorded() -> dict[str, frozenset[str]]:
 
 def missing(defect: Defect, seen: Mapping[str, frozenset[str]]) -> list[str]:
     """Names of those tests of a defect that ``must_fail`` and are not among those ``seen``."""
-    return [one for node in must_fail(defect) if (one := name(node)) not in seen.get(defect.number, frozenset())]
+    return [test for node in must_fail(defect) if (test := name(node)) not in seen.get(defect.number, frozenset())]
 
 
 def must_fail(defect: Defect) -> list[str]:

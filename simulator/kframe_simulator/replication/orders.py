@@ -83,19 +83,19 @@ def orders(cluster: ClusterState, requests: ControlRequests) -> Iterator[Order]:
         request: Control
         match shown["api"]:
             case Api.LEADER_AND_ISR:
-                told = {key: _leader_state(cluster, key, one) for key, one in zip(keys, values, strict=True)}
+                told = {key: _leader_state(cluster, key, item) for key, item in zip(keys, values, strict=True)}
                 request = LeaderAndIsr(*head, told, _topic_ids(cluster, keys), tuple(shown["live_leaders"]))
             case Api.UPDATE_METADATA:
                 if metadata is None:  # that of a batch is the same for all
-                    metadata = {key: _metadata(one) for key, one in zip(keys, values, strict=True)}
+                    metadata = {key: _metadata(item) for key, item in zip(keys, values, strict=True)}
                 request = UpdateMetadata(*head, tuple(shown["live_brokers"]), metadata, _topic_ids(cluster, keys))
             case _:
                 stops = {
-                    key: Stop(one["leader_epoch"], one["delete_partition"])
-                    for key, one in zip(keys, values, strict=True)
+                    key: Stop(item["leader_epoch"], item["delete_partition"])
+                    for key, item in zip(keys, values, strict=True)
                 }
                 request = StopReplica(*head, stops)
-                keys = [key for key, one in stops.items() if one.delete]
+                keys = [key for key, item in stops.items() if item.delete]
         rows = [row for row in (cluster.row(*key) for key in keys) if row is not None]
         yield Order(shown["broker"], request, shown, np.array(rows, np.int32), requests.batch)
 
@@ -129,14 +129,14 @@ def _topic_ids(cluster: ClusterState, keys: list[TopicPartition]) -> dict[str, b
 def alter_partition_event(message: AlterPartition, token: int) -> AlterPartitionRequested:
     """A leader's proposals as the controller hears them. ZooKeeper-mode leaders do not say the members' epochs."""
     proposals = message.partitions.values()
-    by_id = all(one.topic_id != NO_ID for one in proposals)
-    named = tuple((one.topic_id if by_id else topic, number) for (topic, number), one in message.partitions.items())
+    by_id = all(proposal.topic_id != NO_ID for proposal in proposals)
+    named = tuple((item.topic_id if by_id else topic, number) for (topic, number), item in message.partitions.items())
     return AlterPartitionRequested(
         message.broker_id, message.broker_epoch, ALTER_PARTITION_VERSION if by_id else 1, named,
-        np.array([one.leader_epoch for one in proposals], np.int32),
-        np.array([one.partition_epoch for one in proposals], np.int32),
-        np.array([one.recovery for one in proposals], np.uint8),
-        Ragged.of([one.isr for one in proposals]), token,
+        np.array([proposal.leader_epoch for proposal in proposals], np.int32),
+        np.array([proposal.partition_epoch for proposal in proposals], np.int32),
+        np.array([proposal.recovery for proposal in proposals], np.uint8),
+        Ragged.of([proposal.isr for proposal in proposals]), token,
     )  # fmt: skip
 
 

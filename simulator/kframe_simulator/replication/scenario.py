@@ -94,8 +94,8 @@ class Replication:
 
     def _bring_answers(self, now: float) -> bool:
         """Bring leaders what the controller has answered by now."""
-        done = [one for one in self._asked if one[2].done()]
-        self._asked = [one for one in self._asked if not one[2].done()]
+        done = [request for request in self._asked if request[2].done()]
+        self._asked = [request for request in self._asked if not request[2].done()]
         for model, number, future in done:
             model.answered(number, None if future.exception() else future.result(), now)
         return bool(done)

@@ -45,7 +45,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
 
     def follow(self, registrations: Iterable[Registration]) -> None:
         """Let models live and die as their registrations do: whoever is registered anew has been down."""
-        now, present = self._clock.now_ms(), {one.broker_id: one for one in registrations}
+        now, present = self._clock.now_ms(), {registration.broker_id: registration for registration in registrations}
         for broker_id, model in self.models.items():
             registered = present.get(broker_id)
             if model.running and (registered is None or registered.broker_epoch != model.broker_epoch):
@@ -57,7 +57,11 @@ class ReplicatingBrokers(EmbeddedBrokers):
 
     def awake(self) -> list[Broker]:
         """The models that run and do not stand still, by id."""
-        return [self.models[one] for one in sorted(self.models) if self.models[one].running and not self.mute(one)]
+        return [
+            self.models[broker_id]
+            for broker_id in sorted(self.models)
+            if self.models[broker_id].running and not self.mute(broker_id)
+        ]
 
     def mute(self, broker_id: int) -> bool:
         """Whether a scenario has told a broker to stand still."""
@@ -97,5 +101,5 @@ class ReplicatingBrokers(EmbeddedBrokers):
 
 def _without(request: Control, keys: Iterable[tuple[str, int]]) -> Control:
     """A request without some of its partitions."""
-    left = {key: one for key, one in request.partitions.items() if key not in set(keys)}
+    left = {key: item for key, item in request.partitions.items() if key not in set(keys)}
     return request if len(left) == len(request.partitions) else msgspec.structs.replace(request, partitions=left)

@@ -28,7 +28,7 @@ def main(words: Sequence[str] | None = None) -> int:
     for key, value in describe_machine().items():
         print(f"{key}: {value}")
     print("\n| world | depth | states | steps | at rest | steps of the core | processor seconds |\n" + "|---" * 7 + "|")
-    failed = [name for name, one in chosen.items() if _search(name, one, arguments.depth or one.depth).found]
+    failed = [name for name, item in chosen.items() if _search(name, item, arguments.depth or item.depth).found]
     return 1 if failed else 0
 
 

@@ -83,9 +83,13 @@ def proposals(own: int, broker: Broker) -> list[tuple[int, ...]]:
         return []
     if broker.proposed:
         return [broker.proposed]
-    joining = [(*broker.isr, one) for one in broker.fetched if one not in broker.isr and one in broker.live]
-    slow = [one for one in broker.isr if one != own and one not in broker.fetched]
-    return joining + [tuple(member for member in broker.isr if member != one) for one in slow]
+    joining = [
+        (*broker.isr, member_id)
+        for member_id in broker.fetched
+        if member_id not in broker.isr and member_id in broker.live
+    ]
+    slow = [member_id for member_id in broker.isr if member_id != own and member_id not in broker.fetched]
+    return joining + [tuple(member for member in broker.isr if member != member_id) for member_id in slow]
 
 
 def propose(broker: Broker, isr: tuple[int, ...]) -> Broker:

@@ -49,13 +49,13 @@ def search(
     end the search after the level in which they are reached (0: any number); ``depth`` of the report is what was done.
     """
     began, opening = time.process_time(), list(world.opening())
-    root, broken = opening[-1].state, [one for one in opening if one.broken]
+    root, broken = opening[-1].state, [label for label in opening if label.broken]
     numbers: dict[State, int] = {root: 0}
     parents, labels = array("q", [-1]), array("i", [-1])
     frontier, levels, transitions, rested = [root], [1], 0, 0
     found: Found | None = None
     if broken:
-        found = Found(broken[0].broken, tuple(one.label for one in opening[: opening.index(broken[0]) + 1]))
+        found = Found(broken[0].broken, tuple(label.label for label in opening[: opening.index(broken[0]) + 1]))
     while frontier and len(levels) <= depth and found is None and not (most and len(numbers) >= most):
         ahead: list[State] = []
         for state in frontier:
@@ -103,7 +103,7 @@ def _path(world: World, parents: array[int], labels: array[int], number: int) ->
 def text(label: Label) -> str:
     """A step for people, and for ``replay``."""
     who, number, what, *more = label
-    return " ".join([f"{who} {number}" if number else str(who), str(what), *(_said(one) for one in more)])
+    return " ".join([f"{who} {number}" if number else str(who), str(what), *(_said(item) for item in more)])
 
 
 def _said(one: Any) -> str:
@@ -124,9 +124,9 @@ def replay(world: World, path: Sequence[str]) -> Found | None:
     labels: list[Label] = []
     for wanted in path:
         successors, _ = world.expand(state)
-        found = next((one for one in successors if text(one.label) == wanted), None)
+        found = next((successor for successor in successors if text(successor.label) == wanted), None)
         if found is None:
-            possible = "\n".join(text(one.label) for one in successors)
+            possible = "\n".join(text(successor.label) for successor in successors)
             raise ValueError(f"not possible here: {wanted}\npossible:\n{possible}")
         state, broken = found.state, found.broken
         labels.append(found.label)

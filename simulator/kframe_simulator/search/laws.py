@@ -30,7 +30,7 @@ def written(before: Stored, after: Stored, seat: Seat, node: Node, unclean: bool
     if by_leader:
         if after.leader != before.leader or after.leader != seat.task:
             yield f"I8: an AlterPartition of broker {seat.task} makes leader {before.leader} {after.leader}"
-        joined = [one for one in after.isr if one not in before.isr and one not in _eligible(node)]
+        joined = [member for member in after.isr if member not in before.isr and member not in _eligible(node)]
         if joined:
             yield f"I4: {joined} join the ISR, registered are {node.known}, shutting down {node.leaving}"
         return
@@ -57,15 +57,15 @@ def _members(after: Stored) -> Iterator[str]:
 
 
 def _eligible(node: Node) -> list[int]:
-    return [one for one, epoch in zip(BROKERS, node.known, strict=True) if epoch and one not in node.leaving]
+    return [item for item, epoch in zip(BROKERS, node.known, strict=True) if epoch and item not in node.leaving]
 
 
 def _elected(before: Stored, after: Stored, node: Node, unclean: bool) -> Iterator[str]:
     eligible = _eligible(node)
     if after.leader not in eligible:
         yield f"I4: leader {after.leader} is elected, eligible are {eligible}"
-    clean = [one for one in before.assigned if one in eligible and one in before.isr]
-    staying = [one for one in clean if one in node.assigned[0]]
+    clean = [member for member in before.assigned if member in eligible and member in before.isr]
+    staying = [member for member in clean if member in node.assigned[0]]
     if clean and after.leader not in (clean[0], *staying[:1]):
         yield f"I6: leader {after.leader} is elected, the first eligible of ISR {before.isr} is {clean[0]}"
     if not clean and not unclean:
@@ -107,7 +107,7 @@ def _message(broker: int, message: Message, node: Node, seat: Seat, first: bool)
         yield f"I1: a request under controller epoch {controller_epoch} by the one of {seat.claim}"
     if not node.known[broker - 1] or broker_epoch != node.known[broker - 1]:
         yield f"I15, I17: a request for broker {broker} of epoch {broker_epoch}, known are {node.known}"
-    alive = {one for one, epoch in zip(BROKERS, node.known, strict=True) if epoch}
+    alive = {item for item, epoch in zip(BROKERS, node.known, strict=True) if epoch}
     if first and (kind != "U" or set(message[3]) != alive):
         yield f"I14: the first request for broker {broker} is {message}, alive are {sorted(alive)}"
     if kind == "U" and not set(message[3]) <= alive:
@@ -131,17 +131,17 @@ def moved(before: Node, after: Node) -> Iterator[str]:
     (partition, replicas), (partition_now, replicas_now) = before.moves, after.moves
     if partition != PartitionState.NON_EXISTENT and not _may(PARTITION_TRANSITIONS, partition, partition_now):
         yield f"I25: the partition goes from {partition.name} to {partition_now.name}"
-    for broker, one in replicas:
+    for broker, state in replicas:
         now = dict(replicas_now).get(broker)
-        if now is not None and one.name != "NON_EXISTENT" and not _may(REPLICA_TRANSITIONS, one, now):
-            yield f"I25: the replica on {broker} goes from {one.name} to {now.name}"
+        if now is not None and state.name != "NON_EXISTENT" and not _may(REPLICA_TRANSITIONS, state, now):
+            yield f"I25: the replica on {broker} goes from {state.name} to {now.name}"
 
 
 def _may(moves: Any, start: Any, end: Any) -> bool:
     """Whether legal moves lead there; none of them by way of nothing, since what is deleted has left its place."""
     reached, left = {start}, [start]
     while left:
-        fresh = {one for one in moves[left.pop()] - reached if one.name != "NON_EXISTENT"}
+        fresh = {successor for successor in moves[left.pop()] - reached if successor.name != "NON_EXISTENT"}
         reached |= fresh
         left += fresh
     return end in reached
@@ -189,16 +189,16 @@ def at_rest(stored: Stored, brokers: Sequence[Broker], node: Node | None) -> Ite
         return
     if node.known != stored.registered:
         yield f"L6: registered are {stored.registered}, the controller knows {node.known}"
-    able = [one for one in stored.isr if stored.registered[one - 1] and one not in node.leaving]
+    able = [member for member in stored.isr if stored.registered[member - 1] and member not in node.leaving]
     if able and (stored.leader == NOBODY or not stored.registered[stored.leader - 1]):
         yield f"L1: leader {stored.leader}, although {able} of the ISR are able"
     if stored.leader == NOBODY or not stored.registered[stored.leader - 1]:
         return
-    target = {one for one in stored.assigned if one not in stored.removing}
+    target = {member for member in stored.assigned if member not in stored.removing}
     if (stored.adding or stored.removing) and target <= set(stored.isr):
         yield f"L3: {_assignment(stored)} does not end, ISR {stored.isr}"
-    for one in stored.assigned:
-        broker = brokers[one - 1]
+    for member in stored.assigned:
+        broker = brokers[member - 1]
         has = (broker.leader, broker.leader_epoch)
-        if stored.registered[one - 1] and one not in node.leaving and has != (stored.leader, stored.leader_epoch):
-            yield f"I12: broker {one} follows {has}, stored is {(stored.leader, stored.leader_epoch)}"
+        if stored.registered[member - 1] and member not in node.leaving and has != (stored.leader, stored.leader_epoch):
+            yield f"I12: broker {member} follows {has}, stored is {(stored.leader, stored.leader_epoch)}"

@@ -77,7 +77,7 @@ class Seats:
         if name == "SessionExpired":
             seat = seat._replace(flags=ARMED | ELECT, claim=0)
         else:
-            (flag,) = (flag for flag, one in _EVENTS.items() if one == name)
+            (flag,) = (flag for flag, item in _EVENTS.items() if item == name)
             seat = seat._replace(flags=seat.flags & ~flag)
         return self._take(own, _Turn(stored, seat), (name,))
 

@@ -246,7 +246,10 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
             ids, cluster = controller.cluster.brokers, controller.cluster
             epochs = dict(zip(ids.ids.tolist(), ids.broker_epoch.tolist(), strict=True))
             told = describe_requests(cluster, requests)
-            return "send", tuple((one["broker"], _message(one, epochs[one["broker"]])) for one in told)
+            return "send", tuple(
+                (notified_broker["broker"], _message(notified_broker, epochs[notified_broker["broker"]]))
+                for notified_broker in told
+            )
         case asks.WriteStates(change=change):
             assert len(change) == 1, "there is one partition"
             leader, *isr = controller.cluster.brokers.ids_of([*change.leader, *change.isr[0]])
@@ -256,7 +259,7 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
             )  # fmt: skip
         case asks.WriteAssignments(table=table):
             lists = table.replicas, table.adding, table.removing
-            return "assign", *(tuple(one.values.tolist()) for one in lists)
+            return "assign", *(tuple(replicas.values.tolist()) for replicas in lists)
         case asks.Claim(takeover=takeover):
             return "claim", takeover
         case asks.ReadController() | asks.Prepare() | asks.Load() | asks.ReadBrokers() | asks.ReadStates():
@@ -325,14 +328,14 @@ def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | even
 
 
 def _registrations(registered: tuple[int, ...]) -> Iterator[Registration]:
-    return (Registration(one, epoch) for one, epoch in zip(BROKERS, registered, strict=True) if epoch)
+    return (Registration(item, epoch) for item, epoch in zip(BROKERS, registered, strict=True) if epoch)
 
 
 def _read(stored: Stored) -> StoredStates:
     def column(value: int, dtype: type[Any] = np.int32) -> Any:
         return np.array([value], dtype)
 
-    isr = Ragged.of([[one - 1 for one in stored.isr]])
+    isr = Ragged.of([[member - 1 for member in stored.isr]])
     leader = stored.leader - 1 if stored.leader > 0 else stored.leader
     return StoredStates(
         rows=column(0), found=column(1, np.bool_), leader=column(leader), leader_epoch=column(stored.leader_epoch),
@@ -347,10 +350,10 @@ def cluster_of(stored: Stored) -> ClusterState:
     cluster.brokers.index_of(BROKERS)
     names = ("leader", "leader_epoch", "controller_epoch", "partition_epoch", "recovery")
     values = {name: getattr(read, name) for name in names}
-    replicas = Ragged.of([[one - 1 for one in stored.assigned]])
+    replicas = Ragged.of([[member - 1 for member in stored.assigned]])
     cluster.add_topics([TOPIC], np.array([1], np.int32), replicas, read.isr, values, [TOPIC_ID])
     for flag, flagged in ((ReplicaFlag.ADDING, stored.adding), (ReplicaFlag.REMOVING, stored.removing)):
-        cluster.flag_replicas(0, np.array([one - 1 for one in flagged], np.int32), flag)
+        cluster.flag_replicas(0, np.array([item - 1 for item in flagged], np.int32), flag)
     cluster.brokers.register(tuple(_registrations(stored.registered)))
     return cluster
 

@@ -133,9 +133,9 @@ class World:
         for own in self._numbered:
             yield from self._controller(state, values, own)
         for place in range(_CHANNELS, _BROKERS):
-            own, one = (place - _CHANNELS) // 3 + 1, (place - _CHANNELS) % 3 + 1
-            if values[place] and values[_BROKERS + one - 1].up:
-                yield self._deliver(state, values, own, one)
+            own, outcome = (place - _CHANNELS) // 3 + 1, (place - _CHANNELS) % 3 + 1
+            if values[place] and values[_BROKERS + outcome - 1].up:
+                yield self._deliver(state, values, own, outcome)
         for place in range(_BROKERS, _FACTS):
             if values[place].answer and (heard := self._by_itself(place, state[place]).heard) is not None:
                 yield self._go(state, heard[0], {place: heard[1]})
@@ -149,14 +149,14 @@ class World:
             yield self._stepped(state, values, own, ("take", name), self._seats.take, name)
         if seat.flags & (EXPIRED | DOWN):
             return
-        for one in BROKERS:
-            broker: Broker = values[_BROKERS + one - 1]
+        for broker_id in BROKERS:
+            broker: Broker = values[_BROKERS + broker_id - 1]
             if broker.asked is not None and broker.asked.controller == own:
-                key = "alter", one, state[_BROKERS + one - 1]
-                yield self._stepped(state, values, own, key, self._seats.serve, one, broker.asked)
+                key = "alter", broker_id, state[_BROKERS + broker_id - 1]
+                yield self._stepped(state, values, own, key, self._seats.serve, broker_id, broker.asked)
             if broker.leaving[0] == own:
-                key = "leave", one, broker.leaving[1]
-                yield self._stepped(state, values, own, key, self._seats.serve, one, broker.leaving[1])
+                key = "leave", broker_id, broker.leaving[1]
+                yield self._stepped(state, values, own, key, self._seats.serve, broker_id, broker.leaving[1])
 
     def _operator(self, state: State, values: list[Any]) -> Iterator[Successor]:
         """The controller is asked to reassign the partition, and later perhaps to give that up."""
@@ -206,14 +206,14 @@ class World:
         first, channels, replies = _CHANNELS + 3 * (own - 1) - 1, dict[int, tuple[Any, ...]](), list[tuple[Any, ...]]()
         for kind, *content in step.acts:
             if kind == "send":
-                for one, message in content[0]:
-                    fresh, messages = channels.get(first + one, (None, ()))
-                    channels[first + one] = fresh, (*messages, message)
+                for broker_id, message in content[0]:
+                    fresh, messages = channels.get(first + broker_id, (None, ()))
+                    channels[first + broker_id] = fresh, (*messages, message)
             elif kind == "reply":
                 replies.append((content[0], content[1]))
             elif kind in ("open", "close", "resigned"):
                 ones = BROKERS if kind == "resigned" else content[0]
-                channels |= {first + one: (kind, ()) for one in ones}
+                channels |= {first + item: (kind, ()) for item in ones}
         changes = (0, self._number(0, step.stored)), (own, self._number(own, step.seat))
         operations = tuple((place, self._operations.number(done)) for place, done in channels.items())
         return _Done(label, step, changes, operations, tuple(replies))
@@ -367,7 +367,7 @@ class World:
         )
         if not facts.committed:
             least = self.options.min_isr
-            if not any(rules.commits(own, one, least) for own, one in zip(BROKERS, brokers, strict=True)):
+            if not any(rules.commits(own, item, least) for own, item in zip(BROKERS, brokers, strict=True)):
                 return key[-1], ()
             facts = facts._replace(committed=True)
         broken = () if self.options.unclean else tuple(laws.kept(stored, brokers))
@@ -375,8 +375,8 @@ class World:
 
     def _at_rest(self, values: list[Any]) -> list[str] | None:
         stored, brokers = values[0], values[_BROKERS:_FACTS]
-        zombie = any(one.up != bool(has) for one, has in zip(brokers, stored.registered, strict=True))
-        if zombie or any(one.asked or one.leaving[0] for one in brokers):
+        zombie = any(item.up != bool(has) for item, has in zip(brokers, stored.registered, strict=True))
+        if zombie or any(broker.asked or broker.leaving[0] for broker in brokers):
             return None
         if all(values[own].flags & DOWN for own in self._numbered):
             return None

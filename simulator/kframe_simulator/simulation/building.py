@@ -29,7 +29,7 @@ def build_cluster(options: Options) -> ClusterState:
     cluster.brokers.index_of(options.brokers)
     for topic in options.topics:
         index_of = cluster.brokers.index_of
-        lists = Ragged.of([index_of(one).tolist() for one in topic.assignments])
+        lists = Ragged.of([index_of(assignment).tolist() for assignment in topic.assignments])
         topic_id = hashlib.sha256(f"{options.seed} {topic.name}".encode()).digest()[:16]
         cluster.add_topics([topic.name], np.array([len(topic.assignments)]), lists, ids=[topic_id])
         index = cluster.topics.find(topic.name)

@@ -200,8 +200,8 @@ class Clients:
         asked = ids[number % len(ids)]
 
         def heard(response: object) -> None:
-            one = response.partitions.get(key) if isinstance(response, MetadataResponse) else None
-            found(*((one.leader, one.leader_epoch) if one is not None else (UNDEFINED, UNDEFINED)))
+            partition = response.partitions.get(key) if isinstance(response, MetadataResponse) else None
+            found(*((partition.leader, partition.leader_epoch) if partition is not None else (UNDEFINED, UNDEFINED)))
 
         self.send(place, asked, Metadata((key[0],)), None, heard)
 

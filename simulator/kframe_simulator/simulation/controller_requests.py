@@ -70,7 +70,11 @@ class ControllerRequests:
         self, controller_id: int, message: AlterPartition, answer_from: Callable[[int, int], Answer], number: int
     ) -> None:
         if self.misdirected:
-            others = [one for one in self._world.controllers if one.active and one.controller_id != controller_id]
+            others = [
+                controller
+                for controller in self._world.controllers
+                if controller.active and controller.controller_id != controller_id
+            ]
             if others:
                 self.misdirected -= 1
                 controller_id = others[0].controller_id
@@ -131,8 +135,8 @@ class ControllerRequests:
 
     def _epochs(self, message: AlterPartition) -> list[int]:
         """The broker epochs of all members proposed, as they are now."""
-        brokers = [self._world.broker(member) for one in message.partitions.values() for member in one.isr]
-        return [-1 if one is None else one.registration.broker_epoch for one in brokers]
+        brokers = [self._world.broker(member) for partition in message.partitions.values() for member in partition.isr]
+        return [-1 if broker is None else broker.registration.broker_epoch for broker in brokers]
 
     def _carry(self, controller_id: int, message: Any, answer: Answer, epochs: list[int] | None = None) -> None:
         world, process = self._world, self._world.controller(controller_id)

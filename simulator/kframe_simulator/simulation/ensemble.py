@@ -79,7 +79,7 @@ class SimEnsemble(MemoryEnsemble):
         self.changes = 0
         """Writes so far, whoever did them."""
         for name in states.cluster.topics.names:
-            self.rows.update({one.key: one for one in self.read_topic(name).values()})
+            self.rows.update({row.key: row for row in self.read_topic(name).values()})
             self.topic_ids[name] = self.topic_id(name)
 
     def read_topic(self, name: str) -> dict[int, Row]:
@@ -208,7 +208,7 @@ class SimEnsemble(MemoryEnsemble):
             known, now = self.topic_ids.get(name, bytes(16)), self.topic_id(name)
             for partition in before.keys() - after.keys():
                 del self.rows[name, partition]
-            self.rows.update({one.key: one for one in after.values()})
+            self.rows.update({row.key: row for row in after.values()})
             self.topic_ids[name] = now
             if before != after or known != now:
                 self.changes += 1

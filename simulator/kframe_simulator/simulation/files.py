@@ -36,8 +36,13 @@ def shown(result: Result) -> dict[str, Any]:
         "simulated_seconds": round(result.simulated_ms / 1000.0, 3),
         "trace": result.trace,
         "violations": [
-            {"invariant": one.number, "problem": one.problem, "at_ms": one.at_ms, "event": one.event}
-            for one in result.violations
+            {
+                "invariant": violation.number,
+                "problem": violation.problem,
+                "at_ms": violation.at_ms,
+                "event": violation.event,
+            }
+            for violation in result.violations
         ],
     }
 
@@ -52,7 +57,7 @@ def read_run(path: Path) -> tuple[Options, tuple[Action, ...], Mapping[str, Any]
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         options = msgspec.convert(document["options"], Options)
-        plan = tuple(Action.read(one) for one in document["plan"])
+        plan = tuple(Action.read(item) for item in document["plan"])
     except OSError as error:
         raise InputError(str(path), error.strerror or "an unreadable file", "a run that was written down") from error
     except (ValueError, KeyError, TypeError) as error:
@@ -76,9 +81,9 @@ def scenario_text(options: Options, story: Sequence[Told], end_ms: float) -> str
         f"config: {json.dumps(options.config | BROKERS_CONFIG)}",
         "brokers_replicate: true",
         "brokers:",
-        *(f"  - {json.dumps(_broker(options, one))}" for one in options.brokers),
+        *(f"  - {json.dumps(_broker(options, broker))}" for broker in options.brokers),
         "topics:",
-        *(f"  - {json.dumps(_topic(one))}" for one in options.topics),
+        *(f"  - {json.dumps(_topic(topic))}" for topic in options.topics),
         "steps:",
         "  - elect: {}",
     ]

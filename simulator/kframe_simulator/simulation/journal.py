@@ -294,7 +294,7 @@ class Journal:
             again.clear()
         self._last_ended = event, self.ensemble.changes
         notes = self._notes.pop(process.controller_id)
-        untold = [one for one in notes.deposed if one not in notes.told]
+        untold = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.told]
         self.watch.observed.event_ended(process, event)
         ended = Ended(
             process, event, tuple(notes.written), notes.topics, repeated, tuple(untold), notes.calls,

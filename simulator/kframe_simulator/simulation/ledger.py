@@ -142,7 +142,7 @@ class Ledger:
         """What was promised in leader epochs below ``floor`` may be lost from now on."""
         self.floor[key] = max(floor, self.floor.get(key, 0))
         promises = self.promises[key]
-        kept = [one for one in promises if one.leader_epoch >= floor]
+        kept = [promise for promise in promises if promise.leader_epoch >= floor]
         self._world.counts["promises released"] += len(promises) - len(kept)
         self.promises[key] = kept
         self.committed.pop(key, None)
@@ -163,10 +163,10 @@ class Ledger:
             ):
                 kept.pop(key, None)
         left = {
-            (one.broker_id, (name, partition))
-            for one in self._world.brokers.values()
+            (broker.broker_id, (name, partition))
+            for broker in self._world.brokers.values()
             for partition in partitions
-            if (name, partition) in one.model.disks.logs
+            if (name, partition) in broker.model.disks.logs
         }
         self.haunted.pop(name, None)
         if left:
@@ -211,14 +211,14 @@ class Ledger:
 
     def logs(self, key: TopicPartition) -> list[tuple[int, Log]]:
         """All logs of a partition, by broker."""
-        found = ((one, self.log(one, key)) for one in self._world.brokers)
+        found = ((broker, self.log(broker, key)) for broker in self._world.brokers)
         return [(broker_id, log) for broker_id, log in found if log is not None]
 
     def missing(self, key: TopicPartition, log: Log | None, until: float = float("inf")) -> Promise | None:
         """A record that was promised, in a leader epoch up to ``until``, and is not in a log; None: all are."""
-        for one in self.promises.get(key, ()):
-            if one.leader_epoch <= until and not holds(log, one.offset, one.value):
-                return one
+        for promise in self.promises.get(key, ()):
+            if promise.leader_epoch <= until and not holds(log, promise.offset, promise.value):
+                return promise
         return None
 
     def count_losses(self) -> None:

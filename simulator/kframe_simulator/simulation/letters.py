@@ -71,7 +71,7 @@ def read_row(cluster: ClusterState, row: int) -> Row:
         tuple(ids[p.isr[start : start + int(p.isr_count[row])]].tolist()),
         replicas,
         *(
-            tuple(one for one, flag in zip(replicas, flags, strict=True) if flag & wanted) if any(flags) else ()
+            tuple(item for item, flag in zip(replicas, flags, strict=True) if flag & wanted) if any(flags) else ()
             for wanted in (ReplicaFlag.ADDING, ReplicaFlag.REMOVING, ReplicaFlag.OFFLINE_DIR)
         ),
     )
@@ -93,10 +93,10 @@ def _leader_and_isr(
     batch, brokers = requests.leader_and_isr, cluster.brokers
     states = {
         (row, new): LeaderState(
-            one.controller_epoch, one.leader, one.leader_epoch, one.isr, one.partition_epoch, one.replicas, one.adding,
-            one.removing, new, one.recovery,
+            item.controller_epoch, item.leader, item.leader_epoch, item.isr, item.partition_epoch, item.replicas, item.adding,
+            item.removing, new, item.recovery,
         )
-        for row, one in rows.items()
+        for row, item in rows.items()
         for new in (False, True)
     }  # fmt: skip
     for broker, part in batch.slices():
@@ -104,7 +104,7 @@ def _leader_and_isr(
         new = requests.is_new[part].tolist()
         partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(told.tolist(), new, strict=True)}
         leaders = {state.leader for state in partitions.values()}
-        live = tuple(sorted(one for one in leaders if one >= 0 and brokers.registered[brokers.find(one)]))
+        live = tuple(sorted(leader for leader in leaders if leader >= 0 and brokers.registered[brokers.find(leader)]))
         epoch = int(brokers.broker_epoch[broker])
         ids = _ids(cluster, told)
         yield Letter(int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), told)
@@ -119,15 +119,15 @@ def _update_metadata(
     live = set(brokers.ids[brokers.live != 0].tolist())
     partitions = {}
     for row in requests.metadata_rows.tolist():
-        one = rows[row]
+        state = rows[row]
         deleting = bool(cluster.topics.deleting[p.topic[row]])
-        offline = tuple(replica for replica in one.replicas if replica not in live or replica in one.lost)
-        partitions[one.key] = PartitionMetadata(
-            LEADER_DURING_DELETE if deleting else one.leader, 0 if deleting else one.leader_epoch, one.isr,
-            0 if deleting else one.partition_epoch, one.replicas, offline,
+        offline = tuple(replica for replica in state.replicas if replica not in live or replica in state.lost)
+        partitions[state.key] = PartitionMetadata(
+            LEADER_DURING_DELETE if deleting else state.leader, 0 if deleting else state.leader_epoch, state.isr,
+            0 if deleting else state.partition_epoch, state.replicas, offline,
         )  # fmt: skip
     registered, ids = tuple(brokers.registered_ids()), _ids(cluster, requests.metadata_rows)
-    addresses = {one: _addresses(cluster, one) for one in registered}
+    addresses = {registration: _addresses(cluster, registration) for registration in registered}
     for broker in requests.metadata_brokers.tolist():
         epoch = int(brokers.broker_epoch[broker])
         message = UpdateMetadata(*who, epoch, registered, partitions, ids)

@@ -67,7 +67,7 @@ class Notes:
         if self.registered.keys() == set(registered):
             return ()
         now = tuple(sorted(registered))
-        return tuple(one for one in now if self.live_told.get(one) != now)
+        return tuple(key for key in now if self.live_told.get(key) != now)
 
     def not_called_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
         """Replicas (partition, broker) that the event has made, or added to ``rows``, and that were not called new. One
@@ -79,8 +79,15 @@ class Notes:
             if (name, number) in rows
             for broker in set(rows[name, number].adding) - set(was.replicas)
         }
-        made = {one for one in self.told if one[0] in self.created} - self.called_new
-        return tuple(sorted(made | {one for one in added & self.told if not self.first_told[one][1]}))
+        made = {
+            notified_broker for notified_broker in self.told if notified_broker[0] in self.created
+        } - self.called_new
+        return tuple(
+            sorted(
+                made
+                | {notified_broker for notified_broker in added & self.told if not self.first_told[notified_broker][1]}
+            )
+        )
 
 
 def digest(cluster: ClusterState) -> bytes:

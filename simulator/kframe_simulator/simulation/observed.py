@@ -80,7 +80,7 @@ class Observed:
     @staticmethod
     def registered(process: ControllerProcess) -> dict[int, int]:
         """Broker epoch by broker of the registrations that a controller knows: those with a channel."""
-        return {one.broker_id: one.broker_epoch for one in process.transport.channels.values()}
+        return {channel.broker_id: channel.broker_epoch for channel in process.transport.channels.values()}
 
     def leaving(self, process: ControllerProcess) -> set[int]:
         """Brokers whose present registration has asked this term for a controlled shutdown."""
@@ -156,7 +156,7 @@ class Observed:
         self.stored[written.key].add(leadership(row))
         if written.before is None or written.before.isr != row.isr:
             self._incarnations[written.key] = {
-                one: self._world.brokers[one].incarnation for one in row.isr if one in self._world.brokers
+                member: self._world.brokers[member].incarnation for member in row.isr if member in self._world.brokers
             }
         if written.process is not None:
             self._last_read[self._process(written.process)][written.key] = row.partition_epoch
@@ -173,7 +173,7 @@ class Observed:
 
     def stopped_in_order(self, broker_id: int) -> None:
         """A broker has stopped after a controlled shutdown."""
-        process = next((one for one in self._world.controllers if self.in_office(one)), None)
+        process = next((controller for controller in self._world.controllers if self.in_office(controller)), None)
         self._orderly.pop(broker_id, None)
         self._crashed_after_grant.discard(broker_id)
         if process is not None and broker_id in self.granted(process):
@@ -182,7 +182,7 @@ class Observed:
     def crashed(self, broker_id: int) -> None:
         """A broker has ended, or registered anew, in another way."""
         self._orderly.pop(broker_id, None)
-        process = next((one for one in self._world.controllers if self.in_office(one)), None)
+        process = next((controller for controller in self._world.controllers if self.in_office(controller)), None)
         self._crashed_after_grant.discard(broker_id)
         if process is not None and broker_id in self.granted(process):
             self._crashed_after_grant.add(broker_id)
@@ -209,11 +209,11 @@ class Observed:
         """A request was handed over; invariants have looked at it before."""
         term, message = self.term(process), letter.message
         if isinstance(message, UpdateMetadata):
-            for key, one in message.partitions.items():
-                if one.leader == LEADER_DURING_DELETE:
+            for key, sent in message.partitions.items():
+                if sent.leader == LEADER_DURING_DELETE:
                     self._deleting[term].add(key[0])
                 else:
-                    self._announced[term][key] = Epochs(one.leader_epoch, one.partition_epoch)
+                    self._announced[term][key] = Epochs(sent.leader_epoch, sent.partition_epoch)
 
     # -- what is known
 
@@ -244,7 +244,7 @@ class Observed:
 
     def leads_again(self, broker_id: int) -> bool:
         """Whether a broker has last stopped in order, in the term of the present controller."""
-        process = next((one for one in self._world.controllers if self.in_office(one)), None)
+        process = next((controller for controller in self._world.controllers if self.in_office(controller)), None)
         return process is not None and self._orderly.get(broker_id) == self.term(process)
 
     def last_read(self, process: ControllerProcess) -> Mapping[TopicPartition, int]:

@@ -36,7 +36,7 @@ def build() -> str:
 
 def append_part(path: Path, seeds: range, tally: Tally) -> None:
     """Write down what ``seeds`` (ascending, without a gap) came to."""
-    failed = {str(one.options.seed): one.violations[0].number for one in tally.failed}
+    failed = {str(result.options.seed): result.violations[0].number for result in tally.failed}
     part = {"schema": SCHEMA, "build": build(), "first_seed": seeds[0], "last_seed": seeds[-1], "failed": failed}
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{json.dumps({**part, **tally.shown()})}\n")
@@ -69,7 +69,7 @@ def missing(seeds: range, parts: Sequence[Mapping[str, Any]]) -> Iterator[range]
     if parts and parts[0]["build"] != build():
         raise InputError("parts", f"those of build {parts[0]['build']}", f"those of this build, {build()}")
     start = seeds.start
-    for first, last in [*((one["first_seed"], one["last_seed"]) for one in parts), (seeds.stop, seeds.stop)]:
+    for first, last in [*((part["first_seed"], part["last_seed"]) for part in parts), (seeds.stop, seeds.stop)]:
         for begin in range(start, min(first, seeds.stop), SEEDS):
             yield range(begin, min(begin + SEEDS, first, seeds.stop))
         start = max(start, last + 1)

@@ -97,8 +97,8 @@ def play_seeds(seeds: Sequence[int], jobs: int = 1) -> Iterator[Result]:
     """Play seeds in ``jobs`` processes; results come as they are ready."""
     work = [(seed, seed % TWICE_EVERY == 0) for seed in seeds]
     if jobs <= 1:
-        for one in work:
-            yield _play_one(one)
+        for item in work:
+            yield _play_one(item)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         yield from pool.map(_play_one, work, chunksize=8)
@@ -123,7 +123,7 @@ def shrink(
 
     def breaks(candidate: Sequence[Action]) -> Result | None:
         result = play(options, candidate)
-        return result if any(one.number == number for one in result.violations) else None
+        return result if any(violation.number == number for violation in result.violations) else None
 
     kept, best, tries = tuple(plan), breaks(plan), 1
     if best is None:

@@ -223,7 +223,7 @@ class SimStore(MemoryStore):
         finally:
             self._records, self._states, self._topics = now
         if name == "read_brokers":
-            return tuple(one for one in result if self._reads_broker(one.broker_id, one.broker_epoch))
+            return tuple(code for code in result if self._reads_broker(code.broker_id, code.broker_epoch))
         if name == "load":
             return self._without_broken(result)
         if name == "read_preferred_election" and result:

@@ -133,7 +133,9 @@ class SimTransport:
 
     def queues(self) -> Mapping[int, BrokerQueue]:
         """What waits for each connected broker."""
-        return {one.broker_id: BrokerQueue(len(one.waiting), one.times) for one in self.channels.values()}
+        return {
+            channel.broker_id: BrokerQueue(len(channel.waiting), channel.times) for channel in self.channels.values()
+        }
 
     def stop(self) -> None:
         """The process is gone: what is under way arrives, nothing else is sent and nobody hears answers."""

@@ -292,7 +292,7 @@ class Watch:
         self.moves = Moves()
         self.observed = Observed(world)
         self._by_moment: dict[Moment, tuple[Invariant, ...]] = {
-            moment: tuple(one for one in invariants if one.moment is moment) for moment in Moment
+            moment: tuple(invariant for invariant in invariants if invariant.moment is moment) for moment in Moment
         }
 
     @property
@@ -302,11 +302,11 @@ class Watch:
 
     def look(self, moment: Moment, what: Any) -> None:
         """Hold something that has happened to the invariants that are about it."""
-        for one in self._by_moment[moment]:
-            self.looks[one.number] += 1
-            problem = one.broken(self, what)
+        for invariant in self._by_moment[moment]:
+            self.looks[invariant.number] += 1
+            problem = invariant.broken(self, what)
             if problem is not None:
-                self.report(one.number, problem)
+                self.report(invariant.number, problem)
 
     def report(self, number: str, problem: str) -> None:
         """Note what is wrong."""
@@ -362,8 +362,8 @@ class Watch:
 
 def _remember_metadata(memory: BrokerMemory, message: UpdateMetadata) -> None:
     memory.live_brokers = message.live_brokers
-    for key, one in message.partitions.items():
-        if one.leader == LEADER_DURING_DELETE:
+    for key, metadata in message.partitions.items():
+        if metadata.leader == LEADER_DURING_DELETE:
             memory.metadata.pop(key, None)
         else:
-            memory.metadata[key] = one
+            memory.metadata[key] = metadata

@@ -86,7 +86,7 @@ class World(Journal):
         self.topic_ids_used = InterBrokerProtocol.parse(options.protocol) >= _TOPIC_IDS_SINCE
         self.controllers_store_isrs = InterBrokerProtocol.parse(options.protocol).alter_partition
         """Whether leaders propose ISRs, and do not store them by themselves."""
-        self.brokers = {one: BrokerProcess(self, *build_broker(options, one)) for one in options.brokers}
+        self.brokers = {broker: BrokerProcess(self, *build_broker(options, broker)) for broker in options.brokers}
         config = ControllerConfig(options.config)
         chosen = selectors or {kind: self.faulty_selectors for kind in ElectionKind if "plugin" in options.faults}
         self.controllers = [
@@ -213,7 +213,7 @@ class World(Journal):
             next_look = now + 500.0
             actions.bring_back(self)
             actions.consent(self)
-            busy = any(not one.idle for one in self.controllers)
+            busy = any(not controller.idle for controller in self.controllers)
             if changes != self.ensemble.changes:
                 since, changes = now, self.ensemble.changes
             self.changed_ms = since

@@ -78,9 +78,9 @@ def log(world: World, broker_id: int) -> Log:
 
 def write(world: World, *broker_ids: int, number: int = 1, leader_epoch: int = 0, high_watermark: int = 0) -> None:
     """A record stands in these brokers' logs."""
-    for one in broker_ids:
-        log(world, one).append(Record(leader_epoch, Value(0, number), 0, 0, number))
-        log(world, one).set_high_watermark(high_watermark)
+    for broker_id in broker_ids:
+        log(world, broker_id).append(Record(leader_epoch, Value(0, number), 0, 0, number))
+        log(world, broker_id).set_high_watermark(high_watermark)
 
 
 def promise(world: World, offset: int = 0) -> None:

@@ -80,7 +80,7 @@ class Cluster:
 
     def __init__(self, ids: Iterable[int] = (1, 2, 3), config: BrokerConfig | None = None) -> None:
         self.config = config or BrokerConfig()
-        self.brokers = {one: Broker(one, config=self.config) for one in ids}
+        self.brokers = {broker_id: Broker(broker_id, config=self.config) for broker_id in ids}
         self.now = 0.0
         self.states: dict[TopicPartition, LeaderState] = {}
         self.acked: dict[int, ProduceResponse] = {}
@@ -113,11 +113,11 @@ class Cluster:
         partition_epoch = before.partition_epoch + 1 if before else 0
         placed = replicas or (before.replicas if before else tuple(self.brokers))
         now = self.states[key] = state(leader, isr, leader_epoch, partition_epoch, placed, **others)
-        alive = tuple(one for one, broker in self.brokers.items() if broker.running)
+        alive = tuple(item for item, broker in self.brokers.items() if broker.running)
         shown = PartitionMetadata(leader, leader_epoch, now.isr, partition_epoch, placed)
-        for one in alive if only is None else only:
-            self.brokers[one].handle(UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {key: shown}), self.now)
-            self.brokers[one].handle(order(now, key), self.now)
+        for broker_id in alive if only is None else only:
+            self.brokers[broker_id].handle(UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {key: shown}), self.now)
+            self.brokers[broker_id].handle(order(now, key), self.now)
         self.carry()
 
     def produce(self, value: object, leader: int = 1, **others: object) -> ProduceResponse | None:

@@ -46,11 +46,11 @@ class Unruly:
 
     def __init__(self, config: BrokerConfig) -> None:
         self.now = 0.0
-        self.brokers = {one: Broker(one, config=config) for one in IDS}
+        self.brokers = {broker_id: Broker(broker_id, config=config) for broker_id in IDS}
         self.lives = dict.fromkeys(IDS, 0)
         self.stored = state(1, IDS, 1, 0, IDS, is_new=True)
         self.network: list[InFlight] = []
-        self.orders: dict[int, list[object]] = {one: [] for one in IDS}
+        self.orders: dict[int, list[object]] = {broker_id: [] for broker_id in IDS}
         """What the controller has for each broker, first in, first out."""
         self.produced: dict[int, Produce] = {}
         self.acked: list[Produce] = []
@@ -75,15 +75,15 @@ class Unruly:
         """One message arrives, or is lost; the sender of a lost one hears that nothing comes."""
         if not self.network:
             return
-        one = self.network.pop(which % len(self.network))
-        if self.lives[one.sender] != one.life:
+        broker = self.network.pop(which % len(self.network))
+        if self.lives[broker.sender] != broker.life:
             return
         if repeat:
-            self.network.append(one)
-        if one.replied or lose:
-            self.brokers[one.sender].answered(one.out.number, None if lose else one.reply, self.now)
+            self.network.append(broker)
+        if broker.replied or lose:
+            self.brokers[broker.sender].answered(broker.out.number, None if lose else broker.reply, self.now)
         else:
-            self.network.append(one._replace(reply=self._reply(one.out), replied=True))
+            self.network.append(broker._replace(reply=self._reply(broker.out), replied=True))
         self._collect()
 
     def obey(self, broker: int, again: bool) -> None:
@@ -105,7 +105,7 @@ class Unruly:
         self.brokers[broker].crash(self.now)
         self.lives[broker] += 1
         self.orders[broker].clear()
-        rest = tuple(one for one in self.stored.isr if one != broker)
+        rest = tuple(member for member in self.stored.isr if member != broker)
         self._elect(rest or self.stored.isr)
 
     def restart(self, broker: int) -> None:
@@ -121,7 +121,7 @@ class Unruly:
     # -- how
 
     def _elect(self, isr: tuple[int, ...], preferred: int | None = None) -> None:
-        living = [one for one in isr if self.brokers[one].running]
+        living = [member for member in isr if self.brokers[member].running]
         before = self.stored
         leader = before.leader if before.leader in living else next(iter(living), -1)
         self.stored = state(
@@ -131,10 +131,10 @@ class Unruly:
 
     def _announce(self) -> None:
         now = self.stored
-        alive = tuple(one for one in IDS if self.brokers[one].running)
+        alive = tuple(broker_id for broker_id in IDS if self.brokers[broker_id].running)
         shown = PartitionMetadata(now.leader, now.leader_epoch, now.isr, now.partition_epoch, now.replicas)
-        for one in alive:
-            self.orders[one] += [UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {P: shown}), order(now)]
+        for broker_id in alive:
+            self.orders[broker_id] += [UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {P: shown}), order(now)]
 
     def _reply(self, out: Outgoing) -> Reply | None:
         if out.peer is Peer.BROKER:
@@ -150,7 +150,7 @@ class Unruly:
             pass
         elif asked.partition_epoch != now.partition_epoch:
             error = ErrorCode.INVALID_UPDATE_VERSION
-        elif not all(self.brokers[one].running for one in asked.isr):
+        elif not all(self.brokers[member].running for member in asked.isr):
             error = ErrorCode.INELIGIBLE_REPLICA
         else:
             self._store(asked.isr)
@@ -172,13 +172,13 @@ class Unruly:
         self.stored = state(now.leader, isr, now.leader_epoch, now.partition_epoch + 1, now.replicas)
 
     def _collect(self) -> None:
-        for one, broker in self.brokers.items():
+        for broker_id, broker in self.brokers.items():
             for out in broker.tick(self.now):
                 if out.peer is Peer.CLIENT:
                     assert isinstance(out.message, ProduceResponse)
                     self._acked(out.peer_id, out.message)
                 elif out.number:
-                    self.network.append(InFlight(one, self.lives[one], out, None, False))
+                    self.network.append(InFlight(broker_id, self.lives[broker_id], out, None, False))
 
     def _acked(self, number: int, response: ProduceResponse) -> None:
         request = self.produced[number]
@@ -188,13 +188,13 @@ class Unruly:
     # -- what must hold
 
     def logs(self) -> dict[int, Log]:
-        return {one: broker.disks.logs[P] for one, broker in self.brokers.items() if P in broker.disks.logs}
+        return {item: broker.disks.logs[P] for item, broker in self.brokers.items() if P in broker.disks.logs}
 
     def check(self) -> None:
         self._logs_match()
         self._high_watermark_is_everywhere()
         self._committed_stays()
-        in_sync = [log for one, log in self.logs().items() if one in self.stored.isr]
+        in_sync = [log for item, log in self.logs().items() if item in self.stored.isr]
         for log in in_sync:
             held = {record.value for record in log.records}
             missing = [request.value for request in self.acked if request.value not in held]
@@ -218,9 +218,9 @@ class Unruly:
         if partition is None or partition.leader_epoch != self.stored.leader_epoch or partition.leader_log is None:
             return
         high = partition.leader_log.high_watermark
-        ends = {one: log.end for one, log in self.logs().items()}
-        for one in partition.maximal_isr:
-            assert ends.get(one, 0) >= high, f"high watermark {high}, but {one} has {ends.get(one, 0)}"
+        ends = {item: log.end for item, log in self.logs().items()}
+        for member in partition.maximal_isr:
+            assert ends.get(member, 0) >= high, f"high watermark {high}, but {member} has {ends.get(member, 0)}"
 
     def _committed_stays(self) -> None:
         """Leader completeness: what was ever committed is in the log of the leader of the present epoch."""

@@ -24,13 +24,13 @@ LEADER_2 = state(2, (1, 2, 3), leader_epoch=5, partition_epoch=3)
 NONE = ErrorCode.NONE
 
 
-def broker(*requests: object, config: BrokerConfig | None = None, broker_epoch: int = 50) -> Broker:
+def start_broker(*requests: object, config: BrokerConfig | None = None, broker_epoch: int = 50) -> Broker:
     """Broker 1, which knows that 1, 2 and 3 live, after these requests."""
-    one = Broker(1, config=config)
-    one.start(broker_epoch, 0.0)
+    broker = Broker(1, config=config)
+    broker.start(broker_epoch, 0.0)
     for request in (live(1, 2, 3), *requests):
-        assert one.handle(request, 0.0) is not None  # type: ignore[arg-type]
-    return one
+        assert broker.handle(request, 0.0) is not None  # type: ignore[arg-type]
+    return broker
 
 
 def after(leader_epoch: int, **others: object) -> LeaderAndIsr:
@@ -55,63 +55,63 @@ def after(leader_epoch: int, **others: object) -> LeaderAndIsr:
     ],
 )
 def test_leader_and_isr_of_a_follower_at_leader_epoch_5(request_: LeaderAndIsr, error: ErrorCode) -> None:
-    one = broker(order(LEADER_2))
-    assert told(one, request_) is error
+    broker = start_broker(order(LEADER_2))
+    assert told(broker, request_) is error
 
 
 def test_a_topic_id_comes_to_a_log_that_has_none_without_a_new_leader_epoch() -> None:
-    one = broker(order(LEADER_2, topic_id=None))
-    assert told(one, order(LEADER_2)) is NONE
-    assert one.disks.logs[P].topic_id == TOPIC_ID
-    assert told(one, order(LEADER_2)) is ErrorCode.STALE_CONTROLLER_EPOCH
+    broker = start_broker(order(LEADER_2, topic_id=None))
+    assert told(broker, order(LEADER_2)) is NONE
+    assert broker.disks.logs[P].topic_id == TOPIC_ID
+    assert told(broker, order(LEADER_2)) is ErrorCode.STALE_CONTROLLER_EPOCH
 
 
 def test_a_change_without_a_new_leader_epoch_is_not_seen() -> None:
-    one = broker(order(state(1, (1, 2, 3), 5, 3)))
-    assert told(one, order(state(1, (1,), 5, 9, replicas=(1, 2)))) is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert one.partitions[P].isr == (1, 2, 3)
-    assert one.partitions[P].partition_epoch == 3
+    broker = start_broker(order(state(1, (1, 2, 3), 5, 3)))
+    assert told(broker, order(state(1, (1,), 5, 9, replicas=(1, 2)))) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert broker.partitions[P].isr == (1, 2, 3)
+    assert broker.partitions[P].partition_epoch == 3
 
 
 def test_the_highest_controller_epoch_is_kept_until_the_broker_starts_again() -> None:
-    one = broker(after(5, controller_epoch=7))
-    assert told(one, live(1, 2, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert told(one, stop(6, True, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert one.controller_epoch == 7
-    one.crash(1.0)
-    one.start(60, 1.0)
-    assert told(one, live(1, 2, controller_epoch=6)) is NONE
+    broker = start_broker(after(5, controller_epoch=7))
+    assert told(broker, live(1, 2, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert told(broker, stop(6, True, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert broker.controller_epoch == 7
+    broker.crash(1.0)
+    broker.start(60, 1.0)
+    assert told(broker, live(1, 2, controller_epoch=6)) is NONE
 
 
 @pytest.mark.parametrize("leader", [4, -1])
 def test_a_leader_that_is_not_known_to_live_leaves_only_a_log(leader: int) -> None:
     """The same leader epoch is obeyed once the leader is known."""
-    one = broker(order(state(leader, (1, 2), 5, 3, is_new=True)))
-    partition = one.partitions[P]
-    assert (partition.leader, partition.leader_epoch, partition.log) == (None, -1, one.disks.logs[P])
-    told(one, live(1, 2, 3, 4))
-    assert told(one, order(state(4, (1, 2), 5, 3))) is NONE
+    broker = start_broker(order(state(leader, (1, 2), 5, 3, is_new=True)))
+    partition = broker.partitions[P]
+    assert (partition.leader, partition.leader_epoch, partition.log) == (None, -1, broker.disks.logs[P])
+    told(broker, live(1, 2, 3, 4))
+    assert told(broker, order(state(4, (1, 2), 5, 3))) is NONE
     assert partition.leader_epoch == 5
 
 
 def test_an_older_partition_epoch_than_the_leader_knows_changes_nothing() -> None:
-    one = broker(order(state(1, (1, 2, 3), 5, partition_epoch=3)))
-    assert told(one, order(state(1, (1, 2), 6, partition_epoch=2))) is NONE
-    assert (one.partitions[P].leader_epoch, one.partitions[P].isr) == (5, (1, 2, 3))
+    broker = start_broker(order(state(1, (1, 2, 3), 5, partition_epoch=3)))
+    assert told(broker, order(state(1, (1, 2), 6, partition_epoch=2))) is NONE
+    assert (broker.partitions[P].leader_epoch, broker.partitions[P].isr) == (5, (1, 2, 3))
 
 
 @pytest.mark.parametrize("leader, recovery", [(1, 0), (2, 1)])
 def test_a_leader_counts_as_recovered_at_once(leader: int, recovery: int) -> None:
-    one = broker(order(state(leader, (leader,), 5, 3, recovery=1)))
-    assert one.partitions[P].recovery == recovery
+    broker = start_broker(order(state(leader, (leader,), 5, 3, recovery=1)))
+    assert broker.partitions[P].recovery == recovery
 
 
 def test_a_broker_that_shuts_down_follows_nobody_anew() -> None:
-    one = broker()
-    one.shut_down(0.0)
-    assert told(one, order(LEADER_2)) is NONE
-    assert one.replicas.fetcher.follows(P) is None
-    assert one.partitions[P].leader == 2
+    broker = start_broker()
+    broker.shut_down(0.0)
+    assert told(broker, order(LEADER_2)) is NONE
+    assert broker.replicas.fetcher.follows(P) is None
+    assert broker.partitions[P].leader == 2
 
 
 # -- UpdateMetadata
@@ -123,18 +123,18 @@ def shown(leader: int, leader_epoch: int = 5) -> UpdateMetadata:
 
 
 def test_update_metadata_replaces_who_lives_and_adds_partitions() -> None:
-    one = broker(shown(2))
-    assert one.metadata.live_brokers == {2, 3}
-    assert one.metadata.partitions[P].leader == 2
-    assert one.metadata.controller_id == CONTROLLER_ID
-    told(one, live(1, 2))
-    assert one.metadata.live_brokers == {1, 2}
-    assert P in one.metadata.partitions
+    broker = start_broker(shown(2))
+    assert broker.metadata.live_brokers == {2, 3}
+    assert broker.metadata.partitions[P].leader == 2
+    assert broker.metadata.controller_id == CONTROLLER_ID
+    told(broker, live(1, 2))
+    assert broker.metadata.live_brokers == {1, 2}
+    assert P in broker.metadata.partitions
 
 
 def test_a_partition_that_is_being_deleted_is_forgotten() -> None:
-    one = broker(shown(2), shown(LEADER_DURING_DELETE))
-    assert (one.metadata.partitions, one.metadata.topic_ids) == ({}, {})
+    broker = start_broker(shown(2), shown(LEADER_DURING_DELETE))
+    assert (broker.metadata.partitions, broker.metadata.topic_ids) == ({}, {})
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_a_partition_that_is_being_deleted_is_forgotten() -> None:
     [(1, 50, NONE), (1, 51, NONE), (1, 49, ErrorCode.STALE_BROKER_EPOCH), (0, 50, ErrorCode.STALE_CONTROLLER_EPOCH)],
 )
 def test_update_metadata_is_fenced(controller_epoch: int, broker_epoch: int, error: ErrorCode) -> None:
-    one = broker()
-    assert told(one, live(9, controller_epoch=controller_epoch, broker_epoch=broker_epoch)) is error
-    assert one.metadata.live_brokers == ({9} if error is NONE else {1, 2, 3})
+    broker = start_broker()
+    assert told(broker, live(9, controller_epoch=controller_epoch, broker_epoch=broker_epoch)) is error
+    assert broker.metadata.live_brokers == ({9} if error is NONE else {1, 2, 3})
 
 
 # -- StopReplica
@@ -156,25 +156,25 @@ def test_update_metadata_is_fenced(controller_epoch: int, broker_epoch: int, err
 )
 @pytest.mark.parametrize("delete", [False, True])
 def test_stop_replica_of_a_hosted_partition(leader_epoch: int, error: ErrorCode, delete: bool) -> None:
-    one = broker(order(LEADER_2))
-    assert told(one, stop(leader_epoch, delete)) is error
+    broker = start_broker(order(LEADER_2))
+    assert told(broker, stop(leader_epoch, delete)) is error
     gone = error is NONE and delete
-    assert (P in one.partitions, P in one.disks.logs) == (not gone, not gone)
-    assert (one.replicas.fetcher.follows(P) is None) == (error is NONE)
+    assert (P in broker.partitions, P in broker.disks.logs) == (not gone, not gone)
+    assert (broker.replicas.fetcher.follows(P) is None) == (error is NONE)
 
 
 def test_a_stopped_replica_that_is_kept_believes_its_role() -> None:
-    one = broker(order(state(1, (1, 2, 3), 5, 3)), stop(5, False))
-    assert one.partitions[P].is_leader
+    broker = start_broker(order(state(1, (1, 2, 3), 5, 3)), stop(5, False))
+    assert broker.partitions[P].is_leader
 
 
 @pytest.mark.parametrize("delete", [False, True])
 def test_stop_replica_deletes_a_log_that_nobody_hosts(delete: bool) -> None:
-    one = broker(order(LEADER_2))
-    one.crash(1.0)
-    one.start(60, 1.0)
-    assert told(one, stop(5, delete)) is NONE
-    assert (P in one.disks.logs) == (not delete)
+    broker = start_broker(order(LEADER_2))
+    broker.crash(1.0)
+    broker.start(60, 1.0)
+    assert told(broker, stop(5, delete)) is NONE
+    assert (P in broker.disks.logs) == (not delete)
 
 
 @pytest.mark.parametrize(
@@ -185,10 +185,10 @@ def test_stop_replica_deletes_a_log_that_nobody_hosts(delete: bool) -> None:
     ],
 )
 def test_stop_replica_is_fenced(request_: StopReplica, error: ErrorCode) -> None:
-    one = broker(order(LEADER_2))
-    response = one.handle(request_, 0.0)
+    broker = start_broker(order(LEADER_2))
+    response = broker.handle(request_, 0.0)
     assert isinstance(response, ControlResponse)
-    assert (response.error, response.errors, P in one.partitions) == (error, {}, True)
+    assert (response.error, response.errors, P in broker.partitions) == (error, {}, True)
 
 
 # -- log directories
@@ -202,53 +202,53 @@ def hosted(number: int, **others: object) -> LeaderState:
 
 
 def test_logs_are_spread_over_directories() -> None:
-    one = broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
-    assert [one.disks.logs[key].log_dir for key in KEYS] == ["a", "b", "a", "b"]
+    broker = start_broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
+    assert [broker.disks.logs[key].log_dir for key in KEYS] == ["a", "b", "a", "b"]
 
 
 @pytest.mark.parametrize("is_new, error", [(True, NONE), (False, ErrorCode.KAFKA_STORAGE_ERROR)])
 def test_a_replica_may_be_in_a_dead_directory_unless_it_is_new(is_new: bool, error: ErrorCode) -> None:
-    one = broker(config=TWO_DIRS)
-    one.fail_log_dir("a", 0.0)
-    assert told(one, order(hosted(0, is_new=is_new))) is error
-    assert (P in one.offline) == (error is not NONE)
+    broker = start_broker(config=TWO_DIRS)
+    broker.fail_log_dir("a", 0.0)
+    assert told(broker, order(hosted(0, is_new=is_new))) is error
+    assert (P in broker.offline) == (error is not NONE)
 
 
 def test_partitions_of_a_dead_directory_are_offline_and_the_controller_is_told() -> None:
-    one = broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
-    one.tick(0.0)
-    one.fail_log_dir("a", 1.0)
-    assert one.offline == {KEYS[0], KEYS[2]}
-    assert [type(out.message).__name__ for out in one.tick(1.0)] == ["NotifyLogDirFailure"]
-    assert told(one, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert told(one, stop(6, True, KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert told(one, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[1])) is NONE
+    broker = start_broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
+    broker.tick(0.0)
+    broker.fail_log_dir("a", 1.0)
+    assert broker.offline == {KEYS[0], KEYS[2]}
+    assert [type(out.message).__name__ for out in broker.tick(1.0)] == ["NotifyLogDirFailure"]
+    assert told(broker, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert told(broker, stop(6, True, KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert told(broker, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[1])) is NONE
 
 
 def test_a_broker_halts_with_its_last_directory() -> None:
-    one = broker(config=TWO_DIRS)
-    one.fail_log_dir("a", 0.0)
-    one.handle(live(1), 0.0)
-    one.fail_log_dir("b", 0.0)
-    assert one.handle(live(1), 0.0) is None
-    assert one.tick(0.0)[-1].message == CloseSession(1, in_order=False)
+    broker = start_broker(config=TWO_DIRS)
+    broker.fail_log_dir("a", 0.0)
+    broker.handle(live(1), 0.0)
+    broker.fail_log_dir("b", 0.0)
+    assert broker.handle(live(1), 0.0) is None
+    assert broker.tick(0.0)[-1].message == CloseSession(1, in_order=False)
 
 
 def test_a_log_in_a_dead_directory_is_not_deleted_and_nobody_is_told() -> None:
     """After a restart the broker does not know of it, until a LeaderAndIsr comes."""
-    one = broker(order(hosted(0, is_new=True)), config=TWO_DIRS)
-    one.fail_log_dir("a", 0.0)
-    one.crash(1.0)
-    one.start(60, 1.0)
-    assert told(one, stop(5, True)) is NONE
-    assert P in one.disks.lost
+    broker = start_broker(order(hosted(0, is_new=True)), config=TWO_DIRS)
+    broker.fail_log_dir("a", 0.0)
+    broker.crash(1.0)
+    broker.start(60, 1.0)
+    assert told(broker, stop(5, True)) is NONE
+    assert P in broker.disks.lost
 
 
 def test_a_replaced_disk_is_empty_and_alive() -> None:
-    one = broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
-    one.fail_log_dir("a", 0.0)
-    one.crash(1.0)
-    one.replace_log_dir("a")
-    one.start(60, 1.0)
-    assert sorted(one.disks.logs) == [KEYS[1], KEYS[3]]
-    assert told(one, order(hosted(0), KEYS[0])) is NONE
+    broker = start_broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
+    broker.fail_log_dir("a", 0.0)
+    broker.crash(1.0)
+    broker.replace_log_dir("a")
+    broker.start(60, 1.0)
+    assert sorted(broker.disks.logs) == [KEYS[1], KEYS[3]]
+    assert told(broker, order(hosted(0), KEYS[0])) is NONE

@@ -17,17 +17,17 @@ LAG_MS = 10_000.0
 CONFIG = BrokerConfig(replica_lag_time_max_ms=LAG_MS, min_insync_replicas=2)
 
 
-def leader(
+def start_leader(
     isr: tuple[int, ...] = (1, 2, 3), records: int = 10, config: BrokerConfig = CONFIG, **others: object
 ) -> Broker:
     """Broker 1, which leads P at leader epoch 5 and has records 0 to ``records`` - 1; nobody has fetched."""
-    one = Broker(1, config=config)
-    one.start(50, 0.0)
-    one.handle(live(1, 2, 3, 4), 0.0)
-    one.handle(order(state(1, isr, 5, 3, is_new=True, **others)), 0.0)  # type: ignore[arg-type]
+    broker = Broker(1, config=config)
+    broker.start(50, 0.0)
+    broker.handle(live(1, 2, 3, 4), 0.0)
+    broker.handle(order(state(1, isr, 5, 3, is_new=True, **others)), 0.0)  # type: ignore[arg-type]
     for number in range(records):
-        one.handle(Produce(P, number, 1), 0.0)
-    return one
+        broker.handle(Produce(P, number, 1), 0.0)
+    return broker
 
 
 def fetch(broker: Broker, follower: int, offset: int, now: float, leader_epoch: int = 5) -> ErrorCode:
@@ -108,50 +108,50 @@ def test_a_new_leader_epoch_resets_what_is_known(
 )
 def test_high_watermark(isr: tuple[int, ...], ends: dict[int, int], caught_up_3: bool, expected: int) -> None:
     """min.insync.replicas 2; the leader's log ends at 10."""
-    one = leader(isr)
+    leader = start_leader(isr)
     if caught_up_3:
-        one.partitions[P].replicas[3].caught_up_at = 20_000.0
+        leader.partitions[P].replicas[3].caught_up_at = 20_000.0
     for follower in sorted(ends):
-        fetch(one, follower, ends[follower], 20_000.0)
-    assert high_watermark(one) == expected
+        fetch(leader, follower, ends[follower], 20_000.0)
+    assert high_watermark(leader) == expected
 
 
 def test_the_high_watermark_waits_for_one_that_may_have_joined() -> None:
-    one = leader((1, 2))
-    fetch(one, 2, 9, 1.0)
-    fetch(one, 3, 9, 1.0)
-    assert one.partitions[P].maximal_isr == (1, 2, 3)
-    one.handle(Produce(P, "x", 1), 2.0)
-    fetch(one, 2, 11, 60_000.0)
-    assert high_watermark(one) == 9
+    leader = start_leader((1, 2))
+    fetch(leader, 2, 9, 1.0)
+    fetch(leader, 3, 9, 1.0)
+    assert leader.partitions[P].maximal_isr == (1, 2, 3)
+    leader.handle(Produce(P, "x", 1), 2.0)
+    fetch(leader, 2, 11, 60_000.0)
+    assert high_watermark(leader) == 9
 
 
 def test_the_high_watermark_waits_for_one_that_may_have_left() -> None:
-    one = leader((1, 2), config=BrokerConfig(replica_lag_time_max_ms=LAG_MS))
-    fetch(one, 2, 5, 0.0)
-    assert proposal(one, 16_000.0) is not None
-    one.handle(Produce(P, "x", 1), 16_000.0)
-    assert one.partitions[P].maximal_isr == (1, 2)
-    assert high_watermark(one) == 5
+    leader = start_leader((1, 2), config=BrokerConfig(replica_lag_time_max_ms=LAG_MS))
+    fetch(leader, 2, 5, 0.0)
+    assert proposal(leader, 16_000.0) is not None
+    leader.handle(Produce(P, "x", 1), 16_000.0)
+    assert leader.partitions[P].maximal_isr == (1, 2)
+    assert high_watermark(leader) == 5
 
 
 @pytest.mark.parametrize("waits, expected", [(True, 0), (False, 10)])
 def test_the_high_watermark_stands_still_under_min_isr_since_3_7(waits: bool, expected: int) -> None:
     config = BrokerConfig(min_insync_replicas=2, high_watermark_waits_for_min_isr=waits)
-    assert high_watermark(leader((1,), config=config)) == expected
+    assert high_watermark(start_leader((1,), config=config)) == expected
 
 
 def test_the_high_watermark_waits_for_nobody_who_cannot_join() -> None:
     """Caught up by time, not a member, and not alive as far as the controller has told."""
-    one = leader((1, 2))
-    one.partitions[P].replicas[3].caught_up_at = 20_000.0
-    one.handle(live(1, 2), 20_000.0)
-    fetch(one, 2, 8, 20_000.0)
-    assert high_watermark(one) == 8
+    leader = start_leader((1, 2))
+    leader.partitions[P].replicas[3].caught_up_at = 20_000.0
+    leader.handle(live(1, 2), 20_000.0)
+    fetch(leader, 2, 8, 20_000.0)
+    assert high_watermark(leader) == 8
 
 
 def test_min_isr_is_never_more_than_there_are_replicas() -> None:
-    assert high_watermark(leader((1,), replicas=(1,))) == 10
+    assert high_watermark(start_leader((1,), replicas=(1,))) == 10
 
 
 # -- expand
@@ -162,37 +162,37 @@ def test_min_isr_is_never_more_than_there_are_replicas() -> None:
     [(10, True, True), (8, True, True), (7, True, False), (10, False, False)],
 )
 def test_a_follower_at_the_high_watermark_joins_if_it_lives(offset: int, living: bool, proposed: bool) -> None:
-    one = leader((1, 2))
-    fetch(one, 2, 8, 11_000.0)
-    assert high_watermark(one) == 8
+    leader = start_leader((1, 2))
+    fetch(leader, 2, 8, 11_000.0)
+    assert high_watermark(leader) == 8
     if not living:
-        one.handle(live(1, 2), 11_000.0)
-    fetch(one, 3, offset, 11_000.0)
-    sent = proposal(one, 11_000.0)
+        leader.handle(live(1, 2), 11_000.0)
+    fetch(leader, 3, offset, 11_000.0)
+    sent = proposal(leader, 11_000.0)
     assert (sent is not None and sent[1] == (1, 2, 3)) == proposed
 
 
 def test_a_follower_joins_only_within_the_leader_epoch() -> None:
     """Below the start of the epoch may be committed records that it lacks, whatever the high watermark says."""
-    one = leader((1, 2))
-    one.handle(order(state(1, (1, 2), 6, 4)), 1.0)
-    assert (one.partitions[P].epoch_start, one.disks.logs[P].epochs) == (10, [(5, 0), (6, 10)])
-    fetch(one, 3, 9, 1.0, leader_epoch=6)
-    assert proposal(one, 1.0) is None
-    fetch(one, 3, 10, 2.0, leader_epoch=6)
-    assert proposal(one, 2.0) is not None
+    leader = start_leader((1, 2))
+    leader.handle(order(state(1, (1, 2), 6, 4)), 1.0)
+    assert (leader.partitions[P].epoch_start, leader.disks.logs[P].epochs) == (10, [(5, 0), (6, 10)])
+    fetch(leader, 3, 9, 1.0, leader_epoch=6)
+    assert proposal(leader, 1.0) is None
+    fetch(leader, 3, 10, 2.0, leader_epoch=6)
+    assert proposal(leader, 2.0) is not None
 
 
 def test_one_change_at_a_time() -> None:
-    one = leader((1,), replicas=(1, 2, 3))
-    fetch(one, 2, 10, 1.0)
-    fetch(one, 3, 10, 1.0)
-    sent = proposal(one, 1.0)
+    leader = start_leader((1,), replicas=(1, 2, 3))
+    fetch(leader, 2, 10, 1.0)
+    fetch(leader, 3, 10, 1.0)
+    sent = proposal(leader, 1.0)
     assert sent is not None
     assert sent[1] == (1, 2)
-    answer(one, sent[0], 1.0)
-    fetch(one, 3, 10, 2.0)
-    following = proposal(one, 2.0)
+    answer(leader, sent[0], 1.0)
+    fetch(leader, 3, 10, 2.0)
+    following = proposal(leader, 2.0)
     assert following is not None
     assert following[1] == (1, 2, 3)
 
@@ -201,25 +201,25 @@ def test_one_change_at_a_time() -> None:
 
 
 def test_who_lags_is_left_out_at_the_next_look() -> None:
-    one = leader()
-    one.tick(0.0)
-    fetch(one, 2, 10, 9_000.0)
-    assert proposal(one, 10_000.0) is None
-    sent = proposal(one, 15_000.0)
+    leader = start_leader()
+    leader.tick(0.0)
+    fetch(leader, 2, 10, 9_000.0)
+    assert proposal(leader, 10_000.0) is None
+    sent = proposal(leader, 15_000.0)
     assert sent is not None
     assert sent[1] == (1, 2)
 
 
 def test_a_follower_that_has_everything_never_lags() -> None:
-    one = leader(records=0)
-    fetch(one, 2, 0, 0.0)
-    fetch(one, 3, 0, 0.0)
-    assert proposal(one, 600_000.0) is None
+    leader = start_leader(records=0)
+    fetch(leader, 2, 0, 0.0)
+    fetch(leader, 3, 0, 0.0)
+    assert proposal(leader, 600_000.0) is None
 
 
 def test_the_leader_never_leaves_itself_out() -> None:
-    one = leader()
-    sent = proposal(one, 60_000.0)
+    leader = start_leader()
+    sent = proposal(leader, 60_000.0)
     assert sent is not None
     assert sent[1] == (1,)
 
@@ -228,35 +228,35 @@ def test_the_leader_never_leaves_itself_out() -> None:
 
 
 def pending(expand: bool = True) -> tuple[Broker, Outgoing]:
-    one = leader((1, 2))
-    fetch(one, 2, 10, 11_000.0)
-    fetch(one, 3, 10, 11_000.0)
-    sent = proposal(one, 11_000.0)
+    leader = start_leader((1, 2))
+    fetch(leader, 2, 10, 11_000.0)
+    fetch(leader, 3, 10, 11_000.0)
+    sent = proposal(leader, 11_000.0)
     assert sent is not None
-    return one, sent[0]
+    return leader, sent[0]
 
 
 def test_a_proposal_that_is_accepted() -> None:
-    one, out = pending()
-    answer(one, out, 12_000.0, isr=(1, 2, 3), partition_epoch=4)
-    partition = one.partitions[P]
+    broker, out = pending()
+    answer(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=4)
+    partition = broker.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending) == ((1, 2, 3), 4, None)
-    assert one.gauges()["IsrExpandsPerSec"] == 1
+    assert broker.gauges()["IsrExpandsPerSec"] == 1
 
 
 @pytest.mark.parametrize("told", [{"leader_epoch": 6}, {"leader_epoch": 4}, {"partition_epoch": 2}], ids=str)
 def test_an_answer_about_another_state_leaves_the_proposal_pending(told: dict[str, int]) -> None:
-    one, out = pending()
-    answer(one, out, 12_000.0, ErrorCode.NONE, **told)
-    partition = one.partitions[P]
+    broker, out = pending()
+    answer(broker, out, 12_000.0, ErrorCode.NONE, **told)
+    partition = broker.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending is None) == ((1, 2), 3, False)
-    assert one.gauges()["FailedIsrUpdatesPerSec"] == 1
+    assert broker.gauges()["FailedIsrUpdatesPerSec"] == 1
 
 
 def test_an_answer_without_a_change_ends_the_proposal() -> None:
-    one, out = pending()
-    answer(one, out, 12_000.0, partition_epoch=3)
-    assert (one.partitions[P].isr, one.partitions[P].pending) == ((1, 2, 3), None)
+    broker, out = pending()
+    answer(broker, out, 12_000.0, partition_epoch=3)
+    assert (broker.partitions[P].isr, broker.partitions[P].pending) == ((1, 2, 3), None)
 
 
 @pytest.mark.parametrize(
@@ -275,29 +275,29 @@ def test_an_answer_without_a_change_ends_the_proposal() -> None:
     ],
 )
 def test_a_proposal_that_is_refused(error: ErrorCode, stays: bool, repeated: bool) -> None:
-    one, out = pending()
-    answer(one, out, 12_000.0, error)
-    assert (one.partitions[P].pending is not None) == stays
-    assert (proposal(one, 12_000.0) is not None) == repeated
-    assert one.gauges()["FailedIsrUpdatesPerSec"] == 1
+    broker, out = pending()
+    answer(broker, out, 12_000.0, error)
+    assert (broker.partitions[P].pending is not None) == stays
+    assert (proposal(broker, 12_000.0) is not None) == repeated
+    assert broker.gauges()["FailedIsrUpdatesPerSec"] == 1
 
 
 def test_a_pending_proposal_is_dropped_by_a_new_leader_epoch() -> None:
-    one, out = pending()
-    answer(one, out, 12_000.0, ErrorCode.INVALID_UPDATE_VERSION)
-    one.handle(order(state(1, (1, 2), 6, 5)), 13_000.0)
-    assert one.partitions[P].pending is None
-    fetch(one, 3, 10, 13_000.0, leader_epoch=6)
-    again = proposal(one, 13_000.0)
+    broker, out = pending()
+    answer(broker, out, 12_000.0, ErrorCode.INVALID_UPDATE_VERSION)
+    broker.handle(order(state(1, (1, 2), 6, 5)), 13_000.0)
+    assert broker.partitions[P].pending is None
+    fetch(broker, 3, 10, 13_000.0, leader_epoch=6)
+    again = proposal(broker, 13_000.0)
     assert again is not None
     assert again[1] == (1, 2, 3)
 
 
 def test_an_answer_that_comes_after_a_new_leader_epoch_is_passed_over() -> None:
-    one, out = pending()
-    one.handle(order(state(1, (1, 2), 6, 5)), 12_000.0)
-    answer(one, out, 12_000.0, isr=(1, 2, 3), partition_epoch=6, leader_epoch=6)
-    assert (one.partitions[P].isr, one.partitions[P].partition_epoch) == ((1, 2), 5)
+    broker, out = pending()
+    broker.handle(order(state(1, (1, 2), 6, 5)), 12_000.0)
+    answer(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=6, leader_epoch=6)
+    assert (broker.partitions[P].isr, broker.partitions[P].partition_epoch) == ((1, 2), 5)
 
 
 # -- gauges
@@ -314,24 +314,24 @@ def test_an_answer_that_comes_after_a_new_leader_epoch_is_passed_over() -> None:
     ],
 )
 def test_gauges_of_a_leader(isr: tuple[int, ...], others: dict[str, object], expected: tuple[int, ...]) -> None:
-    shown = leader(isr, **others).partitions[P].gauges()  # type: ignore[arg-type]
+    shown = start_leader(isr, **others).partitions[P].gauges()  # type: ignore[arg-type]
     names = ("UnderReplicated", "InSyncReplicasCount", "UnderMinIsr", "AtMinIsr", "ReplicasCount")
     assert tuple(shown[name] for name in names) == expected
 
 
 def test_gauges_of_a_follower_are_zero() -> None:
-    one = leader()
-    one.handle(order(state(2, (2,), 6, 4)), 1.0)
-    assert set(one.partitions[P].gauges().values()) == {0}
-    assert (one.partitions[P].epoch_start, one.partitions[P].isr, one.partitions[P].replicas) == (None, (), {})
+    leader = start_leader()
+    leader.handle(order(state(2, (2,), 6, 4)), 1.0)
+    assert set(leader.partitions[P].gauges().values()) == {0}
+    assert (leader.partitions[P].epoch_start, leader.partitions[P].isr, leader.partitions[P].replicas) == (None, (), {})
 
 
 def test_the_sums_of_a_broker() -> None:
-    one = leader((1,))
-    one.handle(order(state(1, (1, 2), 1, replicas=(1, 2, 3), adding_replicas=(3,)), ("t", 1)), 0.0)
-    one.handle(order(state(2, (1, 2), 1), ("t", 2)), 0.0)
-    one.fail_log(("t", 2), 0.0)
-    shown = one.gauges()
+    leader = start_leader((1,))
+    leader.handle(order(state(1, (1, 2), 1, replicas=(1, 2, 3), adding_replicas=(3,)), ("t", 1)), 0.0)
+    leader.handle(order(state(2, (1, 2), 1), ("t", 2)), 0.0)
+    leader.fail_log(("t", 2), 0.0)
+    shown = leader.gauges()
     expected = {
         "LeaderCount": 2, "PartitionCount": 3, "OfflineReplicaCount": 1, "UnderReplicatedPartitions": 1,
         "UnderMinIsrPartitionCount": 1, "AtMinIsrPartitionCount": 1, "ReassigningPartitions": 1,
@@ -340,6 +340,6 @@ def test_the_sums_of_a_broker() -> None:
 
 
 def test_a_partition_says_what_it_is() -> None:
-    partition: Partition = leader((1, 2)).partitions[P]
+    partition: Partition = start_leader((1, 2)).partitions[P]
     assert (partition.is_leader, partition.leader, partition.leader_epoch, partition.partition_epoch) == (True, 1, 5, 3)
     assert (partition.under_min_isr, partition.effective_min_isr, partition.replication_factor) == (False, 2, 3)

@@ -35,28 +35,28 @@ Q: TopicPartition = ("t", 1)
 OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
 
 
-def leader(config: BrokerConfig | None = None) -> Broker:
+def start_leader(config: BrokerConfig | None = None) -> Broker:
     """Broker 1 leads P and Q alone; 2 follows."""
-    one = Broker(1, config=config)
-    one.start(50, 0.0)
-    one.handle(live(1, 2), 0.0)
+    broker = Broker(1, config=config)
+    broker.start(50, 0.0)
+    broker.handle(live(1, 2), 0.0)
     for key in (P, Q):
-        one.handle(order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), key), 0.0)
-    one.tick(0.0)
-    return one
+        broker.handle(order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), key), 0.0)
+    broker.tick(0.0)
+    return broker
 
 
-def joins(one: Broker, key: TopicPartition, now: float) -> list[Outgoing]:
+def joins(broker: Broker, key: TopicPartition, now: float) -> list[Outgoing]:
     """Follower 2 fetches at the end; what the leader sends then."""
-    one.handle(Fetch(2, {key: FetchPartition(one.disks.logs[key].end, 0, 5)}), now)
-    return one.tick(now)
+    broker.handle(Fetch(2, {key: FetchPartition(broker.disks.logs[key].end, 0, 5)}), now)
+    return broker.tick(now)
 
 
 def accepted(out: Outgoing) -> AlterPartitionResponse:
     assert isinstance(out.message, AlterPartition)
     return AlterPartitionResponse(ErrorCode.NONE, {
-        key: AlteredPartition(ErrorCode.NONE, 1, 5, one.isr, 0, one.partition_epoch + 1)
-        for key, one in out.message.partitions.items()
+        key: AlteredPartition(ErrorCode.NONE, 1, 5, item.isr, 0, item.partition_epoch + 1)
+        for key, item in out.message.partitions.items()
     })  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def accepted(out: Outgoing) -> AlterPartitionResponse:
 
 
 def test_a_proposal_as_it_is_sent() -> None:
-    (out,) = joins(leader(), P, 1.0)
+    (out,) = joins(start_leader(), P, 1.0)
     assert (out.peer, out.peer_id) == (Peer.CONTROLLER, CONTROLLER_ID)
     assert isinstance(out.message, AlterPartition)
     assert (out.message.broker_id, out.message.broker_epoch) == (1, 50)
@@ -74,54 +74,54 @@ def test_a_proposal_as_it_is_sent() -> None:
 
 
 def test_one_request_is_in_flight_and_the_next_has_all_that_waits() -> None:
-    one = leader()
-    (first,) = joins(one, P, 1.0)
-    assert joins(one, Q, 2.0) == []
-    one.answered(first.number, accepted(first), 3.0)
-    (second,) = one.tick(3.0)
+    leader = start_leader()
+    (first,) = joins(leader, P, 1.0)
+    assert joins(leader, Q, 2.0) == []
+    leader.answered(first.number, accepted(first), 3.0)
+    (second,) = leader.tick(3.0)
     assert isinstance(second.message, AlterPartition)
     assert list(second.message.partitions) == [Q]
 
 
 @pytest.mark.parametrize("error", [None, ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH])
 def test_a_request_that_failed_is_repeated_after_50_ms(error: ErrorCode | None) -> None:
-    one = leader()
-    (first,) = joins(one, P, 1.0)
-    one.answered(first.number, None if error is None else AlterPartitionResponse(error), 10.0)
-    assert one.tick(59.0) == []
-    assert one.wakes_at == 60.0
-    (again,) = one.tick(60.0)
+    leader = start_leader()
+    (first,) = joins(leader, P, 1.0)
+    leader.answered(first.number, None if error is None else AlterPartitionResponse(error), 10.0)
+    assert leader.tick(59.0) == []
+    assert leader.wakes_at == 60.0
+    (again,) = leader.tick(60.0)
     assert again.message == first.message
     assert again.number != first.number
 
 
 def test_what_an_answer_leaves_out_is_asked_again() -> None:
-    one = leader()
-    (first,) = joins(one, P, 1.0)
-    one.answered(first.number, AlterPartitionResponse(ErrorCode.NONE), 2.0)
-    (again,) = one.tick(2.0)
+    leader = start_leader()
+    (first,) = joins(leader, P, 1.0)
+    leader.answered(first.number, AlterPartitionResponse(ErrorCode.NONE), 2.0)
+    (again,) = leader.tick(2.0)
     assert again.message == first.message
 
 
 def test_a_second_proposal_for_a_partition_on_its_way_is_put_off() -> None:
     """The first was forgotten by a new leader epoch, but not by the request that carries it."""
-    one = leader()
-    (first,) = joins(one, P, 1.0)
-    one.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
-    one.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 2.0)
-    assert one.partitions[P].pending is None
-    assert one.gauges()["FailedIsrUpdatesPerSec"] == 1
-    one.answered(first.number, accepted(first), 3.0)
-    one.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 4.0)
-    assert [type(out.message) for out in one.tick(4.0)] == [AlterPartition]
+    leader = start_leader()
+    (first,) = joins(leader, P, 1.0)
+    leader.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
+    leader.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 2.0)
+    assert leader.partitions[P].pending is None
+    assert leader.gauges()["FailedIsrUpdatesPerSec"] == 1
+    leader.answered(first.number, accepted(first), 3.0)
+    leader.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 4.0)
+    assert [type(out.message) for out in leader.tick(4.0)] == [AlterPartition]
 
 
 def test_nobody_is_asked_before_the_controller_is_known() -> None:
-    one = leader()
-    one.metadata.controller_id = -1
-    assert joins(one, P, 1.0) == []
-    one.handle(live(1, 2), 2.0)
-    assert len(one.tick(2.0)) == 1
+    leader = start_leader()
+    leader.metadata.controller_id = -1
+    assert joins(leader, P, 1.0) == []
+    leader.handle(live(1, 2), 2.0)
+    assert len(leader.tick(2.0)) == 1
 
 
 # -- proposals written to storage
@@ -146,24 +146,24 @@ def stored(partition_epoch: int, isr: tuple[int, ...] = (1, 2), leader: int = 1)
 def test_before_2_7_a_leader_writes_the_state_itself(
     reply: WriteStateResponse | None, isr: tuple[int, ...], partition_epoch: int, pending: bool
 ) -> None:
-    one = leader(OLD)
-    (out,) = joins(one, P, 1.0)
+    leader = start_leader(OLD)
+    (out,) = joins(leader, P, 1.0)
     assert (out.peer, out.message) == (Peer.STORE, stored(3))
-    one.answered(out.number, reply, 2.0)
-    partition = one.partitions[P]
+    leader.answered(out.number, reply, 2.0)
+    partition = leader.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending is not None) == (isr, partition_epoch, pending)
-    assert [again.message for again in one.tick(52.0)] == ([out.message] if reply is None else [])
+    assert [again.message for again in leader.tick(52.0)] == ([out.message] if reply is None else [])
 
 
 def test_word_is_left_of_written_isrs_when_they_rest() -> None:
     """Looked at every 2.5 s; five seconds after the last change, or a minute after the last notification."""
-    one = leader(OLD)
-    (out,) = joins(one, P, 1_000.0)
-    one.answered(out.number, WriteStateResponse(True, stored(4)), 1_000.0)
+    leader = start_leader(OLD)
+    (out,) = joins(leader, P, 1_000.0)
+    leader.answered(out.number, WriteStateResponse(True, stored(4)), 1_000.0)
     notified = [
         (now, out.message.partitions)
         for now in range(1_500, 20_000, 500)
-        for out in one.tick(float(now))
+        for out in leader.tick(float(now))
         if isinstance(out.message, NotifyIsrChanges)
     ]
     assert notified == [(7_500, (P,))]
@@ -172,24 +172,24 @@ def test_word_is_left_of_written_isrs_when_they_rest() -> None:
 # -- controlled shutdown
 
 
-def asked_to_stop(one: Broker, now: float) -> list[int]:
-    return [out.number for out in one.tick(now) if type(out.message).__name__ == "ControlledShutdown"]
+def asked_to_stop(broker: Broker, now: float) -> list[int]:
+    return [out.number for out in broker.tick(now) if type(out.message).__name__ == "ControlledShutdown"]
 
 
 def stopping() -> Broker:
-    one = leader()
-    one.shut_down(1_000.0)
-    return one
+    leader = start_leader()
+    leader.shut_down(1_000.0)
+    return leader
 
 
 def test_a_broker_that_leads_nothing_stops() -> None:
-    one = stopping()
-    (number,) = asked_to_stop(one, 1_000.0)
-    states = [one.state]
-    one.answered(number, ControlledShutdownResponse(ErrorCode.NONE), 2_000.0)
-    states.append(one.state)
+    broker = stopping()
+    (number,) = asked_to_stop(broker, 1_000.0)
+    states = [broker.state]
+    broker.answered(number, ControlledShutdownResponse(ErrorCode.NONE), 2_000.0)
+    states.append(broker.state)
     assert states == [BrokerState.SHUTTING_DOWN, BrokerState.DOWN]
-    assert [type(out.message).__name__ for out in one.tick(2_000.0)] == ["CloseSession"]
+    assert [type(out.message).__name__ for out in broker.tick(2_000.0)] == ["CloseSession"]
 
 
 @pytest.mark.parametrize(
@@ -198,20 +198,20 @@ def test_a_broker_that_leads_nothing_stops() -> None:
     ids=["no answer", "an error", "still leads"],
 )
 def test_a_broker_asks_three_times_and_stops_all_the_same(reply: ControlledShutdownResponse | None) -> None:
-    one, times = stopping(), []
+    broker, times = stopping(), []
     for now in range(1_000, 30_000, 500):
-        for number in asked_to_stop(one, float(now)):
+        for number in asked_to_stop(broker, float(now)):
             times.append(now)
-            one.answered(number, reply, float(now))
+            broker.answered(number, reply, float(now))
     assert times == [1_000, 6_000, 11_000]
-    assert one.state is BrokerState.DOWN
+    assert broker.state is BrokerState.DOWN
 
 
 def test_nobody_is_asked_to_stop_while_the_controller_is_not_known() -> None:
-    one = Broker(1)
-    one.start(50, 0.0)
-    one.shut_down(0.0)
-    sent = [type(out.message).__name__ for now in range(0, 12_000, 500) for out in one.tick(float(now))]
+    broker = Broker(1)
+    broker.start(50, 0.0)
+    broker.shut_down(0.0)
+    sent = [type(out.message).__name__ for now in range(0, 12_000, 500) for out in broker.tick(float(now))]
     assert sent == ["CloseSession"]
 
 
@@ -219,47 +219,47 @@ def test_nobody_is_asked_to_stop_while_the_controller_is_not_known() -> None:
 
 
 def test_what_a_broker_has_stored_outlasts_it() -> None:
-    one = leader()
+    leader = start_leader()
     for number in range(5):
-        one.handle(Produce(P, number, 1), 1.0)
-    one.tick(5_000.0)
-    one.handle(Produce(P, 5, 1), 5_001.0)
-    one.crash(6_000.0)
-    assert (one.handle(live(1), 6_000.0), one.tick(7_000.0), one.wakes_at) == (None, [], float("inf"))
-    one.start(60, 8_000.0)
-    log = one.disks.logs[P]
-    assert (one.partitions, one.controller_epoch, log.end, log.high_watermark) == ({}, 0, 6, 5)
+        leader.handle(Produce(P, number, 1), 1.0)
+    leader.tick(5_000.0)
+    leader.handle(Produce(P, 5, 1), 5_001.0)
+    leader.crash(6_000.0)
+    assert (leader.handle(live(1), 6_000.0), leader.tick(7_000.0), leader.wakes_at) == (None, [], float("inf"))
+    leader.start(60, 8_000.0)
+    log = leader.disks.logs[P]
+    assert (leader.partitions, leader.controller_epoch, log.end, log.high_watermark) == ({}, 0, 6, 5)
 
 
 def test_power_failure_loses_the_end_of_a_log() -> None:
-    one = leader()
+    leader = start_leader()
     for number in range(5):
-        one.handle(Produce(P, number, 1), 1.0)
-    one.tick(5_000.0)
-    one.crash(6_000.0, lost={P: 2, ("gone", 0): 1})
-    one.start(60, 8_000.0)
-    assert (one.disks.logs[P].end, one.disks.logs[P].high_watermark) == (3, 3)
+        leader.handle(Produce(P, number, 1), 1.0)
+    leader.tick(5_000.0)
+    leader.crash(6_000.0, lost={P: 2, ("gone", 0): 1})
+    leader.start(60, 8_000.0)
+    assert (leader.disks.logs[P].end, leader.disks.logs[P].high_watermark) == (3, 3)
 
 
 def test_an_answer_to_an_earlier_life_is_passed_over() -> None:
-    one = leader()
-    (first,) = joins(one, P, 1.0)
-    one.crash(2.0)
-    one.start(60, 2.0)
-    one.handle(live(1, 2), 2.0)
-    one.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
-    one.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 2.0)
-    assert [type(out.message) for out in one.tick(2.0)] == [AlterPartition]
+    leader = start_leader()
+    (first,) = joins(leader, P, 1.0)
+    leader.crash(2.0)
+    leader.start(60, 2.0)
+    leader.handle(live(1, 2), 2.0)
+    leader.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
+    leader.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 2.0)
+    assert [type(out.message) for out in leader.tick(2.0)] == [AlterPartition]
     answer = AlteredPartition(ErrorCode.NONE, 1, 6, (1, 2), 0, 5)
-    one.answered(first.number, AlterPartitionResponse(ErrorCode.NONE, {P: answer}), 3.0)
-    assert one.partitions[P].isr == (1,)
+    leader.answered(first.number, AlterPartitionResponse(ErrorCode.NONE, {P: answer}), 3.0)
+    assert leader.partitions[P].isr == (1,)
 
 
 def test_a_broker_that_registers_anew_shows_its_new_epoch() -> None:
-    one = leader()
-    one.reregister(70)
-    assert one.partitions[P].is_leader
-    (out,) = joins(one, P, 1.0)
+    leader = start_leader()
+    leader.reregister(70)
+    assert leader.partitions[P].is_leader
+    (out,) = joins(leader, P, 1.0)
     assert isinstance(out.message, AlterPartition)
     assert out.message.broker_epoch == 70
 
@@ -267,16 +267,16 @@ def test_a_broker_that_registers_anew_shows_its_new_epoch() -> None:
 @pytest.mark.parametrize(
     "act",
     [
-        lambda one: one.start(60, 1.0),
-        lambda one: one.replace_log_dir("data"),
-        lambda one: one.fail_log_dir("nowhere", 1.0),
-        lambda one: (one.crash(1.0), one.shut_down(1.0)),
+        lambda broker: broker.start(60, 1.0),
+        lambda broker: broker.replace_log_dir("data"),
+        lambda broker: broker.fail_log_dir("nowhere", 1.0),
+        lambda broker: (broker.crash(1.0), broker.shut_down(1.0)),
     ],
     ids=["start twice", "replace a disk that is in use", "unknown directory", "shut down twice"],
 )
 def test_what_makes_no_sense_is_refused(act: object) -> None:
     with pytest.raises(InputError, match="broker 1"):
-        act(leader())  # type: ignore[operator]
+        act(start_leader())  # type: ignore[operator]
 
 
 # -- other directories
@@ -284,53 +284,53 @@ def test_what_makes_no_sense_is_refused(act: object) -> None:
 DIRS = BrokerConfig(log_dirs=("a", "b"), fetch_records_max=3)
 
 
-def move(one: Broker, log_dir: str, key: TopicPartition = P) -> ErrorCode:
-    response = one.handle(AlterReplicaLogDirs({key: log_dir}), 1.0)
+def move(broker: Broker, log_dir: str, key: TopicPartition = P) -> ErrorCode:
+    response = broker.handle(AlterReplicaLogDirs({key: log_dir}), 1.0)
     assert isinstance(response, ControlResponse)
     return response.errors[key]
 
 
-def copied(one: Broker) -> tuple[str, int | None]:
+def copied(broker: Broker) -> tuple[str, int | None]:
     """Where the log of P is, and how far its copy has come, if there is one."""
-    log = one.disks.logs[P]
+    log = broker.disks.logs[P]
     return log.log_dir, None if log.future is None else log.future.end
 
 
 def test_a_replica_moves_to_another_directory_while_it_is_written() -> None:
-    one = leader(DIRS)
+    leader = start_leader(DIRS)
     for number in range(5):
-        one.handle(Produce(P, number, 1), 1.0)
-    assert move(one, "b") is ErrorCode.NONE
-    assert copied(one) == ("a", 0)
-    one.tick(1.0)
-    assert copied(one) == ("a", 3)
-    one.handle(Produce(P, 5, 1), 50.0)
-    one.tick(101.0)
-    assert copied(one) == ("b", None)
-    assert [record.value for record in one.disks.logs[P].records] == [0, 1, 2, 3, 4, 5]
+        leader.handle(Produce(P, number, 1), 1.0)
+    assert move(leader, "b") is ErrorCode.NONE
+    assert copied(leader) == ("a", 0)
+    leader.tick(1.0)
+    assert copied(leader) == ("a", 3)
+    leader.handle(Produce(P, 5, 1), 50.0)
+    leader.tick(101.0)
+    assert copied(leader) == ("b", None)
+    assert [record.value for record in leader.disks.logs[P].records] == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_copy_is_cut_with_its_log() -> None:
-    one = leader(DIRS)
+    leader = start_leader(DIRS)
     for number in range(8):
-        one.handle(Produce(P, number, 1), 1.0)
-    move(one, "b")
-    one.tick(1.0)
-    one.disks.logs[P].truncate(2)
-    assert copied(one) == ("a", 2)
+        leader.handle(Produce(P, number, 1), 1.0)
+    move(leader, "b")
+    leader.tick(1.0)
+    leader.disks.logs[P].truncate(2)
+    assert copied(leader) == ("a", 2)
 
 
 @pytest.mark.parametrize("dead, stays", [("b", True), ("a", False)])
 def test_a_directory_dies_under_a_copy(dead: str, stays: bool) -> None:
-    one = leader(DIRS)
+    leader = start_leader(DIRS)
     for number in range(8):
-        one.handle(Produce(P, number, 1), 1.0)
-    move(one, "b")
-    one.tick(1.0)
-    one.fail_log_dir(dead, 2.0)
-    assert (P in one.partitions, P in one.offline) == (stays, not stays)
+        leader.handle(Produce(P, number, 1), 1.0)
+    move(leader, "b")
+    leader.tick(1.0)
+    leader.fail_log_dir(dead, 2.0)
+    assert (P in leader.partitions, P in leader.offline) == (stays, not stays)
     if stays:
-        assert copied(one) == ("a", None)
+        assert copied(leader) == ("a", None)
 
 
 @pytest.mark.parametrize(
@@ -343,37 +343,37 @@ def test_a_directory_dies_under_a_copy(dead: str, stays: bool) -> None:
     ],
 )
 def test_moves_that_do_nothing_now(log_dir: str, key: TopicPartition, error: ErrorCode) -> None:
-    one = leader(DIRS)
+    leader = start_leader(DIRS)
     elsewhere = PartitionMetadata(2, 1, (2,), 0, (2,))
-    one.handle(UpdateMetadata(CONTROLLER_ID, 1, -1, (1, 2), {("t", 8): elsewhere}), 1.0)
-    assert move(one, log_dir, key) is error
-    assert copied(one) == ("a", None)
+    leader.handle(UpdateMetadata(CONTROLLER_ID, 1, -1, (1, 2), {("t", 8): elsewhere}), 1.0)
+    assert move(leader, log_dir, key) is error
+    assert copied(leader) == ("a", None)
 
 
 def test_a_move_that_is_taken_back() -> None:
-    one = leader(DIRS)
-    one.handle(Produce(P, "x", 1), 1.0)
-    assert [move(one, "b"), move(one, "b"), move(one, "a")] == [ErrorCode.NONE] * 3
-    assert copied(one) == ("a", None)
+    leader = start_leader(DIRS)
+    leader.handle(Produce(P, "x", 1), 1.0)
+    assert [move(leader, "b"), move(leader, "b"), move(leader, "a")] == [ErrorCode.NONE] * 3
+    assert copied(leader) == ("a", None)
 
 
 @pytest.mark.parametrize("dead, error", [(None, ErrorCode.NONE), ("b", ErrorCode.KAFKA_STORAGE_ERROR)])
 def test_a_replica_that_comes_later_is_put_where_it_was_wanted(dead: str | None, error: ErrorCode) -> None:
-    one, later = leader(DIRS), ("t", 9)
-    one.disks.logs[P].log_dir = "b"
-    move(one, "b", later)
+    broker, later = start_leader(DIRS), ("t", 9)
+    broker.disks.logs[P].log_dir = "b"
+    move(broker, "b", later)
     if dead is not None:
-        one.fail_log_dir(dead, 1.0)
-    assert told(one, order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), later), 2.0) is error
-    assert (later in one.disks.logs) == (dead is None)
-    assert dead or one.disks.logs[later].log_dir == "b"
+        broker.fail_log_dir(dead, 1.0)
+    assert told(broker, order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), later), 2.0) is error
+    assert (later in broker.disks.logs) == (dead is None)
+    assert dead or broker.disks.logs[later].log_dir == "b"
 
 
 @pytest.mark.parametrize("key, log_dir", [(P, "b"), (Q, "a"), (Q, "c")])
 def test_nothing_moves_while_a_directory_is_dead(key: TopicPartition, log_dir: str) -> None:
-    one = leader(BrokerConfig(log_dirs=("a", "b", "c")))
-    one.fail_log_dir("a", 1.0)
-    assert move(one, log_dir, key) is ErrorCode.KAFKA_STORAGE_ERROR
+    leader = start_leader(BrokerConfig(log_dirs=("a", "b", "c")))
+    leader.fail_log_dir("a", 1.0)
+    assert move(leader, log_dir, key) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 # -- a whole cluster

@@ -39,17 +39,17 @@ FENCED, UNKNOWN, NOT_LEADER = (
 )
 
 
-def leader() -> Broker:
+def start_leader() -> Broker:
     """Broker 1: epochs 3 (records 0 to 3) and 5 (4 to 9); follower 2 has all of it, 3 nothing."""
-    one = Broker(1, config=BrokerConfig())
-    one.start(50, 0.0)
-    one.handle(live(1, 2, 3), 0.0)
+    broker = Broker(1, config=BrokerConfig())
+    broker.start(50, 0.0)
+    broker.handle(live(1, 2, 3), 0.0)
     for leader_epoch, records in ((3, 4), (5, 6)):
-        one.handle(order(state(1, (1, 2), leader_epoch, leader_epoch, is_new=True)), 0.0)
+        broker.handle(order(state(1, (1, 2), leader_epoch, leader_epoch, is_new=True)), 0.0)
         for number in range(records):
-            one.handle(Produce(P, number, 1), 0.0)
-    one.handle(Fetch(2, {P: FetchPartition(10, 0, 5)}), 0.0)
-    return one
+            broker.handle(Produce(P, number, 1), 0.0)
+    broker.handle(Fetch(2, {P: FetchPartition(10, 0, 5)}), 0.0)
+    return broker
 
 
 def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
@@ -76,7 +76,7 @@ def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
     ],
 )
 def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) -> None:
-    told = read(leader(), asked, who)
+    told = read(start_leader(), asked, who)
     assert (told.error, len(told.records)) == (error, records)
 
 
@@ -92,32 +92,32 @@ def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) 
     ],
 )
 def test_a_fetch_shows_where_logs_diverge(offset: int, last_epoch: int, diverging: EpochEnd | None) -> None:
-    one = leader()
-    told = read(one, FetchPartition(offset, 0, 5, last_epoch))
+    leader = start_leader()
+    told = read(leader, FetchPartition(offset, 0, 5, last_epoch))
     assert (told.error, told.diverging) == (ErrorCode.NONE, diverging)
-    assert (one.partitions[P].replicas[3].end == -1) == (diverging is not None)
+    assert (leader.partitions[P].replicas[3].end == -1) == (diverging is not None)
 
 
 def test_an_epoch_that_the_leader_never_had_is_out_of_range() -> None:
-    told = read(leader(), FetchPartition(3, 0, 5, 6))
+    told = read(start_leader(), FetchPartition(3, 0, 5, 6))
     assert (told.error, told.log_start_offset, told.log_end_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0, 10)
 
 
 def test_consumers_read_up_to_the_high_watermark() -> None:
-    one = leader()
-    one.handle(Produce(P, "not replicated yet", 1), 1.0)
-    assert len(read(one, FetchPartition(0), CONSUMER).records) == 10
+    leader = start_leader()
+    leader.handle(Produce(P, "not replicated yet", 1), 1.0)
+    assert len(read(leader, FetchPartition(0), CONSUMER).records) == 10
 
 
 def unhosted(known: bool, failed: bool) -> Broker:
-    one = leader() if failed else Broker(1)
+    leader = start_leader() if failed else Broker(1)
     if failed:
-        one.fail_log(P, 1.0)
+        leader.fail_log(P, 1.0)
     else:
-        one.start(50, 0.0)
+        leader.start(50, 0.0)
     if known:
-        one.handle(UpdateMetadata(CONTROLLER_ID, 1, -1, (2,), {P: PartitionMetadata(2, 1, (2,), 0, (2,))}), 0.0)
-    return one
+        leader.handle(UpdateMetadata(CONTROLLER_ID, 1, -1, (2,), {P: PartitionMetadata(2, 1, (2,), 0, (2,))}), 0.0)
+    return leader
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def unhosted(known: bool, failed: bool) -> Broker:
     ],
 )
 def test_a_partition_that_cannot_be_read(known: bool, failed: bool, error: ErrorCode) -> None:
-    one = unhosted(known, failed)
-    assert read(one, FetchPartition(0)).error is error
-    asked = one.handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(-1, 1)}), 0.0)
+    broker = unhosted(known, failed)
+    assert read(broker, FetchPartition(0)).error is error
+    asked = broker.handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(-1, 1)}), 0.0)
     assert isinstance(asked, OffsetsForLeaderEpochResponse)
     assert asked.partitions[P] == (error, EpochEnd(-1, -1))
 
@@ -141,7 +141,7 @@ def test_a_partition_that_cannot_be_read(known: bool, failed: bool, error: Error
     [(5, (5, 10)), (4, (3, 4)), (3, (3, 4)), (2, (2, 0)), (6, (-1, -1)), (-1, (-1, -1))],
 )
 def test_where_epochs_end(leader_epoch: int, end: tuple[int, int]) -> None:
-    response = leader().handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(5, leader_epoch)}), 0.0)
+    response = start_leader().handle(OffsetsForLeaderEpoch(3, {P: EpochQuestion(5, leader_epoch)}), 0.0)
     assert isinstance(response, OffsetsForLeaderEpochResponse)
     assert response.partitions[P] == (ErrorCode.NONE, EpochEnd(*end))
 
@@ -303,15 +303,15 @@ def test_followers_drop_what_their_leader_has_deleted() -> None:
 @pytest.mark.parametrize("start, end, left", [(0, 1, (0, 1)), (0, 5, (0, 3)), (4, 5, (4, 4))])
 def test_a_follower_that_is_out_of_range(start: int, end: int, left: tuple[int, int]) -> None:
     """The leader's log ends before ours, reaches beyond it, or begins after it."""
-    one = Broker(2)
-    one.start(50, 0.0)
-    one.disks.logs[P] = log_of(1, 1, 1)
-    one.handle(live(1, 2), 0.0)
-    one.handle(order(state(1, (1,), 5)), 0.0)
-    (out,) = one.tick(0.0)
+    broker = Broker(2)
+    broker.start(50, 0.0)
+    broker.disks.logs[P] = log_of(1, 1, 1)
+    broker.handle(live(1, 2), 0.0)
+    broker.handle(order(state(1, (1,), 5)), 0.0)
+    (out,) = broker.tick(0.0)
     told = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
-    one.answered(out.number, FetchResponse({P: told}), 1.0)
-    assert (one.disks.logs[P].start, one.disks.logs[P].end) == left
+    broker.answered(out.number, FetchResponse({P: told}), 1.0)
+    assert (broker.disks.logs[P].start, broker.disks.logs[P].end) == left
 
 
 @pytest.mark.parametrize("start, end", [(2, 5), (9, 12)])

@@ -123,7 +123,7 @@ def ensemble_of(kind: Callable[..., MemoryStore]) -> MemoryEnsemble:
 
 
 def first_of(played: Iterator[Difference | None]) -> Difference | None:
-    return next((one for one in played if one is not None), None)
+    return next((entry for entry in played if entry is not None), None)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -192,15 +192,15 @@ class Faithful(EmbeddedBrokers):
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         ids = cluster.brokers.ids_of(brokers)
-        kept = {one: self._kept.get(one) for one in ids}
+        kept = {broker_id: self._kept.get(broker_id) for broker_id in ids}
         super().connect(cluster, brokers)
         for one, waiting in kept.items():
             self._channels[one].waiting.extend(waiting or ())
             self._deliver(self._channels[one])
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        for one in cluster.brokers.ids_of(brokers):
-            self._kept[one] = list(self._channels[one].waiting) if one in self._channels else []
+        for item in cluster.brokers.ids_of(brokers):
+            self._kept[item] = list(self._channels[item].waiting) if item in self._channels else []
         super().disconnect(cluster, brokers)
 
     @property

@@ -14,7 +14,10 @@ from kframe_simulator.testing import planted
 
 def test_every_case_is_judged_once_whatever_the_number_of_processes() -> None:
     told = [
-        [(one.target, one.cases, one.decoded, one.refused) for one in run(planted.all_sound, 3, 5001, jobs)]
+        [
+            (outcome.target, outcome.cases, outcome.decoded, outcome.refused)
+            for outcome in run(planted.all_sound, 3, 5001, jobs)
+        ]
         for jobs in (1, 2)
     ]
     assert told[0] == told[1]
@@ -54,7 +57,7 @@ def test_too_much_memory_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[
 def test_the_smallest_of_each_outcome_is_kept(tmp_path: Path) -> None:
     target = planted.all_sound()[0]
     kept = list(found(target, 1, 2000, []))
-    assert {(one.outcome, len(one.raw)) for one in kept} == {("decoded", 1), ("# bytes with a mark in them", 1)}
+    assert {(entry.outcome, len(entry.raw)) for entry in kept} == {("decoded", 1), ("# bytes with a mark in them", 1)}
     write_corpus(tmp_path / "corpus", kept)
     assert read_corpus(tmp_path / "corpus") == sorted(kept)
     assert list(found(target, 2, 2000, kept)) == []
@@ -64,8 +67,8 @@ def test_outcomes_of_the_corpus_are_written_anew(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
     write_corpus(corpus, [Kept("first", "plain", "was worded otherwise", b"!"), Kept("gone", "plain", "decoded", b"x")])
     assert main("m", planted.all_sound, corpus, ["--keep", "--cases", "2"]) == 0
-    assert {one.outcome for one in read_corpus(corpus) if one.raw == b"!"} == {"# bytes with a mark in them"}
-    assert [one.target for one in read_corpus(corpus) if one.raw == b"x"] == ["gone"]
+    assert {entry.outcome for entry in read_corpus(corpus) if entry.raw == b"!"} == {"# bytes with a mark in them"}
+    assert [entry.target for entry in read_corpus(corpus) if entry.raw == b"x"] == ["gone"]
 
 
 @pytest.mark.parametrize(

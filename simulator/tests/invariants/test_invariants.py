@@ -408,12 +408,12 @@ def test_an_invariant_complains_when_it_is_broken(
     world: World, invariant: Callable[[Watch, Any], str | None], break_it: Callable[[World], tuple[Moment, Any]]
 ) -> None:
     moment, what = break_it(world)
-    assert moment in [one.moment for one in INVARIANTS if one.broken is invariant]
+    assert moment in [rule.moment for rule in INVARIANTS if rule.broken is invariant]
     assert invariant(world.watch, what)
 
 
 def test_every_invariant_is_broken_above() -> None:
-    assert {one.broken for one in INVARIANTS} == {invariant for invariant, _ in BROKEN}
+    assert {rule.broken for rule in INVARIANTS} == {invariant for invariant, _ in BROKEN}
 
 
 def test_what_is_right_passes(world: World) -> None:

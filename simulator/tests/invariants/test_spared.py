@@ -70,7 +70,7 @@ def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_st
 ) -> None:
     """Seed 6258: storage still had the replica that a move had dropped, since its topic could not be read."""
     row = world.ensemble.rows[KEY]._replace(removing=(3,))
-    world.watch.confirmed = {(KEY, one) for one in row.replicas if one != unconfirmed}
+    world.watch.confirmed = {(KEY, replica) for replica in row.replicas if replica != unconfirmed}
     world.watch.unreadable = {KEY} if unreadable else set()
     assert (topics.deletion_was_confirmed(world.watch, topic(world, {0: row}, {})) is None) is spared
 
@@ -81,7 +81,7 @@ def test_a_partition_that_was_added_while_its_topic_was_deleted_was_told_to_nobo
 ) -> None:
     """Seed 9844: somebody added a partition a moment before the topic went."""
     row = world.ensemble.rows[KEY]
-    world.watch.confirmed = {(KEY, one) for one in row.replicas}
+    world.watch.confirmed = {(KEY, replica) for replica in row.replicas}
     added = row._replace(key=("t", 1), partition_epoch=partition_epoch)
     assert (topics.deletion_was_confirmed(world.watch, topic(world, {0: row, 1: added}, {})) is None) is spared
 
@@ -148,8 +148,8 @@ def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
     edit(world, isr=(1, 2), leader_epoch=world.ensemble.rows[KEY].leader_epoch + 1)
     del world.brokers[1].model.disks.logs[KEY]
     world.watch.ledger.logs_lost(1, (KEY,))
-    for one in anew:
-        broker = world.brokers[one]
+    for registration in anew:
+        broker = world.brokers[registration]
         broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
     if written:
         world.watch.ledger.state_written(state(world, isr=(1, 2)))

@@ -41,37 +41,37 @@ def test_a_mutant_belongs_to_something_and_has_tests() -> None:
 
 def test_mutants_are_told_apart() -> None:
     assert len(MUTANTS) >= 60
-    assert len({one.id for one in MUTANTS}) == len(MUTANTS)
-    assert len({(one.file, one.old, one.new) for one in MUTANTS}) == len(MUTANTS)
-    assert sum(one.simulated for one in MUTANTS) >= 60
+    assert len({mutant.id for mutant in MUTANTS}) == len(MUTANTS)
+    assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
+    assert sum(mutant.simulated for mutant in MUTANTS) >= 60
 
 
 def test_every_defect_has_its_place() -> None:
-    assert [one.number for one in DEFECTS] == NUMBERS
+    assert [defect.number for defect in DEFECTS] == NUMBERS
 
 
 def test_a_defect_has_tests_that_exist_and_a_mutant_or_says_why_not() -> None:
     for defect in DEFECTS:
         assert [node for node in defect.tests if not there(node)] == []
-        mutated = any(defect.number in one.rules for one in MUTANTS)
+        mutated = any(defect.number in mutant.rules for mutant in MUTANTS)
         assert (mutated and defect.tests) or defect.open, defect.number
 
 
 def test_every_test_of_a_defect_was_seen_to_fail() -> None:
     """Under a mutant of its own row, in the run on record. ``make mutants`` makes the record."""
     recorded = seen.recorded()
-    assert {one.number: missing for one in DEFECTS if (missing := seen.missing(one, recorded))} == {}
-    assert [one.number for one in DEFECTS if one.tests and one.number not in recorded] == []
+    assert {defect.number: missing for defect in DEFECTS if (missing := seen.missing(defect, recorded))} == {}
+    assert [defect.number for defect in DEFECTS if defect.tests and defect.number not in recorded] == []
 
 
 def test_tests_that_did_not_fail_are_named() -> None:
     """Of those defects alone whose mutants were all tried."""
     passed, nothing = Verdict(Outcome.SURVIVED, "2 tests passed"), Verdict(Outcome.NOT_RUN, "not asked for")
-    of_r26 = [one for one in MUTANTS if "R26" in one.rules]
-    (defect,) = (one for one in DEFECTS if one.number == "R26")
+    of_r26 = [mutant for mutant in MUTANTS if "R26" in mutant.rules]
+    (defect,) = (row for row in DEFECTS if row.number == "R26")
     failed = Verdict(Outcome.KILLED, "it", defect.tests[1:])
-    results = [Result(one, failed, nothing) for one in of_r26[:1]] + [
-        Result(one, passed, nothing) for one in of_r26[1:]
+    results = [Result(row, failed, nothing) for row in of_r26[:1]] + [
+        Result(row, passed, nothing) for row in of_r26[1:]
     ]
     assert seen.unseen(results) == ["R26 test_faults::test_a_silent_broker_does_not_delay_others"]
     assert seen.failures(results)["R26"] == [(node, of_r26[0].id) for node in defect.tests[1:]]
@@ -79,7 +79,7 @@ def test_tests_that_did_not_fail_are_named() -> None:
 
 
 def test_what_is_held_was_seen() -> None:
-    (defect,) = (one for one in DEFECTS if one.number == "R06")
+    (defect,) = (row for row in DEFECTS if row.number == "R06")
     names = [seen.name(node) for node in defect.tests]
     assert page.state(defect, {"R06": frozenset(names)}) == "held"
     assert page.state(defect, {"R06": frozenset(names[1:])}) == "shown"
@@ -87,7 +87,10 @@ def test_what_is_held_was_seen() -> None:
 
 
 def test_scenarios_named_by_a_number_are_in_its_row() -> None:
-    rows = {one.number.replace("X", "X0") if len(one.number) == 2 else one.number: one.tests for one in DEFECTS}
+    rows = {
+        defect.number.replace("X", "X0") if len(defect.number) == 2 else defect.number: defect.tests
+        for defect in DEFECTS
+    }
     named = [node for path in sorted((ROOT / "tests" / "defects").glob("test_*.py")) for node in functions(path)]
     numbered = [(match[1].upper(), name) for name in named if (match := re.match(r"test_([rx]\d\d)_", name))]
     assert numbered
@@ -159,7 +162,7 @@ def test_verdicts_are_kept_and_those_of_changed_mutants_forgotten(tmp_path: Path
     failed = Verdict(Outcome.KILLED, "test_it", ("test_a.py::test_it",))
     Keep(path).add(Result(mutant, failed, nothing), None)
     Keep(path).add(Result(mutant, nothing, Verdict(Outcome.SURVIVED, "1..9 passed")), "1..9")
-    assert [Keep(path).seeds_left(mutant, one) for one in ("1..9", "1..20", "30..40")] == [None, "10..20", "30..40"]
+    assert [Keep(path).seeds_left(mutant, name) for name in ("1..9", "1..20", "30..40")] == [None, "10..20", "30..40"]
     Keep(path).add(Result(mutant, nothing, Verdict(Outcome.KILLED, "seed 12, I1")), "1..20")
     found = Keep(path).result(mutant)
     assert (found.tests, found.simulator) == (failed, Verdict(Outcome.KILLED, "seed 12, I1"))

@@ -28,7 +28,7 @@ from kframe_simulator.replication.orders import (
 P = ("t", 0)
 
 
-def runner() -> ScenarioRunner:
+def started_runner() -> ScenarioRunner:
     """A controller at work; broker 1 leads t-0 with ISR 1, 2 and is alone in t-1."""
     scenario = {
         "schema": "kframe.scenario/v1", "name": "s", "brokers": [{"id": 1}, {"id": 2}],
@@ -37,27 +37,29 @@ def runner() -> ScenarioRunner:
         ]}],
         "steps": [{"elect": {}}],
     }  # fmt: skip
-    one = ScenarioRunner(parse_scenario(yaml.safe_dump(scenario), "s.yaml"))
-    one.play()
-    return one
+    scenario_runner = ScenarioRunner(parse_scenario(yaml.safe_dump(scenario), "s.yaml"))
+    scenario_runner.play()
+    return scenario_runner
 
 
-def propose(one: ScenarioRunner, isr: tuple[int, ...], by_id: bool, broker_epoch: int | None = None) -> object:
-    topic_id = one.topic_id("t") if by_id else NO_ID
-    epoch = one.registrations[1].broker_epoch if broker_epoch is None else broker_epoch
+def propose(
+    scenario_runner: ScenarioRunner, isr: tuple[int, ...], by_id: bool, broker_epoch: int | None = None
+) -> object:
+    topic_id = scenario_runner.topic_id("t") if by_id else NO_ID
+    epoch = scenario_runner.registrations[1].broker_epoch if broker_epoch is None else broker_epoch
     others = {} if by_id else {("t", 9): ProposedIsr(0, 0, (1,))}
     message = AlterPartition(1, epoch, {P: ProposedIsr(0, 0, isr, 0, topic_id), **others})
-    future = one.loop.submit(
+    future = scenario_runner.loop.submit(
         partial(alter_partition_event, message),
-        lambda response: alter_partition_reply(one.loop.controller.cluster, message, response),
+        lambda response: alter_partition_reply(scenario_runner.loop.controller.cluster, message, response),
     )
-    one.rest()
+    scenario_runner.rest()
     return future.result(timeout=0)
 
 
 @pytest.mark.parametrize("by_id", [True, False])
 def test_a_proposal_and_its_answer(by_id: bool) -> None:
-    reply = propose(runner(), (1,), by_id)
+    reply = propose(started_runner(), (1,), by_id)
     assert isinstance(reply, AlterPartitionResponse)
     told = reply.partitions[P]
     assert (told.error, told.leader, told.leader_epoch, told.isr, told.partition_epoch) == (
@@ -68,7 +70,7 @@ def test_a_proposal_and_its_answer(by_id: bool) -> None:
         1,
     )
     others = {} if by_id else {("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert {key: one.error for key, one in reply.partitions.items() if key != P} == others
+    assert {key: item.error for key, item in reply.partitions.items() if key != P} == others
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_a_proposal_and_its_answer(by_id: bool) -> None:
 def test_a_proposal_that_is_refused(
     isr: tuple[int, ...], broker_epoch: int | None, expected: tuple[ErrorCode, ErrorCode | None]
 ) -> None:
-    reply = propose(runner(), isr, True, broker_epoch)
+    reply = propose(started_runner(), isr, True, broker_epoch)
     assert isinstance(reply, AlterPartitionResponse)
     assert (reply.error, reply.partitions[P].error if reply.partitions else None) == expected
 
@@ -92,11 +94,11 @@ def test_a_proposal_that_is_refused(
 )
 def test_a_controlled_shutdown(epoch: int, expected: ControlledShutdownResponse) -> None:
     """t-1 has nobody else in its ISR, and stays."""
-    one = runner()
-    message = ControlledShutdown(1, max(one.registrations[1].broker_epoch + epoch, 0))
-    future = one.loop.submit(
+    scenario = started_runner()
+    message = ControlledShutdown(1, max(scenario.registrations[1].broker_epoch + epoch, 0))
+    future = scenario.loop.submit(
         partial(controlled_shutdown_event, message),
-        lambda response: controlled_shutdown_reply(one.loop.controller.cluster, response),
+        lambda response: controlled_shutdown_reply(scenario.loop.controller.cluster, response),
     )
-    one.rest()
+    scenario.rest()
     assert future.result(timeout=0) == expected

@@ -32,7 +32,7 @@ def play(*steps: dict[str, Any], **config: object) -> Iterator[tuple[Any, list[i
     scenario = {
         "schema": "kframe.scenario/v1", "name": "s", "brokers_replicate": True,
         "config": {"replica.lag.time.max.ms": 10_000} | config,
-        "brokers": [{"id": one} for one in (1, 2, 3)],
+        "brokers": [{"id": number} for number in (1, 2, 3)],
         "topics": [{"name": "t", "partitions": [{"partition": 0, "replicas": [1, 2, 3]}]}],
         "steps": [{"elect": {}}, *steps],
     }  # fmt: skip
@@ -57,7 +57,7 @@ def test_the_example_does_what_it_says() -> None:
     entries = list(example().play_steps())
     produced = [entry["response"]["orders-0"] for entry in entries if "produce" in entry["step"]]
     assert produced == ["NONE", "REQUEST_TIMED_OUT", "NONE", "NONE", "NOT_ENOUGH_REPLICAS", "NONE"]
-    isrs = [one["isr"] for entry in entries for one in entry["partitions"].values()]
+    isrs = [state["isr"] for entry in entries for state in entry["partitions"].values()]
     assert isrs == [[1, 2, 3], [1, 2], [1, 2, 3], [2, 3], [2, 3, 1], [1]]
 
 
@@ -69,7 +69,7 @@ def test_a_follower_that_stands_still_leaves_the_isr_and_comes_back(protocol: st
         **{"inter.broker.protocol.version": protocol},
     )  # fmt: skip
     responses, isrs = zip(*played, strict=True)
-    assert [one["t-0"] for one in responses if one] == ["REQUEST_TIMED_OUT", "NONE"]
+    assert [response["t-0"] for response in responses if response] == ["REQUEST_TIMED_OUT", "NONE"]
     assert [isr for isr in isrs if isr] == [[1, 2, 3], [1, 2], [1, 2, 3]]
 
 
@@ -119,7 +119,7 @@ def test_a_broker_that_stood_still_does_what_it_was_told_meanwhile() -> None:
     create = {"create_topics": [{"name": "u", "assignments": [[2]]}]}
     produce = {"produce": {"u-0": {"acks": 1}}}
     played = list(play(silent(2), create, produce, silent(2, "NONE"), produce))
-    assert [one["u-0"] for one, _ in played if one and "u-0" in one] == ["REQUEST_TIMED_OUT", "NONE"]
+    assert [item["u-0"] for item, _ in played if item and "u-0" in item] == ["REQUEST_TIMED_OUT", "NONE"]
 
 
 def test_equal_scenarios_give_equal_traces() -> None:

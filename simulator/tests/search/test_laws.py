@@ -15,7 +15,7 @@ from kframe_simulator.search.values import BROKERS, Broker, Seat, Stored
 
 STORED = Stored((1, 1, 1), 1, 1, 1, 3, BROKERS, 0, 1, 4)
 SEAT = Seat(0, 0, 1, 0)
-ONLINE = (PartitionState.ONLINE, tuple((one, ReplicaState.ONLINE) for one in BROKERS))
+ONLINE = (PartitionState.ONLINE, tuple((broker, ReplicaState.ONLINE) for broker in BROKERS))
 NODE = Node(None, True, 1, (1, 1, 1), (), (1, 3, BROKERS, 0, 1, 4), ONLINE, (BROKERS, (), ()))
 FOLLOWS = Broker(True, 1, leader=1, leader_epoch=3, has=True)
 LEADER_AND_ISR = ("L", 1, 1, 1, 3, BROKERS, 4, BROKERS)

@@ -19,10 +19,10 @@ from kframe_simulator.search.worlds import WORLDS
 
 @pytest.mark.parametrize("name", WORLDS)
 def test_no_law_is_broken_and_as_many_states_are_seen_as_are_known(name: str) -> None:
-    one = WORLDS[name]
-    report = search(World(one.options), one.quick)
+    world = WORLDS[name]
+    report = search(World(world.options), world.quick)
     assert report.found is None
-    assert (report.depth, report.states) == (one.quick, one.known)
+    assert (report.depth, report.states) == (world.quick, world.known)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -89,7 +89,7 @@ def test_a_notification_or_request_that_comes_again_writes_and_sends_nothing_new
 def _active(world: World) -> Iterator[tuple[Subject, int, Node]]:
     """The states between two events in which a controller is active."""
     found = [
-        (one, number, node) for one in world.subjects.values() for number, node in enumerate(one.nodes)
+        (item, number, node) for item in world.subjects.values() for number, node in enumerate(item.nodes)
         if node.ask is None and node.active
     ]  # fmt: skip
     assert found
@@ -99,8 +99,8 @@ def _active(world: World) -> Iterator[tuple[Subject, int, Node]]:
 def test_all_that_a_controller_keeps_is_known_to_the_search() -> None:
     world = World(Options())
     search(world, 4)
-    for one in world.subjects.values():
-        _hold_to(one)
+    for item in world.subjects.values():
+        _hold_to(item)
 
 
 def _hold_to(one: Subject) -> None:

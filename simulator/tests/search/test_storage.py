@@ -55,7 +55,7 @@ class Beside:
             case "ReadController":
                 return *done, store.controller(), store.owns_role()
             case "ReadBrokers":
-                return *done, tuple(min(one.broker_epoch, 1) for one in store.read_brokers())
+                return *done, tuple(min(broker.broker_epoch, 1) for broker in store.read_brokers())
             case "Prepare":
                 store.prepare()
                 return done
@@ -78,7 +78,7 @@ def _change(
 ) -> StateChange:
     return StateChange(
         np.zeros(1, np.int32), np.array([max(leader - 1, -1)], np.int32), np.array([leader_epoch], np.int32),
-        np.array([recovery], np.uint8), Ragged.of([[one - 1 for one in isr]]), np.array([expected], np.int32),
+        np.array([recovery], np.uint8), Ragged.of([[member - 1 for member in isr]]), np.array([expected], np.int32),
         controller_epoch,
     )  # fmt: skip
 

@@ -57,7 +57,7 @@ def run(*plan: Action, options: Options = OPTIONS) -> World:
 def numbers(world: World) -> list[int]:
     """What stands in the leader's log."""
     log = world.brokers[world.ensemble.rows[KEY].leader].model.disks.logs[KEY]
-    return [one.value.number for one in log.records if isinstance(one.value, Value)]
+    return [record.value.number for record in log.records if isinstance(record.value, Value)]
 
 
 @pytest.mark.parametrize("producer", [IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NOBODY])
@@ -124,14 +124,14 @@ def test_a_leader_that_acknowledges_too_early_is_found(monkeypatch: pytest.Monke
     plain = serving.Serving._replicated
     monkeypatch.setattr(serving.Serving, "_replicated", lambda self, key, written: plain(self, key, written) or written)
     world = run(produce(500.0, count=1), crash(520.0, 1))
-    assert {one.number for one in world.watch.violations} == {"I10"}
+    assert {violation.number for violation in world.watch.violations} == {"I10"}
 
 
 def test_a_broker_that_knows_no_repeated_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kframe_simulator.broker.producers.Producers.duplicate", lambda self, record: -1)
     monkeypatch.setattr("kframe_simulator.broker.producers.Producers.judge", lambda self, record: ErrorCode.NONE)
     world = run(produce(500.0, count=1), Action(9_000.0, "repeat_produce", {"number": 0}))
-    assert {one.number for one in world.watch.violations} == {"I11"}
+    assert {violation.number for violation in world.watch.violations} == {"I11"}
 
 
 def test_a_follower_that_does_not_cut_its_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_a_follower_that_does_not_cut_its_log_is_found(monkeypatch: pytest.Monke
     monkeypatch.setattr(Log, "latest_epoch", property(lambda self: -1))
     alone = produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1)
     world = run(*alone, produce(8_000.0), Action(12_000.0, "start_broker", {"broker": 0}))
-    assert "I11" in {one.number for one in world.watch.violations}
+    assert "I11" in {violation.number for violation in world.watch.violations}
 
 
 def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.Monk
     monkeypatch.setattr(serving, "_readable", readable)
     reads = [Action(560.0 + 20.0 * at, "consume", {"pick": 0, "committed": True}) for at in range(10)]
     world = run(produce(500.0, TRANSACTIONS), *reads)
-    assert "I11" in {one.number for one in world.watch.violations}
+    assert "I11" in {violation.number for violation in world.watch.violations}
 
 
 def test_clients_of_drawn_worlds_are_served() -> None:
@@ -163,7 +163,7 @@ def test_clients_of_drawn_worlds_are_served() -> None:
 
 
 def test_rules_of_records_are_in_the_table() -> None:
-    moments = {one.moment for one in INVARIANTS if one.broken.__module__ == records.__name__}
+    moments = {invariant.moment for invariant in INVARIANTS if invariant.broken.__module__ == records.__name__}
     assert moments == {
         Moment.LED, Moment.STATE, Moment.ACKNOWLEDGED, Moment.RESTED, Moment.LOGGED, Moment.READ,
     }  # fmt: skip

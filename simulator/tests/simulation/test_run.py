@@ -37,7 +37,7 @@ def test_seeds_keep_every_invariant() -> None:
     assert [result.violations for result in tally.failed] == []
     assert tally.events_least >= EVENTS_LEAST
     looked_at = {name for name, times in tally.looks.items() if times}
-    assert looked_at == {one.number for one in INVARIANTS}
+    assert looked_at == {invariant.number for invariant in INVARIANTS}
 
 
 def test_every_class_of_faults_is_drawn() -> None:

@@ -94,5 +94,5 @@ def test_what_broke_a_rule_breaks_it_in_the_scenario(monkeypatch: pytest.MonkeyP
     if broken:
         monkeypatch.setattr(leader_election, "elect", elect)
     world, runner = played(2, "crash")
-    assert ("I8" in {one.number for one in world.watch.violations}) is broken
+    assert ("I8" in {violation.number for violation in world.watch.violations}) is broken
     assert raised_too_far(runner) is broken
