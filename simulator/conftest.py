@@ -1,16 +1,16 @@
-"""The world that invariants are broken in."""
+"""The simulation that invariants are broken in."""
 
 from __future__ import annotations
 
 import pytest
 
-from kframe_simulator import World
-from kframe_simulator.testing.quiet import QUIET
+from kframe_simulator import Simulation
+from kframe_simulator.testing.quiet_options import QUIET
 
 
 @pytest.fixture
-def world() -> World:
-    """A quiet world at rest, with controller 1000 at work."""
-    world = World(QUIET, ())
-    assert world.run().violations == ()
-    return world
+def simulation() -> Simulation:
+    """A quiet simulation at rest, with controller 1000 at work."""
+    simulation = Simulation(QUIET, ())
+    assert simulation.run().violations == ()
+    return simulation

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from kframe_simulator.invariants import INVARIANTS as INVARIANTS
     from kframe_simulator.simulation.options import Options as Options
     from kframe_simulator.simulation.options import draw_options as draw_options
-    from kframe_simulator.simulation.run import Tally as Tally
+    from kframe_simulator.simulation.run import Totals as Totals
     from kframe_simulator.simulation.run import plan_of as plan_of
     from kframe_simulator.simulation.run import play as play
     from kframe_simulator.simulation.run import play_seed as play_seed
     from kframe_simulator.simulation.run import play_seeds as play_seeds
     from kframe_simulator.simulation.run import shrink as shrink
+    from kframe_simulator.simulation.simulation import Result as Result
+    from kframe_simulator.simulation.simulation import Simulation as Simulation
     from kframe_simulator.simulation.watch import Violation as Violation
-    from kframe_simulator.simulation.world import Result as Result
-    from kframe_simulator.simulation.world import World as World
 
 #: The module of each public name.
 _PUBLIC = {
@@ -41,10 +41,10 @@ _PUBLIC = {
     "INVARIANTS": "invariants",
     "Action": "faults.plan",
     "Options": "simulation.options",
-    "Result": "simulation.world",
-    "Tally": "simulation.run",
+    "Result": "simulation.simulation",
+    "Totals": "simulation.run",
     "Violation": "simulation.watch",
-    "World": "simulation.world",
+    "Simulation": "simulation.simulation",
     "draw_options": "simulation.options",
     "draw_plan": "faults.plan",
     "plan_of": "simulation.run",

@@ -50,17 +50,17 @@ def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bo
 
     A run with --append that was interrupted goes on where it was; "kframe sim total" adds its parts up.
     """
-    from kframe_simulator import Tally
+    from kframe_simulator import Totals
     from kframe_simulator.simulation.parts import missing, read_parts
 
-    tally = Tally()
+    totals = Totals()
     chunks = [seeds] if parts is None else list(missing(seeds, read_parts(parts)))
 
     def played() -> Any:
         with progress(f"{len(seeds):,} seeds") as line:
             for result in _play(chunks, jobs, keep, parts):
-                tally.add(result)
-                line(tally.seeds, len(seeds))
+                totals.add(result)
+                line(totals.seeds, len(seeds))
                 yield _row(result)
 
     if each:
@@ -68,8 +68,8 @@ def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bo
     else:
         for _ in played():
             pass
-        emit_record("kframe_simulator/v1", {"first_seed": seeds[0], "last_seed": seeds[-1], **tally.shown()}, output)
-    if tally.failed:
+        emit_record("kframe_simulator/v1", {"first_seed": seeds[0], "last_seed": seeds[-1], **totals.shown()}, output)
+    if totals.failed:
         click.get_current_context().exit(1)
 
 
@@ -99,16 +99,16 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
 
     A run that was written down must leave the same trace; else that is said, and the exit code is 1, too.
     """
-    from kframe_simulator import World
+    from kframe_simulator import Simulation
     from kframe_simulator.simulation.files import scenario_text, write_run
 
     options, plan, expected = _read(source)
-    world = World(options, plan)
-    result = world.run()
+    simulation = Simulation(options, plan)
+    result = simulation.run()
     if target is not None:
         write_run(target, result)
     if scenario is not None:
-        scenario.write_text(scenario_text(options, world.story, result.simulated_ms), encoding="utf-8")
+        scenario.write_text(scenario_text(options, simulation.played_steps, result.simulated_ms), encoding="utf-8")
     _show(result, output)
     if expected not in (None, result.trace):
         click.echo(
@@ -145,12 +145,12 @@ def shrink_command(source: str, invariant: str | None, target: Path | None, trie
 
 def _play(chunks: list[range], jobs: int, keep: Path | None, parts: Path | None) -> Iterator[Result]:
     """Play seeds; say which fail and keep them, and write down each chunk."""
-    from kframe_simulator import Tally, play_seeds
+    from kframe_simulator import Totals, play_seeds
     from kframe_simulator.simulation.files import write_run
     from kframe_simulator.simulation.parts import append_part
 
     for chunk in chunks:
-        part = Tally()
+        part = Totals()
         for result in play_seeds(chunk, jobs):
             part.add(result)
             if result.violations:

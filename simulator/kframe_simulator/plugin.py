@@ -18,7 +18,7 @@ def kframe_register_commands(cli: click.Group) -> None:
 @hookimpl
 def kframe_plugin_checks() -> list[CheckSpec]:
     """Simulated clusters for selectors, differential tests for stores and transports."""
-    return [CheckSpec("simulator", "kframe_simulator.differential.offers:check_offer", "Seeded simulations.")]
+    return [CheckSpec("simulator", "kframe_simulator.differential.plugin_checks:check_offer", "Seeded simulations.")]
 
 
 @hookimpl

@@ -21,12 +21,12 @@ KEPT = read_corpus(CORPUS)
 
 @pytest.mark.timeout(1800)
 def test_a_million_frames() -> None:
-    tallies = run(targets, SEED, CASES)
-    told = report("kframe_kafka_wire.testing.fuzz", SEED, tallies)
-    assert [one.target for one in tallies if one.escaped] == [], told
-    assert sum(one.cases for one in tallies) == CASES, told
-    assert [one.target for one in tallies if min(one.decoded, one.refused) < one.cases / 50] == [], told
-    assert max(one.peak_bytes for one in tallies) <= PEAK_BYTES_MAX, told
+    totals_by_target = run(targets, SEED, CASES)
+    told = report("kframe_kafka_wire.testing.fuzz", SEED, totals_by_target)
+    assert [one.target for one in totals_by_target if one.escaped] == [], told
+    assert sum(one.cases for one in totals_by_target) == CASES, told
+    assert [one.target for one in totals_by_target if min(one.decoded, one.refused) < one.cases / 50] == [], told
+    assert max(one.peak_bytes for one in totals_by_target) <= PEAK_BYTES_MAX, told
 
 
 def test_frames_of_every_version_are_bent() -> None:
@@ -51,7 +51,7 @@ def test_the_corpus_covers_every_target() -> None:
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_the_corpus_has_the_outcomes_that_it_had(target: Target) -> None:
     kept = [one for one in KEPT if one.target == target.name]
-    outcomes = target.judge(Batch.of([Base(one.kind, one.raw) for one in kept]))
+    outcomes = target.evaluate(Batch.of([Base(one.kind, one.raw) for one in kept]))
     assert [one._replace(outcome=signature(told)) for one, told in zip(kept, outcomes, strict=True)] == kept
 
 

@@ -46,7 +46,7 @@ def test_corpus_covers_every_target() -> None:
 @pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
 def test_corpus_outcomes_are_unchanged(target: Target) -> None:
     entries = [entry for entry in SAVED if entry.target == target.name]
-    outcomes = target.judge(Batch.of([Base(entry.kind, entry.raw) for entry in entries]))
+    outcomes = target.evaluate(Batch.of([Base(entry.kind, entry.raw) for entry in entries]))
     assert [
         entry._replace(outcome=signature(outcome)) for entry, outcome in zip(entries, outcomes, strict=True)
     ] == entries

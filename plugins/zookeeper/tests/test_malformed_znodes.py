@@ -33,7 +33,7 @@ def refused(kind: str) -> Iterator[bytes]:
     target = next(target for target in targets() if target.name == kind)
     for first in itertools.count(0, 1024):
         for _, batch in Cases(target, SEED).batches(first, 1024):
-            outcomes = target.judge(batch)
+            outcomes = target.evaluate(batch)
             yield from (batch[i] for i, outcome in enumerate(outcomes) if outcome is not None and len(batch[i]))
 
 

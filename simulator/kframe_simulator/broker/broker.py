@@ -53,7 +53,7 @@ class BrokerState(Enum):
 
 
 class Broker:
-    """One broker. The world calls it and carries what it sends; it does nothing by itself.
+    """One broker. The simulation calls it and carries what it sends; it does nothing by itself.
 
     ::
 
@@ -65,7 +65,7 @@ class Broker:
         broker.answered(out.number, reply, now)    # reply None: no answer came, or the connection broke
 
     What a broker has stored (logs, checkpoints of high watermarks) outlasts ``crash``; everything else does not. All
-    times are milliseconds of the world's clock and never go back.
+    times are milliseconds of the simulation's clock and never go back.
     """
 
     def __init__(self, broker_id: int, rack: str | None = None, config: BrokerConfig | None = None) -> None:

@@ -130,8 +130,8 @@ class Fetcher:
                 self._truncate(follow, follow.offset)
         if asked:
             message = OffsetsForLeaderEpoch(self._node.broker_id, asked)
-            told = {key: ready[key] for key in asked}
-            self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, told))
+            notified = {key: ready[key] for key in asked}
+            self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, notified))
         return bool(asked)
 
     def _fetch(self, leader: int, ready: dict[TopicPartition, _Follow]) -> None:
@@ -150,11 +150,11 @@ class Fetcher:
         for key, follow in asked.items():
             if link.follows.get(key) is not follow:
                 continue
-            told = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
-            if told is None or told[0] is not ErrorCode.NONE:
-                self._failed(link, key, None if told is None else told[0], now)
+            notified = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
+            if notified is None or notified[0] is not ErrorCode.NONE:
+                self._failed(link, key, None if notified is None else notified[0], now)
             else:
-                self._diverges(follow, told[1])
+                self._diverges(follow, notified[1])
         self._drop_idle(leader, link)
 
     def _fetched(self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float) -> None:
@@ -163,35 +163,35 @@ class Fetcher:
         for key, follow in asked.items():
             if link.follows.get(key) is not follow:
                 continue  # another epoch has begun meanwhile
-            told = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
-            if told is None:
+            notified = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
+            if notified is None:
                 self._failed(link, key, None, now)
-            elif told.error is ErrorCode.NONE:
-                moved |= self._take(follow, told)
-            elif told.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-                moved |= self._out_of_range(follow, told)
+            elif notified.error is ErrorCode.NONE:
+                moved |= self._take(follow, notified)
+            elif notified.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                moved |= self._out_of_range(follow, notified)
             else:
-                self._failed(link, key, told.error, now)
+                self._failed(link, key, notified.error, now)
         link.due = now if moved else now + self._node.config.replica_fetch_wait_max_ms
         if not moved:
             held_back = [item.resumes_at for item in link.follows.values() if item.resumes_at > now]
             link.due = min([link.due, *held_back])
         self._drop_idle(leader, link)
 
-    def _take(self, follow: _Follow, told: Fetched) -> bool:
+    def _take(self, follow: _Follow, notified: Fetched) -> bool:
         """Take in what a leader says; returns whether to ask again at once."""
         log = follow.log
-        if told.diverging is not None:
-            self._diverges(follow, told.diverging)
+        if notified.diverging is not None:
+            self._diverges(follow, notified.diverging)
             return True
-        for record in told.records:
+        for record in notified.records:
             log.append(record)
-        log.set_high_watermark(told.high_watermark)
-        log.raise_start(min(told.log_start_offset, log.high_watermark))
+        log.set_high_watermark(notified.high_watermark)
+        log.raise_start(min(notified.log_start_offset, log.high_watermark))
         follow.offset = log.end
-        if told.records and self._node.config.truncates_on_fetch:
-            follow.last_epoch = told.records[-1].leader_epoch
-        return bool(told.records)
+        if notified.records and self._node.config.truncates_on_fetch:
+            follow.last_epoch = notified.records[-1].leader_epoch
+        return bool(notified.records)
 
     def _diverges(self, follow: _Follow, theirs: EpochEnd) -> None:
         """Cut the log to where it may agree with the leader's, given where the leader's epoch ends. If we do not know
@@ -214,14 +214,14 @@ class Fetcher:
         follow.offset, follow.truncating = log.end, not done
         follow.last_epoch = log.latest_epoch if self._node.config.truncates_on_fetch else UNDEFINED
 
-    def _out_of_range(self, follow: _Follow, told: Fetched) -> bool:
+    def _out_of_range(self, follow: _Follow, notified: Fetched) -> bool:
         """The leader has not what we ask for: its log ends before ours, or begins after it. Returns whether there is
         something else to ask for now."""
         log, before = follow.log, (follow.offset, follow.last_epoch)
-        if told.log_end_offset < log.end:
-            log.truncate(told.log_end_offset)
-        elif told.log_start_offset > log.end:
-            log.restart(told.log_start_offset)
+        if notified.log_end_offset < log.end:
+            log.truncate(notified.log_end_offset)
+        elif notified.log_start_offset > log.end:
+            log.restart(notified.log_start_offset)
         follow.offset = log.end
         follow.last_epoch = log.latest_epoch if self._node.config.truncates_on_fetch else UNDEFINED
         return before != (follow.offset, follow.last_epoch)

@@ -129,9 +129,9 @@ class Log:
 
     def _rebuild_producers(self) -> None:
         self.producers = Producers()
-        for place, record in enumerate(self.records):
+        for index, record in enumerate(self.records):
             if record.producer_id != UNDEFINED:
-                self.producers.add(record, self.start + place)
+                self.producers.add(record, self.start + index)
 
 
 class FutureLog:

@@ -138,7 +138,7 @@ Reply: TypeAlias = (
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """A message that the world carries.
+    """A message that the simulation carries.
 
     ``peer_id`` is a broker's id; the controller's as this broker has been told; a late answer's ``correlation``; 0 for
     storage. ``number`` is what ``Broker.answered`` knows it by; 0:

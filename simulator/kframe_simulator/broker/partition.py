@@ -234,9 +234,11 @@ class Partition:
             return
         lag_max, me = self._node.config.replica_lag_time_max_ms, self._node.broker_id
         behind = [
-            member for member in self.isr
-            if member != me and (member not in self.replicas or not self.replicas[member].caught_up(log.end, now, lag_max))
-        ]  # fmt: skip
+            member
+            for member in self.isr
+            if member != me
+            and (member not in self.replicas or not self.replicas[member].caught_up(log.end, now, lag_max))
+        ]
         if behind:
             narrower = tuple(member for member in self.isr if member not in behind)
             self._propose(PendingIsr(False, narrower, self.isr, self.leader_epoch, self.partition_epoch))

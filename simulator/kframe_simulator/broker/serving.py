@@ -101,10 +101,10 @@ class Serving:
         if replica_id != CONSUMER and replica_id not in partition.replicas:
             epoch_shown = asked.current_leader_epoch != UNDEFINED
             return Fetched(ErrorCode.UNKNOWN_LEADER_EPOCH if epoch_shown else ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        told = self._records(log, asked, _readable(log, request))
-        if replica_id != CONSUMER and told.error is ErrorCode.NONE and told.diverging is None:
-            partition.fetched(replica_id, asked.fetch_offset, asked.log_start_offset, told.log_end_offset, now)
-        return told
+        notified = self._records(log, asked, _readable(log, request))
+        if replica_id != CONSUMER and notified.error is ErrorCode.NONE and notified.diverging is None:
+            partition.fetched(replica_id, asked.fetch_offset, asked.log_start_offset, notified.log_end_offset, now)
+        return notified
 
     def _records(self, log: Log, asked: FetchPartition, below: int) -> Fetched:
         """What stands at an offset, unless the log that was read so far is not a prefix of ours. The high watermark
@@ -143,7 +143,9 @@ class Serving:
         """What the controller has told."""
         cache = self._node.cache
         wanted = {
-            key: told for key, told in cache.partitions.items() if request.topics is None or key[0] in request.topics
+            key: notified
+            for key, notified in cache.partitions.items()
+            if request.topics is None or key[0] in request.topics
         }
         return MetadataResponse(cache.controller_id, tuple(sorted(cache.live_brokers)), wanted)
 
@@ -244,8 +246,8 @@ class Serving:
         return partition, None if partition is None else partition.leader_log
 
     def _not_led(self, key: TopicPartition) -> ErrorCode:
-        found = self._replicas.find(key)
-        return found if isinstance(found, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        result = self._replicas.find(key)
+        return result if isinstance(result, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def _hold(self, held: _Held, key: TopicPartition) -> None:
         self._held.append(held)

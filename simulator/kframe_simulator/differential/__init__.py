@@ -8,7 +8,7 @@ A difference names the seed and the step::
 """
 
 from kframe.testing.far_end import EmbeddedFarEnd, FarEnd
-from kframe_simulator.differential.sides import Difference, Storage
+from kframe_simulator.differential.storages import Difference, Storage
 from kframe_simulator.differential.stores import play_bare, play_history
 from kframe_simulator.differential.transports import play_batches
 

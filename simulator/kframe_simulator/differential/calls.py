@@ -12,7 +12,7 @@ from kframe.model.columns import Ragged
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import Targets, TopicTable, move_flags
 from kframe.testing.clusters import StateSpec, change_of, described, rows_of
-from kframe_simulator.differential.sides import Session, Side
+from kframe_simulator.differential.storages import Session, Side
 
 #: Replicas, those being added, and those being removed.
 Assignment = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -61,14 +61,14 @@ def write_states(side: Side, session: Session, states: Mapping[str, StateSpec], 
 def read_states(side: Side, session: Session, names: Sequence[str]) -> Any:
     """What stands at each; None where nothing does."""
     cluster = _cluster(session)
-    found = session.store.read_states(cluster, rows_of(cluster, names))
+    result = session.store.read_states(cluster, rows_of(cluster, names))
     ids = cluster.brokers.ids
     return {
         name: (
-            int(ids[found.leader[i]]) if found.leader[i] >= 0 else int(found.leader[i]), int(found.leader_epoch[i]),
-            int(found.controller_epoch[i]), int(found.partition_epoch[i]), int(found.recovery[i]),
-            ids[found.isr[i]].tolist(),
-        ) if found.found[i] else None
+            int(ids[result.leader[i]]) if result.leader[i] >= 0 else int(result.leader[i]), int(result.leader_epoch[i]),
+            int(result.controller_epoch[i]), int(result.partition_epoch[i]), int(result.recovery[i]),
+            ids[result.isr[i]].tolist(),
+        ) if result.found[i] else None
         for i, name in enumerate(names)
     }  # fmt: skip
 
@@ -79,11 +79,11 @@ def read_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
     session.topic_ids.update(zip(table.names, table.topic_ids, strict=True))
     lists = [[replica[row].tolist() for replica in (table.replicas, table.adding, table.removing)]
              for row in range(len(table.replicas))]  # fmt: skip
-    found, first = {}, 0
+    result, first = {}, 0
     for name, topic_id, count in zip(table.names, table.topic_ids, table.partition_counts.tolist(), strict=True):
-        found[name] = side.topic_id(topic_id), lists[first : first + count]
+        result[name] = side.topic_id(topic_id), lists[first : first + count]
         first += count
-    return found
+    return result
 
 
 def create_topics(
@@ -98,7 +98,7 @@ def create_topics(
 def write_assignments(side: Side, session: Session, topics: Mapping[str, Sequence[Assignment]]) -> Any:
     """A code for each."""
     every = [partition for partitions in topics.values() for partition in partitions]
-    replicas, adding, removing = (Ragged.of([assignment[place] for assignment in every]) for place in range(3))
+    replicas, adding, removing = (Ragged.of([assignment[index] for assignment in every]) for index in range(3))
     counts = np.array([len(partitions) for partitions in topics.values()], np.int32)
     ids = tuple(session.topic_ids.get(name) for name in topics)
     flags = move_flags(replicas, adding, removing)

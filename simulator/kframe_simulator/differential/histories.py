@@ -16,10 +16,10 @@ from typing import Any, Final
 from kframe.embedded import MemoryEnsemble
 from kframe.embedded.records import RecordError
 from kframe.model.cluster import ClusterState
+from kframe_simulator.differential.arguments import FROM_OUTSIDE, OF_CALLS, TOPICS
 from kframe_simulator.differential.calls import CALLS
-from kframe_simulator.differential.drawn import FROM_OUTSIDE, OF_CALLS, TOPICS
-from kframe_simulator.differential.outside import DEEDS
-from kframe_simulator.differential.sides import Side
+from kframe_simulator.differential.outside import ACTIONS
+from kframe_simulator.differential.storages import Side
 
 #: Controllers of all histories.
 CONTROLLERS: Final = (101, 102, 103)
@@ -65,7 +65,7 @@ class Step:
         """Do it on one side; the result, as it can be compared."""
         if self.session is not None and self.call in CALLS:
             return CALLS[self.call](side, side.sessions[self.session], *self.arguments)
-        return DEEDS[self.call](side, *self.arguments)
+        return ACTIONS[self.call](side, *self.arguments)
 
 
 class History:
@@ -173,8 +173,8 @@ class History:
         """The partitions that somebody knows."""
         if cluster is None:
             return []
-        found = [(name, cluster.topics.find(name)) for name in TOPICS]
-        return [(name, partition) for name, index in found if index is not None
+        result = [(name, cluster.topics.find(name)) for name in TOPICS]
+        return [(name, partition) for name, index in result if index is not None
                 for partition in range(len(cluster.topics.rows_of(index)))]  # fmt: skip
 
     def below(self, path: str) -> list[str] | None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kframe.model.tables import Targets
-from kframe_simulator.differential.drawn import FROM_OUTSIDE
-from kframe_simulator.differential.sides import Side
+from kframe_simulator.differential.arguments import FROM_OUTSIDE
+from kframe_simulator.differential.storages import Side
 
 
 def _plain(name: str) -> Callable[..., Any]:
@@ -31,7 +31,7 @@ def _registering(name: str) -> Callable[..., Any]:
 
 
 #: How each is done.
-DEEDS: Final[Mapping[str, Callable[..., Any]]] = {name: _plain(name) for name in FROM_OUTSIDE} | {
+ACTIONS: Final[Mapping[str, Callable[..., Any]]] = {name: _plain(name) for name in FROM_OUTSIDE} | {
     "open": Side.open,
     "close": Side.close,
     "expire": _expire,

@@ -17,7 +17,7 @@ from kframe.errors import InputError
 from kframe.model.cluster import ClusterState
 from kframe.model.ports import Store
 from kframe_simulator.differential.histories import CONTROLLERS, History, Step
-from kframe_simulator.differential.sides import Difference, Side, Storage, missed, quiet
+from kframe_simulator.differential.storages import Difference, Side, Storage, missed, quiet
 
 #: Steps of a history.
 STEPS: Final = 300
@@ -64,9 +64,9 @@ def _last_epoch(store: Store) -> int:
     """Look whether storage is empty; the epoch of a claim, which is given up again."""
     store.open(lambda _event: None)
     try:
-        found = [*sorted(store.read_topic_names()), *(f"broker {broker.broker_id}" for broker in store.read_brokers())]
-        if found or store.controller() >= 0:
-            what = f"{found[0]}{' and others' if found[1:] else ''}" if found else f"controller {store.controller()}"
+        result = [*sorted(store.read_topic_names()), *(f"broker {broker.broker_id}" for broker in store.read_brokers())]
+        if result or store.controller() >= 0:
+            what = f"{result[0]}{' and others' if result[1:] else ''}" if result else f"controller {store.controller()}"
             raise InputError("storage to be tried", what, "nothing: what stands there would be deleted")
         epoch = store.claim(CONTROLLERS[0])
         store.release()
@@ -78,11 +78,11 @@ def _last_epoch(store: Store) -> int:
 def _compare(history: History, step: Step, model: Side, tried: Side) -> tuple[str, str] | None:
     """Do a step on both sides; what was expected and found, if it is not the same."""
     deposed = {number for number in model.sessions if history.deposed(number)}
-    expected, found = model.do(step.deed), tried.do(step.deed)
-    if expected != found and step.call in _LAGGING:
-        found = tried.patiently(step.deed, expected)
-    if expected != found:
-        return _shown(expected, found), _shown(found, expected)
+    expected, result = model.do(step.deed), tried.do(step.deed)
+    if expected != result and step.call in _LAGGING:
+        result = tried.patiently(step.deed, expected)
+    if expected != result:
+        return _shown(expected, result), _shown(result, expected)
     history.done(step, expected)
     for number in model.sessions:
         # A controller that has lost the role, and was not told to give it up yet, hears of that alone for certain.

@@ -21,7 +21,7 @@ from kframe.model.events import Event
 from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests_of
 from kframe.testing.far_end import EmbeddedFarEnd, FarEnd
-from kframe_simulator.differential.sides import Difference, quiet
+from kframe_simulator.differential.storages import Difference, quiet
 
 #: Steps of a history.
 STEPS: Final = 120
@@ -75,8 +75,8 @@ def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int =
         history = _Batches(Random(f"batches/{seed}"), ends)
         for number in range(1, steps + 1):
             did, stuck = history.step()
-            expected, found = ends[0].take(BROKERS), ends[1].take(BROKERS)
-            problem = _compare(expected, found, stuck, answers=history.answers) or history.not_again()
+            expected, result = ends[0].take(BROKERS), ends[1].take(BROKERS)
+            problem = _compare(expected, result, stuck, answers=history.answers) or history.not_again()
             if problem is not None:
                 return Difference(seed, number, did, *problem)
     return None
@@ -108,12 +108,12 @@ class _Batches:
     def step(self) -> tuple[str, frozenset[int]]:
         """Do something; what, and who was silent before or after."""
         silent, self._lost = frozenset(self._silent), None
-        deeds: list[Callable[[], str]] = [self._send, self._come_or_go, self._bounce, self._lose_role]
+        actions: list[Callable[[], str]] = [self._send, self._come_or_go, self._bounce, self._lose_role]
         weights = [12, 2, 1, 1]
         if self.answers:
-            deeds += [self._silence, self._answer, self._lose]
+            actions += [self._silence, self._answer, self._lose]
             weights += [2, 2, 1]
-        did = self._random.choices(deeds, weights)[0]()
+        did = self._random.choices(actions, weights)[0]()
         return did, silent | frozenset(self._silent)
 
     def not_again(self) -> tuple[str, str] | None:
@@ -131,18 +131,18 @@ class _Batches:
             broker: {name: (self._epoch, random.random() < 0.5) for name in self._some()}
             for broker in self._some_brokers()
         }
-        told = (self._some_brokers(), self._some())
+        notified = (self._some_brokers(), self._some())
         new = self._some()
         for end in self._ends:
             partitions = end.cluster.partitions
             partitions.leader_epoch[:] = self._epoch
-            end.far.transport.send(end.cluster, self._batch(end.cluster, lead, new, told, stop))
+            end.far.transport.send(end.cluster, self._batch(end.cluster, lead, new, notified, stop))
             partitions.leader_epoch[:] = 999_999
-        return f"send(leader_and_isr={lead}, metadata={told}, stop_replica={stop})"
+        return f"send(leader_and_isr={lead}, metadata={notified}, stop_replica={stop})"
 
-    def _batch(self, cluster: ClusterState, lead: Any, new: Any, told: Any, stop: Any) -> ControlRequests:
+    def _batch(self, cluster: ClusterState, lead: Any, new: Any, notified: Any, stop: Any) -> ControlRequests:
         return requests_of(
-            cluster, leader_and_isr=lead, is_new=new, metadata=told, stop_replica=stop, controller_epoch=7
+            cluster, leader_and_isr=lead, is_new=new, metadata=notified, stop_replica=stop, controller_epoch=7
         )
 
     def _some(self) -> list[str]:
@@ -217,14 +217,14 @@ class _Batches:
             end.far.transport.disconnect(end.cluster, _indexes(end.cluster, broker_ids))
 
 
-def _compare(expected: _Taken, found: _Taken, stuck: frozenset[int], *, answers: bool) -> tuple[str, str] | None:
+def _compare(expected: _Taken, result: _Taken, stuck: frozenset[int], *, answers: bool) -> tuple[str, str] | None:
     """What was expected and found, if it is not the same."""
-    for broker_id in expected[0].keys() | found[0].keys():
-        due, came = expected[0].get(broker_id, []), found[0].get(broker_id, [])
+    for broker_id in expected[0].keys() | result[0].keys():
+        due, came = expected[0].get(broker_id, []), result[0].get(broker_id, [])
         if due != came and not (broker_id in stuck and due and _lesson(due) == _lesson(came)):
             return f"broker {broker_id} receives {_brief(due)}", _brief(came)
-        if answers and due == came and expected[1].get(broker_id, []) != found[1].get(broker_id, []):
-            return f"broker {broker_id}: events {expected[1].get(broker_id)}", str(found[1].get(broker_id))
+        if answers and due == came and expected[1].get(broker_id, []) != result[1].get(broker_id, []):
+            return f"broker {broker_id}: events {expected[1].get(broker_id)}", str(result[1].get(broker_id))
     return None
 
 
@@ -234,16 +234,19 @@ def _lesson(requests: Sequence[Request]) -> Mapping[Any, Any]:
     for request in requests:
         of_cluster = request["api"] == "UpdateMetadata"
         known["brokers"] = request.get("live_brokers", known.get("brokers"))
-        for name, told in request["partitions"].items():
-            known[of_cluster, name] = request["api"], {key: value for key, value in told.items() if key != "is_new"}
+        for name, notified in request["partitions"].items():
+            known[of_cluster, name] = request["api"], {key: value for key, value in notified.items() if key != "is_new"}
     return known
 
 
 def _brief(requests: Sequence[Request]) -> str:
     """Requests by their kinds, partitions and leader epochs."""
-    return str([
-        (request["api"], {name: told["leader_epoch"] for name, told in request["partitions"].items()}) for request in requests
-    ])  # fmt: skip
+    return str(
+        [
+            (request["api"], {name: notified["leader_epoch"] for name, notified in request["partitions"].items()})
+            for request in requests
+        ]
+    )
 
 
 def _shown(event: Event) -> str:

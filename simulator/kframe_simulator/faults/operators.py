@@ -1,4 +1,4 @@
-"""What operators do in a world: they ask the controller, or leave something in storage."""
+"""What operators do in a simulation: they ask the controller, or leave something in storage."""
 
 from __future__ import annotations
 
@@ -26,98 +26,98 @@ from kframe_simulator.faults import choices
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.world import World
+    from kframe_simulator.simulation.simulation import Simulation
 
 #: How long clients wait for topics.
 TIMEOUT_MS: Final = 3_000
 
 
-def _at_work(world: World) -> ControllerProcess | None:
-    process = world.controller(-1)
+def _at_work(simulation: Simulation) -> ControllerProcess | None:
+    process = simulation.controller(-1)
     return process if process is not None and process.running else None
 
 
-def _targets(world: World, arguments: Mapping[str, Any]) -> Targets | None:
+def _targets(simulation: Simulation, arguments: Mapping[str, Any]) -> Targets | None:
     readable = arguments["pick"] % 4
-    keys = [key for key in sorted(world.ensemble.rows) if not readable or world.ensemble.readable([key[0]])]
+    keys = [key for key in sorted(simulation.ensemble.rows) if not readable or simulation.ensemble.readable([key[0]])]
     if not keys:
         return None
     chosen = dict.fromkeys(keys[(arguments["pick"] + step) % len(keys)] for step in range(arguments["count"]))
-    needy = choices.partition_in_need(world, arguments["pick"])
+    needy = choices.partition_in_need(simulation, arguments["pick"])
     if needy in keys:
         chosen[needy] = None
-    replicas = choices.replicas(world, arguments)
+    replicas = choices.replicas(simulation, arguments)
     for key in chosen:
-        world.watch.wanted[key].add(replicas)
+        simulation.watch.wanted[key].add(replicas)
     return Targets.of([(key, replicas) for key in chosen])
 
 
 def _shown(targets: Targets) -> dict[str, list[int]]:
-    places = range(len(targets))
+    indexes = range(len(targets))
     return {
         f"{targets.names[targets.topic[at]]}-{int(targets.partition[at])}": targets.replicas[at].tolist()
-        for at in places
+        for at in indexes
     }
 
 
-def _reassign(world: World, arguments: Mapping[str, Any]) -> bool:
-    process, targets = _at_work(world), _targets(world, arguments)
+def _reassign(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    process, targets = _at_work(simulation), _targets(simulation, arguments)
     if process is None or targets is None:
         return False
-    choices.tell(world, "reassign", _shown(targets))
-    world.ask(
+    choices.tell(simulation, "reassign", _shown(targets))
+    simulation.ask(
         process, "a reassignment", partial(ReassignmentRequested, targets),
         whole=lambda response: bool(response.error) or len(response.codes) == len(targets),
     )  # fmt: skip
     return True
 
 
-def _reassign_badly(world: World, arguments: Mapping[str, Any]) -> bool:
+def _reassign_badly(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """A list that is empty, names a broker twice, or names none that there ever was: to be refused."""
-    process, key = _at_work(world), choices.partition(world, arguments["pick"])
+    process, key = _at_work(simulation), choices.partition(simulation, arguments["pick"])
     if process is None or key is None:
         return False
-    first = world.options.brokers[arguments["pick"] % len(world.options.brokers)]
+    first = simulation.options.brokers[arguments["pick"] % len(simulation.options.brokers)]
     targets = Targets.of([(key, ((), (first, first), (-1,), (first, 99))[arguments["how"] % 4])])
-    world.ask(
+    simulation.ask(
         process, "a malformed reassignment", partial(ReassignmentRequested, targets),
         whole=lambda response: bool(response.error) or bool(response.codes[0]),
     )  # fmt: skip
     return True
 
 
-def _reassign_to_isr(world: World, arguments: Mapping[str, Any]) -> bool:
+def _reassign_to_isr(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """A partition is to keep only the replicas that are in sync, dead or not; one without a leader, if there is one."""
-    process, key = _at_work(world), choices.partition_in_need(world, arguments["pick"])
-    row = None if key is None else world.ensemble.rows[key]
+    process, key = _at_work(simulation), choices.partition_in_need(simulation, arguments["pick"])
+    row = None if key is None else simulation.ensemble.rows[key]
     if process is None or row is None or not row.isr or set(row.isr) == set(row.replicas):
         return False
     targets = Targets.of([(row.key, row.isr)])
-    world.watch.wanted[row.key].add(row.isr)
-    choices.tell(world, "reassign", _shown(targets))
-    world.ask(process, "a reassignment", partial(ReassignmentRequested, targets))
+    simulation.watch.wanted[row.key].add(row.isr)
+    choices.tell(simulation, "reassign", _shown(targets))
+    simulation.ask(process, "a reassignment", partial(ReassignmentRequested, targets))
     return True
 
 
-def _cancel(world: World, arguments: Mapping[str, Any]) -> bool:
-    process = _at_work(world)
-    moving = [key for key, row in sorted(world.ensemble.rows.items()) if row.adding or row.removing]
+def _cancel(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    process = _at_work(simulation)
+    moving = [key for key, row in sorted(simulation.ensemble.rows.items()) if row.adding or row.removing]
     key = choices.choose(moving, arguments["pick"])
     if process is None or key is None:
         return False
-    choices.tell(world, "reassign", {choices.name(key): None})
-    world.ask(process, "a cancellation", partial(ReassignmentRequested, Targets.of([(key, None)])))
-    world.ask(process, "a list of reassignments", partial(ListReassignmentsRequested, None))
+    choices.tell(simulation, "reassign", {choices.name(key): None})
+    simulation.ask(process, "a cancellation", partial(ReassignmentRequested, Targets.of([(key, None)])))
+    simulation.ask(process, "a list of reassignments", partial(ListReassignmentsRequested, None))
     return True
 
 
-def _create_topic(world: World, arguments: Mapping[str, Any]) -> bool:
-    process = _at_work(world)
+def _create_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    process = _at_work(simulation)
     if process is None:
         return False
     topic = NewTopic(f"t{arguments['name']}", arguments["partitions"], min(arguments["factor"], 3))
     shift = arguments["shift"]
-    world.ask(
+    simulation.ask(
         process, f"creation of {topic.name}",
         lambda token: CreateTopicsRequested((topic,), TIMEOUT_MS, start_index=shift, shift=shift, token=token),
         whole=lambda response: set(response.codes) == {topic.name},
@@ -125,109 +125,109 @@ def _create_topic(world: World, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _create_partitions(world: World, arguments: Mapping[str, Any]) -> bool:
-    process, name = _at_work(world), choices.topic(world, arguments["pick"])
+def _create_partitions(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    process, name = _at_work(simulation), choices.topic(simulation, arguments["pick"])
     if process is None or name is None:
         return False
-    count = len(world.ensemble.topic_partitions(name))
+    count = len(simulation.ensemble.topic_partitions(name))
     if count >= 5:
         return False
-    factor = len(next(iter(world.ensemble.topic_partitions(name).values())).replicas)
-    lists = (choices.replicas(world, {**arguments, "factor": factor}),)
+    factor = len(next(iter(simulation.ensemble.topic_partitions(name).values())).replicas)
+    lists = (choices.replicas(simulation, {**arguments, "factor": factor}),)
     growth = NewPartitions(name, count + 1, lists)
-    choices.tell(world, "create_partitions", {"topic": name, "count": count + 1, "assignments": [list(lists[0])]})
-    world.ask(
+    choices.tell(simulation, "create_partitions", {"topic": name, "count": count + 1, "assignments": [list(lists[0])]})
+    simulation.ask(
         process, f"expansion of {name}", lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token),
         whole=lambda response: set(response.codes) == {name},
     )  # fmt: skip
     return True
 
 
-def _delete_topic(world: World, arguments: Mapping[str, Any]) -> bool:
-    process, name = _at_work(world), choices.topic_in_need(world, arguments["pick"])
+def _delete_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    process, name = _at_work(simulation), choices.topic_in_need(simulation, arguments["pick"])
     if process is None or name is None:
         return False
-    choices.tell(world, "delete_topics", [name])
-    world.ask(
+    choices.tell(simulation, "delete_topics", [name])
+    simulation.ask(
         process, f"deletion of {name}", lambda token: DeleteTopicsRequested((name,), TIMEOUT_MS, token=token),
         whole=lambda response: set(response.codes) == {name},
     )  # fmt: skip
     return True
 
 
-def _elect(world: World, arguments: Mapping[str, Any]) -> bool:
-    process, key = _at_work(world), choices.partition_in_need(world, arguments["pick"])
+def _elect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    process, key = _at_work(simulation), choices.partition_in_need(simulation, arguments["pick"])
     if process is None or key is None:
         return False
     kind = ElectionType.UNCLEAN if arguments["unclean"] else ElectionType.PREFERRED
     wanted = None if arguments["all"] else (key,)
     named = None if wanted is None else [choices.name(key)]
-    choices.tell(world, "elect_leaders", {"type": kind.name.lower(), "partitions": named})
-    world.ask(
+    choices.tell(simulation, "elect_leaders", {"type": kind.name.lower(), "partitions": named})
+    simulation.ask(
         process, "an election", partial(ElectionRequested, kind, wanted),
-        whole=lambda response: wanted is None or response.error or _elected_or_refused(world, key, response),
+        whole=lambda response: wanted is None or response.error or _elected_or_refused(simulation, key, response),
     )  # fmt: skip
     return True
 
 
-def _elected_or_refused(world: World, key: TopicPartition, response: Any) -> bool:
+def _elected_or_refused(simulation: Simulation, key: TopicPartition, response: Any) -> bool:
     """Whether an election of one partition is answered, and the answer is no success where there never was a leader."""
-    row = world.ensemble.rows.get(key)
+    row = simulation.ensemble.rows.get(key)
     refused = bool(response.unknown) or bool(response.codes.size and response.codes[0])
     return len(response.codes) + len(response.unknown) == 1 and (
         refused or row is None or row.partition_epoch != NO_STATE
     )
 
 
-def _config(world: World, arguments: Mapping[str, Any]) -> bool:
-    key = choices.partition_in_need(world, arguments["pick"])
+def _config(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    key = choices.partition_in_need(simulation, arguments["pick"])
     name = None if key is None else key[0]
     if name is None:
         return False
     config = {"unclean.leader.election.enable": str(arguments["unclean"]).lower()}
-    choices.tell_of(world, name, "topic_config", {name: config})
-    world.ensemble.configure_topic(name, config)
+    choices.tell_of(simulation, name, "topic_config", {name: config})
+    simulation.ensemble.configure_topic(name, config)
     return True
 
 
-def _reassign_record(world: World, arguments: Mapping[str, Any]) -> bool:
-    targets = _targets(world, arguments)
+def _reassign_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    targets = _targets(simulation, arguments)
     if targets is None:
         return False
-    choices.tell(world, "reassign_znode", _shown(targets))
-    return _left(lambda: world.ensemble.leave_reassignments(targets))
+    choices.tell(simulation, "reassign_znode", _shown(targets))
+    return _left(lambda: simulation.ensemble.leave_reassignments(targets))
 
 
-def _bad_record(world: World, arguments: Mapping[str, Any]) -> bool:
+def _bad_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """What is left in storage moves one partition, and another one to no replica at all."""
-    targets = _targets(world, {**arguments, "count": 1})
+    targets = _targets(simulation, {**arguments, "count": 1})
     if targets is None:
         return False
     moved = (targets.names[targets.topic[0]], int(targets.partition[0]))
-    others = [key for key in sorted(world.ensemble.rows) if key != moved]
+    others = [key for key in sorted(simulation.ensemble.rows) if key != moved]
     empty = choices.choose(others, arguments["pick"] // 2)
     if empty is None:
         return False
-    world.watch.wanted[empty].add(())
+    simulation.watch.wanted[empty].add(())
     left = Targets.of([(moved, tuple(targets.replicas[0].tolist())), (empty, ())])
-    choices.tell(world, "reassign_znode", _shown(left))
-    return _left(lambda: world.ensemble.leave_reassignments(left))
+    choices.tell(simulation, "reassign_znode", _shown(left))
+    return _left(lambda: simulation.ensemble.leave_reassignments(left))
 
 
-def _election_record(world: World, arguments: Mapping[str, Any]) -> bool:
-    key = choices.partition(world, arguments["pick"])
+def _election_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    key = choices.partition(simulation, arguments["pick"])
     if key is not None:
-        choices.tell(world, "preferred_znode", [choices.name(key)])
-    return key is not None and _left(lambda: world.ensemble.leave_preferred_election([key, ("no-such-topic", 0)]))
+        choices.tell(simulation, "preferred_znode", [choices.name(key)])
+    return key is not None and _left(lambda: simulation.ensemble.leave_preferred_election([key, ("no-such-topic", 0)]))
 
 
-def _mark_deleted(world: World, arguments: Mapping[str, Any]) -> bool:
-    name = choices.topic_in_need(world, arguments["pick"])
+def _mark_deleted(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    name = choices.topic_in_need(simulation, arguments["pick"])
     if arguments["pick"] % 5 == 0:
-        return _left(lambda: world.ensemble.mark_for_deletion(["no-such-topic"]))
+        return _left(lambda: simulation.ensemble.mark_for_deletion(["no-such-topic"]))
     if name is not None:
-        choices.tell(world, "delete_topics", [name])
-    return name is not None and _left(lambda: world.ensemble.mark_for_deletion([name]))
+        choices.tell(simulation, "delete_topics", [name])
+    return name is not None and _left(lambda: simulation.ensemble.mark_for_deletion([name]))
 
 
 def _left(leave: Callable[[], None]) -> bool:
@@ -239,17 +239,17 @@ def _left(leave: Callable[[], None]) -> bool:
     return True
 
 
-def _shut_down(world: World, arguments: Mapping[str, Any]) -> bool:
-    broker = choices.broker(world, arguments)
+def _shut_down(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    broker = choices.broker(simulation, arguments)
     if not broker.running or broker.model.state is not BrokerState.RUNNING:
         return False
     broker.shut_down()
     return True
 
 
-def _drop_controller(world: World, arguments: Mapping[str, Any]) -> bool:
+def _drop_controller(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     try:
-        world.ensemble.drop_controller()
+        simulation.ensemble.drop_controller()
     except InputError:
         return False
     return True

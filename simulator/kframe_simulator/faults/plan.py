@@ -1,4 +1,4 @@
-"""A plan: what befalls a world and what people do in it, as data that can be read, shortened and played again."""
+"""A plan: what befalls a simulation and what people do in it, as data that can be read, shortened and played again."""
 
 from __future__ import annotations
 
@@ -205,7 +205,8 @@ CLASS_OF: Final = {kind: name for name, kinds in FAULTS.items() for kind, _, _ i
 
 
 def draw_plan(options: Options) -> tuple[Action, ...]:
-    """The plan of a world. Operators and clients are always at work; clients more often the longer the world lasts.
+    """The plan of a simulation. Operators and clients are always at work; clients more often the longer the simulation
+    lasts.
 
     Each plan draws its own intensity of every kind of action, so that some see much of what others hardly see.
     """

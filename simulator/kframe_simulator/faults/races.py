@@ -27,13 +27,13 @@ from kframe.model.ids import NO_STATE, RecoveryState
 from kframe_simulator.broker.messages import NO_ID
 from kframe_simulator.broker.outgoing import AlterPartition, ProposedIsr
 from kframe_simulator.faults import choices
-from kframe_simulator.simulation.controller_requests import DEEDS
-from kframe_simulator.simulation.errands import proposal
+from kframe_simulator.simulation.broker_messages import proposal
+from kframe_simulator.simulation.controller_requests import ACTIONS
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
     from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.world import World
+    from kframe_simulator.simulation.simulation import Simulation
 
 #: The events in the middle of which a controller ends, by the number that an action names.
 CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
@@ -47,61 +47,61 @@ CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
 PARTITIONS_MOST: Final = 5
 
 
-def _race_write(world: World, arguments: Mapping[str, Any]) -> bool:
+def _race_write(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """Somebody writes what a controller is about to write, a moment before."""
-    process = choices.controller(world, arguments)
+    process = choices.controller(simulation, arguments)
     if process.running:
         process.store.races += arguments["writes"]
     return process.running
 
 
-def race(world: World, call: str, arguments: Sequence[Any]) -> None:
+def race(simulation: Simulation, call: str, arguments: Sequence[Any]) -> None:
     """Another client of the ensemble comes before a write of a controller."""
     if call == "write_states":
         cluster, change = arguments
         for row in change.rows.tolist():
             topic, number = cluster.partitions.topic[row], int(cluster.partitions.partition[row])
-            rewrite(world, (cluster.topics.names[topic], number))
+            rewrite(simulation, (cluster.topics.names[topic], number))
     else:
         for name in arguments[0].names:
-            add_partition(world, name, world.options.brokers[:1])
+            add_partition(simulation, name, simulation.options.brokers[:1])
 
 
-def rewrite(world: World, key: tuple[str, int]) -> bool:
+def rewrite(simulation: Simulation, key: tuple[str, int]) -> bool:
     """Somebody writes a state as it is: its version goes up."""
-    row = world.ensemble.rows.get(key)
+    row = simulation.ensemble.rows.get(key)
     if row is None or row.partition_epoch == NO_STATE:
         return False
-    world.ensemble.write_state(*key)
-    world.watch.rewritten.add(key)
+    simulation.ensemble.write_state(*key)
+    simulation.watch.rewritten.add(key)
     return True
 
 
-def add_partition(world: World, name: str, replicas: tuple[int, ...]) -> bool:
+def add_partition(simulation: Simulation, name: str, replicas: tuple[int, ...]) -> bool:
     """Another tool adds a partition to a topic, past every controller, as brokers did before."""
-    if name not in world.ensemble.topic_ids or len(world.ensemble.topic_partitions(name)) >= PARTITIONS_MOST:
+    if name not in simulation.ensemble.topic_ids or len(simulation.ensemble.topic_partitions(name)) >= PARTITIONS_MOST:
         return False
-    cluster = world.ensemble.states.cluster
+    cluster = simulation.ensemble.states.cluster
     known = table_of(cluster, np.array([cluster.topics.find(name)], np.int32))
     flags = np.append(known.flags, np.zeros(len(replicas), np.uint8))
     lists = Ragged.chain([known.replicas, Ragged.of([replicas])])
-    world.ensemble.write_topics(
+    simulation.ensemble.write_topics(
         replace(known, partition_counts=known.partition_counts + 1, replicas=lists, flags=flags)
     )
     return True
 
 
-def _write_topic_on_the_dead(world: World, arguments: Mapping[str, Any]) -> bool:
+def _write_topic_on_the_dead(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """Another tool adds a partition whose replicas are on brokers that are not there, or none: it gets no leader."""
-    name = choices.topic(world, arguments["pick"])
-    absent = tuple(broker.broker_id for broker in world.brokers.values() if not broker.registered)
+    name = choices.topic(simulation, arguments["pick"])
+    absent = tuple(broker.broker_id for broker in simulation.brokers.values() if not broker.registered)
     replicas = () if arguments["pick"] % 4 == 0 else absent[:2]
-    return name is not None and bool(absent) and add_partition(world, name, replicas)
+    return name is not None and bool(absent) and add_partition(simulation, name, replicas)
 
 
-def _swap_disks(world: World, arguments: Mapping[str, Any]) -> bool:
+def _swap_disks(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """The controller ends, and before another takes over a broker comes back with empty disks."""
-    broker, process = choices.broker(world, arguments), choices.controller(world, {"controller": 1})
+    broker, process = choices.broker(simulation, arguments), choices.controller(simulation, {"controller": 1})
     if not broker.running or broker.paused or not process.active:
         return False
     process.crash()
@@ -109,70 +109,70 @@ def _swap_disks(world: World, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _hold_proposal(world: World, arguments: Mapping[str, Any]) -> bool:
+def _hold_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """The next proposal that takes a broker in is held up, and something befalls that broker."""
-    broker = choices.broker(world, arguments)
-    broker.requests.holds = DEEDS[arguments["deed"] % len(DEEDS)]
+    broker = choices.broker(simulation, arguments)
+    broker.requests.holds = ACTIONS[arguments["deed"] % len(ACTIONS)]
     return broker.running
 
 
-def _lose_answer(world: World, arguments: Mapping[str, Any]) -> bool:
+def _lose_answer(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """The answer to a leader's next proposal is lost: it proposes the same again."""
-    broker = choices.broker(world, arguments)
+    broker = choices.broker(simulation, arguments)
     broker.requests.lost_answers = 1
     return broker.running
 
 
-def _misdirect(world: World, arguments: Mapping[str, Any]) -> bool:
+def _misdirect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """``/controller`` goes, its owner hears of that late, and leaders go on to ask it."""
-    process = choices.controller(world, {"controller": 1})
-    if not process.active or world.ensemble.controller_id() != process.controller_id:
+    process = choices.controller(simulation, {"controller": 1})
+    if not process.active or simulation.ensemble.controller_id() != process.controller_id:
         return False
     process.store.watch_delay_ms = arguments["for_ms"]
-    world.ensemble.drop_controller()
-    for broker in world.brokers.values():
+    simulation.ensemble.drop_controller()
+    for broker in simulation.brokers.values():
         broker.requests.misdirected = 2
 
     def end() -> None:
         process.store.watch_delay_ms = 0.0
 
-    world.scheduler.after(arguments["for_ms"], end)
-    world.scheduler.after(arguments["for_ms"] * 0.6, partial(_ask_again, world, process))
+    simulation.scheduler.after(arguments["for_ms"], end)
+    simulation.scheduler.after(arguments["for_ms"] * 0.6, partial(_ask_again, simulation, process))
     return True
 
 
-def _ask_again(world: World, process: ControllerProcess) -> None:
+def _ask_again(simulation: Simulation, process: ControllerProcess) -> None:
     """Leaders repeat their last proposals to a process, over connections that they still have."""
-    for broker in world.brokers.values():
+    for broker in simulation.brokers.values():
         for key, partition in sorted(broker.model.partitions.items()):
             if process.running and broker.running and partition.is_leader and partition.isr:
-                _send_proposal(world, process, broker, key, ProposedIsr(
+                _send_proposal(simulation, process, broker, key, ProposedIsr(
                     partition.leader_epoch, partition.partition_epoch, partition.isr, int(RecoveryState.RECOVERED),
-                    _topic_id(world, key),
+                    _topic_id(simulation, key),
                 ))  # fmt: skip
 
 
-def _topic_id(world: World, key: tuple[str, int]) -> bytes:
-    return world.ensemble.topic_ids.get(key[0], NO_ID) if world.topic_ids_used else NO_ID
+def _topic_id(simulation: Simulation, key: tuple[str, int]) -> bytes:
+    return simulation.ensemble.topic_ids.get(key[0], NO_ID) if simulation.topic_ids_used else NO_ID
 
 
-def _delay_reply(world: World, arguments: Mapping[str, Any]) -> bool:
+def _delay_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """The next answer of a broker is told to its controller late, whatever has become of that."""
-    process = choices.controller(world, arguments)
+    process = choices.controller(simulation, arguments)
     if process.running:
-        process.transport.delayed[choices.broker(world, arguments).broker_id] = arguments["for_ms"]
+        process.transport.delayed[choices.broker(simulation, arguments).broker_id] = arguments["for_ms"]
     return process.running
 
 
-def _tell_late(world: World, arguments: Mapping[str, Any]) -> bool:
+def _tell_late(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """A controller that was elected anew is told an answer to a request of an earlier time in office."""
-    process = choices.controller(world, {"controller": 1})
+    process = choices.controller(simulation, {"controller": 1})
     if not process.active:
         return False
     transport, epoch = process.transport, process.store.claimed_epoch
     past = transport.past_successes if arguments["number"] % 3 == 0 else transport.past_answers
     earlier = [item for item in past if getattr(item, "controller_epoch", epoch) < epoch]
-    with_dead_dirs = [broker_id for broker_id, broker in world.brokers.items() if broker.dead_dirs]
+    with_dead_dirs = [broker_id for broker_id, broker in simulation.brokers.items() if broker.dead_dirs]
     earlier = [item for item in earlier if getattr(item, "broker_id", -1) in with_dead_dirs] or earlier
     answer = choices.choose(earlier, arguments["number"] // 3)
     if answer is None:
@@ -181,15 +181,15 @@ def _tell_late(world: World, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _fail_stop(world: World, arguments: Mapping[str, Any]) -> bool:
+def _fail_stop(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """A broker fails at its next StopReplica that deletes."""
-    choices.broker(world, arguments).fails_stops += 1
+    choices.broker(simulation, arguments).fails_stops += 1
     return True
 
 
-def _crash_in(world: World, arguments: Mapping[str, Any]) -> bool:
+def _crash_in(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """The controller ends in the middle of its next event of a kind, or once it has stored its next assignment."""
-    process = choices.controller(world, {"controller": 1})
+    process = choices.controller(simulation, {"controller": 1})
     if arguments["effects"] % 3 == 0:
         process.stop_after_call = "write_assignments"
         return process.running
@@ -197,28 +197,28 @@ def _crash_in(world: World, arguments: Mapping[str, Any]) -> bool:
     return process.running
 
 
-def _fail_failovers(world: World, arguments: Mapping[str, Any]) -> bool:
+def _fail_failovers(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """Whoever takes over loses the connection in the middle of it, several times in a row."""
-    for process in world.controllers:
+    for process in simulation.controllers:
         if process.running:
             process.store.faults.extend(["", "before"] * arguments["times"])
-    if world.ensemble.controller_id() >= 0:
-        world.ensemble.drop_controller()
+    if simulation.ensemble.controller_id() >= 0:
+        simulation.ensemble.drop_controller()
     return True
 
 
-def _forge_proposal(world: World, arguments: Mapping[str, Any]) -> bool:
+def _forge_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """A broker proposes an ISR that no leader would: none at all, without the leader, with a broker that is not
     assigned, or for a partition that another one leads. Only where strict checks are on: Kafka takes all four."""
-    process, key = world.controller(-1), choices.partition(world, arguments["pick"])
-    if process is None or not process.running or key is None or not world.options.strict:
+    process, key = simulation.controller(-1), choices.partition(simulation, arguments["pick"])
+    if process is None or not process.running or key is None or not simulation.options.strict:
         return False
-    row = world.ensemble.rows[key]
-    leader = world.brokers.get(row.leader)
+    row = simulation.ensemble.rows[key]
+    leader = simulation.brokers.get(row.leader)
     if leader is None or not leader.running or row.partition_epoch == NO_STATE:
         return False
-    strangers = [broker for broker in world.options.brokers if broker not in row.replicas]
-    others = [broker for broker in world.brokers.values() if broker.running and broker is not leader]
+    strangers = [broker for broker in simulation.options.brokers if broker not in row.replicas]
+    others = [broker for broker in simulation.brokers.values() if broker.running and broker is not leader]
     sender, isr = leader, row.isr
     match arguments["how"] % 4:
         case 0:
@@ -232,21 +232,25 @@ def _forge_proposal(world: World, arguments: Mapping[str, Any]) -> bool:
     if isr == row.isr:
         return False
     proposed = ProposedIsr(
-        row.leader_epoch, row.partition_epoch, isr, int(RecoveryState.RECOVERED), _topic_id(world, key)
+        row.leader_epoch, row.partition_epoch, isr, int(RecoveryState.RECOVERED), _topic_id(simulation, key)
     )
-    _send_proposal(world, process, sender, key, proposed)
+    _send_proposal(simulation, process, sender, key, proposed)
     return True
 
 
 def _send_proposal(
-    world: World, process: ControllerProcess, sender: BrokerProcess, key: tuple[str, int], proposed: ProposedIsr
+    simulation: Simulation,
+    process: ControllerProcess,
+    sender: BrokerProcess,
+    key: tuple[str, int],
+    proposed: ProposedIsr,
 ) -> None:
     message = AlterPartition(sender.broker_id, sender.registration.broker_epoch, {key: proposed})
-    world.ask(process, "a proposal", *proposal(world, process, message))
+    simulation.ask(process, "a proposal", *proposal(simulation, process, message))
 
 
 #: What each kind of action does; it says whether it did anything.
-FAULTS: Final[Mapping[str, Callable[[World, Mapping[str, Any]], bool]]] = {
+FAULTS: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = {
     "race_write": _race_write,
     "swap_disks": _swap_disks,
     "write_topic_on_the_dead": _write_topic_on_the_dead,

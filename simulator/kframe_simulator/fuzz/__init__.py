@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from kframe_simulator.fuzz.cases import Base, Batch, Cases, Outcome, Target, packed
 from kframe_simulator.fuzz.command import CASES, PEAK_BYTES_MAX, main, report
-from kframe_simulator.fuzz.corpus import Kept, bases_of, read_corpus, signature
-from kframe_simulator.fuzz.run import Escape, Tally, run
+from kframe_simulator.fuzz.corpus import CorpusEntry, bases_of, read_corpus, signature
+from kframe_simulator.fuzz.run import Escape, TargetTotals, run
 
 __all__ = [
     "CASES",
@@ -17,11 +17,11 @@ __all__ = [
     "Base",
     "Batch",
     "Cases",
+    "CorpusEntry",
     "Escape",
-    "Kept",
     "Outcome",
-    "Tally",
     "Target",
+    "TargetTotals",
     "bases_of",
     "main",
     "packed",

@@ -11,7 +11,7 @@ import numpy as np
 from kframe.model.columns import Int64, UInt8, offsets_of
 from kframe_simulator._mutate import mutate
 
-#: Cases that are made and judged at a time.
+#: Cases that are made and evaluated at a time.
 BATCH: Final = 1024
 #: A case may be longer than the longest base by as much: there is room for the longest piece.
 _GROWTH: Final = 16 * 1024
@@ -77,8 +77,8 @@ class Target(Protocol):
         """How many cases it gets for one that a target with a share of 1 gets."""
         ...
 
-    def judge(self, batch: Batch) -> list[Outcome]:
-        """What became of each case; each is decoded or refused, and judged the same in any company.
+    def evaluate(self, batch: Batch) -> list[Outcome]:
+        """What became of each case; each is decoded or refused, and evaluated the same in any company.
 
         Anything raised is a defect, an AssertionError too: of one case at least.
         """

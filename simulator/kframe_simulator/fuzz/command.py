@@ -12,8 +12,8 @@ from typing import Final
 
 from kframe._core import DEBUG
 from kframe_simulator.fuzz.cases import Cases, Target
-from kframe_simulator.fuzz.corpus import found, judged_anew, read_corpus, write_corpus
-from kframe_simulator.fuzz.run import Tally, Targets, run
+from kframe_simulator.fuzz.corpus import found, read_corpus, reevaluated, write_corpus
+from kframe_simulator.fuzz.run import Targets, TargetTotals, run
 
 #: Cases of a run by default; on kernels that check every index a twentieth of them.
 CASES: Final = int(os.environ.get("KFRAME_FUZZ_CASES", "50000" if DEBUG else "1000000"))
@@ -44,27 +44,27 @@ def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] |
     if chosen.keep:
         return _keep(picked, chosen.seed, chosen.cases, corpus)
     begun = time.monotonic()
-    tallies = run(targets, chosen.seed, chosen.cases, chosen.jobs, chosen.target)
-    print(report(module, chosen.seed, tallies))
+    totals_by_target = run(targets, chosen.seed, chosen.cases, chosen.jobs, chosen.target)
+    print(report(module, chosen.seed, totals_by_target))
     print(f"{time.monotonic() - begun:.0f} s, {chosen.jobs} processes")
-    sound = sum(tally.cases for tally in tallies) == chosen.cases and all(
-        tally.peak_bytes <= PEAK_BYTES_MAX for tally in tallies
+    sound = sum(totals.cases for totals in totals_by_target) == chosen.cases and all(
+        totals.peak_bytes <= PEAK_BYTES_MAX for totals in totals_by_target
     )
-    return 0 if sound and not any(tally.escaped for tally in tallies) else 1
+    return 0 if sound and not any(totals.escaped for totals in totals_by_target) else 1
 
 
-def report(module: str, seed: int, tallies: Sequence[Tally]) -> str:
+def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> str:
     """A table of what became of the cases, and how to make those again that escaped."""
     lines = [f"seed {seed}", f"{'target':32}{'cases':>12}{'decoded':>12}{'refused':>12}{'escaped':>9}{'peak MiB':>10}"]
-    total = Tally("all")
-    for tally in tallies:
-        total.add(tally)
-    for tally in [*tallies, total]:
-        peak = f"{tally.peak_bytes / 2**20:>10.1f}"
+    total = TargetTotals("all")
+    for totals in totals_by_target:
+        total.add(totals)
+    for totals in [*totals_by_target, total]:
+        peak = f"{totals.peak_bytes / 2**20:>10.1f}"
         lines.append(
-            f"{tally.target:32}{tally.cases:>12,}{tally.decoded:>12,}{tally.refused:>12,}{tally.escaped:>9,}{peak}"
+            f"{totals.target:32}{totals.cases:>12,}{totals.decoded:>12,}{totals.refused:>12,}{totals.escaped:>9,}{peak}"
         )
-    for escape in (each for tally in tallies for each in tally.escapes):
+    for escape in (each for totals in totals_by_target for each in totals.escapes):
         where = f"--seed {seed} --target '{escape.target}' --case {escape.number}"
         more = f" (one of {escape.cases} from there on)" if escape.cases > 1 else ""
         lines.append(f"\nescaped: python -m {module} {where}{more}\n{escape.what}")
@@ -76,16 +76,16 @@ def _again(target: Target, seed: int, number: int) -> int:
     ((_, batch),) = Cases(target, seed).batches(number, 1)
     alone = batch.part(0, 1)
     print(f"{target.name}, seed {seed}, case {number}, made of {alone.kinds[0]}:\n{alone[0]!r}", flush=True)
-    outcome = target.judge(alone)[0]
+    outcome = target.evaluate(alone)[0]
     print("decoded" if outcome is None else f"refused: {outcome}")
     return 0
 
 
 def _keep(targets: Sequence[Target], seed: int, cases: int, corpus: Path) -> int:
-    kept = [judged_anew(entry, targets) for entry in read_corpus(corpus)]
-    before = len(kept)
+    saved = [reevaluated(entry, targets) for entry in read_corpus(corpus)]
+    before = len(saved)
     for target in targets:
-        kept += found(target, seed, cases // len(targets), kept)
-    write_corpus(corpus, kept)
-    print(f"{len(kept) - before} more than {before} in {corpus}", file=sys.stderr)
+        saved += found(target, seed, cases // len(targets), saved)
+    write_corpus(corpus, saved)
+    print(f"{len(saved) - before} more than {before} in {corpus}", file=sys.stderr)
     return 0

@@ -15,13 +15,13 @@ from kframe_simulator.fuzz.cases import Base, Batch, Cases, Outcome, Target
 
 DECODED: Final = "decoded"
 #: What cannot be made smaller is not kept.
-KEPT_BYTES_MOST: Final = 500
+ENTRY_BYTES_MAX: Final = 500
 #: What differs from case to case: what was found, what is quoted, and words with digits in them.
 _VARIABLE: Final = re.compile(r"(?<=: found ).*(?=, expected )|'[^']*'|\"[^\"]*\"|[^\s(),]*\d[^\s(),:]*", re.DOTALL)
 _SIGNATURE_MOST: Final = 120
 
 
-class Kept(NamedTuple):
+class CorpusEntry(NamedTuple):
     """One line of a corpus."""
 
     target: str
@@ -37,41 +37,41 @@ def signature(outcome: Outcome) -> str:
     return _VARIABLE.sub("#", outcome).replace("\n", " ").replace("\t", " ")[:_SIGNATURE_MOST]
 
 
-def read_corpus(file: Path) -> list[Kept]:
+def read_corpus(file: Path) -> list[CorpusEntry]:
     """All lines of a file."""
     rows = (line.split("\t") for line in file.read_text("ascii").splitlines())
-    return [Kept(target, kind, outcome, ast.literal_eval(raw)) for target, kind, outcome, raw in rows]
+    return [CorpusEntry(target, kind, outcome, ast.literal_eval(raw)) for target, kind, outcome, raw in rows]
 
 
-def write_corpus(file: Path, kept: Iterable[Kept]) -> None:
+def write_corpus(file: Path, saved: Iterable[CorpusEntry]) -> None:
     """Write a file anew, in order."""
-    lines = sorted(f"{entry.target}\t{entry.kind}\t{entry.outcome}\t{entry.raw!r}\n" for entry in set(kept))
+    lines = sorted(f"{entry.target}\t{entry.kind}\t{entry.outcome}\t{entry.raw!r}\n" for entry in set(saved))
     file.write_text("".join(lines), "ascii")
 
 
-def found(target: Target, seed: int, cases: int, known: Iterable[Kept]) -> Iterator[Kept]:
+def found(target: Target, seed: int, cases: int, known: Iterable[CorpusEntry]) -> Iterator[CorpusEntry]:
     """The first of each outcome that no message of ``known`` has, made smaller for as long as its outcome stays.
 
     Of messages that are decoded it is the first by kind.
     """
     seen = {_news(entry.kind, entry.outcome) for entry in known if entry.target == target.name}
     for _, batch in Cases(target, seed).batches(0, cases):
-        for i, outcome in enumerate(target.judge(batch)):
-            kind, told = batch.kinds[i], signature(outcome)
-            if _news(kind, told) not in seen and len(batch[i]):
-                seen.add(_news(kind, told))
-                raw = _smallest(target, Base(kind, batch[i]), told)
-                if len(raw) <= KEPT_BYTES_MOST:
-                    yield Kept(target.name, kind, told, raw)
+        for i, outcome in enumerate(target.evaluate(batch)):
+            kind, notified = batch.kinds[i], signature(outcome)
+            if _news(kind, notified) not in seen and len(batch[i]):
+                seen.add(_news(kind, notified))
+                raw = _smallest(target, Base(kind, batch[i]), notified)
+                if len(raw) <= ENTRY_BYTES_MAX:
+                    yield CorpusEntry(target.name, kind, notified, raw)
 
 
-def judged_anew(kept: Kept, targets: Sequence[Target]) -> Kept:
+def reevaluated(saved: CorpusEntry, targets: Sequence[Target]) -> CorpusEntry:
     """The same message with the outcome that it has now, if its target is among ``targets``."""
     for target in targets:
-        if target.name == kept.target:
-            outcome = target.judge(Batch.of([Base(kept.kind, kept.raw)]))[0]
-            return kept._replace(outcome=signature(outcome))
-    return kept
+        if target.name == saved.target:
+            outcome = target.evaluate(Batch.of([Base(saved.kind, saved.raw)]))[0]
+            return saved._replace(outcome=signature(outcome))
+    return saved
 
 
 def _news(kind: str, outcome: str) -> tuple[str, str]:
@@ -94,9 +94,9 @@ def _smallest(target: Target, base: Base, outcome: str) -> bytes:
 
 
 def _same(target: Target, base: Base, outcome: str) -> bool:
-    return signature(target.judge(Batch.of([base]))[0]) == outcome
+    return signature(target.evaluate(Batch.of([base]))[0]) == outcome
 
 
-def bases_of(kept: Sequence[Kept], target: str) -> list[Base]:
+def bases_of(saved: Sequence[CorpusEntry], target: str) -> list[Base]:
     """What cases of a target are made of: messages that are decoded, since a case is at most some changes away."""
-    return [Base(entry.kind, entry.raw) for entry in kept if entry.target == target and entry.outcome == DECODED]
+    return [Base(entry.kind, entry.raw) for entry in saved if entry.target == target and entry.outcome == DECODED]

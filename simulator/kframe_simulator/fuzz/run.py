@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Final, TypeAlias
 
 from kframe_simulator.fuzz.cases import Target
-from kframe_simulator.fuzz.work import Place, judged, memory_bytes, peak_bytes
+from kframe_simulator.fuzz.work import WorkItem, evaluated, memory_bytes, peak_bytes
 
 #: Makes the targets; a function of a module, so that another process can call it.
 Targets: TypeAlias = Callable[[], Sequence[Target]]
@@ -29,7 +29,7 @@ class Escape:
 
 
 @dataclass(slots=True)
-class Tally:
+class TargetTotals:
     """What became of the cases of one target."""
 
     target: str
@@ -42,10 +42,10 @@ class Tally:
 
     @property
     def cases(self) -> int:
-        """How many were judged."""
+        """How many were evaluated."""
         return self.decoded + self.refused + self.escaped
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: TargetTotals) -> None:
         """Count in what another process has seen of the same target."""
         self.decoded += other.decoded
         self.refused += other.refused
@@ -54,51 +54,51 @@ class Tally:
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
 
 
-def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[str] = ()) -> list[Tally]:
-    """Give ``cases`` to the targets by their shares (to those named ``only``, if any are); a tally of each.
+def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[str] = ()) -> list[TargetTotals]:
+    """Give ``cases`` to the targets by their shares (to those named ``only``, if any are); a totals of each.
 
     The same ``seed`` gives the same cases, whatever ``jobs`` is. No time is set: a reader that hangs hangs the run.
     """
-    chosen = [(place, item.share) for place, item in enumerate(targets()) if not only or item.name in only]
+    chosen = [(index, item.share) for index, item in enumerate(targets()) if not only or item.name in only]
     ends = list(accumulate(share for _, share in chosen))
     counts = [
         cases * end // ends[-1] - cases * (end - share) // ends[-1]
         for end, (_, share) in zip(ends, chosen, strict=True)
     ]
-    tallies: dict[str, Tally] = {}
+    totals_by_target: dict[str, TargetTotals] = {}
     context = multiprocessing.get_context("spawn")
     workers = [
         _Worker(context, targets, seed, [
-            Place(item, count * job // jobs, count * (job + 1) // jobs - count * job // jobs)
+            WorkItem(item, count * job // jobs, count * (job + 1) // jobs - count * job // jobs)
             for (item, _), count in zip(chosen, counts, strict=True)
         ])
         for job in range(jobs)
     ]  # fmt: skip
     try:
-        for told in _told(workers):
-            tallies.setdefault(told.target, Tally(told.target)).add(told)
+        for notified in _told(workers):
+            totals_by_target.setdefault(notified.target, TargetTotals(notified.target)).add(notified)
     finally:
         for worker in workers:
             worker.end()
-    return list(tallies.values())
+    return list(totals_by_target.values())
 
 
 class _Worker:
     """One process, and the cases that it is at."""
 
-    def __init__(self, context: Any, targets: Targets, seed: int, places: list[Place]) -> None:
+    def __init__(self, context: Any, targets: Targets, seed: int, indexes: list[WorkItem]) -> None:
         self.at = ("before the first case", 0, 0)
         self.connection, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_work, args=(targets, seed, places, theirs), daemon=True)
+        self.process = context.Process(target=_work, args=(targets, seed, indexes, theirs), daemon=True)
         self.process.start()
         theirs.close()
 
-    def died(self) -> Tally:
+    def died(self) -> TargetTotals:
         """The cases that ended the process, as one escape."""
         self.process.join()
         name, first, count = self.at
         escape = Escape(name, first, count, f"the process has ended with exit code {self.process.exitcode}")
-        return Tally(name, escaped=1, escapes=[escape])
+        return TargetTotals(name, escaped=1, escapes=[escape])
 
     def end(self) -> None:
         """Kill what still runs, and let go of it."""
@@ -108,45 +108,45 @@ class _Worker:
         self.connection.close()
 
 
-def _told(workers: list[_Worker]) -> Iterator[Tally]:
+def _told(workers: list[_Worker]) -> Iterator[TargetTotals]:
     """What the processes tell, as it comes: where they are, what they have found, and None at their end."""
     running: dict[object, _Worker] = {worker.connection: worker for worker in workers}
     while running:
         for connection in wait([worker.connection for worker in running.values()]):
             worker = running[connection]
             try:
-                told = worker.connection.recv()
+                notified = worker.connection.recv()
             except EOFError:
                 del running[connection]
                 yield worker.died()
                 continue
-            if told is None:
+            if notified is None:
                 del running[connection]
-            elif isinstance(told, tuple):
-                worker.at = told
+            elif isinstance(notified, tuple):
+                worker.at = notified
             else:
-                yield told
+                yield notified
 
 
-def _work(targets: Targets, seed: int, places: list[Place], tell: Connection) -> None:
+def _work(targets: Targets, seed: int, indexes: list[WorkItem], tell: Connection) -> None:
     """What a process does."""
     made = targets()
-    for place in places:
-        for _ in judged(made[place.target], seed, 0, 1):  # what is loaded once is not what a case takes
+    for index in indexes:
+        for _ in evaluated(made[index.target], seed, 0, 1):  # what is loaded once is not what a case takes
             pass
     before = memory_bytes()
-    for place in places:
-        target = made[place.target]
-        tally = Tally(target.name)
-        for batch in judged(target, seed, place.first, place.cases):
+    for index in indexes:
+        target = made[index.target]
+        totals = TargetTotals(target.name)
+        for batch in evaluated(target, seed, index.first, index.cases):
             if batch.outcomes is None:
                 tell.send((target.name, batch.first, batch.count))
                 continue
-            tally.refused += sum(outcome is not None for outcome in batch.outcomes)
-            tally.decoded += sum(outcome is None for outcome in batch.outcomes)
-            tally.escaped += len(batch.escapes)
-            told = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
-            tally.escapes = [*tally.escapes, *told][:TOLD_MOST]
-        tally.peak_bytes = peak_bytes() - before
-        tell.send(tally)
+            totals.refused += sum(outcome is not None for outcome in batch.outcomes)
+            totals.decoded += sum(outcome is None for outcome in batch.outcomes)
+            totals.escaped += len(batch.escapes)
+            notified = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
+            totals.escapes = [*totals.escapes, *notified][:TOLD_MOST]
+        totals.peak_bytes = peak_bytes() - before
+        tell.send(totals)
     tell.send(None)

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 from kframe_simulator.fuzz.cases import Batch, Cases, Outcome, Target
 
 #: Of what a case has raised, the last so many are told.
-_TOLD_CHARACTERS: Final = 1500
+_OUTPUT_CHARACTERS: Final = 1500
 
 
-class Place(NamedTuple):
+class WorkItem(NamedTuple):
     """Cases of a target: ``cases`` from number ``first`` on."""
 
     target: int
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Judged:
-    """A batch from case ``first`` on: about to be judged while ``outcomes`` is None, judged then."""
+    """A batch from case ``first`` on: about to be evaluated while ``outcomes`` is None, evaluated then."""
 
     first: int
     count: int
@@ -36,7 +36,7 @@ class Judged:
     """Number of each case that was neither decoded nor refused, and why."""
 
 
-def judged(target: Target, seed: int, first: int, count: int) -> Iterator[Judged]:
+def evaluated(target: Target, seed: int, first: int, count: int) -> Iterator[Judged]:
     """Judge cases; every batch comes twice, before and after."""
     for at, batch in Cases(target, seed).batches(first, count):
         result = Judged(at, len(batch))
@@ -48,11 +48,11 @@ def judged(target: Target, seed: int, first: int, count: int) -> Iterator[Judged
 def _outcomes(target: Target, batch: Batch, first: int, escapes: list[tuple[int, str]]) -> list[Outcome]:
     """Outcomes of a batch without those that escape; these are found by halves."""
     try:
-        return target.judge(batch)
+        return target.evaluate(batch)
     except Exception as problem:  # whatever it is: that nothing else than a refusal comes is what is tested
         if len(batch) == 1:
-            told = "".join(traceback.format_exception(problem, limit=-4, chain=False))
-            escapes.append((first, f"{batch.kinds[0]}, {batch[0][:200]!r}:\n{told[-_TOLD_CHARACTERS:]}"))
+            notified = "".join(traceback.format_exception(problem, limit=-4, chain=False))
+            escapes.append((first, f"{batch.kinds[0]}, {batch[0][:200]!r}:\n{notified[-_OUTPUT_CHARACTERS:]}"))
             return []
     middle = len(batch) // 2
     return [
@@ -74,8 +74,8 @@ def peak_bytes() -> int:
 def _status(name: str) -> int:
     status = Path("/proc/self/status")
     if status.exists():
-        found = re.search(rf"^{name}:\s*(\d+) kB$", status.read_text(), re.MULTILINE)
-        if found is not None:
-            return int(found[1]) * 1024
+        result = re.search(rf"^{name}:\s*(\d+) kB$", status.read_text(), re.MULTILINE)
+        if result is not None:
+            return int(result[1]) * 1024
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -29,12 +29,12 @@ from kframe_simulator.simulation.notes import digest
 from kframe_simulator.simulation.store import FENCED
 from kframe_simulator.simulation.watch import Begun, Ended, Replied, StateWritten, Watch
 
-#: No event of a world this small needs more effects.
+#: No event of a simulation this small needs more effects.
 EFFECTS_MAX: Final = 400
 #: Events that say only "look again": one of each may wait (``KafkaController`` looks at everything anyway).
 _LOOK_AGAIN: Final = (Elect, ControllerChanged, BrokersChanged)
 _WRITES: Final = frozenset(FENCED) - {"release"}
-#: No queue of a world this small is longer, whatever happens.
+#: No queue of a simulation this small is longer, whatever happens.
 QUEUE_MAX: Final = 400
 
 
@@ -59,7 +59,7 @@ def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
     """I25: what the state machines say of partitions fits what is known of them. Who was followed by another controller
     and has not heard of it may have read what that one has written."""
     controller = ended.process.loop.controller
-    if not ended.process.active or controller.controller_epoch < watch.world.ensemble.controller_epoch():
+    if not ended.process.active or controller.controller_epoch < watch.simulation.ensemble.controller_epoch():
         return None
     cluster = ended.process.loop.controller.cluster
     p = cluster.partitions
@@ -74,7 +74,7 @@ def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
 def replica_states_fit_columns(watch: Watch, ended: Ended) -> str | None:
     """I25: each replica of a partition with a state has one, unless its topic is being deleted or the event failed."""
     controller = ended.process.loop.controller
-    if ended.failed or not watch.observed.in_office(ended.process):
+    if ended.failed or not watch.observed.in_term(ended.process):
         return None
     p, topics = controller.cluster.partitions, controller.cluster.topics
     for row in ((p.topic >= 0) & (p.partition_epoch != NO_STATE)).nonzero()[0].tolist():
@@ -100,7 +100,7 @@ def repeats_change_nothing(watch: Watch, ended: Ended) -> str | None:
 
 def failures_are_explained(watch: Watch, ended: Ended) -> str | None:
     """I29: no event fails by itself: whatever stands in storage or comes from a broker."""
-    reason = watch.world.unexplained_failure(ended.process)
+    reason = watch.simulation.unexplained_failure(ended.process)
     return None if reason is None else f"{type(ended.event).__name__} failed: {reason}"
 
 
@@ -146,11 +146,11 @@ def failing_brokers_are_named(watch: Watch, ended: Ended) -> str | None:
 
 def marks_stay_with_their_topics(watch: Watch, ended: Ended) -> str | None:
     """I19: the mark of a deletion is not removed while its topic exists."""
-    if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_office(ended.process):
+    if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_term(ended.process):
         return None
     dropped = (
         watch.observed.marks_before(ended.process) - watch.observed.marked()
-    ) & watch.world.ensemble.topic_ids.keys()
+    ) & watch.simulation.ensemble.topic_ids.keys()
     return f"the marks of {sorted(dropped)} were removed, and the topics exist" if dropped else None
 
 
@@ -167,7 +167,9 @@ def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
 def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
     """I28: balancing tries only replicas that are live and in sync: it reads no state again, unless a write was
     refused."""
-    futile = ended.calls.get("read_states") and not (ended.calls.get("write_states") or watch.world.options.hold_last)
+    futile = ended.calls.get("read_states") and not (
+        ended.calls.get("write_states") or watch.simulation.options.hold_last
+    )
     if isinstance(ended.event, RebalanceLeaders) and futile:
         return "balancing has tried an election that could not succeed"
     return None
@@ -176,7 +178,7 @@ def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
 def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
     """I24: what a controller has read or written last of a state is what it goes on with."""
     process = ended.process
-    if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_office(process):
+    if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_term(process):
         return None
     cluster = process.loop.controller.cluster
     for key, version in watch.observed.last_read(process).items():
@@ -193,7 +195,7 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
     (``kframe.reassignment.strict``) its move begins with its first leader."""
     if not ended.calls.get("write_reassignments") or ended.failed:
         return None
-    ensemble, marked = watch.world.ensemble, watch.observed.marked()
+    ensemble, marked = watch.simulation.ensemble, watch.observed.marked()
     before, now = ended.reassignments, ensemble.reassignments_left()
     requested: set[TopicPartition] = set()
     if isinstance(ended.event, ReassignmentRequested):

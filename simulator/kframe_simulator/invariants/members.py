@@ -18,8 +18,8 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.invariants.states import elected, proposed
+from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.letters import Row
 from kframe_simulator.simulation.watch import Ended, StateWritten, Watch
 
 #: AlterPartition versions before this one know no error for a member that may not join.
@@ -54,7 +54,7 @@ def _said_epochs(event: AlterPartitionRequested) -> Iterator[tuple[int, int]]:
 def proposals_are_valid_once_asked(watch: Watch, written: StateWritten) -> str | None:
     """I5: with strict checks an ISR is stored only for its leader, with the leader in it, and of assigned brokers."""
     process, before, after = written.process, written.before, written.after
-    if process is None or before is None or not watch.world.options.strict or not proposed(written):
+    if process is None or before is None or not watch.simulation.options.strict or not proposed(written):
         return None
     event = process.event
     assert isinstance(event, AlterPartitionRequested)
@@ -82,7 +82,11 @@ def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
 
 def _rows(watch: Watch, process: ControllerProcess) -> Iterator[Row]:
     """Stored states that a controller has to keep up: none of a topic that is to go, or that it cannot read."""
-    ensemble, marked, late = watch.world.ensemble, watch.observed.marked(), watch.observed.unreadable_since(process)
+    ensemble, marked, late = (
+        watch.simulation.ensemble,
+        watch.observed.marked(),
+        watch.observed.unreadable_since(process),
+    )
     for key, row in ensemble.rows.items():
         known = row.partition_epoch != NO_STATE and key not in late
         if known and key[0] not in marked and ensemble.readable([key[0]]):
@@ -93,13 +97,13 @@ def the_failed_leave_isrs(watch: Watch, ended: Ended) -> str | None:
     """I5: once a controller has handled the end of a registration, or taken over, no broker without a registration is
     in an ISR that has other members; nor is one that it has let go."""
     process, event = ended.process, ended.event
-    if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_office(process):
+    if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
         return None
     present = set(watch.observed.registered(process))
     if isinstance(event, ControlledShutdownRequested):
         present -= watch.observed.leaving(process) & {event.broker_id}
     for row in _rows(watch, process):
-        if not watch.world.controllers_store_isrs and watch.last_writer.get(row.key) is None:
+        if not watch.simulation.controllers_store_isrs and watch.last_writer.get(row.key) is None:
             continue  # its leader has stored this ISR by itself
         failed = set(row.isr).intersection(row.replicas) - present
         if failed and len(row.isr) > 1:
@@ -111,8 +115,8 @@ def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
     """I5: once a controller has taken over, no replica that is not assigned is in an ISR with an assigned live leader.
     Leaders that store ISRs by themselves may store another meanwhile."""
     process = ended.process
-    took_over = ended.calls.get("load") and not ended.failed and watch.observed.in_office(process)
-    if not took_over or not watch.world.controllers_store_isrs:
+    took_over = ended.calls.get("load") and not ended.failed and watch.observed.in_term(process)
+    if not took_over or not watch.simulation.controllers_store_isrs:
         return None
     live = watch.observed.live(process)
     for row in _rows(watch, process):
@@ -124,12 +128,14 @@ def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
 def moved_partitions_are_led(watch: Watch, ended: Ended) -> str | None:
     """L1: a partition that never had a leader has one once it was reassigned to live brokers."""
     process, event = ended.process, ended.event
-    if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_office(process):
+    if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_term(process):
         return None
     live = {
-        live_broker for live_broker in watch.observed.live(process) if not watch.world.brokers[live_broker].dead_dirs
+        live_broker
+        for live_broker in watch.observed.live(process)
+        if not watch.simulation.brokers[live_broker].dead_dirs
     }
-    targets, rows = event.targets, watch.world.ensemble.rows
+    targets, rows = event.targets, watch.simulation.ensemble.rows
     for position in range(len(targets)):
         name, number = targets.names[targets.topic[position]], int(targets.partition[position])
         row = rows.get((name, number))
@@ -143,11 +149,13 @@ def moved_partitions_are_led(watch: Watch, ended: Ended) -> str | None:
 def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
     """L3: once a controller has taken over, the deletion of a topic has begun if all its replicas are live, whether or
     not it is under reassignment (``kframe.reassignment.strict``)."""
-    process, ensemble = ended.process, watch.world.ensemble
-    if not ended.calls.get("load") or ended.failed or not watch.observed.in_office(process):
+    process, ensemble = ended.process, watch.simulation.ensemble
+    if not ended.calls.get("load") or ended.failed or not watch.observed.in_term(process):
         return None
     live = {
-        live_broker for live_broker in watch.observed.live(process) if not watch.world.brokers[live_broker].dead_dirs
+        live_broker
+        for live_broker in watch.observed.live(process)
+        if not watch.simulation.brokers[live_broker].dead_dirs
     }
     waiting = watch.observed.marks_before(process) & watch.observed.marked() & ensemble.topic_ids.keys()
     for name in sorted(waiting - watch.observed.deleting(process)):
@@ -160,17 +168,17 @@ def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
 def settings_elect_at_once(watch: Watch, ended: Ended) -> str | None:
     """L1: once a controller has handled that a topic allows unclean elections, each of its partitions that has a live
     replica is led."""
-    process, event, world = ended.process, ended.event, watch.world
-    if not isinstance(event, TopicSettingsChanged) or ended.failed or not watch.observed.in_office(process):
+    process, event, simulation = ended.process, ended.event, watch.simulation
+    if not isinstance(event, TopicSettingsChanged) or ended.failed or not watch.observed.in_term(process):
         return None
     changed_again = event in process.loop.queue.waiting()
-    if changed_again or event.topic not in world.ensemble.topic_ids or not allows_unclean(watch, event.topic):
+    if changed_again or event.topic not in simulation.ensemble.topic_ids or not allows_unclean(watch, event.topic):
         return None
     live = watch.observed.live(process)
     usable = {
         live_broker
         for live_broker in live
-        if world.brokers[live_broker].running and not world.brokers[live_broker].dead_dirs
+        if simulation.brokers[live_broker].running and not simulation.brokers[live_broker].dead_dirs
     }
     for row in _rows(watch, process):
         if row.key[0] == event.topic and row.leader not in live and usable.intersection(row.replicas):
@@ -180,20 +188,20 @@ def settings_elect_at_once(watch: Watch, ended: Ended) -> str | None:
 
 def allows_unclean(watch: Watch, name: str) -> bool:
     """Whether storage has that a topic allows unclean elections."""
-    return bool(watch.world.ensemble.topics.settings(name).unclean == 1)
+    return bool(watch.simulation.ensemble.topics.settings(name).unclean == 1)
 
 
 def elections_left_are_held(watch: Watch, ended: Ended) -> str | None:
     """L3: once the record of a preferred election is taken away, each partition that it names is led by its preferred
     replica, if that is live and in sync."""
     process = ended.process
-    if not ended.calls.get("drop_preferred_election") or ended.failed or not watch.observed.in_office(process):
+    if not ended.calls.get("drop_preferred_election") or ended.failed or not watch.observed.in_term(process):
         return None
     live = watch.observed.live(process)
     usable = {
         live_broker
         for live_broker in live
-        if watch.world.brokers[live_broker].running and not watch.world.brokers[live_broker].dead_dirs
+        if watch.simulation.brokers[live_broker].running and not watch.simulation.brokers[live_broker].dead_dirs
     }
     for row in _rows(watch, process):
         led = row.key in ended.elections and row.leader in live and row.leader != row.replicas[0]
@@ -206,15 +214,15 @@ def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
     """L3: once a controller has handled that a broker of its target registered, no reassignment is under way whose
     whole target is live and in sync, and leads. Leaders that store ISRs by themselves leave word of them later."""
     process = ended.process
-    if not watch.world.controllers_store_isrs:
+    if not watch.simulation.controllers_store_isrs:
         return None
-    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_office(process):
+    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(process):
         return None
     live = watch.observed.live(process)
     usable = {
         live_broker
         for live_broker in live
-        if watch.world.brokers[live_broker].running and not watch.world.brokers[live_broker].dead_dirs
+        if watch.simulation.brokers[live_broker].running and not watch.simulation.brokers[live_broker].dead_dirs
     }
     for row in _rows(watch, process):
         target = set(row.replicas) - set(row.removing)
@@ -228,17 +236,17 @@ def led_while_in_sync(watch: Watch, ended: Ended) -> str | None:
     """L1, L5: no partition is without a live leader after a broker has failed, or was let go, while another replica is
     live and in sync."""
     process, event = ended.process, ended.event
-    if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_office(process):
+    if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
         return None
     live = watch.observed.live(process)
     usable = {
         live_broker
         for live_broker in live
-        if watch.world.brokers[live_broker].running and not watch.world.brokers[live_broker].dead_dirs
+        if watch.simulation.brokers[live_broker].running and not watch.simulation.brokers[live_broker].dead_dirs
     }
     present = live if isinstance(event, ControlledShutdownRequested) else set(watch.observed.registered(process))
     for row in _rows(watch, process):
         able = usable.intersection(row.isr).intersection(row.replicas)
-        if row.leader not in present and able and not watch.world.waits_for_consent(row):
+        if row.leader not in present and able and not watch.simulation.waits_for_consent(row):
             return f"{row.key}: after {type(event).__name__} leader {row.leader}, though {sorted(able)} are in sync"
     return None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.watch import Proposed, Watch
 
 
@@ -31,7 +31,7 @@ class Proposal(NamedTuple):
 
 def _proposals(watch: Watch, answered: Proposed) -> Iterator[Proposal]:
     event, codes = answered.event, answered.response.codes.tolist()
-    known = watch.world.ensemble.topic_ids
+    known = watch.simulation.ensemble.topic_ids
     by_id = {topic_id: name for topic_id, name in watch.ids_used.items() if not any(known.get(name, b"1"))}
     by_id.update((topic_id, name) for name, topic_id in known.items())
     named = Counter(event.partitions)
@@ -64,7 +64,7 @@ def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
     if len(response.codes) != len(event.partitions):
         return f"{len(event.partitions)} partitions were asked for, {len(response.codes)} answered"
     for proposal in _proposals(watch, answered):
-        row = None if proposal.key is None else watch.world.ensemble.rows.get(proposal.key)
+        row = None if proposal.key is None else watch.simulation.ensemble.rows.get(proposal.key)
         problem = _unknown(watch, answered, proposal) if row is None else _wrong(watch, answered, proposal, row)
         if problem:
             return (
@@ -79,7 +79,7 @@ def _unknown(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None
     if proposal.key is not None:
         return None
     named = isinstance(answered.event.partitions[proposal.position][0], str)
-    refused = proposal.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_office(answered.process)
+    refused = proposal.code is ErrorCode.UNKNOWN_TOPIC_ID or named or not watch.observed.in_term(answered.process)
     return None if refused and proposal.code is not ErrorCode.NONE else "storage has no topic of this id"
 
 
@@ -97,7 +97,7 @@ def _wrong(watch: Watch, answered: Proposed, proposal: Proposal, row: Row) -> st
         return f"it is of leader epoch {proposal.leader_epoch}, stored is {row.leader_epoch}"
     if proposal.code in (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED):
         return _all_eligible(watch, answered, proposal)
-    if not watch.observed.in_office(process) or row.key in watch.rewritten:
+    if not watch.observed.in_term(process) or row.key in watch.rewritten:
         return None
     same = (event.broker_id, proposal.leader_epoch, proposal.isr) == (row.leader, row.leader_epoch, row.isr)
     if proposal.code is ErrorCode.INVALID_UPDATE_VERSION and same:

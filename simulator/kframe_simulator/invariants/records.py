@@ -7,27 +7,27 @@ from kframe.model.events import TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import UNDEFINED, RecordKind
 from kframe_simulator.invariants.states import elected, unclean_allowed
-from kframe_simulator.simulation.ledger import follows
-from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.control_requests import Row
+from kframe_simulator.simulation.record_history import follows
 from kframe_simulator.simulation.values import Value
 from kframe_simulator.simulation.watch import Led, Logged, Read, StateWritten, Watch
 
 
 def leaders_have_what_was_promised(watch: Watch, led: Led) -> str | None:
     """I10: a record that was acknowledged with acks=all is in the log of every later leader, unless it may be lost
-    (``kframe_simulator.simulation.ledger``)."""
-    ledger, key = watch.ledger, led.key
-    if not ledger.watched(key):
+    (``kframe_simulator.simulation.record_history``)."""
+    record_history, key = watch.record_history, led.key
+    if not record_history.watched(key):
         return None
-    missing = ledger.missing(key, ledger.log(led.broker.broker_id, key), led.leader_epoch)
+    missing = record_history.missing(key, record_history.log(led.broker.broker_id, key), led.leader_epoch)
     return None if missing is None else f"{key}: leader {led.broker.broker_id} has not {missing}"
 
 
 def last_replicas_wait_for_consent(watch: Watch, written: StateWritten) -> str | None:
     """I10: once asked, the last in-sync replica of a partition without a leader is elected after a crash of its broker
     only with an operator's consent: its log may lack what it had (X9)."""
-    before, after, world = written.before, written.after, watch.world
-    if not world.options.hold_last or not elected(written) or before is None or before.isr != (after.leader,):
+    before, after, simulation = written.before, written.after, watch.simulation
+    if not simulation.options.hold_last or not elected(written) or before is None or before.isr != (after.leader,):
         return None
     if written.process is None or before.leader >= 0 or unclean_allowed(written):
         return None
@@ -43,17 +43,17 @@ def in_sync_is_complete(watch: Watch, written: StateWritten) -> str | None:
 
 def acknowledged_is_in_sync(watch: Watch, key: TopicPartition) -> str | None:
     """I10: what is acknowledged with acks=all is on all in-sync replicas, as storage has them."""
-    row = watch.world.ensemble.rows.get(key)
+    row = watch.simulation.ensemble.rows.get(key)
     return None if row is None else _all_members(watch, row)
 
 
 def _all_members(watch: Watch, row: Row) -> str | None:
-    ledger = watch.ledger
-    if not ledger.promises.get(row.key) or not ledger.watched(row.key):
+    record_history = watch.record_history
+    if not record_history.promises.get(row.key) or not record_history.watched(row.key):
         return None
-    lossy = ledger.lossy.get(row.key, ())
+    lossy = record_history.lossy.get(row.key, ())
     for member in row.isr:
-        missing = ledger.missing(row.key, ledger.log(member, row.key))
+        missing = record_history.missing(row.key, record_history.log(member, row.key))
         if missing is not None and member in row.replicas and member not in lossy:
             return f"{row.key}: broker {member} of isr {row.isr} has not {missing}"
     return None
@@ -63,16 +63,16 @@ def promises_are_kept(watch: Watch, _: object) -> str | None:
     """I10: at rest all that was acknowledged with acks=all can be read from its leader, unless the ISR is smaller than
     min.insync.replicas: then no high watermark moves. A leader whose state somebody has rewritten has it, but may wait
     for an ISR that it can no longer propose before it shows it."""
-    ledger = watch.ledger
-    ledger.count_losses()
-    for key, row in watch.world.ensemble.rows.items():
-        if ledger.promises.get(key) and ledger.watched(key) and row.leader >= 0:
-            log = ledger.log(row.leader, key)
-            missing = ledger.missing(key, log)
+    record_history = watch.record_history
+    record_history.count_losses()
+    for key, row in watch.simulation.ensemble.rows.items():
+        if record_history.promises.get(key) and record_history.watched(key) and row.leader >= 0:
+            log = record_history.log(row.leader, key)
+            missing = record_history.missing(key, log)
             if missing is not None:
                 return f"{key}: leader {row.leader} has not {missing}"
-            partition = watch.world.brokers[row.leader].model.partitions.get(key)
-            last = max(promise.offset for promise in ledger.promises[key])
+            partition = watch.simulation.brokers[row.leader].model.partitions.get(key)
+            last = max(promise.offset for promise in record_history.promises[key])
             moves = partition is not None and not partition.under_min_isr
             moves = moves and key not in watch.rewritten | watch.unreadable
             if moves and log is not None and log.high_watermark <= last:
@@ -82,10 +82,10 @@ def promises_are_kept(watch: Watch, _: object) -> str | None:
 
 def logs_match(watch: Watch, logged: Logged) -> str | None:
     """I11, log matching: where two logs have records of one leader epoch at one offset, they are equal up to there."""
-    ledger, key, log = watch.ledger, logged.key, logged.log
-    if not ledger.watched(key):
+    record_history, key, log = watch.record_history, logged.key, logged.log
+    if not record_history.watched(key):
         return None
-    for other_id, other in ledger.logs(key):
+    for other_id, other in record_history.logs(key):
         if other is not log and not _match(log, other):
             return f"{key}: the logs of {logged.broker.broker_id} and {other_id} part and meet again"
     return None
@@ -102,18 +102,18 @@ def _match(log: Log, other: Log) -> bool:
 def high_watermark_is_everywhere(watch: Watch, logged: Logged) -> str | None:
     """I11, StrongIsr: what the leader of the stored epoch counts as committed is in the log of all that it waits for;
     LeaderInIsr: it is one of them."""
-    ledger, key, broker = watch.ledger, logged.key, logged.broker
+    record_history, key, broker = watch.record_history, logged.key, logged.broker
     partition = broker.model.partitions.get(key)
-    row = watch.world.ensemble.rows.get(key)
-    if partition is None or row is None or partition.leader_log is None or not ledger.watched(key):
+    row = watch.simulation.ensemble.rows.get(key)
+    if partition is None or row is None or partition.leader_log is None or not record_history.watched(key):
         return None
     if (row.leader, row.leader_epoch) != (broker.broker_id, partition.leader_epoch):
         return None
     if broker.broker_id not in partition.isr:
         return f"{key}: leader {broker.broker_id} is not in its isr {partition.isr}"
-    high, lossy = partition.leader_log.high_watermark, ledger.lossy.get(key, ())
+    high, lossy = partition.leader_log.high_watermark, record_history.lossy.get(key, ())
     for member in partition.maximal_isr:
-        log = ledger.log(member, key)
+        log = record_history.log(member, key)
         end = 0 if log is None else log.end
         if end < high and member not in lossy:
             return f"{key}: leader {broker.broker_id} has high watermark {high}, {member} of its isr has {end}"
@@ -123,13 +123,13 @@ def high_watermark_is_everywhere(watch: Watch, logged: Logged) -> str | None:
 def committed_stays(watch: Watch, logged: Logged) -> str | None:
     """I11, leader completeness: what any leader had below its high watermark every later leader has; a record of an
     idempotent producer is there once, and in order."""
-    ledger, key = watch.ledger, logged.key
+    record_history, key = watch.record_history, logged.key
     partition = logged.broker.model.partitions.get(key)
-    if partition is None or partition.leader_log is None or not ledger.watched(key):
+    if partition is None or partition.leader_log is None or not record_history.watched(key):
         return None
-    if partition.leader_epoch < ledger.floor.get(key, 0):
+    if partition.leader_epoch < record_history.floor.get(key, 0):
         return None
-    committed, log = ledger.committed[key], partition.leader_log
+    committed, log = record_history.committed[key], partition.leader_log
     known, below = len(committed.records), log.records[: log.high_watermark - log.start]
     shared = min(known, len(below))
     if below[:shared] != committed.records[:shared]:
@@ -143,7 +143,7 @@ def committed_stays(watch: Watch, logged: Logged) -> str | None:
 
 def reads_are_repeatable(watch: Watch, read: Read) -> str | None:
     """I11: at one offset consumers read one record, and nobody reads the record of an idempotent producer twice."""
-    seen = watch.ledger.reads[read.key]
+    seen = watch.record_history.reads[read.key]
     if read.answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
         gone = [offset for offset in seen if offset >= read.answer.log_end_offset]
         return f"{read.key}: {gone} were read, and the log ends at {read.answer.log_end_offset}" if gone else None
@@ -163,6 +163,6 @@ def undecided_is_hidden(watch: Watch, read: Read) -> str | None:
         value = record.value
         if record.kind is not RecordKind.TRANSACTIONAL or not isinstance(value, Value):
             continue
-        if (record.producer_id, value.transaction) not in watch.ledger.decided:
+        if (record.producer_id, value.transaction) not in watch.record_history.decided:
             return f"{read.key}: {record} was read before its transaction ended"
     return None

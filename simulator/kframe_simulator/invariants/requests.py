@@ -6,38 +6,44 @@ from kframe.errors import ErrorCode
 from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesLeft, TopicModified
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
-from kframe_simulator.simulation.letters import read_row
+from kframe_simulator.simulation.control_requests import read_row
 from kframe_simulator.simulation.watch import Connected, Ended, Leaving, Post, Watch
 
 
 def one_in_flight(watch: Watch, post: Post) -> str | None:
     """I13: a broker has at most one request at a time, in the order of their making; only the same one is repeated."""
-    process, letter = post.process, post.letter
-    line = watch.world.lines.get((process.controller_id, process.incarnation, letter.broker_id))
-    if not line or line[0] is not letter:
-        return f"broker {letter.broker_id}: a request of {type(letter.message).__name__} left out of its turn"
+    process, request = post.process, post.request
+    line = watch.simulation.lines.get((process.controller_id, process.incarnation, request.broker_id))
+    if not line or line[0] is not request:
+        return f"broker {request.broker_id}: a request of {type(request.message).__name__} left out of its turn"
     return None
 
 
 def first_is_metadata(watch: Watch, post: Post) -> str | None:
     """I14: a registration hears in each controller epoch first of all brokers, and its first LeaderAndIsr is whole."""
-    process, letter = post.process, post.letter
-    message = letter.message
-    key = (process.controller_id, process.incarnation, message.controller_epoch, letter.broker_id, letter.broker_epoch)
+    process, request = post.process, post.request
+    message = request.message
+    key = (
+        process.controller_id,
+        process.incarnation,
+        message.controller_epoch,
+        request.broker_id,
+        request.broker_epoch,
+    )
     heard = watch.started.setdefault(key, set())
     first, kind = not heard, type(message)
     news = kind not in heard
     heard.add(kind)
     if first and not isinstance(message, UpdateMetadata):
-        return f"broker {letter.broker_id} hears {kind.__name__} first"
+        return f"broker {request.broker_id} hears {kind.__name__} first"
     if first and isinstance(message, UpdateMetadata):
         registered = tuple(process.loop.controller.cluster.brokers.registered_ids())
         if message.live_brokers != registered:
-            return f"broker {letter.broker_id} hears of {message.live_brokers}, registered are {registered}"
+            return f"broker {request.broker_id} hears of {message.live_brokers}, registered are {registered}"
     if news and isinstance(message, LeaderAndIsr):
-        missing = _hosted(process, letter.broker_id) - message.partitions.keys()
+        missing = _hosted(process, request.broker_id) - message.partitions.keys()
         if missing:
-            return f"the first LeaderAndIsr of broker {letter.broker_id} leaves out {sorted(missing)}"
+            return f"the first LeaderAndIsr of broker {request.broker_id} leaves out {sorted(missing)}"
     return None
 
 
@@ -48,21 +54,21 @@ def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
     cluster = process.loop.controller.cluster  # type: ignore[attr-defined]
     p, index = cluster.partitions, cluster.brokers.find(broker_id)
     leaves = index is not None and cluster.brokers.shutting_down[index] != 0
-    found = set()
+    result = set()
     for row in (p.partition_epoch != NO_STATE).nonzero()[0].tolist():
         if p.topic[row] >= 0 and not cluster.topics.deleting[p.topic[row]]:
             state = read_row(cluster, row)
             if broker_id in (state.isr if leaves else state.replicas) and broker_id not in state.adding:
-                found.add(state.key)
-    return found
+                result.add(state.key)
+    return result
 
 
 def for_one_registration(watch: Watch, post: Post) -> str | None:
     """I15: a request bears the broker epoch of the registration that it is for, from its making to its end."""
-    channel = post.process.transport.channels.get(post.letter.broker_id)
-    if channel is None or channel.broker_epoch != post.letter.message.broker_epoch:
+    channel = post.process.transport.channels.get(post.request.broker_id)
+    if channel is None or channel.broker_epoch != post.request.message.broker_epoch:
         now = None if channel is None else channel.broker_epoch
-        return f"broker {post.letter.broker_id}: a request for {post.letter.message.broker_epoch} went to {now}"
+        return f"broker {post.request.broker_id}: a request for {post.request.message.broker_epoch} went to {now}"
     return None
 
 
@@ -75,18 +81,18 @@ def death_before_birth(watch: Watch, connected: Connected) -> str | None:
 
 def only_the_registered(watch: Watch, post: Post) -> str | None:
     """I17: requests go to brokers that are known to be registered, and name no dead leader as alive."""
-    cluster, letter = post.process.loop.controller.cluster, post.letter
-    index = cluster.brokers.find(letter.broker_id)
+    cluster, request = post.process.loop.controller.cluster, post.request
+    index = cluster.brokers.find(request.broker_id)
     if index is None or not cluster.brokers.registered[index]:
-        return f"a request for broker {letter.broker_id}, which is known to be gone"
-    if letter.broker_id not in post.process.transport.channels:
-        return f"a request for broker {letter.broker_id}, to which no channel is open"
+        return f"a request for broker {request.broker_id}, which is known to be gone"
+    if request.broker_id not in post.process.transport.channels:
+        return f"a request for broker {request.broker_id}, to which no channel is open"
     return None
 
 
 def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
     """I18, I22: only replicas of doomed topics or outside the target are deleted, and none of an ISR."""
-    message, cluster = post.letter.message, post.process.loop.controller.cluster
+    message, cluster = post.request.message, post.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
         return None
     for key, stop in message.partitions.items():
@@ -95,7 +101,7 @@ def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
             continue
         state = read_row(cluster, row)
         target = [replica for replica in state.replicas if replica not in state.removing]
-        broker_id = post.letter.broker_id
+        broker_id = post.request.broker_id
         if broker_id in target or broker_id in state.isr:
             return f"{key}: broker {broker_id} of target {target}, isr {state.isr} is told to delete its replica"
     return None
@@ -104,7 +110,7 @@ def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
 def stops_bear_leader_epochs(watch: Watch, post: Post) -> str | None:
     """I18: StopReplica bears the leader epoch that it belongs to, so that a broker refuses a late one; -1 where there
     never was a leader, and -2, which no broker refuses, where the topic is deleted."""
-    message, stored = post.letter.message, watch.observed.stored
+    message, stored = post.request.message, watch.observed.stored
     if not isinstance(message, StopReplica):
         return None
     deleting = watch.observed.deleting(post.process)
@@ -112,30 +118,30 @@ def stops_bear_leader_epochs(watch: Watch, post: Post) -> str | None:
         known = {leader_epoch for _, leader_epoch, _, _ in stored.get(key, ())}
         if known and stop.leader_epoch not in ({EPOCH_DURING_DELETE} if key[0] in deleting else known):
             return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, stored were {sorted(known)}"
-        row = watch.world.ensemble.rows.get(key)
+        row = watch.simulation.ensemble.rows.get(key)
         if row is None or not known or not stop.delete or key[0] in deleting:
             continue
-        if watch.observed.in_office(post.process) and stop.leader_epoch != row.leader_epoch:
+        if watch.observed.in_term(post.process) and stop.leader_epoch != row.leader_epoch:
             return f"{key}: StopReplica bears leader epoch {stop.leader_epoch}, stored is {row.leader_epoch}"
     return None
 
 
 def deletions_wait_for_a_cause(watch: Watch, post: Post) -> str | None:
     """I19: a replica is not told to delete a topic again before something happens that lets the deletion go on."""
-    message = post.letter.message
+    message = post.request.message
     if not isinstance(message, StopReplica):
         return None
     deleting = watch.observed.deleting(post.process)
     for key, stop in message.partitions.items():
-        again = stop.delete and watch.observed.deletes_again(post.process, key, post.letter.broker_id)
+        again = stop.delete and watch.observed.deletes_again(post.process, key, post.request.broker_id)
         if again and key[0] in deleting:
-            return f"{key}: broker {post.letter.broker_id} is told to delete again, and nothing has changed"
+            return f"{key}: broker {post.request.broker_id} is told to delete again, and nothing has changed"
     return None
 
 
 def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
     """I12: LeaderAndIsr and UpdateMetadata name leaderships that storage has had, and none of a later controller."""
-    message, known = post.letter.message, watch.observed.stored
+    message, known = post.request.message, watch.observed.stored
     if isinstance(message, LeaderAndIsr):
         for key, state in message.partitions.items():
             if state.controller_epoch > message.controller_epoch:
@@ -144,19 +150,19 @@ def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
                 return f"{key}: leader {state.leader} of epoch {state.leader_epoch}, isr {state.isr} never was stored"
     elif isinstance(message, UpdateMetadata):
         for key, one in message.partitions.items():
-            told = one.leader, one.leader_epoch, one.isr, one.partition_epoch
-            if one.leader != LEADER_DURING_DELETE and told not in known.get(key, ()):
+            notified = one.leader, one.leader_epoch, one.isr, one.partition_epoch
+            if one.leader != LEADER_DURING_DELETE and notified not in known.get(key, ()):
                 return f"{key}: leader {one.leader} of epoch {one.leader_epoch}, isr {one.isr} never was stored"
     return None
 
 
 def only_assigned_replicas_are_sent(watch: Watch, post: Post) -> str | None:
     """I21: LeaderAndIsr names replicas that storage has assigned: a reassignment that is not stored does not begin."""
-    message = post.letter.message
-    if not isinstance(message, LeaderAndIsr) or not watch.observed.in_office(post.process):
+    message = post.request.message
+    if not isinstance(message, LeaderAndIsr) or not watch.observed.in_term(post.process):
         return None
     for key, state in message.partitions.items():
-        row = watch.world.ensemble.rows.get(key)
+        row = watch.simulation.ensemble.rows.get(key)
         others = set() if row is None else set(state.replicas) - set(row.replicas)
         if others and row is not None:
             return f"{key}: replicas {state.replicas} are sent, storage has {row.replicas}"
@@ -165,45 +171,45 @@ def only_assigned_replicas_are_sent(watch: Watch, post: Post) -> str | None:
 
 def last_good_logs_stay(watch: Watch, post: Post) -> str | None:
     """I22: a reassignment deletes no replica while no live replica of its target leads."""
-    message, observed = post.letter.message, watch.observed
-    if not isinstance(message, StopReplica) or not observed.in_office(post.process):
+    message, observed = post.request.message, watch.observed
+    if not isinstance(message, StopReplica) or not observed.in_term(post.process):
         return None
     for key, stop in message.partitions.items():
-        row = watch.world.ensemble.rows.get(key)
+        row = watch.simulation.ensemble.rows.get(key)
         if row is None or not stop.delete or key[0] in observed.deleting(post.process) | observed.marked():
             continue
         target = set(row.replicas) - set(row.removing)
-        if post.letter.broker_id in row.removing and row.leader not in target & observed.live(post.process):
-            return f"{key}: broker {post.letter.broker_id} is told to delete, {row.leader} leads, not {sorted(target)}"
+        if post.request.broker_id in row.removing and row.leader not in target & observed.live(post.process):
+            return f"{key}: broker {post.request.broker_id} is told to delete, {row.leader} leads, not {sorted(target)}"
     return None
 
 
 def only_who_may_act_sends(watch: Watch, post: Post) -> str | None:
     """I3: no request is made while its sender cannot be certain of the role."""
     if not post.process.store.role_is_certain():
-        return f"{post.process.controller_id} tells broker {post.letter.broker_id} while its role is not certain"
+        return f"{post.process.controller_id} tells broker {post.request.broker_id} while its role is not certain"
     return None
 
 
 def isr_changes_are_told_alone(watch: Watch, post: Post) -> str | None:
     """I30: word of ISRs that leaders have stored is passed on for those partitions alone."""
-    message = post.letter.message
+    message = post.request.message
     if not isinstance(post.process.event, IsrChangesLeft) or not isinstance(message, UpdateMetadata):
         return None
-    others = message.partitions.keys() - watch.world.noticed_now(post.process)
-    return f"broker {post.letter.broker_id} is told {sorted(others)}, which no leader has named" if others else None
+    others = message.partitions.keys() - watch.simulation.noticed_now(post.process)
+    return f"broker {post.request.broker_id} is told {sorted(others)}, which no leader has named" if others else None
 
 
 def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
     """I22: no original replica of a move is told to go before all of its target were in sync."""
-    message, cluster = post.letter.message, post.process.loop.controller.cluster
+    message, cluster = post.request.message, post.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
         return None
     for key, stop in message.partitions.items():
         row = cluster.row(*key)
-        kept = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
-        if kept and stop.delete and not watch.moves.may_stop(key, post.letter.broker_id):
-            return f"{key}: original replica {post.letter.broker_id} is told to go before the target was in sync"
+        saved = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
+        if saved and stop.delete and not watch.moves.may_stop(key, post.request.broker_id):
+            return f"{key}: original replica {post.request.broker_id} is told to go before the target was in sync"
     return None
 
 
@@ -211,8 +217,8 @@ def new_assignments_are_told(watch: Watch, ended: Ended) -> str | None:
     """I12: each live replica that stays assigned to a partition whose assignment an event has changed is sent the
     leader epoch that storage has at the end of the event. An assignment that is stored late, since its record could not
     be read before, was sent before."""
-    process, rows = ended.process, watch.world.ensemble.rows
-    if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_office(process):
+    process, rows = ended.process, watch.simulation.ensemble.rows
+    if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_term(process):
         return None
     live, marked = watch.observed.live(process), watch.observed.marked()
     for name, before in ended.topics.items():
@@ -233,17 +239,17 @@ def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
     return None if not untold else f"{untold[0][0]}: broker {untold[0][1]} was not told that its replica is new"
 
 
-def whoever_leaves_is_told_to_delete(watch: Watch, ended: Ended) -> str | None:
+def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
     """I18, I21: a broker that an event has taken out of an assignment is told to delete its replica. An assignment that
     is stored late, since its record could not be read before, may drop brokers that were not registered then."""
-    process, rows = ended.process, watch.world.ensemble.rows
-    if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_office(process):
+    process, rows = ended.process, watch.simulation.ensemble.rows
+    if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_term(process):
         return None
     registered = watch.observed.registered(process)
     for name, before in ended.topics.items():
         for number, was in before.items():
             row = rows.get((name, number))
-            if row is None or row.partition_epoch == NO_STATE or not watch.world.ensemble.readable([name]):
+            if row is None or row.partition_epoch == NO_STATE or not watch.simulation.ensemble.readable([name]):
                 continue
             for broker in set(was.replicas) - set(row.replicas):
                 if broker in registered and not watch.observed.told_to_delete(process, row.key, broker):
@@ -253,7 +259,7 @@ def whoever_leaves_is_told_to_delete(watch: Watch, ended: Ended) -> str | None:
 
 def changes_of_brokers_are_told(watch: Watch, ended: Ended) -> str | None:
     """I12: in the event that handles that registrations have come or gone all registered brokers are told of it."""
-    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_office(ended.process):
+    if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(ended.process):
         return None
     return f"brokers {ended.unaware} are not told who is registered now" if ended.unaware else None
 
@@ -269,8 +275,8 @@ def leavers_are_told(watch: Watch, ended: Ended) -> str | None:
         return None
     for key, leader in ended.untold:
         row = cluster.row(*key)
-        kept = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
-        if kept and leader == event.broker_id:
+        saved = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
+        if saved and leader == event.broker_id:
             return f"{key}: broker {leader} leads no more, and was not told so"
     return None
 

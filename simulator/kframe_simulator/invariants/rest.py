@@ -1,5 +1,5 @@
-"""Rules of a world at rest, once all faults have ended: everybody knows the same, and nothing is left (I12, I24, L1 to
-L6)."""
+"""Rules of a simulation at rest, once all faults have ended: everybody knows the same, and nothing is left (I12, I24,
+L1 to L6)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from kframe.embedded.layout import DELETE_TOPICS, NOTIFICATIONS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from kframe.model.ids import NO_STATE
+from kframe_simulator.simulation.control_requests import Row, read_row
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.letters import Row, read_row
 from kframe_simulator.simulation.watch import Watch
 
 #: So long without a change all leaders have been looked at that balancing may move.
@@ -24,15 +24,15 @@ def _first(problems: Iterator[str]) -> str | None:
 
 def _doomed(watch: Watch) -> set[str]:
     """Topics that are to go: brokers hear no more of who leads them. Those that stay are found by L3."""
-    return set(watch.world.ensemble.record_names(DELETE_TOPICS))
+    return set(watch.simulation.ensemble.record_names(DELETE_TOPICS))
 
 
 def _registered(watch: Watch) -> tuple[int, ...]:
-    return tuple(sorted(broker.broker_id for broker in watch.world.brokers.values() if broker.registered))
+    return tuple(sorted(broker.broker_id for broker in watch.simulation.brokers.values() if broker.registered))
 
 
 def _active(watch: Watch) -> ControllerProcess | None:
-    return next((controller for controller in watch.world.controllers if controller.active), None)
+    return next((controller for controller in watch.simulation.controllers if controller.active), None)
 
 
 def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
@@ -42,7 +42,7 @@ def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
 
 def _wrong_roles(watch: Watch) -> Iterator[str]:
     alive, spared = _registered(watch), watch.dark | _doomed(watch)
-    for key, row in watch.world.ensemble.rows.items():
+    for key, row in watch.simulation.ensemble.rows.items():
         if row.partition_epoch == NO_STATE or key[0] in spared:
             continue
         for replica in set(row.replicas).intersection(alive):
@@ -65,7 +65,7 @@ def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
 
 
 def _wrong_metadata(watch: Watch) -> Iterator[str]:
-    ensemble = watch.world.ensemble
+    ensemble = watch.simulation.ensemble
     alive, doomed = _registered(watch), _doomed(watch)
     addresses = {registration.broker_id: registration.endpoints for registration in ensemble.registrations()}
     for broker_id in alive:
@@ -90,8 +90,8 @@ def _wrong_metadata(watch: Watch) -> Iterator[str]:
 
 def ids_are_known(watch: Watch, _: object) -> str | None:
     """I20: brokers have one id for each topic that they are to host, which is the one that storage has."""
-    ensemble = watch.world.ensemble
-    if not watch.world.topic_ids_used:
+    ensemble = watch.simulation.ensemble
+    if not watch.simulation.topic_ids_used:
         return None
     for broker_id, memory in watch.memory.items():
         for name, topic_id in ensemble.topic_ids.items():
@@ -115,7 +115,7 @@ def context_is_storage(watch: Watch, _: object) -> str | None:
 
 
 def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
-    cluster, ensemble = process.loop.controller.cluster, watch.world.ensemble
+    cluster, ensemble = process.loop.controller.cluster, watch.simulation.ensemble
     p = cluster.partitions
     known: dict[tuple[str, int], Row] = {}
     for row in (p.topic >= 0).nonzero()[0].tolist():
@@ -144,29 +144,29 @@ def _compared(row: Row) -> tuple[object, ...]:
 
 def led_where_possible(watch: Watch, _: object) -> str | None:
     """L1: a partition with a live member of its ISR has a leader, who lives."""
-    world = watch.world
+    simulation = watch.simulation
     alive, doomed = set(_registered(watch)), _doomed(watch)
-    for key, row in world.ensemble.rows.items():
+    for key, row in simulation.ensemble.rows.items():
         if key[0] in doomed:
             continue
         if row.partition_epoch == NO_STATE:
             if alive & set(row.replicas):
                 return f"{key} never got a state though {sorted(alive & set(row.replicas))} live"
-        elif row.leader not in alive and alive & set(row.isr) and not world.waits_for_consent(row):
+        elif row.leader not in alive and alive & set(row.isr) and not simulation.waits_for_consent(row):
             return f"{key}: leader {row.leader} of isr {row.isr}, alive are {sorted(alive)}"
     return None
 
 
 def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
     """L1: a partition of a topic that allows unclean elections has a leader if one of its replicas lives."""
-    world = watch.world
+    simulation = watch.simulation
     alive, deleted = set(_registered(watch)), _doomed(watch)
-    usable = {broker_id for broker_id in alive if not world.brokers[broker_id].dead_dirs}
-    for key, row in world.ensemble.rows.items():
+    usable = {broker_id for broker_id in alive if not simulation.brokers[broker_id].dead_dirs}
+    for key, row in simulation.ensemble.rows.items():
         able = usable.intersection(row.replicas)
         if row.partition_epoch == NO_STATE or row.leader in alive or not able or key[0] in deleted:
             continue
-        if world.ensemble.topics.settings(key[0]).unclean == 1:
+        if simulation.ensemble.topics.settings(key[0]).unclean == 1:
             return f"{key}: leader {row.leader} of isr {row.isr}, unclean elections are allowed, {able} live"
     return None
 
@@ -174,12 +174,12 @@ def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
 def leaders_are_balanced(watch: Watch, _: object) -> str | None:
     """L1: once nothing has changed for a whole interval of balancing, no broker leads so few of the partitions that
     prefer it that those should move which can (Kafka 3.9 ``checkAndTriggerAutoLeaderRebalance``)."""
-    world = watch.world
-    if not world.options.rebalance or world.scheduler.now_ms - world.changed_ms < BALANCED_MS:
+    simulation = watch.simulation
+    if not simulation.options.rebalance or simulation.scheduler.now_ms - simulation.changed_ms < BALANCED_MS:
         return None
     alive, deleted = set(_registered(watch)), _doomed(watch)
-    usable = {broker_id for broker_id in alive if not world.brokers[broker_id].dead_dirs}
-    rows = [row for row in world.ensemble.rows.values() if row.key[0] not in deleted and row.replicas]
+    usable = {broker_id for broker_id in alive if not simulation.brokers[broker_id].dead_dirs}
+    rows = [row for row in simulation.ensemble.rows.values() if row.key[0] not in deleted and row.replicas]
     for broker in usable:
         preferred = [row for row in rows if row.replicas[0] == broker]
         elsewhere = [row for row in preferred if row.partition_epoch != NO_STATE and row.leader != broker]
@@ -192,7 +192,7 @@ def leaders_are_balanced(watch: Watch, _: object) -> str | None:
 def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
     """L5: what a controller could not read when it took over has another leader epoch since it can: leaders whose
     proposals it has refused meanwhile propose again under that alone."""
-    process, ensemble = _active(watch), watch.world.ensemble
+    process, ensemble = _active(watch), watch.simulation.ensemble
     late = {} if process is None else watch.observed.unreadable_since(process)
     for key, leader_epoch in late.items():
         row = ensemble.rows.get(key)
@@ -203,8 +203,8 @@ def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
 
 def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
     """I12: each leader goes by the replicas that storage has."""
-    for key, row in watch.world.ensemble.rows.items():
-        broker = watch.world.brokers.get(row.leader)
+    for key, row in watch.simulation.ensemble.rows.items():
+        broker = watch.simulation.brokers.get(row.leader)
         partition = None if broker is None else broker.model.partitions.get(key)
         if partition is None or not partition.is_leader or key[0] in watch.dark | _doomed(watch):
             continue
@@ -216,15 +216,15 @@ def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
 def word_is_taken_away(watch: Watch, _: object) -> str | None:
     """L3: what brokers have left word of is gone once it was used."""
     for path in NOTIFICATIONS:
-        if left := watch.world.ensemble.record_names(path):
+        if left := watch.simulation.ensemble.record_names(path):
             return f"{path} still has {left}"
     return None
 
 
 def ids_are_there(watch: Watch, _: object) -> str | None:
     """I20: where topics have ids each topic has one: what somebody has stored without is written back."""
-    if watch.world.topic_ids_used:
-        for name, topic_id in watch.world.ensemble.topic_ids.items():
+    if watch.simulation.topic_ids_used:
+        for name, topic_id in watch.simulation.ensemble.topic_ids.items():
             if not any(topic_id):
                 return f"{name} has no id"
     return None
@@ -232,8 +232,8 @@ def ids_are_there(watch: Watch, _: object) -> str | None:
 
 def one_controller(watch: Watch, _: object) -> str | None:
     """L2: there is exactly one active controller, and storage names it."""
-    active = [controller.controller_id for controller in watch.world.controllers if controller.active]
-    stored = watch.world.ensemble.controller_id()
+    active = [controller.controller_id for controller in watch.simulation.controllers if controller.active]
+    stored = watch.simulation.ensemble.controller_id()
     return None if active == [stored] else f"active: {active}, in storage: {stored}"
 
 
@@ -241,7 +241,7 @@ def nothing_is_left(watch: Watch, _: object) -> str | None:
     """L3: what operators left in storage is gone, moves have ended, doomed topics are gone, all who asked are
     answered. A leader whose state somebody has rewritten cannot propose who is to join. A move to no replica at all
     never ends: it is reported, and the replicas stay."""
-    ensemble = watch.world.ensemble
+    ensemble = watch.simulation.ensemble
     moving = {key: row for key, row in ensemble.rows.items() if row.adding or set(row.removing) < set(row.replicas)}
     moving = {key: row for key, row in moving.items() if row.adding or row.removing}
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
@@ -255,9 +255,9 @@ def nothing_is_left(watch: Watch, _: object) -> str | None:
     return f"{watch.unanswered} who asked were never answered" if watch.unanswered else None
 
 
-def nobody_waits(watch: Watch, _: object) -> str | None:
+def no_request_waits(watch: Watch, _: object) -> str | None:
     """L4: no request waits for a broker that would take it."""
-    for process in watch.world.controllers:
+    for process in watch.simulation.controllers:
         if process.active:
             for channel in process.transport.channels.values():
                 if channel.waiting or channel.in_flight is not None:
@@ -267,10 +267,10 @@ def nobody_waits(watch: Watch, _: object) -> str | None:
 
 def in_sync_again(watch: Watch, _: object) -> str | None:
     """L5: whoever wanted to stop has stopped, and all replicas are in sync again."""
-    for broker in watch.world.brokers.values():
+    for broker in watch.simulation.brokers.values():
         if not broker.registered:
             return f"broker {broker.broker_id} did not come back"
-    for key, row in watch.world.ensemble.rows.items():
+    for key, row in watch.simulation.ensemble.rows.items():
         if key in watch.rewritten | watch.unreadable or key[0] in watch.dark:
             continue
         if row.partition_epoch != NO_STATE and row.leader >= 0 and set(row.isr) != set(row.replicas):

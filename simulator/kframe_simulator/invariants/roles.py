@@ -21,17 +21,17 @@ def epoch_has_one_owner(watch: Watch, claimed: Claimed) -> str | None:
     return None if known == owner else f"epoch {claimed.controller_epoch} of {known} was claimed by {owner}"
 
 
-def letter_has_own_epoch(watch: Watch, post: Post) -> str | None:
+def request_has_own_epoch(watch: Watch, post: Post) -> str | None:
     """I1: requests carry the controller epoch of their sender's own election."""
     owner = (post.process.controller_id, post.process.incarnation)
-    epoch = post.letter.message.controller_epoch
+    epoch = post.request.message.controller_epoch
     known = watch.epoch_owner.get(epoch)
     return None if known == owner else f"{owner} sends in epoch {epoch}, which is {known}'s"
 
 
 def brokers_go_forward(watch: Watch, answered: Answered) -> str | None:
     """I1: the controller epochs that a broker obeys never go down."""
-    epoch = answered.letter.message.controller_epoch
+    epoch = answered.request.message.controller_epoch
     before = watch.memory[answered.broker.broker_id].controller_epoch
     if answered.response.error is ErrorCode.NONE and epoch < before:
         return f"broker {answered.broker.broker_id} obeyed controller epoch {epoch} after {before}"
@@ -42,13 +42,13 @@ def writes_are_fenced(watch: Watch, written: Written) -> str | None:
     """I2: whatever a controller writes, it writes in the controller epoch of its own election."""
     if written.call not in _FENCED:
         return None
-    now, own = watch.world.ensemble.controller_epoch(), written.process.store.claimed_epoch
+    now, own = watch.simulation.ensemble.controller_epoch(), written.process.store.claimed_epoch
     return None if now == own else f"{written.call} of epoch {own} was done in epoch {now}"
 
 
 def sends_end_with_the_role(watch: Watch, post: Post) -> str | None:
     """I3: once it has seen that the role is lost, a process starts no send."""
-    store, epoch = post.process.store, post.letter.message.controller_epoch
+    store, epoch = post.process.store, post.request.message.controller_epoch
     if store.claimed_epoch != epoch or store.lost_role:
         return f"{post.process.controller_id} sends in epoch {epoch} after it has lost the role"
     return None

@@ -62,7 +62,7 @@ def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
     whoever is left there since a controller crashed or failed in between is taken out by the leader."""
     if not ended.process.active:
         return None
-    rows = watch.world.ensemble.rows
+    rows = watch.simulation.ensemble.rows
     for name, before in ended.topics.items():
         for number, was in before.items():
             row = rows.get((name, number))
@@ -92,11 +92,11 @@ def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
         return None
     if after.leader not in before.isr:
         return None if unclean_allowed(written) else f"{written.key}: {after.leader} was not in isr {before.isr}"
-    if watch.world.options.selector is not None:
+    if watch.simulation.options.selector is not None:
         return None
     row = cluster.row(*written.key)
     live = set(cluster.brokers.ids[cluster.brokers.live != 0].tolist())
-    lost = watch.world.lost_dirs_known(cluster, row)
+    lost = watch.simulation.lost_dirs_known(cluster, row)
     first = next(
         (replica for replica in after.replicas if replica in before.isr and replica in live and replica not in lost),
         None,
@@ -111,11 +111,11 @@ def settings_are_heeded(watch: Watch, written: StateWritten) -> str | None:
     before, process = written.before, written.process
     if process is None or before is None or before.partition_epoch < 0 or not elected(written):
         return None
-    event, now = process.event, watch.world.scheduler.now_ms
+    event, now = process.event, watch.simulation.scheduler.now_ms
     asked = isinstance(event, ElectionRequested) and event.election_type is ElectionType.UNCLEAN
     if written.after.leader in before.isr or asked:
         return None
-    allowed = watch.world.ensemble.unclean_allowed_at(written.key[0])
+    allowed = watch.simulation.ensemble.unclean_allowed_at(written.key[0])
     if allowed is None or now - allowed > SETTINGS_HEARD_MS:
         return f"{written.key}: {written.after.leader} was elected outside isr {before.isr}, last allowed at {allowed}"
     return None
@@ -126,7 +126,7 @@ def unclean_leader_is_alone(watch: Watch, written: StateWritten) -> str | None:
     before, after = written.before, written.after
     if not elected(written) or before is None or before.partition_epoch < 0 or after.leader in before.isr:
         return None
-    recovers = InterBrokerProtocol.parse(watch.world.options.protocol) >= _RECOVERY_SINCE
+    recovers = InterBrokerProtocol.parse(watch.simulation.options.protocol) >= _RECOVERY_SINCE
     if after.isr != (after.leader,) or after.recovery != int(recovers):
         return f"{written.key}: unclean leader {after.leader}, isr {after.isr}, recovery {after.recovery}"
     return None
@@ -156,7 +156,7 @@ def states_are_a_chain(watch: Watch, written: StateWritten) -> str | None:
 
 def only_others_cause_refusals(watch: Watch, refused: Refused) -> str | None:
     """I9: a controller's write is refused for its version only where somebody else has written the state last."""
-    if watch.last_writer.get(refused.key) is refused.process and watch.observed.in_office(refused.process):
+    if watch.last_writer.get(refused.key) is refused.process and watch.observed.in_term(refused.process):
         return f"{refused.key}: a write was refused although this controller has written the state last"
     return None
 
@@ -166,7 +166,7 @@ def own_writes_are_known(watch: Watch, ended: Ended) -> str | None:
     process = ended.process
     if not process.active or not ended.written:
         return None
-    cluster, rows = process.loop.controller.cluster, watch.world.ensemble.rows
+    cluster, rows = process.loop.controller.cluster, watch.simulation.ensemble.rows
     for key in ended.written:
         row, stored = cluster.row(*key), rows.get(key)
         if row is None or stored is None or watch.last_writer.get(key) is not process:

@@ -6,7 +6,7 @@ from kframe.embedded.layout import DELETE_TOPICS
 from kframe.model.events import ReassignmentRequested
 from kframe.model.ids import NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr
-from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.watch import Post, TopicWritten, Watch
 
 _NO_ID = bytes(16)
@@ -54,13 +54,13 @@ def id_is_for_life(watch: Watch, written: TopicWritten) -> str | None:
     return None
 
 
-def letters_name_the_topic(watch: Watch, post: Post) -> str | None:
+def requests_name_the_topic(watch: Watch, post: Post) -> str | None:
     """I20: LeaderAndIsr names topics by ids that they have, or had."""
-    message = post.letter.message
+    message = post.request.message
     if isinstance(message, LeaderAndIsr):
         for name, topic_id in message.topic_ids.items():
             if watch.ids_used.get(topic_id) != name:
-                return f"{name} is told to broker {post.letter.broker_id} under an id that it never had"
+                return f"{name} is told to broker {post.request.broker_id} under an id that it never had"
     return None
 
 
@@ -115,7 +115,7 @@ def partitions_stay(watch: Watch, written: TopicWritten) -> str | None:
     """I23: partitions are numbered from 0 without a gap, and only more of them come."""
     if not written.after or written.process is None:
         return None
-    if written.name in watch.world.ensemble.record_names(DELETE_TOPICS):
+    if written.name in watch.simulation.ensemble.record_names(DELETE_TOPICS):
         return None  # a doomed topic does not grow: what others have added is taken back
     if sorted(written.after) != list(range(len(written.after))) or len(written.after) < len(written.before):
         return f"{written.name}: partitions {sorted(written.before)} became {sorted(written.after)}"

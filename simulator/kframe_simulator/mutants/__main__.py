@@ -15,9 +15,9 @@ from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 
-from kframe_simulator.mutants import evidence, page, seen
-from kframe_simulator.mutants.kept import Keep
-from kframe_simulator.mutants.run import Clean, Outcome, Result, Verdict, judge, nodes_of, run_tests, tree
+from kframe_simulator.mutants import evidence, observed_kills, page
+from kframe_simulator.mutants.run import Clean, Evaluation, Outcome, Result, evaluate, nodes_of, run_tests, tree
+from kframe_simulator.mutants.saved_results import ResultFile
 from kframe_simulator.mutants.table import Mutant, defects, mutants
 
 
@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print("no such mutant: " + ", ".join(set(arguments.only) - {mutant.id for mutant in chosen}), file=sys.stderr)
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that the copies of the tree go
-    keep = Keep(arguments.keep) if arguments.keep else None
+    keep = ResultFile(arguments.keep) if arguments.keep else None
     waiting = [mutant for mutant in chosen if keep is None or _wants(mutant, keep, arguments)]
     with tempfile.TemporaryDirectory(prefix="kframe-mutants-") as folder, ExitStack() as trees:
         roots = [trees.enter_context(tree(Path(folder) / str(job))) for job in range(arguments.jobs)]
@@ -53,17 +53,23 @@ def main(words: Sequence[str] | None = None) -> int:
     tested = [outcome for outcome in results if outcome.tests.outcome is not Outcome.NOT_RUN] if keep else results
     if not arguments.tests:
         return 0
-    return int(any(outcome.tests.outcome is not Outcome.KILLED for outcome in tested) or bool(seen.unseen(results)))
+    return int(
+        any(outcome.tests.outcome is not Outcome.KILLED for outcome in tested) or bool(observed_kills.unseen(results))
+    )
 
 
-def _wants(mutant: Mutant, keep: Keep, arguments: argparse.Namespace) -> bool:
+def _wants(mutant: Mutant, keep: ResultFile, arguments: argparse.Namespace) -> bool:
     """Whether something that is asked for has not been kept."""
     seeds = keep.seeds_left(mutant, arguments.seeds) if mutant.simulated else None
     return seeds is not None or (arguments.tests and keep.tests(mutant) is None)
 
 
 def run(
-    roots: Sequence[Path], chosen: Sequence[Mutant], seeds: str | None, tests: bool = True, keep: Keep | None = None
+    roots: Sequence[Path],
+    chosen: Sequence[Mutant],
+    seeds: str | None,
+    tests: bool = True,
+    keep: ResultFile | None = None,
 ) -> list[Result]:
     """All of them, as many at a time as there are roots; results in the order of the catalogue."""
     free: SimpleQueue[Path] = SimpleQueue()
@@ -76,15 +82,15 @@ def run(
         try:
             left = seeds if keep is None else keep.seeds_left(mutant, seeds)
             untested = keep is None or keep.tests(mutant) is None
-            result = judge(root, mutant, history, left, tests and untested, clean)
+            result = evaluate(root, mutant, history, left, tests and untested, clean)
         finally:
             free.put(root)
         with lock:
             if keep is not None:
                 keep.add(result, seeds)
-            for verdict, took in ((result.tests, f" ({result.took_s:.0f} s)"), (result.simulator, "")):
-                if verdict.by != "not asked for":
-                    print(f"{verdict.outcome:9} {mutant.id}: {verdict.by}{took}", file=sys.stderr, flush=True)
+            for evaluation, took in ((result.tests, f" ({result.took_s:.0f} s)"), (result.simulator, "")):
+                if evaluation.by != "not asked for":
+                    print(f"{evaluation.outcome:9} {mutant.id}: {evaluation.by}{took}", file=sys.stderr, flush=True)
         return result
 
     with ThreadPoolExecutor(len(roots)) as pool:
@@ -95,16 +101,16 @@ def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:
     """Whether the tests pass where nothing is changed, on both kernels: else a failure would prove nothing."""
     history = defects()
 
-    def verdict(naive: bool) -> Verdict:
+    def evaluation(naive: bool) -> Evaluation:
         nodes = tuple(
             sorted({node for mutant in chosen if mutant.naive == naive for node in nodes_of(mutant, history)})
         )
-        return run_tests(roots[naive % len(roots)], nodes, naive) if nodes else Verdict(Outcome.NOT_RUN)
+        return run_tests(roots[naive % len(roots)], nodes, naive) if nodes else Evaluation(Outcome.NOT_RUN)
 
     with ThreadPoolExecutor(len(roots)) as pool:
         failed = [
             by_naive
-            for by_naive in pool.map(verdict, (False, True))
+            for by_naive in pool.map(evaluation, (False, True))
             if by_naive.outcome in (Outcome.KILLED, Outcome.BROKEN)
         ]
     for seed in failed:
@@ -120,7 +126,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
         "--no-tests", dest="tests", action="store_false", help="run only the simulator, and not the tests"
     )
     parser.add_argument(
-        "--keep", type=Path, help="keep verdicts in this file as they come, and run only what is not there"
+        "--keep", type=Path, help="keep evaluations in this file as they come, and run only what is not there"
     )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")

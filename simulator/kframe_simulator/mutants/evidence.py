@@ -6,12 +6,12 @@ import platform
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from kframe_simulator.mutants import seen
-from kframe_simulator.mutants.kept import Keep, Kept, commit_now
-from kframe_simulator.mutants.run import Outcome, Result, Verdict
+from kframe_simulator.mutants import observed_kills
+from kframe_simulator.mutants.run import Evaluation, Outcome, Result
+from kframe_simulator.mutants.saved_results import ResultFile, SavedResult, commit_now
 
 #: A mutant, and what the simulator has said of it.
-Ran: TypeAlias = tuple[Result, Kept]
+Ran: TypeAlias = tuple[Result, SavedResult]
 _HEADINGS = ("mutant", "protection taken out", "belongs to", "tests", "simulator")
 
 
@@ -31,11 +31,11 @@ def sums(results: Sequence[Result]) -> str:
         text += f", {by_simulator} of the {len(simulated)} that it runs by the simulator"
     survived = [result.mutant.id for result in results if result.tests.outcome is not Outcome.KILLED]
     text += f"; survived tests: {', '.join(survived) or 'none'}"
-    asked = f"tests of their {len(seen.failures(results))} defects that were not seen to fail"
-    return f"{text}; {asked}: {', '.join(seen.unseen(results)) or 'none'}"
+    asked = f"tests of their {len(observed_kills.failures(results))} defects that were not seen to fail"
+    return f"{text}; {asked}: {', '.join(observed_kills.unseen(results)) or 'none'}"
 
 
-def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None, checked: bool = True) -> str:
+def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None = None, checked: bool = True) -> str:
     """The page that is kept; ``checked`` says whether the tests were run without any mutant first."""
     passed = "All of them pass without any mutant." if checked else "`make test` has them pass without any mutant."
     headings = _HEADINGS if seeds else _HEADINGS[:-1]
@@ -75,23 +75,23 @@ def page(results: Sequence[Result], seeds: str | None, keep: Keep | None = None,
         "",
         "| defect | test that failed | under the mutant |",
         "|---|---|---|",
-        *seen.rows(results),
+        *observed_kills.rows(results),
         "",
     ])  # fmt: skip
 
 
-def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
+def simulated(results: Sequence[Result], seeds: str | None, keep: ResultFile) -> str:
     """The page of what the simulator alone has noticed: which mutants it killed, which cannot be told from the engine,
     and which it has not killed."""
     run = [
-        (result, kept)
+        (result, saved)
         for result in results
-        if (kept := keep.simulator(result.mutant)) is not None and result.mutant.simulated
+        if (saved := keep.simulator(result.mutant)) is not None and result.mutant.simulated
     ]
-    killed = [(item, kept) for item, kept in run if kept.verdict.outcome is Outcome.KILLED]
-    others = [(item, kept) for item, kept in run if kept.verdict.outcome is not Outcome.KILLED]
-    equivalent = [(item, kept) for item, kept in others if item.mutant.equivalent]
-    survived = [(item, kept) for item, kept in others if not item.mutant.equivalent]
+    killed = [(item, saved) for item, saved in run if saved.evaluation.outcome is Outcome.KILLED]
+    others = [(item, saved) for item, saved in run if saved.evaluation.outcome is not Outcome.KILLED]
+    equivalent = [(item, saved) for item, saved in others if item.mutant.equivalent]
+    survived = [(item, saved) for item, saved in others if not item.mutant.equivalent]
     return "\n".join([
         "# Mutants that the simulator notices",
         "",
@@ -110,7 +110,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out | belongs to | seed and invariant | at |",
         "|---|---|---|---|---|",
-        *(_simulated_row(item, kept) for item, kept in killed),
+        *(_simulated_row(item, saved) for item, saved in killed),
         "",
         "## Equivalent to the engine in every simulated history",
         "",
@@ -118,7 +118,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out | why no history tells it apart | played | at |",
         "|---|---|---|---|---|",
-        *(_row(item, item.mutant.equivalent, kept.verdict.by, kept.commit) for item, kept in equivalent),
+        *(_row(item, item.mutant.equivalent, saved.evaluation.by, saved.commit) for item, saved in equivalent),
         "",
         "## Not killed",
         "",
@@ -126,7 +126,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: Keep) -> str:
         "",
         "| mutant | protection taken out | belongs to | played | at | why these seeds miss it |",
         "|---|---|---|---|---|---|",
-        *(_simulated_row(item, kept, item.mutant.survives) for item, kept in survived),
+        *(_simulated_row(item, saved, item.mutant.survives) for item, saved in survived),
         "",
         "## Not run",
         "",
@@ -152,8 +152,8 @@ def _shares(
 ) -> tuple[str, ...]:
     """How many were killed, of all and of those that can be told apart, and by which seeds."""
     able = max(len(run) - len(equivalent), 1)
-    found = sorted(int(kept.verdict.by.split(",")[0].removeprefix("seed ")) for _, kept in killed)
-    middle, last = (found[len(found) // 2], found[-1]) if found else (0, 0)
+    matches = sorted(int(saved.evaluation.by.split(",")[0].removeprefix("seed ")) for _, saved in killed)
+    middle, last = (matches[len(matches) // 2], matches[-1]) if matches else (0, 0)
     not_simulated = sum(not result.mutant.simulated for result in results)
     share, of_others = 100 * len(killed) / max(len(run), 1), 100 * len(killed) / able
     return (
@@ -169,17 +169,17 @@ def _row(result: Result, *cells: str) -> str:
     return f"| {' | '.join([f'`{result.mutant.id}`{naive}', result.mutant.removes, *cells])} |"
 
 
-def _simulated_row(result: Result, kept: Kept, *more: str) -> str:
-    return _row(result, " ".join(result.mutant.rules), kept.verdict.by, kept.commit, *more)
+def _simulated_row(result: Result, saved: SavedResult, *more: str) -> str:
+    return _row(result, " ".join(result.mutant.rules), saved.evaluation.by, saved.commit, *more)
 
 
-def _made(results: Sequence[Result], seeds: str | None, keep: Keep | None) -> str:
+def _made(results: Sequence[Result], seeds: str | None, keep: ResultFile | None) -> str:
     """By what command, on top of which commits."""
     ran = f"Made by `make mutants ARGS='--seeds {seeds}'`" if seeds else "Made by `make mutants`"
     if keep is None:
         return f"{ran} at commit {commit_now()}"
-    tests = {kept.commit for result in results if (kept := keep.tests(result.mutant))}
-    simulated = {kept.commit for result in results if (kept := keep.simulator(result.mutant))}
+    tests = {saved.commit for result in results if (saved := keep.tests(result.mutant))}
+    simulated = {saved.commit for result in results if (saved := keep.simulator(result.mutant))}
     at = f", the simulator at {_commits(simulated)}" if seeds else ""
     return f"{ran}, tests on top of {_commits(tests)}{at}"
 
@@ -197,15 +197,15 @@ def _time(results: Sequence[Result]) -> str:
     )
 
 
-def _commits(found: set[str]) -> str:
-    return ("commit " if len(found) == 1 else "commits ") + (", ".join(sorted(found)) or "none")
+def _commits(result: set[str]) -> str:
+    return ("commit " if len(result) == 1 else "commits ") + (", ".join(sorted(result)) or "none")
 
 
-def _short(verdict: Verdict) -> str:
-    return f"{verdict.outcome}: {verdict.by}" if verdict.by else verdict.outcome
+def _short(evaluation: Evaluation) -> str:
+    return f"{evaluation.outcome}: {evaluation.by}" if evaluation.by else evaluation.outcome
 
 
-def _cell(verdict: Verdict) -> str:
-    if verdict.outcome is Outcome.KILLED:
-        return f"`{verdict.by}`"
-    return f"{verdict.outcome}: {verdict.by}"
+def _cell(evaluation: Evaluation) -> str:
+    if evaluation.outcome is Outcome.KILLED:
+        return f"`{evaluation.by}`"
+    return f"{evaluation.outcome}: {evaluation.by}"

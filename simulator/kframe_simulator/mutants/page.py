@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kframe_simulator.mutants import seen
+from kframe_simulator.mutants import observed_kills
 from kframe_simulator.mutants.table import ROOT, Defect, Mutant, defects, is_real, mutants
 
 PATH: Final = ROOT / "docs" / "evidence" / "defects.md"
@@ -29,7 +29,7 @@ to fail under a mutant of their row.
 
 def render() -> str:
     """The page."""
-    catalogue, failed = mutants(), seen.recorded()
+    catalogue, failed = mutants(), observed_kills.recorded()
     rows = [
         _row(
             defect,
@@ -56,19 +56,21 @@ def state(defect: Defect, failed: Mapping[str, frozenset[str]]) -> str:
         return "open"
     if defect.open:
         return "partly"
-    return "held" if failed.get(defect.number) and not seen.missing(defect, failed) else "shown"
+    return "held" if failed.get(defect.number) and not observed_kills.missing(defect, failed) else "shown"
 
 
-def _row(defect: Defect, found: list[Mutant], failed: frozenset[str]) -> str:
+def _row(defect: Defect, result: list[Mutant], failed: frozenset[str]) -> str:
     tests = "<br>".join(_test(node, failed) for node in defect.tests)
-    ids = ", ".join(f"`{match.id}`" for match in found) or "–"
-    told = state(defect, {defect.number: failed}) + (f": {defect.open}" if defect.open else "")
-    return f"| {defect.number} | {defect.issues} | {defect.holds} | {defect.needs} | {told} | {tests or '–'} | {ids} |"
+    ids = ", ".join(f"`{match.id}`" for match in result) or "–"
+    notified = state(defect, {defect.number: failed}) + (f": {defect.open}" if defect.open else "")
+    return (
+        f"| {defect.number} | {defect.issues} | {defect.holds} | {defect.needs} | {notified} | {tests or '–'} | {ids} |"
+    )
 
 
 def _test(node: str, failed: frozenset[str]) -> str:
-    marks = ("● " if is_real(node) else "") + ("" if seen.name(node) in failed else "○ ")
-    return f"{marks}`{seen.name(node)}`"
+    marks = ("● " if is_real(node) else "") + ("" if observed_kills.name(node) in failed else "○ ")
+    return f"{marks}`{observed_kills.name(node)}`"
 
 
 def _sums(states: list[str]) -> str:

@@ -42,7 +42,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Evaluation:
     """An outcome, and by whom: the first test that failed, the seed and the invariant, or what kept it from running.
 
     ``failed`` has those of the node ids asked for at which something failed.
@@ -55,11 +55,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One mutant's verdicts; its tests have taken ``took_s`` seconds."""
+    """One mutant's evaluations; its tests have taken ``took_s`` seconds."""
 
     mutant: Mutant
-    tests: Verdict
-    simulator: Verdict
+    tests: Evaluation
+    simulator: Evaluation
     took_s: float = 0.0
 
 
@@ -109,7 +109,7 @@ def environment(root: Path, naive: bool) -> dict[str, str]:
 
 def _run(
     command: Sequence[str], root: Path, naive: bool, timeout_s: float
-) -> subprocess.CompletedProcess[str] | Verdict:
+) -> subprocess.CompletedProcess[str] | Evaluation:
     """What a process said in the tree at ``root``, or that it did not end."""
     try:
         return subprocess.run(
@@ -117,10 +117,10 @@ def _run(
             timeout=timeout_s,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Verdict(Outcome.BROKEN, f"no end within {timeout_s} s")
+        return Evaluation(Outcome.BROKEN, f"no end within {timeout_s} s")
 
 
-def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Verdict:
+def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Evaluation:
     """Pytest on ``nodes``, all of them: which tests notice is told of each."""
     report, settings = root / "report.xml", root / "pyproject.toml"
     report.unlink(missing_ok=True)
@@ -131,27 +131,27 @@ def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Verdict:
         f"--junitxml={report}", *rooted, *nodes,
     ]  # fmt: skip
     done = _run(command, root, naive, TESTS_TIMEOUT_S)
-    if isinstance(done, Verdict):
+    if isinstance(done, Evaluation):
         return done
     if done.returncode not in (_PASSED, _FAILED):
-        return Verdict(Outcome.BROKEN, (done.stdout + done.stderr).strip()[-400:])
+        return Evaluation(Outcome.BROKEN, (done.stdout + done.stderr).strip()[-400:])
     return read_report(report.read_text(), nodes)
 
 
-def read_report(report: str, nodes: Sequence[str]) -> Verdict:
+def read_report(report: str, nodes: Sequence[str]) -> Evaluation:
     """What pytest's XML says of a run of ``nodes`` in which tests passed or failed."""
     cases = list(ElementTree.fromstring(report).iter("testcase"))
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     if failed:
         names = [_node(case) for case in failed]
         noticed = tuple(node for node in nodes if any(_is_of(name, node) for name in names))
-        return Verdict(Outcome.KILLED, str(failed[0].get("name")), noticed)
+        return Evaluation(Outcome.KILLED, str(failed[0].get("name")), noticed)
     if all(case.find("skipped") is not None for case in cases):
-        return Verdict(Outcome.NOT_RUN, "all its tests were skipped")
-    return Verdict(Outcome.SURVIVED, f"{len(cases)} tests passed")
+        return Evaluation(Outcome.NOT_RUN, "all its tests were skipped")
+    return Evaluation(Outcome.SURVIVED, f"{len(cases)} tests passed")
 
 
-def run_simulator(root: Path, mutant: Mutant, seeds: str, clean: Clean | None = None) -> Verdict:
+def run_simulator(root: Path, mutant: Mutant, seeds: str, clean: Clean | None = None) -> Evaluation:
     """The simulator on a mutant, seed after seed, until one breaks an invariant that keeps all of them without it.
 
     ``clean`` has seeds that were played without any mutant, and whether they break nothing; others are added.
@@ -160,36 +160,36 @@ def run_simulator(root: Path, mutant: Mutant, seeds: str, clean: Clean | None = 
     first, last = span(seeds)
     while first <= last:
         with mutated(root, mutant):
-            verdict, seed = play_seeds(root, f"{first}..{last}", mutant.naive)
+            evaluation, seed = play_seeds(root, f"{first}..{last}", mutant.naive)
         if seed is None:
-            return verdict
+            return evaluation
         if (seed, mutant.naive) not in clean:
             clean[seed, mutant.naive] = play_seeds(root, str(seed), mutant.naive)[1] is None
         if clean[seed, mutant.naive]:
-            return verdict
+            return evaluation
         first = seed + 1
-    return Verdict(Outcome.SURVIVED, f"{seeds} passed, but for what fails without it, too")
+    return Evaluation(Outcome.SURVIVED, f"{seeds} passed, but for what fails without it, too")
 
 
-def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Verdict, int | None]:
+def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Evaluation, int | None]:
     """What seeds come to in the tree at ``root`` as it is, and the first that broke an invariant."""
     command = [sys.executable, "-m", "kframe_simulator.mutants.seeds", seeds]
     done = _run(command, root, naive, SEEDS_TIMEOUT_S)
-    if isinstance(done, Verdict):
+    if isinstance(done, Evaluation):
         return done, None
     if done.returncode != 0:
-        return Verdict(Outcome.BROKEN, done.stderr.strip()[-400:]), None
+        return Evaluation(Outcome.BROKEN, done.stderr.strip()[-400:]), None
     return read_seeds(done.stdout, seeds)
 
 
-def read_seeds(told: str, seeds: str) -> tuple[Verdict, int | None]:
+def read_seeds(notified: str, seeds: str) -> tuple[Evaluation, int | None]:
     """The output of ``kframe_simulator.mutants.seeds``. An exception in the simulation itself is no violation."""
-    found = json.loads(told.splitlines()[-1])
-    if "seed" in found:
-        return Verdict(Outcome.KILLED, f"seed {found['seed']}, {found['invariant']}"), int(found["seed"])
-    if "raised" in found:
-        return Verdict(Outcome.BROKEN, found["raised"]), None
-    return Verdict(Outcome.SURVIVED, f"{seeds} passed"), None
+    result = json.loads(notified.splitlines()[-1])
+    if "seed" in result:
+        return Evaluation(Outcome.KILLED, f"seed {result['seed']}, {result['invariant']}"), int(result["seed"])
+    if "raised" in result:
+        return Evaluation(Outcome.BROKEN, result["raised"]), None
+    return Evaluation(Outcome.SURVIVED, f"{seeds} passed"), None
 
 
 def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
@@ -198,19 +198,19 @@ def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
     return tuple(sorted(theirs | set(mutant.tests)))
 
 
-def judge(
+def evaluate(
     root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None, tests: bool = True,
     clean: Clean | None = None,
 ) -> Result:  # fmt: skip
-    """Both verdicts on one mutant, in the tree at ``root``, as far as they are asked for."""
-    by_tests = by_simulator = Verdict(Outcome.NOT_RUN, "not asked for")
+    """Both evaluations on one mutant, in the tree at ``root``, as far as they are asked for."""
+    by_tests = by_simulator = Evaluation(Outcome.NOT_RUN, "not asked for")
     started = time.monotonic()
     if tests:
         with mutated(root, mutant):
             by_tests = run_tests(root, nodes_of(mutant, history), mutant.naive)
     took_s = time.monotonic() - started
     if seeds is not None and not mutant.simulated:
-        by_simulator = Verdict(Outcome.NOT_RUN, "the simulator does not run this code")
+        by_simulator = Evaluation(Outcome.NOT_RUN, "the simulator does not run this code")
     elif seeds is not None:
         by_simulator = run_simulator(root, mutant, seeds, clean)
     return Result(mutant, by_tests, by_simulator, took_s)

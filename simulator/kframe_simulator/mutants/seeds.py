@@ -11,8 +11,8 @@ import signal
 import sys
 from typing import Final
 
-#: A seed takes an eighth of a second, and half a minute where the world does not come to rest, which is a violation.
-#: Seconds of the process, so that a busy machine changes nothing.
+#: A seed takes an eighth of a second, and half a minute where the simulation does not come to rest, which is a
+#: violation. Seconds of the process, so that a busy machine changes nothing.
 CPU_S_MOST: Final = 120.0
 
 

@@ -33,7 +33,7 @@ REPLACED: Final = {
     "plugins/": "simulated ensemble, network and brokers in place of plugins, sockets and servers",
     "kframe/wire/": "messages are objects: no bytes are decoded",
     "kframe/embedded/brokers.py": "simulation.brokers in place of brokers that answer as a scenario says",
-    "kframe/embedded/describe.py": "simulation.letters in place of recorded requests",
+    "kframe/embedded/describe.py": "simulation.control_requests in place of recorded requests",
 }
 
 
@@ -98,11 +98,11 @@ class Defect:
 
 def mutants() -> tuple[Mutant, ...]:
     """All mutants of the catalogue, file by file."""
-    found = []
+    result = []
     for path in sorted((HERE / "catalogue").glob("*.toml")):
         for entry in tomllib.loads(path.read_text())["mutant"]:
-            found.append(Mutant(**entry | {"rules": tuple(entry["rules"]), "tests": tuple(entry["tests"])}))
-    return tuple(found)
+            result.append(Mutant(**entry | {"rules": tuple(entry["rules"]), "tests": tuple(entry["tests"])}))
+    return tuple(result)
 
 
 def defects() -> tuple[Defect, ...]:

@@ -26,7 +26,7 @@ from kframe_simulator.broker.outgoing import (
     WriteState,
     WriteStateResponse,
 )
-from kframe_simulator.replication.orders import alter_partition_event, alter_partition_reply
+from kframe_simulator.replication.conversion import alter_partition_event, alter_partition_reply
 from kframe_simulator.replication.transport import ReplicatingBrokers
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from kframe.model.requests import ControlRequests
 from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import ControlResponse
-from kframe_simulator.replication.orders import Control, Order, orders, split
+from kframe_simulator.replication.conversion import Control, Order, orders, split
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""``python -m kframe_simulator.search`` (``make search``): search ``worlds.py`` and print what was covered."""
+"""``python -m kframe_simulator.search`` (``make search``): search ``configurations.py`` and print what was covered."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.records import describe_machine
+from kframe_simulator.search.configurations import CONFIGURATIONS, Configuration
 from kframe_simulator.search.explore import Report, replay, search, text
+from kframe_simulator.search.state_space import StateSpace
 from kframe_simulator.search.subject import quiet
-from kframe_simulator.search.world import World
-from kframe_simulator.search.worlds import WORLDS, Searched
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Search, or replay a path; 1 if a law is broken."""
+    """Search, or replay a path; 1 if a invariant is broken."""
     parser = argparse.ArgumentParser(prog="python -m kframe_simulator.search", description=__doc__)
-    parser.add_argument("--world", action="append", choices=WORLDS, help="only this one; may be given again")
-    parser.add_argument("--depth", type=int, help="steps from the root, in place of each world's own")
-    parser.add_argument("--replay", type=Path, help="a file with a path as it was printed, to be played in the world")
+    parser.add_argument("--world", action="append", choices=CONFIGURATIONS, help="only this one; may be given again")
+    parser.add_argument("--depth", type=int, help="steps from the root, in place of each space's own")
+    parser.add_argument("--replay", type=Path, help="a file with a path as it was printed, to be played in the space")
     arguments = parser.parse_args(words)
-    chosen = {name: WORLDS[name] for name in arguments.world or WORLDS}
+    chosen = {name: CONFIGURATIONS[name] for name in arguments.world or CONFIGURATIONS}
     if arguments.replay is not None:
         return _replay(next(iter(chosen.values())), arguments.replay.read_text().splitlines())
     for key, value in describe_machine().items():
@@ -32,13 +32,13 @@ def main(words: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _search(name: str, searched: Searched, depth: int) -> Report:
+def _search(name: str, searched: Configuration, depth: int) -> Report:
     gc.disable()  # millions of tuples that stay, and no cycles among them
 
     def note(level: int, states: int, transitions: int, seconds: float) -> None:
         print(f"{name}: depth {level}, {states:,} new states, {transitions:,} steps, {seconds:.0f} s", file=sys.stderr)
 
-    report = search(World(searched.options), depth, note)
+    report = search(StateSpace(searched.options), depth, note)
     gc.enable()
     print(
         f"| {name} | {report.depth} | {report.states:,} | {report.transitions:,} | {report.rested:,} "
@@ -50,8 +50,8 @@ def _search(name: str, searched: Searched, depth: int) -> Report:
     return report
 
 
-def _replay(searched: Searched, path: Sequence[str]) -> int:
-    last = replay(World(searched.options), [line.strip() for line in path if line.strip()])
+def _replay(searched: Configuration, path: Sequence[str]) -> int:
+    last = replay(StateSpace(searched.options), [line.strip() for line in path if line.strip()])
     broken = last.broken if last is not None else ()
     print("\n".join(broken) or "nothing is broken")
     return 1 if broken else 0

@@ -1,7 +1,7 @@
-"""How a broker of the small world takes requests, changes its ISR and copies records: functions of its value.
+"""How a broker of the small space takes requests, changes its ISR and copies records: functions of its value.
 
 The rules are ``spec/broker-partition.md`` sections 2 to 7 and 10 for one replica and one record. Time is left out: a
-follower that has not fetched all that its leader has may be out of sync at any moment, one that has never is. The world
+follower that has not fetched all that its leader has may be out of sync at any moment, one that has never is. The space
 asks more of kframe than time would allow to happen, not less.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kframe.errors import ErrorCode
-from kframe_simulator.search.values import UNTOLD, Broker, Message, Request
+from kframe_simulator.search.values import LEADER_UNKNOWN, Broker, Message, Request
 
 #: Answers to a proposal after which the leader waits for another leader epoch (section 6).
 _STUCK = {
@@ -54,9 +54,17 @@ def take(own: int, broker: Broker, sender: int, message: Message) -> Broker:
 def _deleted(broker: Broker) -> Broker:
     """The replica and its log are gone; the process, and what it knows of others, stay."""
     return broker._replace(
-        leader=UNTOLD, leader_epoch=-1, partition_epoch=0, isr=(), replicas=(), proposed=(), stuck=False, stopped=False,
-        has=False, fetched=(),
-    )  # fmt: skip
+        leader=LEADER_UNKNOWN,
+        leader_epoch=-1,
+        partition_epoch=0,
+        isr=(),
+        replicas=(),
+        proposed=(),
+        stuck=False,
+        stopped=False,
+        has=False,
+        fetched=(),
+    )
 
 
 def _led(own: int, broker: Broker, message: Message) -> Broker:
@@ -117,11 +125,11 @@ def answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
 
 def hear(broker: Broker) -> Broker:
     """It reads the answer to its proposal; one to a proposal that it has dropped meanwhile is nothing to it."""
-    error, *told = broker.answer
+    error, *notified = broker.answer
     broker = broker._replace(answer=())
     if not broker.proposed or error != ErrorCode.NONE:
         return broker
-    code, leader_epoch, partition_epoch, isr = told
+    code, leader_epoch, partition_epoch, isr = notified
     if code in _BACK:
         return broker._replace(proposed=())
     if code in _STUCK:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kframe_simulator.search.state_space import State, StateSpace
 from kframe_simulator.search.values import Label
-from kframe_simulator.search.world import State, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Report:
     """What a search has covered."""
 
     depth: int
-    """Every state within so many steps of the root was seen, and every step to it; the laws at rest were held by those
-    that are nearer."""
+    """Every state within so many steps of the root was seen, and every step to it; the invariants at rest were held by
+    those that are nearer."""
     states: int
     transitions: int
     levels: tuple[int, ...]
@@ -41,60 +41,60 @@ class Report:
 
 
 def search(
-    world: World, depth: int, note: Callable[[int, int, int, float], None] = lambda *_: None, most: int = 0
+    space: StateSpace, depth: int, note: Callable[[int, int, int, float], None] = lambda *_: None, most: int = 0
 ) -> Report:
     """Search all states within ``depth`` steps of the root, or up to the first violation.
 
     ``note`` hears of each level: distance, new states, transitions so far, seconds of the processor. ``most`` states
     end the search after the level in which they are reached (0: any number); ``depth`` of the report is what was done.
     """
-    began, opening = time.process_time(), list(world.opening())
+    began, opening = time.process_time(), list(space.opening())
     root, broken = opening[-1].state, [label for label in opening if label.broken]
     numbers: dict[State, int] = {root: 0}
     parents, labels = array("q", [-1]), array("i", [-1])
     frontier, levels, transitions, rested = [root], [1], 0, 0
-    found: Found | None = None
+    result: Found | None = None
     if broken:
-        found = Found(broken[0].broken, tuple(label.label for label in opening[: opening.index(broken[0]) + 1]))
-    while frontier and len(levels) <= depth and found is None and not (most and len(numbers) >= most):
+        result = Found(broken[0].broken, tuple(label.label for label in opening[: opening.index(broken[0]) + 1]))
+    while frontier and len(levels) <= depth and result is None and not (most and len(numbers) >= most):
         ahead: list[State] = []
         for state in frontier:
             own = numbers[state]
-            successors, resting = world.expand(state)
+            successors, resting = space.expand(state)
             rested += resting is not None
             if resting:
-                found = Found(tuple(resting), _path(world, parents, labels, own))
+                result = Found(tuple(resting), _path(space, parents, labels, own))
                 break
-            for position, successor in enumerate(successors if found is None else ()):
+            for position, successor in enumerate(successors if result is None else ()):
                 transitions += 1
-                if successor.broken:  # look on whether a state as near as this one breaks a law at rest
-                    found = Found(successor.broken, (*_path(world, parents, labels, own), successor.label))
+                if successor.broken:  # look on whether a state as near as this one breaks a invariant at rest
+                    result = Found(successor.broken, (*_path(space, parents, labels, own), successor.label))
                     break
                 if successor.state not in numbers:
                     numbers[successor.state] = len(numbers)
                     parents.append(own)
                     labels.append(position)
                     ahead.append(successor.state)
-        if found is not None:
+        if result is not None:
             break
         frontier = ahead
         levels.append(len(ahead))
         note(len(levels) - 1, len(ahead), transitions, time.process_time() - began)
-    steps = sum(subject.performed for subject in world.subjects.values())
+    steps = sum(subject.performed for subject in space.subjects.values())
     return Report(
-        len(levels) - 1, len(numbers), transitions, tuple(levels), rested, steps, time.process_time() - began, found
+        len(levels) - 1, len(numbers), transitions, tuple(levels), rested, steps, time.process_time() - began, result
     )
 
 
-def _path(world: World, parents: array[int], labels: array[int], number: int) -> tuple[Label, ...]:
+def _path(space: StateSpace, parents: array[int], labels: array[int], number: int) -> tuple[Label, ...]:
     """The steps that led to a state, played again from the root."""
     positions: list[int] = []
     while parents[number] >= 0:
         positions.append(labels[number])
         number = parents[number]
-    state, path = world.root(), list[Label]()
+    state, path = space.root(), list[Label]()
     for position in reversed(positions):
-        successor = world.expand(state)[0][position]
+        successor = space.expand(state)[0][position]
         path.append(successor.label)
         state = successor.state
     return tuple(path)
@@ -117,18 +117,18 @@ def _said(one: Any) -> str:
     return str(one)
 
 
-def replay(world: World, path: Sequence[str]) -> Found | None:
+def replay(space: StateSpace, path: Sequence[str]) -> Found | None:
     """Play steps, as ``text`` has them, from the root; what the last one breaks, or the rest that it leads to, if
     anything. Raises ValueError if a step is not possible."""
-    state, broken = world.root(), tuple[str, ...]()
+    state, broken = space.root(), tuple[str, ...]()
     labels: list[Label] = []
     for wanted in path:
-        successors, _ = world.expand(state)
-        found = next((successor for successor in successors if text(successor.label) == wanted), None)
-        if found is None:
+        successors, _ = space.expand(state)
+        result = next((successor for successor in successors if text(successor.label) == wanted), None)
+        if result is None:
             possible = "\n".join(text(successor.label) for successor in successors)
             raise ValueError(f"not possible here: {wanted}\npossible:\n{possible}")
-        state, broken = found.state, found.broken
-        labels.append(found.label)
-    broken += tuple(world.expand(state)[1] or ())
+        state, broken = result.state, result.broken
+        labels.append(result.label)
+    broken += tuple(space.expand(state)[1] or ())
     return Found(broken, tuple(labels)) if broken else None

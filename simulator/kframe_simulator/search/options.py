@@ -1,4 +1,4 @@
-"""What may happen in the small world."""
+"""What may happen in the small space."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kframe_simulator.search.values import BROKERS
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What may happen in the world, and how often."""
+    """What may happen in the space, and how often."""
 
     controllers: int = 2
     broker_faults: int = -1

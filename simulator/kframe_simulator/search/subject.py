@@ -37,7 +37,7 @@ from kframe_simulator.search.values import BROKERS, Message, Request, Stored
 
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes(15) + b"\1"
-#: What the core reads and nobody in this world ever changes: answered at once.
+#: What the core reads and nobody in this space ever changes: answered at once.
 UNCHANGING: Final[dict[type[Any], Callable[[Any], Any]]] = {
     asks.ReadDeletions: lambda _: frozenset(),
     asks.ReadReassignments: lambda _: None,
@@ -115,10 +115,10 @@ class Subject:
     def step(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
         """Give the core an event or an answer; return its next state and what it does on the way, in order."""
         key = node, given
-        found = self._steps.get(key)
-        if found is None:
-            found = self._steps[key] = self._perform(node, given)
-        return found
+        result = self._steps.get(key)
+        if result is None:
+            result = self._steps[key] = self._perform(node, given)
+        return result
 
     def resting(self) -> Iterator[Controller]:
         """One controller for each state between two events; only to be looked at."""
@@ -230,7 +230,7 @@ def _act(effect: effects.Effect, controller: Controller) -> tuple[Any, ...]:
             return "reply", token, (int(error), *codes.tolist())
         case effects.Resigned(reason=reason, release=release):
             return "resigned", reason, release
-    raise NotImplementedError(f"{type(effect).__name__} in the small world")
+    raise NotImplementedError(f"{type(effect).__name__} in the small space")
 
 
 def _answered(codes: Any, states: StoredStates | None, controller: Controller) -> tuple[Any, ...]:
@@ -245,10 +245,10 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
         case effects.Send(requests=requests):
             ids, cluster = controller.cluster.brokers, controller.cluster
             epochs = dict(zip(ids.ids.tolist(), ids.broker_epoch.tolist(), strict=True))
-            told = describe_requests(cluster, requests)
+            notified = describe_requests(cluster, requests)
             return "send", tuple(
                 (notified_broker["broker"], _message(notified_broker, epochs[notified_broker["broker"]]))
-                for notified_broker in told
+                for notified_broker in notified
             )
         case asks.WriteStates(change=change):
             assert len(change) == 1, "there is one partition"
@@ -264,27 +264,27 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
             return "claim", takeover
         case asks.ReadController() | asks.Prepare() | asks.Load() | asks.ReadBrokers() | asks.ReadStates():
             return (type(ask).__name__,)
-    raise NotImplementedError(f"{type(ask).__name__} in the small world")
+    raise NotImplementedError(f"{type(ask).__name__} in the small space")
 
 
 def _message(request: dict[str, Any], broker_epoch: int) -> Message:
-    epochs, told = (request["controller_epoch"], broker_epoch), request["partitions"].get(f"{TOPIC}-0")
+    epochs, notified = (request["controller_epoch"], broker_epoch), request["partitions"].get(f"{TOPIC}-0")
     match request["api"]:
         case Api.UPDATE_METADATA:
             return "U", *epochs, tuple(request["live_brokers"])
         case Api.LEADER_AND_ISR:
-            assert told is not None
+            assert notified is not None
             return (
                 "L",
                 *epochs,
-                told["leader"],
-                told["leader_epoch"],
-                tuple(told["isr"]),
-                told["partition_epoch"],
-                tuple(told["replicas"]),
+                notified["leader"],
+                notified["leader_epoch"],
+                tuple(notified["isr"]),
+                notified["partition_epoch"],
+                tuple(notified["replicas"]),
             )
-    assert told is not None
-    return "S", *epochs, told["leader_epoch"], told["delete_partition"]
+    assert notified is not None
+    return "S", *epochs, notified["leader_epoch"], notified["delete_partition"]
 
 
 def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | events.Answer:

@@ -1,4 +1,5 @@
-"""A state of the small world as immutable values: what storage holds, each controller's seat, each broker, the facts.
+"""A state of the small space as immutable values: what storage holds, each controller's process, each broker, the
+facts.
 
 Three brokers (ids 1 to 3), one partition, up to two controllers (1 and 2). Broker epochs count the registrations of a
 broker, which is all that a controller compares them by. A global state is a tuple of numbers, one for each part of it;
@@ -14,11 +15,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 BROKERS: Final = (1, 2, 3)
 CONTROLLERS: Final = (1, 2)
 #: In ``Stored.leader`` and requests: nobody leads.
-NOBODY: Final = -1
+NO_LEADER: Final = -1
 #: In ``Broker.leader``: the process was told nothing since it started.
-UNTOLD: Final = -2
+LEADER_UNKNOWN: Final = -2
 
-#: What a seat has been notified of, and not looked at yet.
+#: What a process has been notified of, and not looked at yet.
 ELECT: Final = 1
 CHANGED: Final = 2
 BROKERS_CHANGED: Final = 4
@@ -59,7 +60,7 @@ class Stored(NamedTuple):
     removing: tuple[int, ...] = ()
 
 
-class Seat(NamedTuple):
+class ControllerProcess(NamedTuple):
     """One controller process and its session."""
 
     node: int
@@ -94,7 +95,7 @@ class Broker(NamedTuple):
     controller_epoch: int = 0
     controller: int = 0
     live: tuple[int, ...] = ()
-    leader: int = UNTOLD
+    leader: int = LEADER_UNKNOWN
     leader_epoch: int = -1
     partition_epoch: int = 0
     isr: tuple[int, ...] = ()
@@ -136,11 +137,11 @@ class Pool:
 
     def number(self, value: Hashable) -> int:
         """The number of a value; a new one where it was not met yet."""
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = len(self.values)
+        result = self._numbers.get(value)
+        if result is None:
+            result = self._numbers[value] = len(self.values)
             self.values.append(value)
-        return found
+        return result
 
     def __len__(self) -> int:
         return len(self.values)

@@ -27,9 +27,9 @@ from kframe_simulator.broker.outgoing import (
     Reply,
     WriteState,
 )
+from kframe_simulator.simulation.broker_messages import ClusterContext, about, write_state
+from kframe_simulator.simulation.control_requests import ControlRequest
 from kframe_simulator.simulation.controller_requests import ControllerRequests
-from kframe_simulator.simulation.errands import ClusterContext, about, write_state
-from kframe_simulator.simulation.letters import Letter
 from kframe_simulator.simulation.network import ENSEMBLE
 from kframe_simulator.simulation.transport import answer_event
 
@@ -37,7 +37,7 @@ from kframe_simulator.simulation.transport import answer_event
 class BrokerProcess:
     """One broker across its restarts."""
 
-    def __init__(self, world: ClusterContext, model: Broker, registration: Registration) -> None:
+    def __init__(self, simulation: ClusterContext, model: Broker, registration: Registration) -> None:
         self.model = model
         self.broker_id = model.broker_id
         self.registration = registration
@@ -52,13 +52,13 @@ class BrokerProcess:
         """Whether it has failed at one: the deletion goes on once it has registered anew."""
         self.bounces_at_deletion: float | None = None
         """It registers anew before its next StopReplica that deletes; the answer waits for so many ms at most."""
-        self.requests = ControllerRequests(world, self)
+        self.requests = ControllerRequests(simulation, self)
         self.dead_dirs: set[str] = set()
         self.incarnation = 0
         self.came_back_from_a_crash = False
         """Whether its present process came up after one that did not stop in order."""
         self._stopped_in_order = True
-        self._world = world
+        self._simulation = simulation
         self._session = 0
         self._registered = self._waits = self._silent = False
         self._held: list[Callable[[], None]] = []
@@ -77,7 +77,7 @@ class BrokerProcess:
             return
         if self._registered:
             self._waits = True
-            self._world.scheduler.after(500.0, self._start_again)
+            self._simulation.scheduler.after(500.0, self._start_again)
             return
         self.running, self.paused = True, False
         self.incarnation += 1
@@ -86,7 +86,7 @@ class BrokerProcess:
         self._fall_silent(False)
         self._register()
         self.model.start(self.registration.broker_epoch, self._now())
-        self._world.broker_up(self)
+        self._simulation.broker_up(self)
         self._flush()
 
     def _start_again(self) -> None:
@@ -103,10 +103,10 @@ class BrokerProcess:
 
     def _end(self, lost: dict[Any, int] | None = None) -> None:
         """The process is gone; whoever waits for an answer finds the connection broken."""
-        self._world.watch.observed.crashed(self.broker_id)
+        self._simulation.watch.observed.crashed(self.broker_id)
         self.running = False
         self.model.crash(self._now(), lost)
-        self._world.broker_down(self)
+        self._simulation.broker_down(self)
         held, self._held = self._held, []
         for what in held:
             what()
@@ -119,12 +119,12 @@ class BrokerProcess:
         self.running = True
         self.incarnation += 1
         self.came_back_from_a_crash = True
-        self._world.tell("broker_bounce", [self.broker_id])
-        (epoch,) = self._world.ensemble.bounce_brokers([self.broker_id])
+        self._simulation.tell("broker_bounce", [self.broker_id])
+        (epoch,) = self._simulation.ensemble.bounce_brokers([self.broker_id])
         self._session += 1
         self.registration = replace(self.registration, broker_epoch=epoch)
         self.model.start(epoch, self._now())
-        self._world.broker_up(self)
+        self._simulation.broker_up(self)
         self._flush()
 
     def shut_down(self) -> None:
@@ -158,16 +158,16 @@ class BrokerProcess:
     def expire(self) -> None:
         """The ensemble ends its session; it registers anew."""
         if self.running and not self.paused and self._registered:
-            self._world.watch.observed.crashed(self.broker_id)
+            self._simulation.watch.observed.crashed(self.broker_id)
             self._unregister()
-            self._world.scheduler.after(100.0, self._register_anew)
+            self._simulation.scheduler.after(100.0, self._register_anew)
 
     def readdress(self, endpoints: tuple[Endpoint, ...]) -> bool:
         """Listen somewhere else from now on, under the same registration; whether it is registered."""
         if not self.running or self.paused or not self._registered:
             return False
         self.registration = replace(self.registration, endpoints=endpoints)
-        self._world.ensemble.modify_broker(self.registration)
+        self._simulation.ensemble.modify_broker(self.registration)
         return True
 
     def fail_log_dir(self, log_dir: str) -> bool:
@@ -177,14 +177,14 @@ class BrokerProcess:
         self.dead_dirs.add(log_dir)
         lost = [key for key, log in self.model.disks.logs.items() if log.log_dir == log_dir]
         self.model.fail_log_dir(log_dir, self._now())
-        self._world.log_dir_lost(self, lost)
+        self._simulation.log_dir_lost(self, lost)
         self._flush()
         return True
 
     def swap_disks(self) -> None:
         """Crash, and come back at once under another registration with empty disks."""
         self.crash()
-        self._world.watch.ledger.logs_lost(self.broker_id, tuple(self.model.disks.logs))
+        self._simulation.watch.record_history.logs_lost(self.broker_id, tuple(self.model.disks.logs))
         for log_dir in sorted(self.model.disks.alive):
             self.model.disks.fail(log_dir)
             self.model.replace_log_dir(log_dir)
@@ -219,11 +219,13 @@ class BrokerProcess:
         """Say whether it answers nobody."""
         if silent is not self._silent:
             self._silent = silent
-            self._world.tell("answer", {"broker": self.broker_id, "error": "SILENT" if silent else "NONE"})
+            self._simulation.tell("answer", {"broker": self.broker_id, "error": "SILENT" if silent else "NONE"})
 
     def _register(self) -> None:
-        self._world.tell("broker_startup", [{"id": self.broker_id}])
-        (epoch,) = self._world.ensemble.register_brokers([replace(self.registration, broker_epoch=NO_BROKER_EPOCH)])
+        self._simulation.tell("broker_startup", [{"id": self.broker_id}])
+        (epoch,) = self._simulation.ensemble.register_brokers(
+            [replace(self.registration, broker_epoch=NO_BROKER_EPOCH)]
+        )
         self.registration = replace(self.registration, broker_epoch=epoch)
         self._registered = True
         self._session += 1
@@ -231,8 +233,8 @@ class BrokerProcess:
     def _unregister(self) -> None:
         if self._registered:
             self._registered = False
-            self._world.tell("broker_failure", [self.broker_id])
-            self._world.ensemble.unregister_brokers([self.broker_id])
+            self._simulation.tell("broker_failure", [self.broker_id])
+            self._simulation.ensemble.unregister_brokers([self.broker_id])
 
     def _time_out_later(self) -> None:
         session = self._session
@@ -241,7 +243,7 @@ class BrokerProcess:
             if self._session == session:
                 self._unregister()
 
-        self._world.scheduler.after(self._world.session_timeout_ms, time_out)
+        self._simulation.scheduler.after(self._simulation.session_timeout_ms, time_out)
 
     def time_out(self) -> None:
         """The ensemble gives up a session of which nothing was heard."""
@@ -250,7 +252,9 @@ class BrokerProcess:
 
     # -- what it is asked
 
-    def receive(self, letter: Letter, answer: Callable[[ControlResponse], None], refuse: Callable[[], None]) -> None:
+    def receive(
+        self, control_request: ControlRequest, answer: Callable[[ControlResponse], None], refuse: Callable[[], None]
+    ) -> None:
         """Take a control request; nobody who is not there answers."""
         if not self.running:
             refuse()
@@ -259,12 +263,12 @@ class BrokerProcess:
 
         def act() -> None:
             if self.running and self.incarnation == incarnation:
-                self._obey(letter, answer)
+                self._obey(control_request, answer)
 
         if self.paused:
             self._held.append(act)
         elif self.slow_ms:
-            self._world.scheduler.after(self.slow_ms, partial(self._when_running, act))
+            self._simulation.scheduler.after(self.slow_ms, partial(self._when_running, act))
         else:
             act()
 
@@ -278,48 +282,55 @@ class BrokerProcess:
             response = self.model.handle(request, self._now())
             if response is not None:
                 answer(response)
-            self._world.logs_touched(self, about(request))
+            self._simulation.logs_touched(self, about(request))
             self._flush()
 
     def _when_running(self, act: Callable[[], None]) -> None:
         self._held.append(act) if self.paused else act()
 
-    def _obey(self, letter: Letter, answer: Callable[[ControlResponse], None]) -> None:
-        if self.bounces_at_deletion is not None and _deletes(letter.message):
-            self._bounce_first(letter)
+    def _obey(self, control_request: ControlRequest, answer: Callable[[ControlResponse], None]) -> None:
+        if self.bounces_at_deletion is not None and _deletes(control_request.message):
+            self._bounce_first(control_request)
             return
-        if self._fails(letter.message):
-            answer(ControlResponse(errors=dict.fromkeys(letter.message.partitions, ErrorCode.UNKNOWN_SERVER_ERROR)))
+        if self._fails(control_request.message):
+            answer(
+                ControlResponse(
+                    errors=dict.fromkeys(control_request.message.partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+                )
+            )
             return
-        response = self.model.handle(letter.message, self._now())
+        response = self.model.handle(control_request.message, self._now())
         assert isinstance(response, ControlResponse)
-        self._world.logs_touched(self, letter.message.partitions)
-        self._world.request_answered(self, letter, response)
+        self._simulation.logs_touched(self, control_request.message.partitions)
+        self._simulation.request_answered(self, control_request, response)
         self._flush()
-        if self.half_applies and isinstance(letter.message, LeaderAndIsr):
+        if self.half_applies and isinstance(control_request.message, LeaderAndIsr):
             self.half_applies -= 1
             response = ControlResponse(errors=dict.fromkeys(response.errors, ErrorCode.UNKNOWN_SERVER_ERROR))
         answer(response)
 
-    def _bounce_first(self, letter: Letter) -> None:
+    def _bounce_first(self, control_request: ControlRequest) -> None:
         """Register anew, then refuse a request for the earlier registration. Its sender reads the answer before it
         closes the channel, and handles it once it has opened another."""
         until, self.bounces_at_deletion = self._now() + (self.bounces_at_deletion or 0.0), None
         self.bounce()
-        response = self.model.handle(letter.message, self._now())
+        response = self.model.handle(control_request.message, self._now())
         assert isinstance(response, ControlResponse)
-        self._world.request_answered(self, letter, response)
-        sender, event = self._world.controller(letter.message.controller_id), answer_event(letter, response)
+        self._simulation.request_answered(self, control_request, response)
+        sender, event = (
+            self._simulation.controller(control_request.message.controller_id),
+            answer_event(control_request, response),
+        )
         if sender is None or event is None:
             return
         transport = sender.transport
 
         def handle() -> None:
             channel = transport.channels.get(self.broker_id)
-            if channel is not None and channel.broker_epoch != letter.broker_epoch:
+            if channel is not None and channel.broker_epoch != control_request.broker_epoch:
                 transport.tell_late(event)
             elif self._now() < until:
-                self._world.scheduler.after(1.0, handle)
+                self._simulation.scheduler.after(1.0, handle)
 
         handle()
 
@@ -339,14 +350,14 @@ class BrokerProcess:
         self._flush()
 
     def _now(self) -> float:
-        return self._world.scheduler.now_ms
+        return self._simulation.scheduler.now_ms
 
     def _flush(self) -> None:
         for out in self.model.tick(self._now()):
             self._send(out)
         if self.model.wakes_at < self._wakes_at:
             self._wakes_at = self.model.wakes_at
-            self._world.scheduler.at(self._wakes_at, partial(self._wake_at, self._wakes_at))
+            self._simulation.scheduler.at(self._wakes_at, partial(self._wake_at, self._wakes_at))
 
     def _wake_at(self, due_ms: float) -> None:
         if self._wakes_at == due_ms:
@@ -366,7 +377,7 @@ class BrokerProcess:
             case Peer.STORE:
                 self._ask_storage(out)
             case Peer.CLIENT:
-                self._world.client_answered(self, out.peer_id, out.message)
+                self._simulation.client_answered(self, out.peer_id, out.message)
 
     def _answer(self, source: int, number: int) -> Callable[[Any], None]:
         """Bring an answer back, or word that there will be none."""
@@ -379,25 +390,25 @@ class BrokerProcess:
                 self._held.append(partial(arrive, reply))
                 return
             self.model.answered(number, reply, self._now())
-            self._world.logs_touched(self, about(reply))
+            self._simulation.logs_touched(self, about(reply))
             self._flush()
 
         def answer(reply: Reply | None) -> None:
-            if not self._world.network.carry(source, self.broker_id, partial(arrive, reply)):
-                self._world.scheduler.after(2_000.0, partial(arrive, None))
+            if not self._simulation.network.carry(source, self.broker_id, partial(arrive, reply)):
+                self._simulation.scheduler.after(2_000.0, partial(arrive, None))
 
         return answer
 
     def _ask_broker(self, out: Outgoing) -> None:
-        other, answer = self._world.broker(out.peer_id), self._answer(out.peer_id, out.number)
+        other, answer = self._simulation.broker(out.peer_id), self._answer(out.peer_id, out.number)
         message: Any = out.message
-        if other is None or not self._world.network.carry(
+        if other is None or not self._simulation.network.carry(
             self.broker_id, out.peer_id, lambda: other.ask(message, answer)
         ):
-            self._world.scheduler.after(2_000.0, partial(answer, None))
+            self._simulation.scheduler.after(2_000.0, partial(answer, None))
 
     def _ask_storage(self, out: Outgoing) -> None:
-        ensemble, message = self._world.ensemble, out.message
+        ensemble, message = self._simulation.ensemble, out.message
         match message:
             case WriteState():
                 answer = self._answer(ENSEMBLE, out.number)
@@ -405,8 +416,8 @@ class BrokerProcess:
                 def store() -> None:
                     answer(write_state(ensemble, message))
 
-                if not self._world.holds_isr(message.partition, message.isr, store):
-                    self._world.network.carry(self.broker_id, ENSEMBLE, store)
+                if not self._simulation.holds_isr(message.partition, message.isr, store):
+                    self._simulation.network.carry(self.broker_id, ENSEMBLE, store)
             case NotifyIsrChanges():
                 ensemble.notify_isr_changes(message.partitions)
             case NotifyLogDirFailure():
@@ -414,11 +425,11 @@ class BrokerProcess:
             case CloseSession():
                 self._stopped_in_order = message.in_order
                 self.running = False
-                self._world.broker_down(self)
+                self._simulation.broker_down(self)
                 if message.in_order:
-                    self._world.watch.observed.stopped_in_order(self.broker_id)
+                    self._simulation.watch.observed.stopped_in_order(self.broker_id)
                 else:
-                    self._world.watch.observed.crashed(self.broker_id)
+                    self._simulation.watch.observed.crashed(self.broker_id)
                 self._unregister()
 
 

@@ -1,4 +1,4 @@
-"""What a world consists of before anything happens in it: topics in storage, brokers with empty disks."""
+"""What a simulation consists of before anything happens in it: topics in storage, brokers with empty disks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOG_DIRS: Final = ("a", "b")
 
 
 def build_cluster(options: Options) -> ClusterState:
-    """The topics of a world as stored before any controller: assigned, without states."""
+    """The topics of a simulation as stored before any controller: assigned, without states."""
     cluster = ClusterState()
     cluster.brokers.index_of(options.brokers)
     for topic in options.topics:

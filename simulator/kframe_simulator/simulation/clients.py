@@ -1,4 +1,4 @@
-"""Clients of a world: producers that retry, and consumers. They ask brokers where to go, as Kafka's do."""
+"""Clients of a simulation: producers that retry, and consumers. They ask brokers where to go, as Kafka's do."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from kframe_simulator.faults import choices
 from kframe_simulator.simulation.network import OUTSIDE
 from kframe_simulator.simulation.options import ProducerOptions
 from kframe_simulator.simulation.values import Value
-from kframe_simulator.simulation.watch import Moment, Read
+from kframe_simulator.simulation.watch import Read, Trigger
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.world import World
+    from kframe_simulator.simulation.simulation import Simulation
 
 #: Places of producers in the network begin here.
 FIRST_ID: Final = 2000
@@ -79,7 +79,7 @@ class Producer:
 
     def write(self, key: TopicPartition, count: int) -> None:
         """Write records, which are one transaction if this producer makes such."""
-        life, transaction = self._clients.world.watch.ledger.life(key), UNDEFINED
+        life, transaction = self._clients.simulation.watch.record_history.life(key), UNDEFINED
         if self.options.transactional:
             self._transaction += 1
             transaction = self._transaction
@@ -106,9 +106,9 @@ class Producer:
         if self._tries > TRIES_MAX:
             self._give_up(write)
             return
-        self._clients.world.scheduler.after(REQUEST_MS, partial(self._failed, turn))
-        found = partial(self._send, turn, write)
-        self._clients.find_leader(self.place, self._number + self._tries, write.key, found)
+        self._clients.simulation.scheduler.after(REQUEST_MS, partial(self._failed, turn))
+        result = partial(self._send, turn, write)
+        self._clients.find_leader(self.place, self._number + self._tries, write.key, result)
 
     def _send(self, turn: int, write: Write, leader: int, _leader_epoch: int) -> None:
         if turn != self._turn:
@@ -124,7 +124,7 @@ class Producer:
 
     def _request(self, write: Write) -> Produce | EndTransaction:
         if write.value is None:
-            self._clients.world.watch.ledger.decided.add((self._id, write.transaction))
+            self._clients.simulation.watch.record_history.decided.add((self._id, write.transaction))
             return EndTransaction(write.key, self._id, self._epoch, committed=bool(write.transaction % 2))
         sequence = self._sequences.get(write.key, 0) if self.options.idempotent else UNDEFINED
         epoch = self._epoch if self.options.idempotent else UNDEFINED
@@ -145,7 +145,7 @@ class Producer:
             self._retry(turn)
 
     def _retry(self, turn: int) -> None:
-        self._clients.world.scheduler.after(BACKOFF_MS, partial(self._failed, turn))
+        self._clients.simulation.scheduler.after(BACKOFF_MS, partial(self._failed, turn))
 
     def _failed(self, turn: int) -> None:
         if turn == self._turn and self._waiting:
@@ -161,8 +161,8 @@ class Producer:
     def _give_up(self, write: Write) -> None:
         """Nobody knows what became of this write. What is left of its transaction is given up, too, and numbers begin
         anew in another epoch."""
-        self._clients.world.counts["given up"] += 1
-        self._clients.world.watch.ledger.decided.add((self._id, write.transaction))
+        self._clients.simulation.counts["given up"] += 1
+        self._clients.simulation.watch.record_history.decided.add((self._id, write.transaction))
         self._epoch += 1
         self._sequences.clear()
         self._turn += 1
@@ -173,10 +173,10 @@ class Producer:
 
 
 class Clients:
-    """All clients of a world."""
+    """All clients of a simulation."""
 
-    def __init__(self, world: World, producers: tuple[ProducerOptions, ...]) -> None:
-        self.world = world
+    def __init__(self, simulation: Simulation, producers: tuple[ProducerOptions, ...]) -> None:
+        self.simulation = simulation
         self.producers = [Producer(self, number, options) for number, options in enumerate(producers)]
         self.sent: deque[tuple[int, Produce, int]] = deque(maxlen=SENT_MAX)
         """Requests of the past: to whom, what, and of which life of its topic."""
@@ -194,26 +194,26 @@ class Clients:
 
     # -- the ways of all clients
 
-    def find_leader(self, place: int, number: int, key: TopicPartition, found: Callable[[int, int], None]) -> None:
+    def find_leader(self, index: int, number: int, key: TopicPartition, result: Callable[[int, int], None]) -> None:
         """Ask one of the brokers who leads; ``found`` gets the leader and its epoch, -1 if the broker knows none."""
-        ids = self.world.options.brokers
+        ids = self.simulation.options.brokers
         asked = ids[number % len(ids)]
 
         def heard(response: object) -> None:
             partition = response.partitions.get(key) if isinstance(response, MetadataResponse) else None
-            found(*((partition.leader, partition.leader_epoch) if partition is not None else (UNDEFINED, UNDEFINED)))
+            result(*((partition.leader, partition.leader_epoch) if partition is not None else (UNDEFINED, UNDEFINED)))
 
-        self.send(place, asked, Metadata((key[0],)), None, heard)
+        self.send(index, asked, Metadata((key[0],)), None, heard)
 
-    def send(self, place: int, broker_id: int, request: Any, life: int | None, heard: Callable[[Any], None]) -> None:
+    def send(self, index: int, broker_id: int, request: Any, life: int | None, heard: Callable[[Any], None]) -> None:
         """Carry a request to a broker, and its answer back. ``life``: of the topic, of a request to write a record."""
-        world = self.world
-        broker = world.brokers[broker_id]
+        simulation = self.simulation
+        broker = simulation.brokers[broker_id]
         if life is not None:
             self.sent.append((broker_id, request, life))
 
         def back(response: object) -> None:
-            world.network.carry(broker_id, place, partial(heard, response))
+            simulation.network.carry(broker_id, index, partial(heard, response))
 
         def answer(response: Response | None) -> None:
             if life is not None and isinstance(response, ProduceResponse):
@@ -222,7 +222,7 @@ class Clients:
 
         if life is not None and request.acks == -1:
             self._held[request.correlation] = request, life, back
-        world.network.carry(place, broker_id, lambda: broker.ask(request, answer))
+        simulation.network.carry(index, broker_id, lambda: broker.ask(request, answer))
 
     def answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
         """A broker answers later."""
@@ -233,19 +233,23 @@ class Clients:
             back(message)
 
     def _acknowledged(self, request: Produce, response: ProduceResponse, life: int) -> None:
-        watch = self.world.watch
-        if watch.ledger.acknowledge(request, response, life):
-            watch.look(Moment.ACKNOWLEDGED, request.partition)
+        watch = self.simulation.watch
+        if watch.record_history.acknowledge(request, response, life):
+            watch.look(Trigger.ACKNOWLEDGED, request.partition)
 
     # -- reading
 
     def read(self, key: TopicPartition, committed: bool, number: int) -> None:
         """A consumer reads on in a partition."""
-        life = self.world.watch.ledger.life(key)
+        life = self.simulation.watch.record_history.life(key)
         self.find_leader(OUTSIDE, number, key, partial(self._fetch, key, life, committed))
 
     def _fetch(self, key: TopicPartition, life: int, committed: bool, leader: int, leader_epoch: int) -> None:
-        if leader < 0 or leader_epoch < self._epochs.get((key, life), 0) or life != self.world.watch.ledger.life(key):
+        if (
+            leader < 0
+            or leader_epoch < self._epochs.get((key, life), 0)
+            or life != self.simulation.watch.record_history.life(key)
+        ):
             return  # of a time before what is known: a consumer does not go back
         self._epochs[key, life] = leader_epoch
         offset = self._positions.get((key, life, committed), 0)
@@ -256,46 +260,46 @@ class Clients:
     def _fetched(
         self, key: TopicPartition, life: int, committed: bool, leader_epoch: int, offset: int, response: object
     ) -> None:
-        ledger = self.world.watch.ledger
-        if not isinstance(response, FetchResponse) or not ledger.watched(key):
+        record_history = self.simulation.watch.record_history
+        if not isinstance(response, FetchResponse) or not record_history.watched(key):
             return
-        if life != ledger.life(key) or leader_epoch < ledger.floor.get(key, 0):
+        if life != record_history.life(key) or leader_epoch < record_history.floor.get(key, 0):
             return  # of something that is over
         answer = response.partitions[key]
         if answer.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
-        self.world.counts["records read"] += len(answer.records)
-        self.world.watch.look(Moment.READ, Read(key, offset, committed, answer))
+        self.simulation.counts["records read"] += len(answer.records)
+        self.simulation.watch.look(Trigger.READ, Read(key, offset, committed, answer))
         end = answer.log_end_offset if answer.error is not ErrorCode.NONE else offset + len(answer.records)
         self._positions[key, life, committed] = end
 
 
-def _produce(world: World, arguments: Mapping[str, Any]) -> bool:
-    key = choices.partition(world, arguments["pick"])
-    producer = choices.choose(world.clients.producers, arguments["producer"])
+def _produce(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    key = choices.partition(simulation, arguments["pick"])
+    producer = choices.choose(simulation.clients.producers, arguments["producer"])
     if key is None or producer is None:
         return False
     acks = "all" if producer.options.acks == -1 else producer.options.acks
-    choices.tell_of(world, key[0], "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}})
+    choices.tell_of(simulation, key[0], "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}})
     producer.write(key, arguments["count"])
     return True
 
 
-def _consume(world: World, arguments: Mapping[str, Any]) -> bool:
-    key = choices.partition(world, arguments["pick"])
+def _consume(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    key = choices.partition(simulation, arguments["pick"])
     if key is None:
         return False
-    world.clients.read(key, arguments["committed"], arguments["pick"])
+    simulation.clients.read(key, arguments["committed"], arguments["pick"])
     return True
 
 
-def _repeat_produce(world: World, arguments: Mapping[str, Any]) -> bool:
+def _repeat_produce(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """A request of the past arrives once more."""
-    found = choices.choose(world.clients.sent, arguments["number"])
-    if found is None:
+    result = choices.choose(simulation.clients.sent, arguments["number"])
+    if result is None:
         return False
-    broker_id, request, _ = found
-    world.brokers[broker_id].ask(request, lambda response: None)
+    broker_id, request, _ = result
+    simulation.brokers[broker_id].ask(request, lambda response: None)
     return True
 
 

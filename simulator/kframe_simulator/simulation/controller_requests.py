@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kframe_simulator.broker.outgoing import AlterPartition, ControlledShutdown, Outgoing
-from kframe_simulator.simulation.errands import ClusterContext, ask_controller, proposal
+from kframe_simulator.simulation.broker_messages import ClusterContext, ask_controller, proposal
 from kframe_simulator.simulation.network import ENSEMBLE
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ NOBODY_MS: Final = 500.0
 LOOK_MS: Final = 20.0
 HELD_MOST_MS: Final = 8_000.0
 #: What befalls the broker that a held proposal takes in; "self": its sender registers anew.
-DEEDS: Final = ("expire", "crash", "shut_down", "bounce", "self")
+ACTIONS: Final = ("expire", "crash", "shut_down", "bounce", "self")
 
 Answer = Callable[[Any], None]
 
@@ -33,7 +33,7 @@ Answer = Callable[[Any], None]
 class ControllerRequests:
     """The requests of one broker, across its restarts."""
 
-    def __init__(self, world: ClusterContext, broker: BrokerProcess) -> None:
+    def __init__(self, simulation: ClusterContext, broker: BrokerProcess) -> None:
         self.past_proposals: deque[AlterPartition] = deque(maxlen=24)
         """Proposals of the past, for somebody to repeat."""
         self.past_shutdowns: deque[ControlledShutdown] = deque(maxlen=2)
@@ -44,7 +44,7 @@ class ControllerRequests:
         """How many of the next proposals go to another process that takes itself for the controller, if there is."""
         self.holds: str | None = None
         """What befalls the broker that the next proposal takes in, before that goes on."""
-        self._world, self._broker = world, broker
+        self._simulation, self._broker = simulation, broker
 
     def calm(self) -> None:
         """Nothing befalls requests any more."""
@@ -52,14 +52,14 @@ class ControllerRequests:
 
     def send(self, out: Outgoing, answer_from: Callable[[int, int], Answer]) -> None:
         """Carry a request to the controller that the broker knows; ``answer_from`` gives the way back from a place."""
-        process, message = self._world.controller(out.peer_id), out.message
+        process, message = self._simulation.controller(out.peer_id), out.message
         if isinstance(message, AlterPartition):
             self.past_proposals.append(message)
         elif isinstance(message, ControlledShutdown):
             self.past_shutdowns.append(message)
-            self._world.tell("controlled_shutdown", self._broker.broker_id)
+            self._simulation.tell("controlled_shutdown", self._broker.broker_id)
         if process is None:
-            self._world.scheduler.after(NOBODY_MS, partial(answer_from(ENSEMBLE, out.number), None))
+            self._simulation.scheduler.after(NOBODY_MS, partial(answer_from(ENSEMBLE, out.number), None))
             return
         if isinstance(message, AlterPartition):
             self._propose(process.controller_id, message, answer_from, out.number)
@@ -72,7 +72,7 @@ class ControllerRequests:
         if self.misdirected:
             others = [
                 controller
-                for controller in self._world.controllers
+                for controller in self._simulation.controllers
                 if controller.active and controller.controller_id != controller_id
             ]
             if others:
@@ -90,22 +90,22 @@ class ControllerRequests:
 
     def _lose(self, answer: Answer, _: object) -> None:
         """An answer is lost: the leader gives it up after a while."""
-        self._world.scheduler.after(LOST_MS, partial(answer, None))
+        self._simulation.scheduler.after(LOST_MS, partial(answer, None))
 
     def _joining(self, message: AlterPartition) -> BrokerProcess | None:
         """A broker that the proposal takes into an ISR."""
-        rows = self._world.ensemble.rows
+        rows = self._simulation.ensemble.rows
         for key, proposed in message.partitions.items():
             for member in proposed.isr:
                 if key in rows and member not in rows[key].isr:
-                    return self._world.broker(member)
+                    return self._simulation.broker(member)
         return None
 
     def _hold(self, joining: BrokerProcess, controller_id: int, message: AlterPartition, answer: Answer) -> None:
         """Let a proposal wait until what befalls the joining broker is known to the controller."""
         deed, self.holds = self.holds, None
         victim = self._broker if deed == "self" else joining
-        before, until = victim.registration.broker_epoch, self._world.scheduler.now_ms + HELD_MOST_MS
+        before, until = victim.registration.broker_epoch, self._simulation.scheduler.now_ms + HELD_MOST_MS
         epochs = self._epochs(message)
         match deed:
             case "crash":
@@ -119,37 +119,39 @@ class ControllerRequests:
                 victim.expire()
 
         def look() -> None:
-            process = self._world.controller(controller_id)
+            process = self._simulation.controller(controller_id)
             assert process is not None
             channel = process.transport.channels.get(victim.broker_id) if process.running else None
             known = channel is None or channel.broker_epoch != before or self._leaves(process, victim.broker_id)
-            if known or self._world.scheduler.now_ms > until:
+            if known or self._simulation.scheduler.now_ms > until:
                 self._carry(controller_id, message, answer, epochs)
             else:
-                self._world.scheduler.after(LOOK_MS, look)
+                self._simulation.scheduler.after(LOOK_MS, look)
 
         look()
 
     def _leaves(self, process: Any, broker_id: int) -> bool:
-        return broker_id in self._world.watch.observed.leaving(process)
+        return broker_id in self._simulation.watch.observed.leaving(process)
 
     def _epochs(self, message: AlterPartition) -> list[int]:
         """The broker epochs of all members proposed, as they are now."""
-        brokers = [self._world.broker(member) for partition in message.partitions.values() for member in partition.isr]
+        brokers = [
+            self._simulation.broker(member) for partition in message.partitions.values() for member in partition.isr
+        ]
         return [-1 if broker is None else broker.registration.broker_epoch for broker in brokers]
 
     def _carry(self, controller_id: int, message: Any, answer: Answer, epochs: list[int] | None = None) -> None:
-        world, process = self._world, self._world.controller(controller_id)
+        simulation, process = self._simulation, self._simulation.controller(controller_id)
         assert process is not None
         if epochs is not None and isinstance(message, AlterPartition):
 
             def arrive() -> None:
                 if process.running:
-                    process.ask(*proposal(world, process, message, epochs), answer)
+                    process.ask(*proposal(simulation, process, message, epochs), answer)
                 else:
                     answer(None)
 
         else:
-            arrive = partial(ask_controller, world, process, message, answer)
-        if not world.network.carry(self._broker.broker_id, controller_id, arrive):
-            world.scheduler.after(LOST_MS, partial(answer, None))
+            arrive = partial(ask_controller, simulation, process, message, answer)
+        if not simulation.network.carry(self._broker.broker_id, controller_id, arrive):
+            simulation.scheduler.after(LOST_MS, partial(answer, None))

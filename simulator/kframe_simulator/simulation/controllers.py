@@ -31,7 +31,7 @@ RECONNECT_MS: Final = 5.0
 
 
 class Onlooker(Post, Protocol):
-    """The world, as a controller's process knows it."""
+    """The simulation, as a controller's process knows it."""
 
     ensemble: SimEnsemble
 
@@ -46,7 +46,7 @@ class ControllerProcess:
     """One of the processes that may be controller, across its restarts."""
 
     def __init__(
-        self, world: Onlooker, number: int, config: ControllerConfig, session_timeout_ms: float,
+        self, simulation: Onlooker, number: int, config: ControllerConfig, session_timeout_ms: float,
         request_timeout_ms: float, selectors: Mapping[ElectionKind, LeaderSelector],
     ) -> None:  # fmt: skip
         self.controller_id = FIRST_ID + number
@@ -68,7 +68,7 @@ class ControllerProcess:
         self.store: SimStore
         self.transport: SimTransport
         self.clock: ProcessClock
-        self._world, self._config, self._selectors = world, config, selectors
+        self._simulation, self._config, self._selectors = simulation, config, selectors
         self._session_timeout_ms, self._request_timeout_ms = session_timeout_ms, request_timeout_ms
         self._steps: Iterator[Effect] | None = None
         self._next: Effect | None = None
@@ -97,12 +97,17 @@ class ControllerProcess:
         self.incarnation += 1
         self.running, self.paused = True, False
         self.stop_after = self.pause_after = self.stop_in = self.stop_after_call = None
-        world = self._world
-        self.clock = ProcessClock(world.scheduler)
+        simulation = self._simulation
+        self.clock = ProcessClock(simulation.scheduler)
         self.store = SimStore(
-            world.ensemble, world.scheduler, world.network, self.clock, self.controller_id, self._session_timeout_ms
+            simulation.ensemble,
+            simulation.scheduler,
+            simulation.network,
+            self.clock,
+            self.controller_id,
+            self._session_timeout_ms,
         )
-        self.transport = SimTransport(world, self.controller_id, self._request_timeout_ms)
+        self.transport = SimTransport(simulation, self.controller_id, self._request_timeout_ms)
         controller = Controller(self.controller_id, self._config, Selection(self._selectors))
         self.loop = ControllerLoop(controller, self.store, self.transport, self.clock)
         self.loop.open()
@@ -134,7 +139,7 @@ class ControllerProcess:
         self.paused = False
         self.clock.go_on()
         self.transport.go_on()
-        self._world.scheduler.after(RECONNECT_MS, self.reconnect)
+        self._simulation.scheduler.after(RECONNECT_MS, self.reconnect)
 
     def reconnect(self) -> None:
         """Let the ensemble hear of the process again, if nothing stands between them."""
@@ -147,7 +152,7 @@ class ControllerProcess:
             self.store.break_link() if self._cut_off() else self.store.mend_link()
 
     def _cut_off(self) -> bool:
-        network, own = self._world.network, self.controller_id
+        network, own = self._simulation.network, self.controller_id
         return network.is_cut(own, ENSEMBLE) or network.is_cut(ENSEMBLE, own)
 
     def ask(self, event: Callable[[int], Event], read: Callable[[Any], Any], answer: Callable[[Any], None]) -> None:
@@ -170,7 +175,7 @@ class ControllerProcess:
 
     def _plan(self, delay_ms: float) -> None:
         self._planned = True
-        self._world.scheduler.after(delay_ms, self._turn)
+        self._simulation.scheduler.after(delay_ms, self._turn)
 
     def _turn(self) -> None:
         """Perform one effect, or take the next event."""
@@ -187,7 +192,7 @@ class ControllerProcess:
             if self.event is None:
                 return
             self.effects = 0
-            self._world.event_begins(self, self.event)
+            self._simulation.event_begins(self, self.event)
             self._steps = self.loop.handle(self.event)
         steps = self._steps
         self._next = next(steps, None)
@@ -210,12 +215,12 @@ class ControllerProcess:
         if self.pause_after is not None and self.effects >= self.pause_after[0]:
             (_, for_ms), self.pause_after = self.pause_after, None
             self.pause()
-            self._world.scheduler.after(for_ms, self.go_on)
+            self._simulation.scheduler.after(for_ms, self.go_on)
             return True
         return False
 
     def _end(self) -> None:
         event, self.event, self._steps = self.event, None, None
         assert event is not None
-        self._world.event_ended(self, event)
+        self._simulation.event_ended(self, event)
         self.stir()

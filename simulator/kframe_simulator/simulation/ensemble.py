@@ -18,7 +18,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import TopicPartition
 from kframe.model.tables import TopicTable
-from kframe_simulator.simulation.letters import Row, read_row
+from kframe_simulator.simulation.control_requests import Row, read_row
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.store import SimStore
@@ -65,7 +65,7 @@ class Witness(Protocol):
 
 
 class SimEnsemble(MemoryEnsemble):
-    """The records and states of a simulated world, with a plain copy of every state beside the columns."""
+    """The records and states of a simulated simulation, with a plain copy of every state beside the columns."""
 
     def __init__(self, states: StateColumns, controller_epoch: int = 0) -> None:
         super().__init__(states, controller_epoch)
@@ -169,7 +169,7 @@ class SimEnsemble(MemoryEnsemble):
 
     def readable(self, names: Iterable[str]) -> list[int]:
         """Which of these topics can be read."""
-        return [place for place, name in enumerate(names) if topic_path(name) not in self.broken]
+        return [index for index, name in enumerate(names) if topic_path(name) not in self.broken]
 
     def write_topics(self, table: TopicTable) -> None:
         """Replace assignments as brokers and tools do."""

@@ -13,12 +13,12 @@ from kframe.errors import InputError
 from kframe.scenario.format import SCHEMA as SCENARIO
 from kframe_simulator.faults.plan import CLASS_OF, Action
 from kframe_simulator.simulation.building import FETCH_MS, LAG_MS
-from kframe_simulator.simulation.journal import Told
 from kframe_simulator.simulation.options import Options, TopicOptions
-from kframe_simulator.simulation.world import Result
+from kframe_simulator.simulation.recorder import PlayedStep
+from kframe_simulator.simulation.simulation import Result
 
 SCHEMA: Final = "kframe.sim-run/v1"
-#: The settings of all brokers of a world, by Kafka's keys.
+#: The settings of all brokers of a simulation, by Kafka's keys.
 BROKERS_CONFIG: Final[dict[str, object]] = {
     "replica.lag.time.max.ms": int(LAG_MS),
     "replica.fetch.wait.max.ms": int(FETCH_MS),
@@ -68,7 +68,7 @@ def read_run(path: Path) -> tuple[Options, tuple[Action, ...], Mapping[str, Any]
     return options, plan, document
 
 
-def scenario_text(options: Options, story: Sequence[Told], end_ms: float) -> str:
+def scenario_text(options: Options, played_steps: Sequence[PlayedStep], end_ms: float) -> str:
     """What happened until ``end_ms`` as a scenario (``kframe.scenario/v1``), for people and for a regression test.
 
     A scenario has one controller, and knows no delays and no faults of networks and storage: actions that bring such
@@ -88,7 +88,7 @@ def scenario_text(options: Options, story: Sequence[Told], end_ms: float) -> str
         "  - elect: {}",
     ]
     before = 0.0
-    for now_ms, action, step in story:
+    for now_ms, action, step in played_steps:
         if step is None:
             assert action is not None
             lines.append(f"  # at {now_ms:.0f} ms: {action.kind} {json.dumps(dict(action.arguments))}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from kframe_simulator.simulation.scheduler import Happening, Scheduler
+from kframe_simulator.simulation.scheduler import Callback, Scheduler
 
 #: The ensemble's place in the network; controllers and brokers are there by their ids.
 ENSEMBLE = -1
@@ -25,7 +25,7 @@ class Network:
         self.lost = 0
         """Messages that did not arrive."""
 
-    def carry(self, source: int, target: int, arrive: Happening, extra_ms: float = 0.0) -> bool:
+    def carry(self, source: int, target: int, arrive: Callback, extra_ms: float = 0.0) -> bool:
         """Send something; return whether it will arrive. ``extra_ms`` is added to its delay."""
         if self.is_cut(source, target):
             self.lost += 1

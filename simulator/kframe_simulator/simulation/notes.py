@@ -1,4 +1,4 @@
-"""What a journal writes down about the event that a controller is busy with."""
+"""What a recorder writes down about the event that a controller is busy with."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
 from kframe.runtime.event_logs import STATE_CHANGE_LOGGER
 from kframe_simulator.broker.messages import LeaderAndIsr
+from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.letters import Row
 
 
 @dataclass(slots=True)

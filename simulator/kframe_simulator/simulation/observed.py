@@ -15,12 +15,12 @@ from kframe.model.events import ControlledShutdownRequested, Event, SessionExpir
 from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
-from kframe_simulator.simulation.letters import Letter, Row
+from kframe_simulator.simulation.control_requests import ControlRequest, Row
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.controllers import ControllerProcess
+    from kframe_simulator.simulation.simulation import Simulation
     from kframe_simulator.simulation.watch import StateWritten
-    from kframe_simulator.simulation.world import World
 
 #: One time in office: controller id, incarnation of its process, controller epoch.
 Term = tuple[int, int, int]
@@ -38,8 +38,8 @@ class Epochs(NamedTuple):
 class Observed:
     """The facts of one simulation."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
         self._leaving: defaultdict[Term, dict[int, int]] = defaultdict(dict)
         """Broker epoch by broker of those that asked for a controlled shutdown in this term."""
         self._announced: defaultdict[Term, dict[TopicPartition, Epochs]] = defaultdict(dict)
@@ -98,18 +98,18 @@ class Observed:
         """Brokers that a controller knows to be registered and not to be shutting down."""
         return self.registered(process).keys() - self.leaving(process)
 
-    def in_office(self, process: ControllerProcess) -> bool:
+    def in_term(self, process: ControllerProcess) -> bool:
         """Whether a process takes itself for the controller, and is it as storage has it."""
-        now = self._world.ensemble.controller_epoch()
+        now = self._simulation.ensemble.controller_epoch()
         return process.active and process.store.claimed_epoch == now and not process.store.lost_role
 
     def deleting(self, process: ControllerProcess) -> set[str]:
         """Topics that this term has announced to be under deletion, and that still stand."""
-        return self._deleting.get(self.term(process), set()) & self._world.ensemble.topic_ids.keys()
+        return self._deleting.get(self.term(process), set()) & self._simulation.ensemble.topic_ids.keys()
 
     def marked(self) -> set[str]:
         """Topics that are marked for deletion in storage."""
-        return set(self._world.ensemble.record_names(DELETE_TOPICS))
+        return set(self._simulation.ensemble.record_names(DELETE_TOPICS))
 
     def marks_before(self, process: ControllerProcess) -> set[str]:
         """Topics that were marked for deletion when the process began its present event."""
@@ -131,7 +131,7 @@ class Observed:
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponse
     ) -> None:
         """A controller has answered a controlled shutdown request, perhaps after the broker crashed."""
-        broker, granted = self._world.brokers[request.broker_id], self._granted[self.term(process)]
+        broker, granted = self._simulation.brokers[request.broker_id], self._granted[self.term(process)]
         epoch = self.registered(process).get(request.broker_id)
         if response.error is not ErrorCode.NONE or epoch is None:
             return
@@ -156,14 +156,16 @@ class Observed:
         self.stored[written.key].add(leadership(row))
         if written.before is None or written.before.isr != row.isr:
             self._incarnations[written.key] = {
-                member: self._world.brokers[member].incarnation for member in row.isr if member in self._world.brokers
+                member: self._simulation.brokers[member].incarnation
+                for member in row.isr
+                if member in self._simulation.brokers
             }
         if written.process is not None:
             self._last_read[self._process(written.process)][written.key] = row.partition_epoch
 
     def loaded(self, process: ControllerProcess) -> None:
         """A controller begins a term with all that is stored, and can be read."""
-        ensemble = self._world.ensemble
+        ensemble = self._simulation.ensemble
         self._last_read.pop(self._process(process), None)
         self._unreadable_at[self.term(process)] = {
             key: row.leader_epoch
@@ -173,7 +175,7 @@ class Observed:
 
     def stopped_in_order(self, broker_id: int) -> None:
         """A broker has stopped after a controlled shutdown."""
-        process = next((controller for controller in self._world.controllers if self.in_office(controller)), None)
+        process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
         self._orderly.pop(broker_id, None)
         self._crashed_after_grant.discard(broker_id)
         if process is not None and broker_id in self.granted(process):
@@ -182,7 +184,7 @@ class Observed:
     def crashed(self, broker_id: int) -> None:
         """A broker has ended, or registered anew, in another way."""
         self._orderly.pop(broker_id, None)
-        process = next((controller for controller in self._world.controllers if self.in_office(controller)), None)
+        process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
         self._crashed_after_grant.discard(broker_id)
         if process is not None and broker_id in self.granted(process):
             self._crashed_after_grant.add(broker_id)
@@ -205,9 +207,9 @@ class Observed:
         """Something happened that lets deletions go on: a broker registered, or a topic was written."""
         self._resumptions += 1
 
-    def queued(self, process: ControllerProcess, letter: Letter) -> None:
+    def queued(self, process: ControllerProcess, control_request: ControlRequest) -> None:
         """A request was handed over; invariants have looked at it before."""
-        term, message = self.term(process), letter.message
+        term, message = self.term(process), control_request.message
         if isinstance(message, UpdateMetadata):
             for key, sent in message.partitions.items():
                 if sent.leader == LEADER_DURING_DELETE:
@@ -238,13 +240,13 @@ class Observed:
         shutdown was granted does not count: the controller cannot tell it from the end of that shutdown."""
         if broker_id in self._crashed_after_grant:
             return False
-        broker = self._world.brokers[broker_id]
+        broker = self._simulation.brokers[broker_id]
         before = self._incarnations.get(key, {}).get(broker_id, broker.incarnation)
         return broker.came_back_from_a_crash and broker.incarnation > before
 
     def leads_again(self, broker_id: int) -> bool:
         """Whether a broker has last stopped in order, in the term of the present controller."""
-        process = next((controller for controller in self._world.controllers if self.in_office(controller)), None)
+        process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
         return process is not None and self._orderly.get(broker_id) == self.term(process)
 
     def last_read(self, process: ControllerProcess) -> Mapping[TopicPartition, int]:

@@ -1,4 +1,4 @@
-"""What a seed decides before anything happens: the cluster, its settings, and how bad the world is."""
+"""What a seed decides before anything happens: the cluster, its settings, and how bad the simulation is."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ProducerOptions:
     """Whether what is written at a time is one transaction."""
 
 
-#: The producers of a world: one of each kind, as far as they are drawn.
+#: The producers of a simulation: one of each kind, as far as they are drawn.
 PRODUCERS: Final = (
     ProducerOptions(-1, idempotent=True),
     ProducerOptions(-1, idempotent=True, transactional=True),
@@ -44,7 +44,7 @@ PRODUCERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One world. Times are milliseconds."""
+    """One simulation. Times are milliseconds."""
 
     seed: int
     brokers: tuple[int, ...]
@@ -61,14 +61,14 @@ class Options:
     delay_ms: tuple[float, float]
     """Of a message, at least and at most."""
     faults: tuple[str, ...]
-    """The classes of faults that may befall this world."""
+    """The classes of faults that may befall this simulation."""
     actions: int
     """How many faults and operations there are."""
     gap_ms: float
     """The mean time between two of them."""
     producers: tuple[ProducerOptions, ...] = ()
     lull: bool = False
-    """Whether the world is looked at before what is dead is brought back, too."""
+    """Whether the simulation is looked at before what is dead is brought back, too."""
     hold_last: bool = False
     """kframe.last.replica.hold"""
     selector: str | None = None
@@ -93,8 +93,8 @@ class Options:
 
 
 def draw_options(seed: int, fault_classes: tuple[str, ...]) -> Options:
-    """The world of a seed. A quarter of the worlds know no fault of one half of the classes, so that others are seen
-    alone."""
+    """The simulation of a seed. A quarter of the simulations know no fault of one half of the classes, so that others
+    are seen alone."""
     random = Random(f"options/{seed}")
     brokers = tuple(range(1, random.randint(3, 5) + 1))
     faults = fault_classes

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import kframe
 from kframe.errors import InputError
-from kframe_simulator.simulation.run import Tally
+from kframe_simulator.simulation.run import Totals
 
 SCHEMA: Final = "kframe.sim-part/v1"
 #: Seeds of a part: some minutes, which an interruption may cost.
@@ -34,12 +34,12 @@ def build() -> str:
     return digest.hexdigest()
 
 
-def append_part(path: Path, seeds: range, tally: Tally) -> None:
+def append_part(path: Path, seeds: range, totals: Totals) -> None:
     """Write down what ``seeds`` (ascending, without a gap) came to."""
-    failed = {str(result.options.seed): result.violations[0].number for result in tally.failed}
+    failed = {str(result.options.seed): result.violations[0].number for result in totals.failed}
     part = {"schema": SCHEMA, "build": build(), "first_seed": seeds[0], "last_seed": seeds[-1], "failed": failed}
     with path.open("a", encoding="utf-8") as file:
-        file.write(f"{json.dumps({**part, **tally.shown()})}\n")
+        file.write(f"{json.dumps({**part, **totals.shown()})}\n")
 
 
 def read_parts(path: Path) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 from kframe_simulator.faults.plan import CLASS_OF, CLASSES, FAULTS, Action, draw_plan
 from kframe_simulator.simulation.options import Options, draw_options
+from kframe_simulator.simulation.simulation import Result, Simulation
 from kframe_simulator.simulation.watch import Violation
-from kframe_simulator.simulation.world import Result, World
 
 #: What is drawn for a seed is too little if there are fewer events than this.
 EVENTS_LEAST: Final = 500
@@ -26,14 +26,14 @@ Selectors = Mapping[ElectionKind, LeaderSelector]
 
 
 def plan_of(seed: int, selector: str | None = None) -> tuple[Options, tuple[Action, ...]]:
-    """The world of a seed, and what befalls it."""
+    """The simulation of a seed, and what befalls it."""
     options = replace(draw_options(seed, tuple(FAULTS)), selector=selector)
     return options, draw_plan(options)
 
 
 def play(options: Options, plan: Sequence[Action], selectors: Selectors | None = None) -> Result:
-    """Play a plan in a world, to its rest."""
-    return World(options, plan, selectors).run()
+    """Play a plan in a simulation, to its rest."""
+    return Simulation(options, plan, selectors).run()
 
 
 def play_seed(seed: int, twice: bool = False) -> Result:
@@ -52,7 +52,7 @@ def play_seed(seed: int, twice: bool = False) -> Result:
 
 
 @dataclass(slots=True)
-class Tally:
+class Totals:
     """What many seeds came to."""
 
     seeds: int = 0
@@ -77,7 +77,7 @@ class Tally:
             self.failed.append(result)
 
     def faults(self) -> dict[str, int]:
-        """How often each class of faults befell a world."""
+        """How often each class of faults befell a simulation."""
         faults = dict.fromkeys(CLASSES, 0)
         for kind, times in self.played.items():
             faults[CLASS_OF[kind]] += times
@@ -125,20 +125,20 @@ def shrink(
         result = play(options, candidate)
         return result if any(violation.number == number for violation in result.violations) else None
 
-    kept, best, tries = tuple(plan), breaks(plan), 1
+    saved, best, tries = tuple(plan), breaks(plan), 1
     if best is None:
         raise ValueError(f"the plan does not break {number}")
-    part = max(len(kept) // 2, 1)
+    part = max(len(saved) // 2, 1)
     while tries < tries_most:
-        place, shorter = 0, False
-        while place < len(kept) and tries < tries_most:
-            candidate = kept[:place] + kept[place + part :]
-            found, tries = breaks(candidate), tries + 1
-            tell(tries, len(kept))
-            if found is not None:
-                kept, best, shorter = candidate, found, True
+        index, shorter = 0, False
+        while index < len(saved) and tries < tries_most:
+            candidate = saved[:index] + saved[index + part :]
+            matches, tries = breaks(candidate), tries + 1
+            tell(tries, len(saved))
+            if matches is not None:
+                saved, best, shorter = candidate, matches, True
             else:
-                place += part
+                index += part
         if part == 1 and not shorter:
             break
         part = max(part // 2, 1) if not shorter or part > 1 else 1

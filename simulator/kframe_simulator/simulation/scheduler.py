@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 #: Something that happens.
-Happening: TypeAlias = Callable[[], None]
+Callback: TypeAlias = Callable[[], None]
 
 
 class Scheduler:
@@ -15,20 +15,20 @@ class Scheduler:
 
     def __init__(self) -> None:
         self.now_ms = 0.0
-        """Milliseconds since the world began."""
+        """Milliseconds since the simulation began."""
         self.happened = 0
         """Events that have happened: each counts, whatever it was."""
-        self._heap: list[tuple[float, int, Happening]] = []
+        self._heap: list[tuple[float, int, Callback]] = []
         self._planned = 0
 
-    def after(self, delay_ms: float, happening: Happening) -> None:
+    def after(self, delay_ms: float, callback: Callback) -> None:
         """Let something happen ``delay_ms`` from now; a negative delay is none."""
         self._planned += 1
-        heapq.heappush(self._heap, (self.now_ms + max(delay_ms, 0.0), self._planned, happening))
+        heapq.heappush(self._heap, (self.now_ms + max(delay_ms, 0.0), self._planned, callback))
 
-    def at(self, time_ms: float, happening: Happening) -> None:
+    def at(self, time_ms: float, callback: Callback) -> None:
         """Let something happen at a time; one that is past is now."""
-        self.after(time_ms - self.now_ms, happening)
+        self.after(time_ms - self.now_ms, callback)
 
     def next_ms(self) -> float:
         """When the next event is due; infinity if none is planned."""
@@ -36,13 +36,14 @@ class Scheduler:
 
     def step(self) -> None:
         """Move on to the next event and let it happen. Raises IndexError if none is planned."""
-        self.now_ms, _, happening = heapq.heappop(self._heap)
+        self.now_ms, _, callback = heapq.heappop(self._heap)
         self.happened += 1
-        happening()
+        callback()
 
 
 class ProcessClock:
-    """Implements ``ports.Clock`` for one process: the world's time, and how far this machine's clock has jumped ahead.
+    """Implements ``ports.Clock`` for one process: the simulation's time, and how far this machine's clock has jumped
+    ahead.
 
     What is set goes off while the process runs; what falls due while it is paused, when it goes on (``held``).
     """
@@ -50,14 +51,14 @@ class ProcessClock:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._ahead_ms = 0.0
-        self._timers: dict[str, tuple[float, Happening]] = {}
+        self._timers: dict[str, tuple[float, Callback]] = {}
         self._held = False
 
     def now_ms(self) -> float:
         """Milliseconds by this clock."""
         return self._scheduler.now_ms + self._ahead_ms
 
-    def schedule(self, name: str, delay_ms: float, fire: Happening) -> None:
+    def schedule(self, name: str, delay_ms: float, fire: Callback) -> None:
         """Call ``fire`` once, ``delay_ms`` from now; a timer of the same name is replaced."""
         timer = (self.now_ms() + delay_ms, fire)
         self._timers[name] = timer
@@ -89,7 +90,7 @@ class ProcessClock:
         """The process is gone."""
         self._timers.clear()
 
-    def _due(self, name: str, timer: tuple[float, Happening]) -> None:
+    def _due(self, name: str, timer: tuple[float, Callback]) -> None:
         if self._timers.get(name) is timer and not self._held:
             del self._timers[name]
             timer[1]()

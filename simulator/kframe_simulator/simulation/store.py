@@ -248,8 +248,8 @@ class SimStore(MemoryStore):
 
     def _forget_versions(self, names: Sequence[str], readable: Sequence[int]) -> None:
         """What could not be read was not read: nobody may write over it."""
-        for place in set(range(len(names))) - set(readable):
-            self._read_versions[names[place]] = -2
+        for index in set(range(len(names))) - set(readable):
+            self._read_versions[names[index]] = -2
 
     def _without_broken(self, cluster: ClusterState) -> ClusterState:
         names, readable = cluster.topics.names, set(self._ensemble.readable(cluster.topics.names))

@@ -19,7 +19,7 @@ from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
-from kframe_simulator.simulation.letters import Letter, letters
+from kframe_simulator.simulation.control_requests import ControlRequest, control_requests
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.scheduler import Scheduler
 
@@ -28,7 +28,7 @@ BACKOFF_MS: Final = 100.0
 
 
 class Post(Protocol):
-    """The world, as a transport knows it."""
+    """The simulation, as a transport knows it."""
 
     scheduler: Scheduler
     network: Network
@@ -36,19 +36,19 @@ class Post(Protocol):
     def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
         """A batch was handed over to be sent."""
 
-    def letter_queued(self, controller_id: int, letter: Letter) -> None:
+    def request_queued(self, controller_id: int, request: ControlRequest) -> None:
         """A request stands in its broker's queue."""
 
     def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None:
         """A transport connects; ``open_epoch``: of a channel to the broker that is still open."""
 
-    def letter_done(self, controller_id: int, letter: Letter) -> None:
+    def request_done(self, controller_id: int, request: ControlRequest) -> None:
         """A request was answered, or dropped."""
 
-    def letter_sent(self, controller_id: int, letter: Letter, again: bool) -> None:
+    def request_sent(self, controller_id: int, request: ControlRequest, again: bool) -> None:
         """A request leaves."""
 
-    def deliver(self, controller_id: int, letter: Letter, answer: Callable[[ControlResponse], None],
+    def deliver(self, controller_id: int, request: ControlRequest, answer: Callable[[ControlResponse], None],
                 refuse: Callable[[], None]) -> None:  # fmt: skip
         """A request arrives at its broker, which answers or is not there."""
 
@@ -59,8 +59,8 @@ class Channel:
 
     broker_id: int
     broker_epoch: int
-    waiting: deque[Letter] = field(default_factory=deque)
-    in_flight: Letter | None = None
+    waiting: deque[ControlRequest] = field(default_factory=deque)
+    in_flight: ControlRequest | None = None
     tries: int = 0
     is_open: bool = True
     late: bool = False
@@ -119,11 +119,11 @@ class SimTransport:
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Queue a batch, with what the columns say now."""
         self._post.batch_sent(self.controller_id, cluster, requests)
-        for letter in letters(cluster, requests):
-            self._post.letter_queued(self.controller_id, letter)
-            channel = self.channels.get(letter.broker_id)
+        for request in control_requests(cluster, requests):
+            self._post.request_queued(self.controller_id, request)
+            channel = self.channels.get(request.broker_id)
             if channel is not None:
-                channel.waiting.append(letter)
+                channel.waiting.append(request)
                 self._pump(channel)
 
     @property
@@ -169,54 +169,56 @@ class SimTransport:
 
     def _try(self, channel: Channel) -> None:
         """Send the request in flight, for the first time or again; drop it if its sender may not act any more."""
-        letter = channel.in_flight
-        if letter is None or not channel.is_open:
+        request = channel.in_flight
+        if request is None or not channel.is_open:
             return
         if self.paused:
             channel.late = True
             return
         if not self._may_act():
             channel.in_flight = None
-            self._post.letter_done(self.controller_id, letter)
+            self._post.request_done(self.controller_id, request)
             return
         channel.tries += 1
         turn, post = channel.tries, self._post
-        post.letter_sent(self.controller_id, letter, channel.tries > 1)
+        post.request_sent(self.controller_id, request, channel.tries > 1)
 
         def answer(response: ControlResponse) -> None:
             post.network.carry(
-                letter.broker_id, self.controller_id, lambda: self._answered(channel, letter, turn, response)
+                request.broker_id,
+                self.controller_id,
+                lambda: self._answered(channel, request, turn, response),
             )
 
         def refuse() -> None:
-            post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, letter, turn))
+            post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, request, turn))
 
         def arrive() -> None:
-            post.deliver(self.controller_id, letter, answer, refuse)
+            post.deliver(self.controller_id, request, answer, refuse)
 
-        post.network.carry(self.controller_id, letter.broker_id, arrive)
-        post.scheduler.after(self._timeout_ms, lambda: self._broken(channel, letter, turn))
+        post.network.carry(self.controller_id, request.broker_id, arrive)
+        post.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, turn))
 
-    def _broken(self, channel: Channel, letter: Letter, turn: int) -> None:
+    def _broken(self, channel: Channel, request: ControlRequest, turn: int) -> None:
         """No answer to this try will be heard: the same request goes out again."""
-        if channel.in_flight is letter and channel.tries == turn:
+        if channel.in_flight is request and channel.tries == turn:
             self._try(channel)
             self._pump(channel)
 
-    def _answered(self, channel: Channel, letter: Letter, turn: int, response: ControlResponse) -> None:
+    def _answered(self, channel: Channel, request: ControlRequest, turn: int, response: ControlResponse) -> None:
         """An answer to this try has come. It says nothing of a later request, which begins at the same turn."""
-        if channel.in_flight is not letter or channel.tries != turn or self._notify is None:
+        if channel.in_flight is not request or channel.tries != turn or self._notify is None:
             return
         if self.paused:
-            self._post.scheduler.after(50.0, lambda: self._answered(channel, letter, turn, response))
+            self._post.scheduler.after(50.0, lambda: self._answered(channel, request, turn, response))
             return
         if channel.broker_id in self.garbled:
             self.garbled.discard(channel.broker_id)
-            self._broken(channel, letter, turn)
+            self._broken(channel, request, turn)
             return
         channel.in_flight = None
-        self._post.letter_done(self.controller_id, letter)
-        event = answer_event(letter, response)
+        self._post.request_done(self.controller_id, request)
+        event = answer_event(request, response)
         if event is not None:
             failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
             if failed or isinstance(event, StopReplicaAnswered):
@@ -239,16 +241,16 @@ class SimTransport:
             self._notify(event)
 
 
-def answer_event(letter: Letter, response: ControlResponse) -> Event | None:
+def answer_event(request: ControlRequest, response: ControlResponse) -> Event | None:
     """What a controller is told of an answer; StopReplica's tells it nothing unless replicas are deleted."""
-    message = letter.message
+    message = request.message
     top = response.error
     errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors
-    told = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
+    notified = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
     if isinstance(message, LeaderAndIsr):
-        return LeaderAndIsrAnswered(letter.broker_id, top, told, message.controller_epoch, letter.rows)
+        return LeaderAndIsrAnswered(request.broker_id, top, notified, message.controller_epoch, request.rows)
     if isinstance(message, UpdateMetadata):
-        return UpdateMetadataAnswered(letter.broker_id, top, message.controller_epoch, letter.batch)
-    if len(letter.rows):
-        return StopReplicaAnswered(letter.broker_id, top, told, message.controller_epoch, letter.rows)
+        return UpdateMetadataAnswered(request.broker_id, top, message.controller_epoch, request.batch)
+    if len(request.rows):
+        return StopReplicaAnswered(request.broker_id, top, notified, message.controller_epoch, request.rows)
     return None

@@ -25,21 +25,21 @@ from kframe_simulator.broker.messages import (
     UpdateMetadata,
 )
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
-from kframe_simulator.simulation.ledger import Ledger
-from kframe_simulator.simulation.letters import Letter, Row
-from kframe_simulator.simulation.moves import Moves
+from kframe_simulator.simulation.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.observed import Observed
+from kframe_simulator.simulation.reassignments import Reassignments
+from kframe_simulator.simulation.record_history import RecordHistory
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
     from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.world import World
+    from kframe_simulator.simulation.simulation import Simulation
 
 #: So many broken invariants end a run: what comes after is their consequence.
 VIOLATIONS_MAX: Final = 5
 
 
-class Moment(Enum):
+class Trigger(Enum):
     """When an invariant is looked at, and with what."""
 
     CLAIMED = "the role was claimed"
@@ -60,8 +60,8 @@ class Moment(Enum):
     LOGGED = "a log, or its high watermark, is another"
     ACKNOWLEDGED = "a record was acknowledged by all in-sync replicas"
     READ = "a consumer has read"
-    LULL = "all faults have ended, and what is dead stays dead"
-    RESTED = "the world has come to rest"
+    QUIESCENT = "all faults have ended, and what is dead stays dead"
+    RESTED = "the simulation has come to rest"
 
 
 class Claimed(NamedTuple):
@@ -102,7 +102,7 @@ class Post(NamedTuple):
     """A request and who sends it."""
 
     process: ControllerProcess
-    letter: Letter
+    request: ControlRequest
     again: bool = False
 
 
@@ -110,7 +110,7 @@ class Answered(NamedTuple):
     """A broker's answer to a request."""
 
     broker: BrokerProcess
-    letter: Letter
+    request: ControlRequest
     response: ControlResponse
 
 
@@ -225,7 +225,7 @@ class Invariant(NamedTuple):
 
     number: str
     says: str
-    moment: Moment
+    trigger: Trigger
     broken: Callable[[Watch, Any], str | None]
     """What is wrong, or None."""
 
@@ -257,8 +257,8 @@ class BrokerMemory:
 class Watch:
     """Looks on, remembers, and holds what it sees to the invariants."""
 
-    def __init__(self, world: World, invariants: tuple[Invariant, ...]) -> None:
-        self.world = world
+    def __init__(self, simulation: Simulation, invariants: tuple[Invariant, ...]) -> None:
+        self.simulation = simulation
         self.violations: list[Violation] = []
         self.looks: Counter[str] = Counter()
         """How often each invariant was looked at."""
@@ -288,11 +288,11 @@ class Watch:
         self.unanswered = 0
         self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
         """The last recount of a controller's gauges, and what was counted."""
-        self.ledger = Ledger(world)
-        self.moves = Moves()
-        self.observed = Observed(world)
-        self._by_moment: dict[Moment, tuple[Invariant, ...]] = {
-            moment: tuple(invariant for invariant in invariants if invariant.moment is moment) for moment in Moment
+        self.record_history = RecordHistory(simulation)
+        self.moves = Reassignments()
+        self.observed = Observed(simulation)
+        self._by_trigger: dict[Trigger, tuple[Invariant, ...]] = {
+            trigger: tuple(invariant for invariant in invariants if invariant.trigger is trigger) for trigger in Trigger
         }
 
     @property
@@ -300,9 +300,9 @@ class Watch:
         """Whether so much is wrong that the run is over."""
         return len(self.violations) >= VIOLATIONS_MAX
 
-    def look(self, moment: Moment, what: Any) -> None:
+    def look(self, trigger: Trigger, what: Any) -> None:
         """Hold something that has happened to the invariants that are about it."""
-        for invariant in self._by_moment[moment]:
+        for invariant in self._by_trigger[trigger]:
             self.looks[invariant.number] += 1
             problem = invariant.broken(self, what)
             if problem is not None:
@@ -310,33 +310,33 @@ class Watch:
 
     def report(self, number: str, problem: str) -> None:
         """Note what is wrong."""
-        scheduler = self.world.scheduler
+        scheduler = self.simulation.scheduler
         self.violations.append(Violation(number, problem, scheduler.now_ms, scheduler.happened))
 
     def answered(self, answered: Answered) -> None:
         """Remember what a broker has accepted, and look."""
-        broker, letter, response = answered
-        self.look(Moment.ANSWERED, answered)
+        broker, request, response = answered
+        self.look(Trigger.ANSWERED, answered)
         if response.error is not ErrorCode.NONE:
             return
-        memory, message = self.memory[broker.broker_id], letter.message
+        memory, message = self.memory[broker.broker_id], request.message
         memory.controller_epoch = message.controller_epoch
-        self._note_strays(broker.broker_id, message, response)
+        self._note_stale_logs(broker.broker_id, message, response)
         if isinstance(message, LeaderAndIsr):
             self._remember_states(broker, memory, message, response)
         elif isinstance(message, UpdateMetadata):
             _remember_metadata(memory, message)
-            memory.addresses = letter.addresses
+            memory.addresses = request.addresses
         else:
             self._remember_stops(broker.broker_id, memory, message, response)
 
-    def _note_strays(self, broker_id: int, message: object, response: ControlResponse) -> None:
+    def _note_stale_logs(self, broker_id: int, message: object, response: ControlResponse) -> None:
         """A broker holds a log of an earlier topic of the name, since it was down when its replica was to be deleted,
         or its controller ended: it refuses the topic for its id, or, knowing none, for its leader epoch (Kafka 3.9
         ``ReplicaManager.becomeLeaderOrFollower``)."""
         if isinstance(message, LeaderAndIsr):
             for key, error in response.errors.items():
-                left = (broker_id, key) in self.ledger.haunted.get(key[0], ())
+                left = (broker_id, key) in self.record_history.stale_logs.get(key[0], ())
                 if error is ErrorCode.INCONSISTENT_TOPIC_ID or (left and error is ErrorCode.STALE_CONTROLLER_EPOCH):
                     self.dark.add(key[0])
 
@@ -348,8 +348,8 @@ class Watch:
             if response.errors.get(key, ErrorCode.NONE) is ErrorCode.NONE:
                 memory.states[key] = state
                 if state.leader == broker.broker_id:
-                    self.ledger.leadership_taken(key, broker.broker_id)
-                    self.look(Moment.LED, Led(broker, key, state.leader_epoch))
+                    self.record_history.leadership_taken(key, broker.broker_id)
+                    self.look(Trigger.LED, Led(broker, key, state.leader_epoch))
 
     def _remember_stops(
         self, broker_id: int, memory: BrokerMemory, message: StopReplica, response: ControlResponse

@@ -1,4 +1,4 @@
-"""A quiet world at rest, and what may be told to its watch: the tests of invariants break one thing of it."""
+"""A quiet simulation at rest, and what may be told to its watch: the tests of invariants break one thing of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kframe.model.events import BrokersChanged
-from kframe_simulator import World
+from kframe_simulator import Simulation
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import (
     Record,
@@ -15,8 +15,8 @@ from kframe_simulator.broker.messages import (
     StopReplica,
     UpdateMetadata,
 )
-from kframe_simulator.simulation.ledger import Promise
-from kframe_simulator.simulation.letters import Letter, Row
+from kframe_simulator.simulation.control_requests import ControlRequest, Row
+from kframe_simulator.simulation.record_history import Promise
 from kframe_simulator.simulation.values import Value
 from kframe_simulator.simulation.watch import (
     Ended,
@@ -28,60 +28,62 @@ from kframe_simulator.simulation.watch import (
 KEY = ("t", 0)
 
 
-def state(world: World, **changes: Any) -> StateWritten:
+def state(simulation: Simulation, **changes: Any) -> StateWritten:
     """The controller stores a state after the one that stands: a leader epoch higher, unless ``changes`` say else."""
-    before = world.ensemble.rows[KEY]
+    before = simulation.ensemble.rows[KEY]
     usual = {"leader_epoch": before.leader_epoch + 1, "partition_epoch": before.partition_epoch + 1}
-    process = world.controllers[0]
+    process = simulation.controllers[0]
     after = before._replace(**(usual | changes))
     return StateWritten(KEY, before, after, process, process.loop.controller.cluster)
 
 
-def letter(world: World, message: Any, broker_id: int = 1) -> Post:
-    epoch = world.brokers[broker_id].registration.broker_epoch
-    return Post(world.controllers[0], Letter(broker_id, epoch, message, np.empty(0, np.int32)))
+def post(simulation: Simulation, message: Any, broker_id: int = 1) -> Post:
+    epoch = simulation.brokers[broker_id].registration.broker_epoch
+    return Post(simulation.controllers[0], ControlRequest(broker_id, epoch, message, np.empty(0, np.int32)))
 
 
-def metadata(world: World, controller_epoch: int = 1, **changes: Any) -> UpdateMetadata:
+def metadata(simulation: Simulation, controller_epoch: int = 1, **changes: Any) -> UpdateMetadata:
     usual: dict[str, Any] = {
-        "broker_epoch": world.brokers[1].registration.broker_epoch, "live_brokers": (1, 2, 3, 4),
+        "broker_epoch": simulation.brokers[1].registration.broker_epoch, "live_brokers": (1, 2, 3, 4),
     }  # fmt: skip
     return UpdateMetadata(1000, controller_epoch, **(usual | changes))
 
 
-def stop(world: World, leader_epoch: int = 0) -> StopReplica:
-    epoch = world.brokers[1].registration.broker_epoch
+def stop(simulation: Simulation, leader_epoch: int = 0) -> StopReplica:
+    epoch = simulation.brokers[1].registration.broker_epoch
     return StopReplica(1000, 1, epoch, {KEY: Stop(leader_epoch, True)})
 
 
-def topic(world: World, before: dict[int, Row] | None = None, after: dict[int, Row] | None = None,
+def topic(simulation: Simulation, before: dict[int, Row] | None = None, after: dict[int, Row] | None = None,
           topic_id: bytes | None = None) -> TopicWritten:  # fmt: skip
-    now = world.ensemble.topic_partitions("t")
-    known = world.ensemble.topic_ids["t"] if topic_id is None else topic_id
+    now = simulation.ensemble.topic_partitions("t")
+    known = simulation.ensemble.topic_ids["t"] if topic_id is None else topic_id
     chosen = (now if before is None else before, now if after is None else after)
-    return TopicWritten("t", *chosen, known, world.controllers[0])
+    return TopicWritten("t", *chosen, known, simulation.controllers[0])
 
 
-def ended(world: World, event: Any = None, **changes: Any) -> Ended:
+def ended(simulation: Simulation, event: Any = None, **changes: Any) -> Ended:
     usual: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
-    return Ended(world.controllers[0], event or BrokersChanged(), **(usual | changes))
+    return Ended(simulation.controllers[0], event or BrokersChanged(), **(usual | changes))
 
 
-def edit(world: World, **changes: Any) -> None:
+def edit(simulation: Simulation, **changes: Any) -> None:
     """Let storage hold something else than it should."""
-    world.ensemble.rows[KEY] = world.ensemble.rows[KEY]._replace(**changes)
+    simulation.ensemble.rows[KEY] = simulation.ensemble.rows[KEY]._replace(**changes)
 
 
-def log(world: World, broker_id: int) -> Log:
-    return world.brokers[broker_id].model.disks.logs[KEY]
+def log(simulation: Simulation, broker_id: int) -> Log:
+    return simulation.brokers[broker_id].model.disks.logs[KEY]
 
 
-def write(world: World, *broker_ids: int, number: int = 1, leader_epoch: int = 0, high_watermark: int = 0) -> None:
+def write(
+    simulation: Simulation, *broker_ids: int, number: int = 1, leader_epoch: int = 0, high_watermark: int = 0
+) -> None:
     """A record stands in these brokers' logs."""
     for broker_id in broker_ids:
-        log(world, broker_id).append(Record(leader_epoch, Value(0, number), 0, 0, number))
-        log(world, broker_id).set_high_watermark(high_watermark)
+        log(simulation, broker_id).append(Record(leader_epoch, Value(0, number), 0, 0, number))
+        log(simulation, broker_id).set_high_watermark(high_watermark)
 
 
-def promise(world: World, offset: int = 0) -> None:
-    world.watch.ledger.promises[KEY].append(Promise(Value(0, 1), offset, 0))
+def promise(simulation: Simulation, offset: int = 0) -> None:
+    simulation.watch.record_history.promises[KEY].append(Promise(Value(0, 1), offset, 0))

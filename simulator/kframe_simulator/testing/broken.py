@@ -25,21 +25,23 @@ from kframe.model.events import (
 )
 from kframe.model.ids import LEADER_DURING_DELETE, NO_EPOCH, NO_STATE, ReplicaState
 from kframe.model.tables import Targets
-from kframe_simulator import World
+from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe_simulator.invariants import events, members, proposals, records, requests, rest, roles, states, topics
-from kframe_simulator.simulation.watch import Begun, Claimed, Moment, Proposed, Refused, Watch
-from kframe_simulator.testing.at_rest import KEY, edit, ended, letter, metadata, state, stop, topic
+from kframe_simulator.simulation.watch import Begun, Claimed, Proposed, Refused, Trigger, Watch
+from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, state, stop, topic
 
-Broken = tuple[Moment, Any]
+Broken = tuple[Trigger, Any]
 
 
-def proposal(world: World, isr: tuple[int, ...], broker_id: int = 1, **changes: Any) -> AlterPartitionRequested:
+def proposal(
+    simulation: Simulation, isr: tuple[int, ...], broker_id: int = 1, **changes: Any
+) -> AlterPartitionRequested:
     """A leader proposes an ISR for the state that stands."""
-    row = world.ensemble.rows[KEY]
+    row = simulation.ensemble.rows[KEY]
     usual: dict[str, Any] = {
         "partitions": (KEY,),
-        "broker_epoch": world.brokers[broker_id].registration.broker_epoch,
+        "broker_epoch": simulation.brokers[broker_id].registration.broker_epoch,
         "leader_epoch": np.array([row.leader_epoch], np.int32),
         "partition_epoch": np.array([row.partition_epoch], np.int32),
     }
@@ -49,9 +51,9 @@ def proposal(world: World, isr: tuple[int, ...], broker_id: int = 1, **changes: 
     )  # fmt: skip
 
 
-def close_channel(world: World, broker_id: int) -> None:
+def close_channel(simulation: Simulation, broker_id: int) -> None:
     """The controller has handled the end of a registration."""
-    del world.controllers[0].transport.channels[broker_id]
+    del simulation.controllers[0].transport.channels[broker_id]
 
 
 def answered(event: Any = None, error: ErrorCode = ErrorCode.NONE) -> LeaderAndIsrAnswered:
@@ -62,260 +64,263 @@ def metadata_of(leader: int) -> dict[Any, PartitionMetadata]:
     return {KEY: PartitionMetadata(leader, 0, (1, 2, 3), 0, (1, 2, 3), ())}
 
 
-def _sends_without_certainty(world: World) -> Broken:
-    world.controllers[0].store.lost_role = True
-    return Moment.QUEUED, letter(world, metadata(world))
+def _sends_without_certainty(simulation: Simulation) -> Broken:
+    simulation.controllers[0].store.lost_role = True
+    return Trigger.QUEUED, post(simulation, metadata(simulation))
 
 
-def _begins_before_the_expiry(world: World) -> Broken:
-    world.controllers[0].store.expiries += 1
-    return Moment.BEGUN, Begun(world.controllers[0], BrokersChanged())
+def _begins_before_the_expiry(simulation: Simulation) -> Broken:
+    simulation.controllers[0].store.expiries += 1
+    return Trigger.BEGUN, Begun(simulation.controllers[0], BrokersChanged())
 
 
-def _elects_the_dead(world: World) -> Broken:
-    close_channel(world, 2)
-    return Moment.STATE, state(world, leader=2, isr=(2, 3))
+def _elects_the_dead(simulation: Simulation) -> Broken:
+    close_channel(simulation, 2)
+    return Trigger.STATE, state(simulation, leader=2, isr=(2, 3))
 
 
-def _elects_with_dead_members(world: World) -> Broken:
-    close_channel(world, 1)
-    return Moment.STATE, state(world, leader=2, isr=(2, 1))
+def _elects_with_dead_members(simulation: Simulation) -> Broken:
+    close_channel(simulation, 1)
+    return Trigger.STATE, state(simulation, leader=2, isr=(2, 1))
 
 
-def _accepts_dead_members(world: World) -> Broken:
-    close_channel(world, 3)
-    world.controllers[0].event = proposal(world, (1, 3))
-    return Moment.STATE, state(world, isr=(1, 3), leader_epoch=world.ensemble.rows[KEY].leader_epoch)
+def _accepts_dead_members(simulation: Simulation) -> Broken:
+    close_channel(simulation, 3)
+    simulation.controllers[0].event = proposal(simulation, (1, 3))
+    return Trigger.STATE, state(simulation, isr=(1, 3), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch)
 
 
-def _accepts_earlier_registrations(world: World) -> Broken:
-    event = proposal(world, (1, 3), isr_epochs=np.array([-1, 1], np.int64))
-    world.controllers[0].event = event
-    return Moment.STATE, state(world, isr=(1, 3), leader_epoch=world.ensemble.rows[KEY].leader_epoch)
+def _accepts_earlier_registrations(simulation: Simulation) -> Broken:
+    event = proposal(simulation, (1, 3), isr_epochs=np.array([-1, 1], np.int64))
+    simulation.controllers[0].event = event
+    return Trigger.STATE, state(simulation, isr=(1, 3), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch)
 
 
-def _accepts_another_sender(world: World) -> Broken:
-    world.options = replace(world.options, strict=True)
-    world.controllers[0].event = proposal(world, (1, 2), broker_id=2)
-    return Moment.STATE, state(world, isr=(1, 2), leader_epoch=world.ensemble.rows[KEY].leader_epoch)
+def _accepts_another_sender(simulation: Simulation) -> Broken:
+    simulation.options = replace(simulation.options, strict=True)
+    simulation.controllers[0].event = proposal(simulation, (1, 2), broker_id=2)
+    return Trigger.STATE, state(simulation, isr=(1, 2), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch)
 
 
-def _dead_member_stays(world: World) -> Broken:
-    close_channel(world, 3)
-    return Moment.EVENT, ended(world, BrokersChanged())
+def _dead_member_stays(simulation: Simulation) -> Broken:
+    close_channel(simulation, 3)
+    return Trigger.EVENT, ended(simulation, BrokersChanged())
 
 
-def _nobody_elected(world: World) -> Broken:
-    edit(world, leader=-1)
-    return Moment.EVENT, ended(world, BrokersChanged())
+def _nobody_elected(simulation: Simulation) -> Broken:
+    edit(simulation, leader=-1)
+    return Trigger.EVENT, ended(simulation, BrokersChanged())
 
 
-def _move_goes_on(world: World) -> Broken:
-    edit(world, removing=(3,))
-    return Moment.EVENT, ended(world, BrokersChanged(), arrived=frozenset({1}))
+def _move_goes_on(simulation: Simulation) -> Broken:
+    edit(simulation, removing=(3,))
+    return Trigger.EVENT, ended(simulation, BrokersChanged(), arrived=frozenset({1}))
 
 
-def _election_is_not_held(world: World) -> Broken:
-    edit(world, leader=2)
-    return Moment.EVENT, ended(world, Elect(), calls={"drop_preferred_election": 1}, elections=frozenset({KEY}))
+def _election_is_not_held(simulation: Simulation) -> Broken:
+    edit(simulation, leader=2)
+    return Trigger.EVENT, ended(simulation, Elect(), calls={"drop_preferred_election": 1}, elections=frozenset({KEY}))
 
 
-def _never_stored(world: World) -> Broken:
-    return Moment.QUEUED, letter(world, metadata(world, partitions=metadata_of(3)))
+def _never_stored(simulation: Simulation) -> Broken:
+    return Trigger.QUEUED, post(simulation, metadata(simulation, partitions=metadata_of(3)))
 
 
-def _old_replicas(world: World) -> Broken:
-    world.brokers[1].model.partitions[KEY].replica_ids = (1, 2)
-    return Moment.RESTED, None
+def _old_replicas(simulation: Simulation) -> Broken:
+    simulation.brokers[1].model.partitions[KEY].replica_ids = (1, 2)
+    return Trigger.RESTED, None
 
 
-def _earlier_answer_writes(world: World) -> Broken:
-    return Moment.EVENT, ended(world, answered(), calls={"write_states": 1})
+def _earlier_answer_writes(simulation: Simulation) -> Broken:
+    return Trigger.EVENT, ended(simulation, answered(), calls={"write_states": 1})
 
 
-def _earlier_sender(world: World) -> Broken:
-    event = proposal(world, (1, 2, 3), broker_epoch=0)
+def _earlier_sender(simulation: Simulation) -> Broken:
+    event = proposal(simulation, (1, 2, 3), broker_epoch=0)
     response = AlterPartitionResponse(ErrorCode.NONE, np.zeros(1, np.int16))
-    return Moment.PROPOSED, Proposed(world.controllers[0], event, response, frozenset())
+    return Trigger.PROPOSED, Proposed(simulation.controllers[0], event, response, frozenset())
 
 
-def code(world: World, error: ErrorCode, **changes: Any) -> Broken:
+def code(simulation: Simulation, error: ErrorCode, **changes: Any) -> Broken:
     """The proposal of the ISR that stands is answered with this code."""
-    event = proposal(world, world.ensemble.rows[KEY].isr, **changes)
+    event = proposal(simulation, simulation.ensemble.rows[KEY].isr, **changes)
     response = AlterPartitionResponse(ErrorCode.NONE, np.array([error], np.int16))
-    return Moment.PROPOSED, Proposed(world.controllers[0], event, response, frozenset())
+    return Trigger.PROPOSED, Proposed(simulation.controllers[0], event, response, frozenset())
 
 
-def _deletes_again(world: World) -> Broken:
-    observed, process = world.watch.observed, world.controllers[0]
-    observed.queued(process, letter(world, metadata(world, partitions=metadata_of(LEADER_DURING_DELETE))).letter)
+def _deletes_again(simulation: Simulation) -> Broken:
+    observed, process = simulation.watch.observed, simulation.controllers[0]
+    observed.queued(
+        process,
+        post(simulation, metadata(simulation, partitions=metadata_of(LEADER_DURING_DELETE))).request,
+    )
     observed.deletes_again(process, KEY, 1)
-    return Moment.QUEUED, letter(world, stop(world))
+    return Trigger.QUEUED, post(simulation, stop(simulation))
 
 
-def _leaver_is_not_deleted(world: World) -> Broken:
-    before = {0: world.ensemble.rows[KEY]._replace(replicas=(1, 2, 3, 4))}
-    return Moment.EVENT, ended(world, topics={"t": before})
+def _leaver_is_not_deleted(simulation: Simulation) -> Broken:
+    before = {0: simulation.ensemble.rows[KEY]._replace(replicas=(1, 2, 3, 4))}
+    return Trigger.EVENT, ended(simulation, topics={"t": before})
 
 
-def _no_id(world: World) -> Broken:
-    world.ensemble.topic_ids["t"] = bytes(16)
-    return Moment.RESTED, None
+def _no_id(simulation: Simulation) -> Broken:
+    simulation.ensemble.topic_ids["t"] = bytes(16)
+    return Trigger.RESTED, None
 
 
-def _adds_the_dead(world: World) -> Broken:
-    close_channel(world, 4)
-    world.controllers[0].event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 4))]))
-    now = world.ensemble.topic_partitions("t")
-    return Moment.TOPIC, topic(world, after=now | {0: now[0]._replace(replicas=(1, 2, 3, 4), adding=(4,))})
+def _adds_the_dead(simulation: Simulation) -> Broken:
+    close_channel(simulation, 4)
+    simulation.controllers[0].event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 4))]))
+    now = simulation.ensemble.topic_partitions("t")
+    return Trigger.TOPIC, topic(simulation, after=now | {0: now[0]._replace(replicas=(1, 2, 3, 4), adding=(4,))})
 
 
-def _names_one_twice(world: World) -> Broken:
-    now = world.ensemble.topic_partitions("t")
-    return Moment.TOPIC, topic(world, after=now | {0: now[0]._replace(replicas=(1, 1, 2))})
+def _names_one_twice(simulation: Simulation) -> Broken:
+    now = simulation.ensemble.topic_partitions("t")
+    return Trigger.TOPIC, topic(simulation, after=now | {0: now[0]._replace(replicas=(1, 1, 2))})
 
 
-def _forgets_what_it_read(world: World) -> Broken:
-    world.watch.observed.states_read(world.controllers[0], {KEY: 99})
-    return Moment.EVENT, ended(world, calls={"read_states": 1})
+def _forgets_what_it_read(simulation: Simulation) -> Broken:
+    simulation.watch.observed.states_read(simulation.controllers[0], {KEY: 99})
+    return Trigger.EVENT, ended(simulation, calls={"read_states": 1})
 
 
-def _elects_who_leads(world: World) -> Broken:
-    world.controllers[0].event = RebalanceLeaders()
-    return Moment.STATE, state(world)
+def _elects_who_leads(simulation: Simulation) -> Broken:
+    simulation.controllers[0].event = RebalanceLeaders()
+    return Trigger.STATE, state(simulation)
 
 
-def _fails_in_a_row(world: World) -> Broken:
-    process = world.controllers[0]
+def _fails_in_a_row(simulation: Simulation) -> Broken:
+    process = simulation.controllers[0]
     for _ in range(2):
         process.loop.controller.failures += 1
-        world.watch.observed.event_ended(process, Elect())
-    return Moment.CLAIMED, Claimed(process, 2)
+        simulation.watch.observed.event_ended(process, Elect())
+    return Trigger.CLAIMED, Claimed(process, 2)
 
 
-def _tells_of_more(world: World) -> Broken:
-    world.controllers[0].event = IsrChangesLeft()
-    return Moment.QUEUED, letter(world, metadata(world, partitions=metadata_of(1)))
+def _tells_of_more(simulation: Simulation) -> Broken:
+    simulation.controllers[0].event = IsrChangesLeft()
+    return Trigger.QUEUED, post(simulation, metadata(simulation, partitions=metadata_of(1)))
 
 
-def _notified_twice(world: World) -> Broken:
+def _notified_twice(simulation: Simulation) -> Broken:
     event = BrokersChanged()
-    world.watch.observed.handles_again(world.controllers[0], event)
-    return Moment.BEGUN, Begun(world.controllers[0], event)
+    simulation.watch.observed.handles_again(simulation.controllers[0], event)
+    return Trigger.BEGUN, Begun(simulation.controllers[0], event)
 
 
-def _unclean_is_not_elected(world: World) -> Broken:
-    world.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
-    edit(world, leader=-1)
-    return Moment.LULL, None
+def _unclean_is_not_elected(simulation: Simulation) -> Broken:
+    simulation.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    edit(simulation, leader=-1)
+    return Trigger.QUIESCENT, None
 
 
-def _setting_elects_nobody(world: World) -> Broken:
-    world.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
-    edit(world, leader=-1, isr=(9,))
-    return Moment.EVENT, ended(world, TopicSettingsChanged("t"))
+def _setting_elects_nobody(simulation: Simulation) -> Broken:
+    simulation.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
+    edit(simulation, leader=-1, isr=(9,))
+    return Trigger.EVENT, ended(simulation, TopicSettingsChanged("t"))
 
 
-def _unbalanced(world: World) -> Broken:
-    world.options, world.changed_ms = replace(world.options, rebalance=True), -1e9
-    edit(world, leader=2)
-    return Moment.RESTED, None
+def _unbalanced(simulation: Simulation) -> Broken:
+    simulation.options, simulation.changed_ms = replace(simulation.options, rebalance=True), -1e9
+    edit(simulation, leader=2)
+    return Trigger.RESTED, None
 
 
-def _move_is_taken_out(world: World) -> Broken:
-    edit(world, replicas=(1, 2, 3, 4), adding=(4,))
-    return Moment.EVENT, ended(world, calls={"write_reassignments": 1}, reassignments={KEY: (1, 2, 3, 4)})
+def _move_is_taken_out(simulation: Simulation) -> Broken:
+    edit(simulation, replicas=(1, 2, 3, 4), adding=(4,))
+    return Trigger.EVENT, ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (1, 2, 3, 4)})
 
 
-def _word_is_left(world: World) -> Broken:
-    world.ensemble.notify_isr_changes([KEY])
-    return Moment.RESTED, None
+def _word_is_left(simulation: Simulation) -> Broken:
+    simulation.ensemble.notify_isr_changes([KEY])
+    return Trigger.RESTED, None
 
 
-def _late_topic_keeps_its_epoch(world: World) -> Broken:
-    observed, process = world.watch.observed, world.controllers[0]
+def _late_topic_keeps_its_epoch(simulation: Simulation) -> Broken:
+    observed, process = simulation.watch.observed, simulation.controllers[0]
     process.store.claimed_epoch += 1
-    assert world.ensemble.malform(0, 0)
+    assert simulation.ensemble.malform(0, 0)
     observed.loaded(process)
-    world.ensemble.mend()
-    return Moment.RESTED, None
+    simulation.ensemble.mend()
+    return Trigger.RESTED, None
 
 
-def _refused_after_its_own(world: World) -> Broken:
-    world.watch.last_writer[KEY] = world.controllers[0]
-    return Moment.REFUSED, Refused(world.controllers[0], KEY)
+def _refused_after_its_own(simulation: Simulation) -> Broken:
+    simulation.watch.last_writer[KEY] = simulation.controllers[0]
+    return Trigger.REFUSED, Refused(simulation.controllers[0], KEY)
 
 
-def _elects_against_the_setting(world: World) -> Broken:
-    edit(world, isr=(1,))
-    return Moment.STATE, state(world, leader=2, isr=(2,))
+def _elects_against_the_setting(simulation: Simulation) -> Broken:
+    edit(simulation, isr=(1,))
+    return Trigger.STATE, state(simulation, leader=2, isr=(2,))
 
 
-def _elects_without_consent(world: World) -> Broken:
-    world.options = replace(world.options, hold_last=True)
-    world.brokers[2].bounce()
-    edit(world, isr=(2,), leader=-1)
-    return Moment.STATE, state(world, leader=2, isr=(2,))
+def _elects_without_consent(simulation: Simulation) -> Broken:
+    simulation.options = replace(simulation.options, hold_last=True)
+    simulation.brokers[2].bounce()
+    edit(simulation, isr=(2,), leader=-1)
+    return Trigger.STATE, state(simulation, leader=2, isr=(2,))
 
 
-def _unassigned_stay_at_failover(world: World) -> Broken:
-    edit(world, replicas=(1, 2))
-    return Moment.EVENT, ended(world, Elect(), calls={"load": 1})
+def _unassigned_stay_at_failover(simulation: Simulation) -> Broken:
+    edit(simulation, replicas=(1, 2))
+    return Trigger.EVENT, ended(simulation, Elect(), calls={"load": 1})
 
 
-def _moved_and_not_led(world: World) -> Broken:
-    before = world.ensemble.topic_partitions("t")
-    edit(world, partition_epoch=NO_STATE, leader=-1, isr=())
+def _moved_and_not_led(simulation: Simulation) -> Broken:
+    before = simulation.ensemble.topic_partitions("t")
+    edit(simulation, partition_epoch=NO_STATE, leader=-1, isr=())
     event = ReassignmentRequested(Targets.of([(KEY, (1, 2, 3))]))
-    return Moment.EVENT, ended(world, event, topics={"t": before})
+    return Trigger.EVENT, ended(simulation, event, topics={"t": before})
 
 
-def _deletion_does_not_begin(world: World) -> Broken:
-    world.ensemble.mark_for_deletion(["t"])
-    world.watch.observed.event_begins(world.controllers[0], Elect())
-    return Moment.EVENT, ended(world, Elect(), calls={"load": 1})
+def _deletion_does_not_begin(simulation: Simulation) -> Broken:
+    simulation.ensemble.mark_for_deletion(["t"])
+    simulation.watch.observed.event_begins(simulation.controllers[0], Elect())
+    return Trigger.EVENT, ended(simulation, Elect(), calls={"load": 1})
 
 
-def _mark_is_dropped(world: World) -> Broken:
-    world.ensemble.mark_for_deletion(["t"])
-    world.watch.observed.event_begins(world.controllers[0], DeletionsMarked())
-    world.controllers[0].store.drop_deletions(("t",))
-    return Moment.EVENT, ended(world, DeletionsMarked(), calls={"drop_deletions": 1})
+def _mark_is_dropped(simulation: Simulation) -> Broken:
+    simulation.ensemble.mark_for_deletion(["t"])
+    simulation.watch.observed.event_begins(simulation.controllers[0], DeletionsMarked())
+    simulation.controllers[0].store.drop_deletions(("t",))
+    return Trigger.EVENT, ended(simulation, DeletionsMarked(), calls={"drop_deletions": 1})
 
 
-def _sends_unassigned_replicas(world: World) -> Broken:
-    row = world.ensemble.rows[KEY]
-    told = LeaderState(1, row.leader, row.leader_epoch, row.isr, row.partition_epoch, (1, 2, 3, 4), (4,), (), False)
-    return Moment.QUEUED, letter(world, LeaderAndIsr(1000, 1, 1, {KEY: told}))
+def _sends_unassigned_replicas(simulation: Simulation) -> Broken:
+    row = simulation.ensemble.rows[KEY]
+    notified = LeaderState(1, row.leader, row.leader_epoch, row.isr, row.partition_epoch, (1, 2, 3, 4), (4,), (), False)
+    return Trigger.QUEUED, post(simulation, LeaderAndIsr(1000, 1, 1, {KEY: notified}))
 
 
-def _last_good_log_goes(world: World) -> Broken:
-    edit(world, removing=(1,), leader=-1, isr=(2,))
-    return Moment.QUEUED, letter(world, stop(world))
+def _last_good_log_goes(simulation: Simulation) -> Broken:
+    edit(simulation, removing=(1,), leader=-1, isr=(2,))
+    return Trigger.QUEUED, post(simulation, stop(simulation))
 
 
-def _replica_has_no_state(world: World) -> Broken:
-    p = world.controllers[0].loop.controller.cluster.partitions
+def _replica_has_no_state(simulation: Simulation) -> Broken:
+    p = simulation.controllers[0].loop.controller.cluster.partitions
     p.replica_state[p.slots_of(np.zeros(1, np.int32))[0]] = ReplicaState.NON_EXISTENT
-    return Moment.EVENT, ended(world)
+    return Trigger.EVENT, ended(simulation)
 
 
-def _assignment_is_not_told(world: World) -> Broken:
-    before = world.ensemble.topic_partitions("t")
-    edit(world, removing=(3,))
-    told = {(KEY, 1): world.ensemble.rows[KEY].leader_epoch}
-    return Moment.EVENT, ended(world, topics={"t": before}, epochs_told=told)
+def _assignment_is_not_told(simulation: Simulation) -> Broken:
+    before = simulation.ensemble.topic_partitions("t")
+    edit(simulation, removing=(3,))
+    notified = {(KEY, 1): simulation.ensemble.rows[KEY].leader_epoch}
+    return Trigger.EVENT, ended(simulation, topics={"t": before}, epochs_told=notified)
 
 
-def _deleted_id_is_known(world: World) -> Broken:
-    return code(world, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),))
+def _deleted_id_is_known(simulation: Simulation) -> Broken:
+    return code(simulation, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),))
 
 
 #: The invariant that must complain, and what is broken.
-BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], Broken]]] = [
+BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], Broken]]] = [
     (requests.only_who_may_act_sends, _sends_without_certainty),
     (roles.expiry_is_handled_first, _begins_before_the_expiry),
-    (roles.expiry_ends_the_role, lambda world: (Moment.EVENT, ended(world, SessionExpired()))),
+    (roles.expiry_ends_the_role, lambda simulation: (Trigger.EVENT, ended(simulation, SessionExpired()))),
     (roles.failed_failovers_are_spaced, _fails_in_a_row),
     (members.leaders_are_live, _elects_the_dead),
     (members.leaders_are_live, _elects_with_dead_members),
@@ -328,11 +333,20 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (members.elections_left_are_held, _election_is_not_held),
     (members.settings_elect_at_once, _setting_elects_nobody),
     (requests.only_stored_states_are_sent, _never_stored),
-    (requests.stops_bear_leader_epochs, lambda world: (Moment.QUEUED, letter(world, stop(world, NO_EPOCH)))),
-    (requests.new_replicas_are_called_new, lambda world: (Moment.EVENT, ended(world, not_called_new=((KEY, 1),)))),
-    (requests.changes_of_brokers_are_told, lambda world: (Moment.EVENT, ended(world, BrokersChanged(), unaware=(1,)))),
+    (
+        requests.stops_bear_leader_epochs,
+        lambda simulation: (Trigger.QUEUED, post(simulation, stop(simulation, NO_EPOCH))),
+    ),
+    (
+        requests.new_replicas_are_called_new,
+        lambda simulation: (Trigger.EVENT, ended(simulation, not_called_new=((KEY, 1),))),
+    ),
+    (
+        requests.changes_of_brokers_are_told,
+        lambda simulation: (Trigger.EVENT, ended(simulation, BrokersChanged(), unaware=(1,))),
+    ),
     (requests.deletions_wait_for_a_cause, _deletes_again),
-    (requests.whoever_leaves_is_told_to_delete, _leaver_is_not_deleted),
+    (requests.removed_replicas_are_deleted, _leaver_is_not_deleted),
     (requests.isr_changes_are_told_alone, _tells_of_more),
     (rest.leaders_know_their_replicas, _old_replicas),
     (rest.ids_are_there, _no_id),
@@ -341,14 +355,14 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (rest.word_is_taken_away, _word_is_left),
     (rest.late_topics_have_a_new_epoch, _late_topic_keeps_its_epoch),
     (proposals.senders_are_registered, _earlier_sender),
-    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.INVALID_UPDATE_VERSION)),
-    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.FENCED_LEADER_EPOCH)),
-    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.NOT_CONTROLLER)),
-    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.INELIGIBLE_REPLICA)),
-    (proposals.proposals_are_answered, lambda world: code(world, ErrorCode.NONE)),
+    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION)),
+    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.FENCED_LEADER_EPOCH)),
+    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.NOT_CONTROLLER)),
+    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.INELIGIBLE_REPLICA)),
+    (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.NONE)),
     (
         proposals.proposals_are_answered,
-        lambda world: code(world, ErrorCode.INVALID_UPDATE_VERSION, leader_epoch=np.array([-1], np.int32)),
+        lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION, leader_epoch=np.array([-1], np.int32)),
     ),
     (topics.requests_add_live_replicas, _adds_the_dead),
     (topics.lists_are_valid, _names_one_twice),
@@ -356,7 +370,7 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (events.elections_change_leaders, _elects_who_leads),
     (
         events.balancing_tries_who_can_lead,
-        lambda world: (Moment.EVENT, ended(world, RebalanceLeaders(), calls={"read_states": 1})),
+        lambda simulation: (Trigger.EVENT, ended(simulation, RebalanceLeaders(), calls={"read_states": 1})),
     ),
     (events.reads_are_taken_over, _forgets_what_it_read),
     (events.moves_left_in_storage_stay, _move_is_taken_out),
@@ -367,10 +381,13 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[World]
     (members.moved_partitions_are_led, _moved_and_not_led),
     (members.deletions_begin_at_once, _deletion_does_not_begin),
     (events.marks_stay_with_their_topics, _mark_is_dropped),
-    (events.void_answers_change_nothing, lambda world: (Moment.EVENT, ended(world, answered(), knowledge=b"other"))),
+    (
+        events.void_answers_change_nothing,
+        lambda simulation: (Trigger.EVENT, ended(simulation, answered(), knowledge=b"other")),
+    ),
     (
         events.failing_brokers_are_named,
-        lambda world: (Moment.EVENT, ended(world, answered(error=ErrorCode.STALE_BROKER_EPOCH))),
+        lambda simulation: (Trigger.EVENT, ended(simulation, answered(error=ErrorCode.STALE_BROKER_EPOCH))),
     ),
     (requests.only_assigned_replicas_are_sent, _sends_unassigned_replicas),
     (requests.last_good_logs_stay, _last_good_log_goes),

@@ -53,9 +53,9 @@ def proposal(broker: Broker, now: float) -> tuple[Outgoing, tuple[int, ...]] | N
 def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCode.NONE, **others: object) -> None:
     assert isinstance(out.message, AlterPartition)
     asked = out.message.partitions[P]
-    told = {"leader": 1, "leader_epoch": asked.leader_epoch, "isr": asked.isr, "recovery": 0,
+    notified = {"leader": 1, "leader_epoch": asked.leader_epoch, "isr": asked.isr, "recovery": 0,
             "partition_epoch": asked.partition_epoch + 1} | others  # fmt: skip
-    broker.answered(out.number, AlterPartitionResponse(ErrorCode.NONE, {P: AlteredPartition(error, **told)}), now)  # type: ignore[arg-type]
+    broker.answered(out.number, AlterPartitionResponse(ErrorCode.NONE, {P: AlteredPartition(error, **notified)}), now)  # type: ignore[arg-type]
 
 
 # -- a follower as the leader sees it
@@ -244,10 +244,10 @@ def test_a_proposal_that_is_accepted() -> None:
     assert broker.gauges()["IsrExpandsPerSec"] == 1
 
 
-@pytest.mark.parametrize("told", [{"leader_epoch": 6}, {"leader_epoch": 4}, {"partition_epoch": 2}], ids=str)
-def test_an_answer_about_another_state_leaves_the_proposal_pending(told: dict[str, int]) -> None:
+@pytest.mark.parametrize("notified", [{"leader_epoch": 6}, {"leader_epoch": 4}, {"partition_epoch": 2}], ids=str)
+def test_an_answer_about_another_state_leaves_the_proposal_pending(notified: dict[str, int]) -> None:
     broker, out = pending()
-    answer(broker, out, 12_000.0, ErrorCode.NONE, **told)
+    answer(broker, out, 12_000.0, ErrorCode.NONE, **notified)
     partition = broker.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending is None) == ((1, 2), 3, False)
     assert broker.gauges()["FailedIsrUpdatesPerSec"] == 1

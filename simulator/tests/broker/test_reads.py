@@ -76,8 +76,8 @@ def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
     ],
 )
 def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) -> None:
-    told = read(start_leader(), asked, who)
-    assert (told.error, len(told.records)) == (error, records)
+    notified = read(start_leader(), asked, who)
+    assert (notified.error, len(notified.records)) == (error, records)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,18 @@ def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) 
 )
 def test_a_fetch_shows_where_logs_diverge(offset: int, last_epoch: int, diverging: EpochEnd | None) -> None:
     leader = start_leader()
-    told = read(leader, FetchPartition(offset, 0, 5, last_epoch))
-    assert (told.error, told.diverging) == (ErrorCode.NONE, diverging)
+    notified = read(leader, FetchPartition(offset, 0, 5, last_epoch))
+    assert (notified.error, notified.diverging) == (ErrorCode.NONE, diverging)
     assert (leader.partitions[P].replicas[3].end == -1) == (diverging is not None)
 
 
 def test_an_epoch_that_the_leader_never_had_is_out_of_range() -> None:
-    told = read(start_leader(), FetchPartition(3, 0, 5, 6))
-    assert (told.error, told.log_start_offset, told.log_end_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0, 10)
+    notified = read(start_leader(), FetchPartition(3, 0, 5, 6))
+    assert (notified.error, notified.log_start_offset, notified.log_end_offset) == (
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        0,
+        10,
+    )
 
 
 def test_consumers_read_up_to_the_high_watermark() -> None:
@@ -146,11 +150,11 @@ def test_where_epochs_end(leader_epoch: int, end: tuple[int, int]) -> None:
     assert response.partitions[P] == (ErrorCode.NONE, EpochEnd(*end))
 
 
-@pytest.mark.parametrize("topics, found", [(None, [P]), (("t",), [P]), (("u",), [])])
-def test_clients_ask_who_leads(topics: tuple[str, ...] | None, found: list[object]) -> None:
+@pytest.mark.parametrize("topics, result", [(None, [P]), (("t",), [P]), (("u",), [])])
+def test_clients_ask_who_leads(topics: tuple[str, ...] | None, result: list[object]) -> None:
     response = unhosted(known=True, failed=False).handle(Metadata(topics), 0.0)
     assert isinstance(response, MetadataResponse)
-    assert (response.controller_id, response.live_brokers, list(response.partitions)) == (CONTROLLER_ID, (2,), found)
+    assert (response.controller_id, response.live_brokers, list(response.partitions)) == (CONTROLLER_ID, (2,), result)
 
 
 # -- logs
@@ -309,8 +313,8 @@ def test_a_follower_that_is_out_of_range(start: int, end: int, left: tuple[int, 
     broker.handle(live(1, 2), 0.0)
     broker.handle(order(state(1, (1,), 5)), 0.0)
     (out,) = broker.tick(0.0)
-    told = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
-    broker.answered(out.number, FetchResponse({P: told}), 1.0)
+    notified = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
+    broker.answered(out.number, FetchResponse({P: notified}), 1.0)
     assert (broker.disks.logs[P].start, broker.disks.logs[P].end) == left
 
 

@@ -34,8 +34,8 @@ def kframe_leader_selectors():
 
 def test_selectors_are_put_in_charge_of_simulated_clusters(tmp_path: Path) -> None:
     (tmp_path / "lowest.py").write_text(SELECTOR)
-    found = rows(run("check", "lowest", "--plugins-dir", tmp_path, "-o", "json"))
-    assert (found[-1]["check"], found[-1]["passed"]) == ("simulated-clusters", True)
+    result = rows(run("check", "lowest", "--plugins-dir", tmp_path, "-o", "json"))
+    assert (result[-1]["check"], result[-1]["passed"]) == ("simulated-clusters", True)
 
 
 FORGETFUL = """

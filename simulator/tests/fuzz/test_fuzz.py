@@ -6,81 +6,84 @@ from pathlib import Path
 
 import pytest
 
-from kframe_simulator.fuzz import Base, Batch, Cases, Kept, main, read_corpus, run, signature
+from kframe_simulator.fuzz import Base, Batch, Cases, CorpusEntry, main, read_corpus, run, signature
 from kframe_simulator.fuzz.command import PEAK_BYTES_MAX
 from kframe_simulator.fuzz.corpus import found, write_corpus
-from kframe_simulator.testing import planted
+from kframe_simulator.testing import fuzz_targets
 
 
 def test_every_case_is_judged_once_whatever_the_number_of_processes() -> None:
-    told = [
+    reports = [
         [
             (outcome.target, outcome.cases, outcome.decoded, outcome.refused)
-            for outcome in run(planted.all_sound, 3, 5001, jobs)
+            for outcome in run(fuzz_targets.all_sound, 3, 5001, jobs)
         ]
         for jobs in (1, 2)
     ]
-    assert told[0] == told[1]
-    assert sum(cases for _, cases, _, _ in told[0]) == 5001
-    assert all(decoded and refused for _, _, decoded, refused in told[0])
+    assert reports[0] == reports[1]
+    assert sum(cases for _, cases, _, _ in reports[0]) == 5001
+    assert all(decoded and refused for _, _, decoded, refused in reports[0])
 
 
 def test_an_escape_is_found_and_made_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    sound, escaping = run(planted.one_escaping, 1, 4000)
+    sound, escaping = run(fuzz_targets.one_escaping, 1, 4000)
     assert (sound.escaped, escaping.cases) == (0, 2000)
     assert escaping.escaped > len(escaping.escapes) > 1
     for escape in escaping.escapes:
         assert "KeyError" in escape.what
         again = ["--seed", "1", "--target", "escaping", "--case", str(escape.number)]
         with pytest.raises(KeyError):
-            main("m", planted.one_escaping, tmp_path / "none", again)
-    assert main("m", planted.one_escaping, tmp_path / "none", ["--cases", "4000"]) == 1
+            main("m", fuzz_targets.one_escaping, tmp_path / "none", again)
+    assert main("m", fuzz_targets.one_escaping, tmp_path / "none", ["--cases", "4000"]) == 1
     assert f"python -m m --seed 1 --target 'escaping' --case {escaping.escapes[0].number}" in capsys.readouterr().out
 
 
 def test_a_case_that_ends_the_process_is_found() -> None:
-    (dying,) = run(planted.one_dying, 1, 20_000, jobs=1)
+    (dying,) = run(fuzz_targets.one_dying, 1, 20_000, jobs=1)
     (escape,) = dying.escapes
     assert "exit code 7" in escape.what
-    ((_, batch),) = Cases(planted.one_dying()[0], 1).batches(escape.number, escape.cases)
+    ((_, batch),) = Cases(fuzz_targets.one_dying()[0], 1).batches(escape.number, escape.cases)
     assert any(batch[i].endswith(b"!!") for i in range(len(batch)))
 
 
 def test_too_much_memory_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (greedy,) = run(planted.one_greedy, 1, 1000)
+    (greedy,) = run(fuzz_targets.one_greedy, 1, 1000)
     assert greedy.peak_bytes > PEAK_BYTES_MAX
-    assert main("m", planted.one_greedy, tmp_path / "none", ["--cases", "1000"]) == 1
-    assert main("m", planted.all_sound, tmp_path / "none", ["--cases", "500"]) == 0
+    assert main("m", fuzz_targets.one_greedy, tmp_path / "none", ["--cases", "1000"]) == 1
+    assert main("m", fuzz_targets.all_sound, tmp_path / "none", ["--cases", "500"]) == 0
     assert "seed 1" in capsys.readouterr().out
 
 
 def test_the_smallest_of_each_outcome_is_kept(tmp_path: Path) -> None:
-    target = planted.all_sound()[0]
-    kept = list(found(target, 1, 2000, []))
-    assert {(entry.outcome, len(entry.raw)) for entry in kept} == {("decoded", 1), ("# bytes with a mark in them", 1)}
-    write_corpus(tmp_path / "corpus", kept)
-    assert read_corpus(tmp_path / "corpus") == sorted(kept)
-    assert list(found(target, 2, 2000, kept)) == []
+    target = fuzz_targets.all_sound()[0]
+    saved = list(found(target, 1, 2000, []))
+    assert {(entry.outcome, len(entry.raw)) for entry in saved} == {("decoded", 1), ("# bytes with a mark in them", 1)}
+    write_corpus(tmp_path / "corpus", saved)
+    assert read_corpus(tmp_path / "corpus") == sorted(saved)
+    assert list(found(target, 2, 2000, saved)) == []
 
 
 def test_outcomes_of_the_corpus_are_written_anew(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus"
-    write_corpus(corpus, [Kept("first", "plain", "was worded otherwise", b"!"), Kept("gone", "plain", "decoded", b"x")])
-    assert main("m", planted.all_sound, corpus, ["--keep", "--cases", "2"]) == 0
+    write_corpus(
+        corpus,
+        [CorpusEntry("first", "plain", "was worded otherwise", b"!"), CorpusEntry("gone", "plain", "decoded", b"x")],
+    )
+    assert main("m", fuzz_targets.all_sound, corpus, ["--keep", "--cases", "2"]) == 0
     assert {entry.outcome for entry in read_corpus(corpus) if entry.raw == b"!"} == {"# bytes with a mark in them"}
     assert [entry.target for entry in read_corpus(corpus) if entry.raw == b"x"] == ["gone"]
 
 
 @pytest.mark.parametrize(
-    "outcome, told",
+    "outcome, signed",
     [
         (None, "decoded"),
         ("/x/state field isr: found 'a, b', expected int <= 5", "/x/state field isr: found #, expected int <= #"),
         ("7 elements claimed at byte 12, 3 bytes left", "# elements claimed at byte #, # bytes left"),
     ],
 )
-def test_outcomes_are_the_same_but_for_what_stood_there(outcome: str | None, told: str) -> None:
-    assert signature(outcome) == told
+def test_outcomes_are_the_same_but_for_what_stood_there(outcome: str | None, signed: str) -> None:
+    assert signature(outcome) == signed
 
 
 def test_a_batch_holds_what_was_put_in() -> None:
@@ -91,6 +94,6 @@ def test_a_batch_holds_what_was_put_in() -> None:
 
 
 def test_a_line_of_the_corpus_may_hold_any_bytes(tmp_path: Path) -> None:
-    kept = Kept("t", "k", "decoded", bytes(range(256)) + b"\t\n'\"\\")
-    write_corpus(tmp_path / "corpus", [kept])
-    assert read_corpus(tmp_path / "corpus") == [kept]
+    saved = CorpusEntry("t", "k", "decoded", bytes(range(256)) + b"\t\n'\"\\")
+    write_corpus(tmp_path / "corpus", [saved])
+    assert read_corpus(tmp_path / "corpus") == [saved]

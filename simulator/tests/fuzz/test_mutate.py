@@ -40,8 +40,8 @@ def test_kernel_and_twin_make_the_same(
 @given(MESSAGES, WORDS, st.integers(0, 2**62))
 def test_a_case_hangs_on_its_seed_and_number_alone(messages: list[bytes], seed: int, first: int) -> None:
     many = cases(_mutate, messages, [b"x"], seed, first, 64)
-    for place, case in enumerate(many):
-        assert cases(_mutate, messages, [b"x"], seed, first + place, 64)[0] == case
+    for index, case in enumerate(many):
+        assert cases(_mutate, messages, [b"x"], seed, first + index, 64)[0] == case
 
 
 def test_every_way_of_bending_is_taken() -> None:

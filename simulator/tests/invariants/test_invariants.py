@@ -1,4 +1,4 @@
-"""Every invariant is seen to fail: a world at rest, in which one thing is broken on purpose."""
+"""Every invariant is seen to fail: a simulation at rest, in which one thing is broken on purpose."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kframe.embedded.layout import REASSIGN_PARTITIONS
 from kframe.errors import ErrorCode
 from kframe.model.events import AlterPartitionRequested, ControlledShutdownRequested
 from kframe.model.ids import PartitionState
-from kframe_simulator import INVARIANTS, World
+from kframe_simulator import INVARIANTS, Simulation
 from kframe_simulator.broker.messages import (
     ControlResponse,
     Fetched,
@@ -31,325 +31,339 @@ from kframe_simulator.simulation.watch import (
     Leaving,
     Led,
     Logged,
-    Moment,
     Read,
     Replied,
+    Trigger,
     Watch,
     Written,
 )
-from kframe_simulator.testing.at_rest import KEY, edit, ended, letter, log, metadata, promise, state, stop, topic, write
+from kframe_simulator.testing.at_rest import (
+    KEY,
+    edit,
+    ended,
+    log,
+    metadata,
+    post,
+    promise,
+    state,
+    stop,
+    topic,
+    write,
+)
 from kframe_simulator.testing.broken import BROKEN_BY_FACTS
 
 
-def rested(**changes: Any) -> Callable[[World], tuple[Moment, Any]]:
-    def broken(world: World) -> tuple[Moment, Any]:
-        edit(world, **changes)
-        return Moment.RESTED, None
+def rested(**changes: Any) -> Callable[[Simulation], tuple[Trigger, Any]]:
+    def broken(simulation: Simulation) -> tuple[Trigger, Any]:
+        edit(simulation, **changes)
+        return Trigger.RESTED, None
 
     return broken
 
 
-def _second_owner(world: World) -> tuple[Moment, Any]:
-    return Moment.CLAIMED, Claimed(world.controllers[1], 1)
+def _second_owner(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.CLAIMED, Claimed(simulation.controllers[1], 1)
 
 
-def _others_epoch(world: World) -> tuple[Moment, Any]:
-    return Moment.SENT, letter(world, metadata(world, 7))
+def _others_epoch(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.SENT, post(simulation, metadata(simulation, 7))
 
 
-def _obeys_older(world: World) -> tuple[Moment, Any]:
-    world.watch.memory[1].controller_epoch = 9
-    return Moment.ANSWERED, Answered(world.brokers[1], letter(world, metadata(world)).letter, ControlResponse())
+def _obeys_older(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.watch.memory[1].controller_epoch = 9
+    return Trigger.ANSWERED, Answered(
+        simulation.brokers[1], post(simulation, metadata(simulation)).request, ControlResponse()
+    )
 
 
-def _unfenced(world: World) -> tuple[Moment, Any]:
-    world.controllers[0].store.claimed_epoch = 5
-    return Moment.WRITTEN, Written(world.controllers[0], "write_states")
+def _unfenced(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.controllers[0].store.claimed_epoch = 5
+    return Trigger.WRITTEN, Written(simulation.controllers[0], "write_states")
 
 
-def _sends_after_loss(world: World) -> tuple[Moment, Any]:
-    world.controllers[0].store.lost_role = True
-    return Moment.SENT, letter(world, metadata(world))
+def _sends_after_loss(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.controllers[0].store.lost_role = True
+    return Trigger.SENT, post(simulation, metadata(simulation))
 
 
-def _writes_after_loss(world: World) -> tuple[Moment, Any]:
-    world.controllers[0].store.lost_role = True
-    return Moment.WRITTEN, Written(world.controllers[0], "write_states")
+def _writes_after_loss(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.controllers[0].store.lost_role = True
+    return Trigger.WRITTEN, Written(simulation.controllers[0], "write_states")
 
 
-def _chooses_the_dead(world: World) -> tuple[Moment, Any]:
-    brokers = world.controllers[0].loop.controller.cluster.brokers
+def _chooses_the_dead(simulation: Simulation) -> tuple[Trigger, Any]:
+    brokers = simulation.controllers[0].loop.controller.cluster.brokers
     brokers.unregister(np.array([brokers.find(2)], np.int32))
-    return Moment.STATE, state(world, leader=2)
+    return Trigger.STATE, state(simulation, leader=2)
 
 
-def _leaves_stranger(world: World) -> tuple[Moment, Any]:
-    before = {0: world.ensemble.rows[KEY]._replace(replicas=(1, 2, 4))}
-    edit(world, isr=(1, 2, 4))
-    return Moment.EVENT, ended(world, written=(KEY,), topics={"t": before})
+def _leaves_stranger(simulation: Simulation) -> tuple[Trigger, Any]:
+    before = {0: simulation.ensemble.rows[KEY]._replace(replicas=(1, 2, 4))}
+    edit(simulation, isr=(1, 2, 4))
+    return Trigger.EVENT, ended(simulation, written=(KEY,), topics={"t": before})
 
 
-def _chooses_out_of_sync(world: World) -> tuple[Moment, Any]:
-    edit(world, isr=(1, 2))
-    return Moment.STATE, state(world, leader=3, isr=(3,))
+def _chooses_out_of_sync(simulation: Simulation) -> tuple[Trigger, Any]:
+    edit(simulation, isr=(1, 2))
+    return Trigger.STATE, state(simulation, leader=3, isr=(3,))
 
 
-def _unclean_with_company(world: World) -> tuple[Moment, Any]:
-    edit(world, isr=(1,))
-    return Moment.STATE, state(world, leader=3, isr=(3, 2))
+def _unclean_with_company(simulation: Simulation) -> tuple[Trigger, Any]:
+    edit(simulation, isr=(1,))
+    return Trigger.STATE, state(simulation, leader=3, isr=(3, 2))
 
 
-def _proposal_raises_epoch(world: World) -> tuple[Moment, Any]:
-    return Moment.STATE, state(world, leader_epoch=world.ensemble.rows[KEY].leader_epoch + 2)
+def _proposal_raises_epoch(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.STATE, state(simulation, leader_epoch=simulation.ensemble.rows[KEY].leader_epoch + 2)
 
 
-def _forgets_version(world: World) -> tuple[Moment, Any]:
-    edit(world, partition_epoch=9)
-    world.watch.last_writer[KEY] = world.controllers[0]
-    return Moment.EVENT, ended(world, written=(KEY,))
+def _forgets_version(simulation: Simulation) -> tuple[Trigger, Any]:
+    edit(simulation, partition_epoch=9)
+    simulation.watch.last_writer[KEY] = simulation.controllers[0]
+    return Trigger.EVENT, ended(simulation, written=(KEY,))
 
 
-def _old_metadata(world: World) -> tuple[Moment, Any]:
-    del world.watch.memory[4].metadata[KEY]
-    return Moment.RESTED, None
+def _old_metadata(simulation: Simulation) -> tuple[Trigger, Any]:
+    del simulation.watch.memory[4].metadata[KEY]
+    return Trigger.RESTED, None
 
 
-def _old_address(world: World) -> tuple[Moment, Any]:
-    world.brokers[2].registration = replace(world.brokers[2].registration, endpoints=())
-    world.ensemble.modify_broker(world.brokers[2].registration)
-    return Moment.LULL, None
+def _old_address(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.brokers[2].registration = replace(simulation.brokers[2].registration, endpoints=())
+    simulation.ensemble.modify_broker(simulation.brokers[2].registration)
+    return Trigger.QUIESCENT, None
 
 
-def _leaver_is_not_told(world: World) -> tuple[Moment, Any]:
-    return Moment.EVENT, ended(world, ControlledShutdownRequested(1, -1), untold=((KEY, 1),))
+def _leaver_is_not_told(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.EVENT, ended(simulation, ControlledShutdownRequested(1, -1), untold=((KEY, 1),))
 
 
-def leaving(world: World, broker_epoch: int, *remaining: tuple[str, int]) -> tuple[Moment, Leaving]:
+def leaving(simulation: Simulation, broker_epoch: int, *remaining: tuple[str, int]) -> tuple[Trigger, Leaving]:
     response = ControlledShutdownResponse(ErrorCode.NONE, remaining)
-    return Moment.LEAVING, Leaving(world.controllers[0], ControlledShutdown(1, broker_epoch), response)
+    return Trigger.LEAVING, Leaving(simulation.controllers[0], ControlledShutdown(1, broker_epoch), response)
 
 
-def _out_of_turn(world: World) -> tuple[Moment, Any]:
-    return Moment.SENT, letter(world, metadata(world))
+def _out_of_turn(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.SENT, post(simulation, metadata(simulation))
 
 
-def _roles_first(world: World) -> tuple[Moment, Any]:
-    world.watch.started.clear()
-    return Moment.QUEUED, letter(world, LeaderAndIsr(1000, 1, 1, {}))
+def _roles_first(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.watch.started.clear()
+    return Trigger.QUEUED, post(simulation, LeaderAndIsr(1000, 1, 1, {}))
 
 
-def _other_registration(world: World) -> tuple[Moment, Any]:
-    return Moment.SENT, letter(world, metadata(world, broker_epoch=3))
+def _other_registration(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.SENT, post(simulation, metadata(simulation, broker_epoch=3))
 
 
-def _birth_before_death(world: World) -> tuple[Moment, Any]:
-    return Moment.CONNECTED, Connected(world.controllers[0], 1, 14)
+def _birth_before_death(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.CONNECTED, Connected(simulation.controllers[0], 1, 14)
 
 
-def _to_the_dead(world: World) -> tuple[Moment, Any]:
-    brokers = world.controllers[0].loop.controller.cluster.brokers
+def _to_the_dead(simulation: Simulation) -> tuple[Trigger, Any]:
+    brokers = simulation.controllers[0].loop.controller.cluster.brokers
     brokers.unregister(np.array([brokers.find(1)], np.int32))
-    return Moment.QUEUED, letter(world, metadata(world))
+    return Trigger.QUEUED, post(simulation, metadata(simulation))
 
 
-def _deletes_in_sync(world: World) -> tuple[Moment, Any]:
-    return Moment.QUEUED, letter(world, stop(world))
+def _deletes_in_sync(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.QUEUED, post(simulation, stop(simulation))
 
 
-def _deleted_unconfirmed(world: World) -> tuple[Moment, Any]:
-    return Moment.TOPIC, topic(world, after={})
+def _deleted_unconfirmed(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.TOPIC, topic(simulation, after={})
 
 
-def _another_id(world: World) -> tuple[Moment, Any]:
-    return Moment.TOPIC, topic(world, topic_id=b"x" * 16)
+def _another_id(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.TOPIC, topic(simulation, topic_id=b"x" * 16)
 
 
-def _unknown_id(world: World) -> tuple[Moment, Any]:
+def _unknown_id(simulation: Simulation) -> tuple[Trigger, Any]:
     message = LeaderAndIsr(1000, 1, 1, {}, {"t": b"x" * 16})
-    return Moment.QUEUED, letter(world, message)
+    return Trigger.QUEUED, post(simulation, message)
 
 
-def _brokers_other_id(world: World) -> tuple[Moment, Any]:
-    world.watch.memory[2].topic_ids["t"] = b"x" * 16
-    return Moment.RESTED, None
+def _brokers_other_id(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.watch.memory[2].topic_ids["t"] = b"x" * 16
+    return Trigger.RESTED, None
 
 
-def _moved_unasked(world: World) -> tuple[Moment, Any]:
-    now = world.ensemble.topic_partitions("t")
-    return Moment.TOPIC, topic(world, after=now | {0: now[0]._replace(replicas=(4, 2, 3))})
+def _moved_unasked(simulation: Simulation) -> tuple[Trigger, Any]:
+    now = simulation.ensemble.topic_partitions("t")
+    return Trigger.TOPIC, topic(simulation, after=now | {0: now[0]._replace(replicas=(4, 2, 3))})
 
 
-def _lost_partition(world: World) -> tuple[Moment, Any]:
-    now = world.ensemble.topic_partitions("t")
-    return Moment.TOPIC, topic(world, after={0: now[0]})
+def _lost_partition(simulation: Simulation) -> tuple[Trigger, Any]:
+    now = simulation.ensemble.topic_partitions("t")
+    return Trigger.TOPIC, topic(simulation, after={0: now[0]})
 
 
-def _grown_and_moved(world: World) -> tuple[Moment, Any]:
-    now = world.ensemble.topic_partitions("t")
+def _grown_and_moved(simulation: Simulation) -> tuple[Trigger, Any]:
+    now = simulation.ensemble.topic_partitions("t")
     grown = now | {0: now[0]._replace(replicas=(4, 2, 3)), 2: now[1]._replace(key=("t", 2))}
-    world.watch.wanted[KEY].add((4, 2, 3))
-    return Moment.TOPIC, topic(world, after=grown)
+    simulation.watch.wanted[KEY].add((4, 2, 3))
+    return Trigger.TOPIC, topic(simulation, after=grown)
 
 
-def _wrong_gauge(world: World) -> tuple[Moment, Any]:
-    world.controllers[0].loop.controller.context.gauges.rows.totals[0] += 1
-    return Moment.EVENT, ended(world)
+def _wrong_gauge(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.controllers[0].loop.controller.context.gauges.rows.totals[0] += 1
+    return Trigger.EVENT, ended(simulation)
 
 
-def _online_without_leader(world: World) -> tuple[Moment, Any]:
-    partitions = world.controllers[0].loop.controller.cluster.partitions
+def _online_without_leader(simulation: Simulation) -> tuple[Trigger, Any]:
+    partitions = simulation.controllers[0].loop.controller.cluster.partitions
     partitions.state[0], partitions.leader[0] = PartitionState.ONLINE, -1
-    return Moment.EVENT, ended(world)
+    return Trigger.EVENT, ended(simulation)
 
 
-def _answered_twice(world: World) -> tuple[Moment, Any]:
-    return Moment.REPLIED, Replied("an election", 2, True)
+def _answered_twice(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.REPLIED, Replied("an election", 2, True)
 
 
-def _answered_in_part(world: World) -> tuple[Moment, Any]:
-    return Moment.REPLIED, Replied("an election", 1, False)
+def _answered_in_part(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.REPLIED, Replied("an election", 1, False)
 
 
-def _repeat_writes(world: World) -> tuple[Moment, Any]:
-    return Moment.EVENT, ended(world, written=(KEY,), repeated=True)
+def _repeat_writes(simulation: Simulation) -> tuple[Trigger, Any]:
+    return Trigger.EVENT, ended(simulation, written=(KEY,), repeated=True)
 
 
-def _fails_by_itself(world: World) -> tuple[Moment, Any]:
-    world.controllers[0].loop.controller.failures += 1
-    return Moment.EVENT, ended(world)
+def _fails_by_itself(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.controllers[0].loop.controller.failures += 1
+    return Trigger.EVENT, ended(simulation)
 
 
-def _endless(world: World) -> tuple[Moment, Any]:
-    world.controllers[0].effects = 1_000
-    return Moment.EVENT, ended(world)
+def _endless(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.controllers[0].effects = 1_000
+    return Trigger.EVENT, ended(simulation)
 
 
-def _nobody_active(world: World) -> tuple[Moment, Any]:
-    world.controllers[0].crash()
-    return Moment.RESTED, None
+def _nobody_active(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.controllers[0].crash()
+    return Trigger.RESTED, None
 
 
-def _record_left(world: World) -> tuple[Moment, Any]:
-    world.ensemble.records.create(1, REASSIGN_PARTITIONS)
-    return Moment.RESTED, None
+def _record_left(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.ensemble.records.create(1, REASSIGN_PARTITIONS)
+    return Trigger.RESTED, None
 
 
-def _waits(world: World) -> tuple[Moment, Any]:
-    world.controllers[0].transport.channels[1].waiting.append(letter(world, metadata(world)).letter)
-    return Moment.RESTED, None
+def _waits(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.controllers[0].transport.channels[1].waiting.append(post(simulation, metadata(simulation)).request)
+    return Trigger.RESTED, None
 
 
-def logged(world: World, broker_id: int) -> tuple[Moment, Logged]:
-    return Moment.LOGGED, Logged(world.brokers[broker_id], KEY, log(world, broker_id))
+def logged(simulation: Simulation, broker_id: int) -> tuple[Trigger, Logged]:
+    return Trigger.LOGGED, Logged(simulation.brokers[broker_id], KEY, log(simulation, broker_id))
 
 
-def read(*records: Record, offset: int = 0, error: ErrorCode = ErrorCode.NONE) -> tuple[Moment, Read]:
-    return Moment.READ, Read(KEY, offset, True, Fetched(error, log_end_offset=0, records=records))
+def read(*records: Record, offset: int = 0, error: ErrorCode = ErrorCode.NONE) -> tuple[Trigger, Read]:
+    return Trigger.READ, Read(KEY, offset, True, Fetched(error, log_end_offset=0, records=records))
 
 
-def _leader_lacks(world: World) -> tuple[Moment, Any]:
-    write(world, 2, 3)
-    promise(world)
-    return Moment.LED, Led(world.brokers[1], KEY, 1)
+def _leader_lacks(simulation: Simulation) -> tuple[Trigger, Any]:
+    write(simulation, 2, 3)
+    promise(simulation)
+    return Trigger.LED, Led(simulation.brokers[1], KEY, 1)
 
 
-def _member_lacks(world: World) -> tuple[Moment, Any]:
-    write(world, 1, 2)
-    promise(world)
-    return Moment.STATE, state(world)
+def _member_lacks(simulation: Simulation) -> tuple[Trigger, Any]:
+    write(simulation, 1, 2)
+    promise(simulation)
+    return Trigger.STATE, state(simulation)
 
 
-def _too_soon(world: World) -> tuple[Moment, Any]:
-    write(world, 1)
-    promise(world)
-    return Moment.ACKNOWLEDGED, KEY
+def _too_soon(simulation: Simulation) -> tuple[Trigger, Any]:
+    write(simulation, 1)
+    promise(simulation)
+    return Trigger.ACKNOWLEDGED, KEY
 
 
-def _gone_at_rest(world: World) -> tuple[Moment, Any]:
-    promise(world)
-    return Moment.RESTED, None
+def _gone_at_rest(simulation: Simulation) -> tuple[Trigger, Any]:
+    promise(simulation)
+    return Trigger.RESTED, None
 
 
-def _hidden_at_rest(world: World) -> tuple[Moment, Any]:
-    write(world, 1, 2, 3)
-    promise(world)
-    return Moment.RESTED, None
+def _hidden_at_rest(simulation: Simulation) -> tuple[Trigger, Any]:
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    return Trigger.RESTED, None
 
 
-def _logs_part(world: World) -> tuple[Moment, Any]:
-    write(world, 1, number=1)
-    write(world, 2, number=2)
-    return logged(world, 2)
+def _logs_part(simulation: Simulation) -> tuple[Trigger, Any]:
+    write(simulation, 1, number=1)
+    write(simulation, 2, number=2)
+    return logged(simulation, 2)
 
 
-def _high_watermark_too_high(world: World) -> tuple[Moment, Any]:
-    write(world, 1, 2, high_watermark=1)
-    return logged(world, 1)
+def _high_watermark_too_high(simulation: Simulation) -> tuple[Trigger, Any]:
+    write(simulation, 1, 2, high_watermark=1)
+    return logged(simulation, 1)
 
 
-def _leader_out_of_sync(world: World) -> tuple[Moment, Any]:
-    world.brokers[1].model.partitions[KEY].isr = (2, 3)
-    return logged(world, 1)
+def _leader_out_of_sync(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.brokers[1].model.partitions[KEY].isr = (2, 3)
+    return logged(simulation, 1)
 
 
-def _committed_is_another(world: World) -> tuple[Moment, Any]:
-    write(world, 1, high_watermark=1)
-    world.watch.ledger.committed[KEY].records.append(Record(0, Value(0, 9)))
-    return logged(world, 1)
+def _committed_is_another(simulation: Simulation) -> tuple[Trigger, Any]:
+    write(simulation, 1, high_watermark=1)
+    simulation.watch.record_history.committed[KEY].records.append(Record(0, Value(0, 9)))
+    return logged(simulation, 1)
 
 
-def _written_twice(world: World) -> tuple[Moment, Any]:
-    write(world, 1)
-    write(world, 1, high_watermark=2)
-    return logged(world, 1)
+def _written_twice(simulation: Simulation) -> tuple[Trigger, Any]:
+    write(simulation, 1)
+    write(simulation, 1, high_watermark=2)
+    return logged(simulation, 1)
 
 
-def _reads_another(world: World) -> tuple[Moment, Any]:
-    world.watch.ledger.reads[KEY][0] = Record(0, Value(0, 1))
+def _reads_another(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.watch.record_history.reads[KEY][0] = Record(0, Value(0, 1))
     return read(Record(1, Value(0, 2)))
 
 
-def _reads_twice(world: World) -> tuple[Moment, Any]:
+def _reads_twice(simulation: Simulation) -> tuple[Trigger, Any]:
     same = Record(0, Value(0, 1), 0, 0, 0)
     return read(same, same)
 
 
-def _read_and_gone(world: World) -> tuple[Moment, Any]:
-    world.watch.ledger.reads[KEY][0] = Record(0, Value(0, 1))
+def _read_and_gone(simulation: Simulation) -> tuple[Trigger, Any]:
+    simulation.watch.record_history.reads[KEY][0] = Record(0, Value(0, 1))
     return read(offset=1, error=ErrorCode.OFFSET_OUT_OF_RANGE)
 
 
-def _reads_undecided(world: World) -> tuple[Moment, Any]:
+def _reads_undecided(simulation: Simulation) -> tuple[Trigger, Any]:
     return read(Record(0, Value(0, 1, transaction=1), 0, 0, 0, RecordKind.TRANSACTIONAL))
 
 
-def _original_stopped(world: World) -> tuple[Moment, Any]:
-    now = world.ensemble.topic_partitions("t")
+def _original_stopped(simulation: Simulation) -> tuple[Trigger, Any]:
+    now = simulation.ensemble.topic_partitions("t")
     after = now | {0: now[0]._replace(replicas=(4, 1, 2, 3), adding=(4,), removing=(1, 2, 3))}
-    world.watch.moves.topic_written(topic(world, now, after))
-    return Moment.QUEUED, letter(world, stop(world))
+    simulation.watch.moves.topic_written(topic(simulation, now, after))
+    return Trigger.QUEUED, post(simulation, stop(simulation))
 
 
 #: The invariant that must complain, and what is broken.
-BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[Moment, Any]]]] = [
+BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
     (roles.epoch_has_one_owner, _second_owner),
-    (roles.letter_has_own_epoch, _others_epoch),
+    (roles.request_has_own_epoch, _others_epoch),
     (roles.brokers_go_forward, _obeys_older),
     (roles.writes_are_fenced, _unfenced),
     (roles.sends_end_with_the_role, _sends_after_loss),
     (roles.writes_end_with_the_role, _writes_after_loss),
-    (states.leader_is_sound, lambda world: (Moment.STATE, state(world, isr=(2, 3)))),
+    (states.leader_is_sound, lambda simulation: (Trigger.STATE, state(simulation, isr=(2, 3)))),
     (states.leader_is_sound, _chooses_the_dead),
-    (states.leader_is_sound, lambda world: (Moment.STATE, state(world, leader=4, isr=(4, 2)))),
-    (states.isr_is_sound, lambda world: (Moment.STATE, state(world, leader=-1, isr=()))),
-    (states.isr_is_sound, lambda world: (Moment.STATE, state(world, isr=(1, 2, 2)))),
+    (states.leader_is_sound, lambda simulation: (Trigger.STATE, state(simulation, leader=4, isr=(4, 2)))),
+    (states.isr_is_sound, lambda simulation: (Trigger.STATE, state(simulation, leader=-1, isr=()))),
+    (states.isr_is_sound, lambda simulation: (Trigger.STATE, state(simulation, isr=(1, 2, 2)))),
     (states.isr_is_assigned, _leaves_stranger),
     (states.election_is_clean, _chooses_out_of_sync),
-    (states.election_is_clean, lambda world: (Moment.STATE, state(world, leader=3, isr=(1, 2, 3)))),
+    (states.election_is_clean, lambda simulation: (Trigger.STATE, state(simulation, leader=3, isr=(1, 2, 3)))),
     (states.unclean_leader_is_alone, _unclean_with_company),
     (states.leader_epoch_goes_up, _proposal_raises_epoch),
-    (states.leader_epoch_goes_up, lambda world: (Moment.STATE, state(world, leader_epoch=-1))),
-    (states.states_are_a_chain, lambda world: (Moment.STATE, state(world, partition_epoch=7))),
+    (states.leader_epoch_goes_up, lambda simulation: (Trigger.STATE, state(simulation, leader_epoch=-1))),
+    (states.states_are_a_chain, lambda simulation: (Trigger.STATE, state(simulation, partition_epoch=7))),
     (states.own_writes_are_known, _forgets_version),
     (records.leaders_have_what_was_promised, _leader_lacks),
     (records.in_sync_is_complete, _member_lacks),
@@ -369,8 +383,8 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[M
     (rest.brokers_know_the_cluster, _old_metadata),
     (rest.brokers_know_the_cluster, _old_address),
     (requests.leavers_are_told, _leaver_is_not_told),
-    (requests.shutdown_names_what_is_led, lambda world: leaving(world, -1)),
-    (requests.earlier_registrations_shut_nothing_down, lambda world: leaving(world, 0, KEY)),
+    (requests.shutdown_names_what_is_led, lambda simulation: leaving(simulation, -1)),
+    (requests.earlier_registrations_shut_nothing_down, lambda simulation: leaving(simulation, 0, KEY)),
     (requests.one_in_flight, _out_of_turn),
     (requests.first_is_metadata, _roles_first),
     (requests.for_one_registration, _other_registration),
@@ -379,7 +393,7 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[M
     (requests.only_leavers_are_deleted, _deletes_in_sync),
     (topics.deletion_was_confirmed, _deleted_unconfirmed),
     (topics.id_is_for_life, _another_id),
-    (topics.letters_name_the_topic, _unknown_id),
+    (topics.requests_name_the_topic, _unknown_id),
     (rest.ids_are_known, _brokers_other_id),
     (topics.moves_were_asked_for, _moved_unasked),
     (requests.originals_wait_for_the_target, _original_stopped),
@@ -397,7 +411,7 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[M
     (rest.one_controller, _nobody_active),
     (rest.nothing_is_left, _record_left),
     (rest.nothing_is_left, rested(adding=(3,))),
-    (rest.nobody_waits, _waits),
+    (rest.no_request_waits, _waits),
     (rest.in_sync_again, rested(isr=(1, 2))),
     *BROKEN_BY_FACTS,
 ]
@@ -405,20 +419,22 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[World], tuple[M
 
 @pytest.mark.parametrize(("invariant", "break_it"), BROKEN)
 def test_an_invariant_complains_when_it_is_broken(
-    world: World, invariant: Callable[[Watch, Any], str | None], break_it: Callable[[World], tuple[Moment, Any]]
+    simulation: Simulation,
+    invariant: Callable[[Watch, Any], str | None],
+    break_it: Callable[[Simulation], tuple[Trigger, Any]],
 ) -> None:
-    moment, what = break_it(world)
-    assert moment in [rule.moment for rule in INVARIANTS if rule.broken is invariant]
-    assert invariant(world.watch, what)
+    trigger, what = break_it(simulation)
+    assert trigger in [rule.trigger for rule in INVARIANTS if rule.broken is invariant]
+    assert invariant(simulation.watch, what)
 
 
 def test_every_invariant_is_broken_above() -> None:
     assert {rule.broken for rule in INVARIANTS} == {invariant for invariant, _ in BROKEN}
 
 
-def test_what_is_right_passes(world: World) -> None:
+def test_what_is_right_passes(simulation: Simulation) -> None:
     for change in ({}, {"leader": 2, "isr": (2, 3)}, {"leader": -1, "isr": (1,)}):
-        world.watch.look(Moment.STATE, state(world, **change))
-    world.watch.look(Moment.EVENT, ended(world, AlterPartitionRequested.__name__))
-    broken = {violation.number for violation in world.watch.violations}
+        simulation.watch.look(Trigger.STATE, state(simulation, **change))
+    simulation.watch.look(Trigger.EVENT, ended(simulation, AlterPartitionRequested.__name__))
+    broken = {violation.number for violation in simulation.watch.violations}
     assert broken == {"I6"}, "leader 2 was chosen while 1, the first of the replicas, lives"

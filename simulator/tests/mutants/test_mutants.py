@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from kframe_simulator.mutants import page, seen
-from kframe_simulator.mutants.kept import Keep
-from kframe_simulator.mutants.run import Outcome, Result, Verdict, judge, read_report, read_seeds, run_simulator
+from kframe_simulator.mutants import observed_kills, page
+from kframe_simulator.mutants.run import Evaluation, Outcome, Result, evaluate, read_report, read_seeds, run_simulator
+from kframe_simulator.mutants.saved_results import ResultFile
 from kframe_simulator.mutants.table import ROOT, Mutant, defects, mutants
 
 MUTANTS = mutants()
@@ -59,28 +59,28 @@ def test_a_defect_has_tests_that_exist_and_a_mutant_or_says_why_not() -> None:
 
 def test_every_test_of_a_defect_was_seen_to_fail() -> None:
     """Under a mutant of its own row, in the run on record. ``make mutants`` makes the record."""
-    recorded = seen.recorded()
-    assert {defect.number: missing for defect in DEFECTS if (missing := seen.missing(defect, recorded))} == {}
+    recorded = observed_kills.recorded()
+    assert {defect.number: missing for defect in DEFECTS if (missing := observed_kills.missing(defect, recorded))} == {}
     assert [defect.number for defect in DEFECTS if defect.tests and defect.number not in recorded] == []
 
 
 def test_tests_that_did_not_fail_are_named() -> None:
     """Of those defects alone whose mutants were all tried."""
-    passed, nothing = Verdict(Outcome.SURVIVED, "2 tests passed"), Verdict(Outcome.NOT_RUN, "not asked for")
+    passed, nothing = Evaluation(Outcome.SURVIVED, "2 tests passed"), Evaluation(Outcome.NOT_RUN, "not asked for")
     of_r26 = [mutant for mutant in MUTANTS if "R26" in mutant.rules]
     (defect,) = (row for row in DEFECTS if row.number == "R26")
-    failed = Verdict(Outcome.KILLED, "it", defect.tests[1:])
+    failed = Evaluation(Outcome.KILLED, "it", defect.tests[1:])
     results = [Result(row, failed, nothing) for row in of_r26[:1]] + [
         Result(row, passed, nothing) for row in of_r26[1:]
     ]
-    assert seen.unseen(results) == ["R26 test_faults::test_a_silent_broker_does_not_delay_others"]
-    assert seen.failures(results)["R26"] == [(node, of_r26[0].id) for node in defect.tests[1:]]
-    assert seen.unseen(results[:-1]) == []
+    assert observed_kills.unseen(results) == ["R26 test_faults::test_a_silent_broker_does_not_delay_others"]
+    assert observed_kills.failures(results)["R26"] == [(node, of_r26[0].id) for node in defect.tests[1:]]
+    assert observed_kills.unseen(results[:-1]) == []
 
 
 def test_what_is_held_was_seen() -> None:
     (defect,) = (row for row in DEFECTS if row.number == "R06")
-    names = [seen.name(node) for node in defect.tests]
+    names = [observed_kills.name(node) for node in defect.tests]
     assert page.state(defect, {"R06": frozenset(names)}) == "held"
     assert page.state(defect, {"R06": frozenset(names[1:])}) == "shown"
     assert page.state(defect, {}) == "shown"
@@ -116,25 +116,25 @@ REPORTS = [
 @pytest.mark.parametrize("cases, outcome, failed", REPORTS)
 def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> None:
     asked = ("tests/a.py::test_one", "tests/a.py::test_two[y]", "tests/b.py")
-    verdict = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>", asked)
-    assert (verdict.outcome, verdict.failed) == (outcome, failed)
+    evaluation = read_report(f"<testsuites><testsuite>{cases}</testsuite></testsuites>", asked)
+    assert (evaluation.outcome, evaluation.failed) == (outcome, failed)
 
 
 def test_what_the_simulator_found_is_read() -> None:
-    found = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
-    assert read_seeds(json.dumps(found), "1..9") == (Verdict(Outcome.KILLED, "seed 17, I5"), 17)
-    assert read_seeds('{"played": 9}', "1..9") == (Verdict(Outcome.SURVIVED, "1..9 passed"), None)
-    told = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
-    assert read_seeds(told, "1..9") == (Verdict(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
+    result = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
+    assert read_seeds(json.dumps(result), "1..9") == (Evaluation(Outcome.KILLED, "seed 17, I5"), 17)
+    assert read_seeds('{"played": 9}', "1..9") == (Evaluation(Outcome.SURVIVED, "1..9 passed"), None)
+    notified = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
+    assert read_seeds(notified, "1..9") == (Evaluation(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
 
 
-@pytest.mark.parametrize("seed, without, verdict", [
+@pytest.mark.parametrize("seed, without, evaluation", [
     (3, "5", ("killed", "seed 3, I1")),
     (3, "3", ("killed", "seed 4, I1")),
     (9, "9", ("survived", "1..9 passed, but for what fails without it, too")),
 ])  # fmt: skip
 def test_a_seed_that_fails_without_the_mutant_proves_nothing(
-    tmp_path: Path, seed: int, without: str, verdict: tuple[str, str]
+    tmp_path: Path, seed: int, without: str, evaluation: tuple[str, str]
 ) -> None:
     """Seeds from ``seed`` on fail with the mutant, and the seed ``without`` in any case."""
     package = tmp_path / "simulator" / "kframe_simulator"
@@ -152,29 +152,33 @@ def test_a_seed_that_fails_without_the_mutant_proves_nothing(
     (tmp_path / "simulator" / "pyproject.toml").touch()
     run = "simulator/kframe_simulator/simulation/run.py"
     mutant = Mutant("earlier", run, "FROM = 99", f"FROM = {seed}", "it", ("I1",), ())
-    found = run_simulator(tmp_path, mutant, "1..9")
-    assert (found.outcome, found.by) == verdict
+    result = run_simulator(tmp_path, mutant, "1..9")
+    assert (result.outcome, result.by) == evaluation
 
 
 def test_verdicts_are_kept_and_those_of_changed_mutants_forgotten(tmp_path: Path) -> None:
     mutant = Mutant("one", "kframe/a.py", "True", "False", "checks", ("I1",), ("test_a.py",))
-    path, nothing = tmp_path / "kept.jsonl", Verdict(Outcome.NOT_RUN, "not asked for")
-    failed = Verdict(Outcome.KILLED, "test_it", ("test_a.py::test_it",))
-    Keep(path).add(Result(mutant, failed, nothing), None)
-    Keep(path).add(Result(mutant, nothing, Verdict(Outcome.SURVIVED, "1..9 passed")), "1..9")
-    assert [Keep(path).seeds_left(mutant, name) for name in ("1..9", "1..20", "30..40")] == [None, "10..20", "30..40"]
-    Keep(path).add(Result(mutant, nothing, Verdict(Outcome.KILLED, "seed 12, I1")), "1..20")
-    found = Keep(path).result(mutant)
-    assert (found.tests, found.simulator) == (failed, Verdict(Outcome.KILLED, "seed 12, I1"))
-    assert Keep(path).seeds_left(mutant, "1..2000") is None
-    assert Keep(path).result(replace(mutant, new="None")).tests == nothing
+    path, nothing = tmp_path / "kept.jsonl", Evaluation(Outcome.NOT_RUN, "not asked for")
+    failed = Evaluation(Outcome.KILLED, "test_it", ("test_a.py::test_it",))
+    ResultFile(path).add(Result(mutant, failed, nothing), None)
+    ResultFile(path).add(Result(mutant, nothing, Evaluation(Outcome.SURVIVED, "1..9 passed")), "1..9")
+    assert [ResultFile(path).seeds_left(mutant, name) for name in ("1..9", "1..20", "30..40")] == [
+        None,
+        "10..20",
+        "30..40",
+    ]
+    ResultFile(path).add(Result(mutant, nothing, Evaluation(Outcome.KILLED, "seed 12, I1")), "1..20")
+    result = ResultFile(path).result(mutant)
+    assert (result.tests, result.simulator) == (failed, Evaluation(Outcome.KILLED, "seed 12, I1"))
+    assert ResultFile(path).seeds_left(mutant, "1..2000") is None
+    assert ResultFile(path).result(replace(mutant, new="None")).tests == nothing
 
 
 def test_a_mutant_is_seen_by_the_tests_of_its_tree_and_leaves_no_trace(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("CHECKS = True\n")
     (tmp_path / "test_plain.py").write_text("import plain\n\n\ndef test_it():\n    assert plain.CHECKS\n")
     mutant = Mutant("no-checks", "plain.py", "True", "False", "checks", ("I1",), ("test_plain.py",))
-    result = judge(tmp_path, mutant, (), None)
+    result = evaluate(tmp_path, mutant, (), None)
     assert (result.tests.outcome, result.tests.failed) == ("killed", ("test_plain.py",))
     assert (tmp_path / "plain.py").read_text() == "CHECKS = True\n"
 

@@ -18,7 +18,7 @@ from kframe_simulator.broker.outgoing import (
     ControlledShutdownResponse,
     ProposedIsr,
 )
-from kframe_simulator.replication.orders import (
+from kframe_simulator.replication.conversion import (
     alter_partition_event,
     alter_partition_reply,
     controlled_shutdown_event,
@@ -61,8 +61,8 @@ def propose(
 def test_a_proposal_and_its_answer(by_id: bool) -> None:
     reply = propose(started_runner(), (1,), by_id)
     assert isinstance(reply, AlterPartitionResponse)
-    told = reply.partitions[P]
-    assert (told.error, told.leader, told.leader_epoch, told.isr, told.partition_epoch) == (
+    notified = reply.partitions[P]
+    assert (notified.error, notified.leader, notified.leader_epoch, notified.isr, notified.partition_epoch) == (
         ErrorCode.NONE,
         1,
         0,

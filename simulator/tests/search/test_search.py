@@ -1,4 +1,5 @@
-"""The worlds at small depth, with known numbers of states; and mutants of the core, each found by its shortest path."""
+"""The configurations at small depth, with known numbers of states; and mutants of the core, each found by its shortest
+path."""
 
 from __future__ import annotations
 
@@ -8,58 +9,58 @@ import pytest
 
 from kframe.errors import ErrorCode
 from kframe_simulator.search import subject
+from kframe_simulator.search.configurations import CONFIGURATIONS
 from kframe_simulator.search.explore import replay, search, text
 from kframe_simulator.search.mutants import MUTANTS, planted
 from kframe_simulator.search.options import Options
+from kframe_simulator.search.state_space import StateSpace
 from kframe_simulator.search.subject import Node, Subject
 from kframe_simulator.search.values import BROKERS, Request
-from kframe_simulator.search.world import World
-from kframe_simulator.search.worlds import WORLDS
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_no_law_is_broken_and_as_many_states_are_seen_as_are_known(name: str) -> None:
-    world = WORLDS[name]
-    report = search(World(world.options), world.quick)
+    space = CONFIGURATIONS[name]
+    report = search(StateSpace(space.options), space.quick)
     assert report.found is None
-    assert (report.depth, report.states) == (world.quick, world.known)
+    assert (report.depth, report.states) == (space.quick, space.known)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_is_found_by_a_shortest_path(name: str) -> None:
     mutant = MUTANTS[name]
     with planted(mutant):
-        found = search(World(mutant.options), mutant.depth + 1).found
-    assert found is not None
-    assert found.broken[0].startswith(mutant.law)
-    assert len(found.path) == mutant.depth
+        result = search(StateSpace(mutant.options), mutant.depth + 1).found
+    assert result is not None
+    assert result.broken[0].startswith(mutant.invariant)
+    assert len(result.path) == mutant.depth
 
 
 def test_what_is_printed_can_be_replayed() -> None:
     mutant = MUTANTS["storage does not check the controller epoch"]
-    found = search(World(mutant.options), mutant.depth).found
-    assert found is not None
-    lines = [text(label) for label in found.path]
-    assert replay(World(mutant.options), lines) == found
+    result = search(StateSpace(mutant.options), mutant.depth).found
+    assert result is not None
+    lines = [text(label) for label in result.path]
+    assert replay(StateSpace(mutant.options), lines) == result
     with pytest.raises(ValueError, match=r"not possible here: broker 9 dies\npossible:\ncontroller 1 takes"):
-        replay(World(mutant.options), [*lines[:1], "broker 9 dies"])
+        replay(StateSpace(mutant.options), [*lines[:1], "broker 9 dies"])
 
 
 def test_a_healthy_path_breaks_nothing_when_it_is_replayed() -> None:
-    assert replay(World(Options()), ["broker 1 dies", "controller 1 takes BrokersChanged"]) is None
+    assert replay(StateSpace(Options()), ["broker 1 dies", "controller 1 takes BrokersChanged"]) is None
 
 
 def test_the_same_states_are_found_when_every_operation_is_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "AT_WORK_MOST", 0)
-    report = search(World(WORLDS["all"].options), 5)
-    kept = search(World(WORLDS["all"].options), 5)
-    assert report.levels == kept.levels
+    report = search(StateSpace(CONFIGURATIONS["all"].options), 5)
+    saved = search(StateSpace(CONFIGURATIONS["all"].options), 5)
+    assert report.levels == saved.levels
 
 
-def _searched(depth: int) -> World:
-    world = World(WORLDS["all"].options)
-    assert search(world, depth).found is None
-    return world
+def _searched(depth: int) -> StateSpace:
+    space = StateSpace(CONFIGURATIONS["all"].options)
+    assert search(space, depth).found is None
+    return space
 
 
 def test_brokers_answers_change_nothing_here_and_so_are_no_steps() -> None:
@@ -78,28 +79,28 @@ def test_a_notification_or_request_that_comes_again_writes_and_sends_nothing_new
         leader, leader_epoch, isr, _, _, partition_epoch = node.state
         if leader > 0 and node.known[leader - 1]:
             again = Request(1, node.known[leader - 1], leader_epoch, partition_epoch - 1, isr)
-            told, _ = one.step(number, ("alter", leader, again))
-            ask = one.nodes[told].ask
+            notified, _ = one.step(number, ("alter", leader, again))
+            ask = one.nodes[notified].ask
             assert ask is not None
             assert {message[0] for _, message in ask[1]} == {"U"}
-            after, ((kind, *_, response),) = one.step(told, ("done", "send"))
+            after, ((kind, *_, response),) = one.step(notified, ("done", "send"))
             assert (after, kind, response) == (number, "reply", (0, 0, leader_epoch, partition_epoch, isr))
 
 
-def _active(world: World) -> Iterator[tuple[Subject, int, Node]]:
+def _active(space: StateSpace) -> Iterator[tuple[Subject, int, Node]]:
     """The states between two events in which a controller is active."""
-    found = [
-        (item, number, node) for item in world.subjects.values() for number, node in enumerate(item.nodes)
+    result = [
+        (item, number, node) for item in space.subjects.values() for number, node in enumerate(item.nodes)
         if node.ask is None and node.active
     ]  # fmt: skip
-    assert found
-    yield from found
+    assert result
+    yield from result
 
 
 def test_all_that_a_controller_keeps_is_known_to_the_search() -> None:
-    world = World(Options())
-    search(world, 4)
-    for item in world.subjects.values():
+    space = StateSpace(Options())
+    search(space, 4)
+    for item in space.subjects.values():
         _hold_to(item)
 
 

@@ -1,4 +1,4 @@
-"""Storage of the small world, held to the store in memory: the same calls of two controllers, the same answers."""
+"""Storage of the small space, held to the store in memory: the same calls of two controllers, the same answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kframe.model.changes import StateChange
 from kframe.model.columns import Ragged
 from kframe_simulator.search import storage
 from kframe_simulator.search.subject import OK, cluster_of
-from kframe_simulator.search.values import ARMED, BROKERS, FOLLOWS, Seat, Stored
+from kframe_simulator.search.values import ARMED, BROKERS, FOLLOWS, ControllerProcess, Stored
 
 CALLS = 60
 
@@ -25,7 +25,7 @@ class Beside:
 
     def __init__(self) -> None:
         self.stored = Stored((1, 1, 1), 0, 0, 1, 0, BROKERS, 0, 0, 0)
-        self.seats = {own: Seat(0, ARMED, 0, 0) for own in (1, 2)}
+        self.processes = {own: ControllerProcess(0, ARMED, 0, 0) for own in (1, 2)}
         self.cluster = cluster_of(self.stored)
         self.ensemble = MemoryEnsemble.from_cluster(self.cluster)
         self.stores = {own: self.ensemble.connect() for own in (1, 2)}
@@ -34,14 +34,14 @@ class Beside:
 
     def take(self, own: int, ask: tuple[Any, ...]) -> tuple[Any, Any]:
         """The answers of both to a call."""
-        store, seat = self.stores[own], self.seats[own]
+        store, process = self.stores[own], self.processes[own]
         if ask == ("release",):
-            self.stored, _ = storage.release(own, self.stored, seat)
-            self.seats[own] = seat._replace(claim=0, flags=seat.flags & ~FOLLOWS)
+            self.stored, _ = storage.release(own, self.stored, process)
+            self.processes[own] = process._replace(claim=0, flags=process.flags & ~FOLLOWS)
             store.release()
             return None, None
-        called = storage.call(own, self.stored, seat, ask)
-        self.stored, self.seats[own] = called.stored, called.seat
+        called = storage.call(own, self.stored, process, ask)
+        self.stored, self.processes[own] = called.stored, called.process
         try:
             return called.answer, self._asked(own, store, ask)
         except ControllerFenced:
@@ -100,7 +100,7 @@ def test_the_same_calls_have_the_same_answers(seed: int) -> None:
     chance, both, written = Random(seed), Beside(), 0
     for _ in range(CALLS):
         own = chance.choice((1, 2))
-        own_answer, answer = both.take(own, _drawn(chance, both.stored.version, both.seats[own].claim))
+        own_answer, answer = both.take(own, _drawn(chance, both.stored.version, both.processes[own].claim))
         assert own_answer == answer
         written += own_answer is not None and own_answer[1:3] == ("write", OK)
     assert written

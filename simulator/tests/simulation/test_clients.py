@@ -1,4 +1,4 @@
-"""What clients of a world are promised, what of it may be lost after all, and what of it may not."""
+"""What clients of a simulation are promised, what of it may be lost after all, and what of it may not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kframe.errors import ErrorCode
-from kframe_simulator import INVARIANTS, Options, Tally, World, play_seed
+from kframe_simulator import INVARIANTS, Options, Simulation, Totals, play_seed
 from kframe_simulator.broker import serving
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import Fetch
@@ -15,8 +15,8 @@ from kframe_simulator.faults.plan import Action
 from kframe_simulator.invariants import records
 from kframe_simulator.simulation.options import ProducerOptions, TopicOptions
 from kframe_simulator.simulation.values import Value
-from kframe_simulator.simulation.watch import Moment
-from kframe_simulator.testing.quiet import QUIET
+from kframe_simulator.simulation.watch import Trigger
+from kframe_simulator.testing.quiet_options import QUIET
 
 KEY = ("t", 0)
 IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NOBODY = range(5)
@@ -48,39 +48,39 @@ def lose(at_ms: float, broker: int) -> Action:
     return Action(at_ms, "fail_log_dir", {"broker": broker - 1})
 
 
-def run(*plan: Action, options: Options = OPTIONS) -> World:
-    world = World(options, plan)
-    world.run()
-    return world
+def run(*plan: Action, options: Options = OPTIONS) -> Simulation:
+    simulation = Simulation(options, plan)
+    simulation.run()
+    return simulation
 
 
-def numbers(world: World) -> list[int]:
+def numbers(simulation: Simulation) -> list[int]:
     """What stands in the leader's log."""
-    log = world.brokers[world.ensemble.rows[KEY].leader].model.disks.logs[KEY]
+    log = simulation.brokers[simulation.ensemble.rows[KEY].leader].model.disks.logs[KEY]
     return [record.value.number for record in log.records if isinstance(record.value, Value)]
 
 
 @pytest.mark.parametrize("producer", [IDEMPOTENT, TRANSACTIONS, PLAIN, LEADER_ONLY, NOBODY])
 def test_what_is_written_in_peace_is_acknowledged_and_stays(producer: int) -> None:
-    world = run(produce(500.0, producer))
-    assert numbers(world) == [1, 2, 3]
-    assert len(world.watch.ledger.promises[KEY]) == (3 if producer < LEADER_ONLY else 0)
-    assert world.watch.violations == []
+    simulation = run(produce(500.0, producer))
+    assert numbers(simulation) == [1, 2, 3]
+    assert len(simulation.watch.record_history.promises[KEY]) == (3 if producer < LEADER_ONLY else 0)
+    assert simulation.watch.violations == []
 
 
 def test_producers_find_the_next_leader_and_write_nothing_twice() -> None:
     """Requests are lost with their leader; what comes of a request twice is known by its number."""
     repeats = [Action(at, "repeat_produce", {"number": 0}) for at in (9_000.0, 9_500.0, 14_000.0)]
-    world = run(produce(500.0), produce(8_000.0, count=4), crash(8_010.0, 1), *repeats)
-    assert world.ensemble.rows[KEY].leader in (2, 3)
-    assert numbers(world) == [1, 2, 3, 4, 5, 6, 7]
-    assert world.watch.violations == []
+    simulation = run(produce(500.0), produce(8_000.0, count=4), crash(8_010.0, 1), *repeats)
+    assert simulation.ensemble.rows[KEY].leader in (2, 3)
+    assert numbers(simulation) == [1, 2, 3, 4, 5, 6, 7]
+    assert simulation.watch.violations == []
 
 
 def test_too_few_in_sync_replicas_promise_nothing() -> None:
-    world = run(crash(400.0, 2), crash(401.0, 3), produce(9_000.0, count=1))
-    assert world.watch.violations == []
-    assert world.counts["given up"] + len(world.watch.ledger.promises[KEY]) == 1
+    simulation = run(crash(400.0, 2), crash(401.0, 3), produce(9_000.0, count=1))
+    assert simulation.watch.violations == []
+    assert simulation.counts["given up"] + len(simulation.watch.record_history.promises[KEY]) == 1
 
 
 @pytest.mark.parametrize("unclean", [True, False])
@@ -89,31 +89,31 @@ def test_an_unclean_election_may_lose_what_was_promised(unclean: bool) -> None:
     topic = replace(OPTIONS.topics[0], unclean=unclean, min_insync=1)
     alone = [crash(400.0, 2), crash(401.0, 3), produce(9_000.0), crash(12_000.0, 1)]
     others = [Action(19_000.0, "start_broker", {"broker": number}) for number in (1, 1)]
-    world = run(*alone, *others, produce(26_000.0), options=replace(OPTIONS, topics=(topic,)))
-    assert world.counts["promises released"] == (3 if unclean else 0)
-    assert world.counts["lost, acks=-1"] == (3 if unclean else 0)
-    assert world.watch.violations == []
+    simulation = run(*alone, *others, produce(26_000.0), options=replace(OPTIONS, topics=(topic,)))
+    assert simulation.counts["promises released"] == (3 if unclean else 0)
+    assert simulation.counts["lost, acks=-1"] == (3 if unclean else 0)
+    assert simulation.watch.violations == []
 
 
 def test_a_sole_member_that_loses_its_disk_may_lose_what_was_promised() -> None:
     topic = replace(OPTIONS.topics[0], assignments=((1,),), min_insync=1)
-    world = run(produce(500.0), lose(5_000.0, 1), options=replace(OPTIONS, topics=(topic,)))
-    assert world.counts["lost, acks=-1"] == 3
-    assert world.watch.violations == []
+    simulation = run(produce(500.0), lose(5_000.0, 1), options=replace(OPTIONS, topics=(topic,)))
+    assert simulation.counts["lost, acks=-1"] == 3
+    assert simulation.watch.violations == []
 
 
 def test_one_of_several_members_that_loses_its_disk_loses_nothing() -> None:
-    world = run(produce(500.0), lose(9_000.0, 1), produce(20_000.0))
-    assert world.counts["lost, acks=-1"] == 0
-    assert len(world.watch.ledger.promises[KEY]) == 6
-    assert world.watch.violations == []
+    simulation = run(produce(500.0), lose(9_000.0, 1), produce(20_000.0))
+    assert simulation.counts["lost, acks=-1"] == 0
+    assert len(simulation.watch.record_history.promises[KEY]) == 6
+    assert simulation.watch.violations == []
 
 
 def test_what_only_the_leader_has_confirmed_may_be_lost() -> None:
     """Broker 1 dies before anybody has fetched the record."""
-    world = run(produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1))
-    assert (world.counts["acknowledged, acks=1"], world.counts["lost, acks=1"]) == (1, 1)
-    assert world.watch.violations == []
+    simulation = run(produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1))
+    assert (simulation.counts["acknowledged, acks=1"], simulation.counts["lost, acks=1"]) == (1, 1)
+    assert simulation.watch.violations == []
 
 
 # -- brokers that break a rule are found
@@ -123,23 +123,23 @@ def test_a_leader_that_acknowledges_too_early_is_found(monkeypatch: pytest.Monke
     """acks=all is treated as acks=1."""
     plain = serving.Serving._replicated
     monkeypatch.setattr(serving.Serving, "_replicated", lambda self, key, written: plain(self, key, written) or written)
-    world = run(produce(500.0, count=1), crash(520.0, 1))
-    assert {violation.number for violation in world.watch.violations} == {"I10"}
+    simulation = run(produce(500.0, count=1), crash(520.0, 1))
+    assert {violation.number for violation in simulation.watch.violations} == {"I10"}
 
 
 def test_a_broker_that_knows_no_repeated_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kframe_simulator.broker.producers.Producers.duplicate", lambda self, record: -1)
     monkeypatch.setattr("kframe_simulator.broker.producers.Producers.judge", lambda self, record: ErrorCode.NONE)
-    world = run(produce(500.0, count=1), Action(9_000.0, "repeat_produce", {"number": 0}))
-    assert {violation.number for violation in world.watch.violations} == {"I11"}
+    simulation = run(produce(500.0, count=1), Action(9_000.0, "repeat_produce", {"number": 0}))
+    assert {violation.number for violation in simulation.watch.violations} == {"I11"}
 
 
 def test_a_follower_that_does_not_cut_its_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Broker 1 comes back with a record that nobody else has, and keeps it: it does not say of which epoch it is."""
     monkeypatch.setattr(Log, "latest_epoch", property(lambda self: -1))
     alone = produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1)
-    world = run(*alone, produce(8_000.0), Action(12_000.0, "start_broker", {"broker": 0}))
-    assert "I11" in {violation.number for violation in world.watch.violations}
+    simulation = run(*alone, produce(8_000.0), Action(12_000.0, "start_broker", {"broker": 0}))
+    assert "I11" in {violation.number for violation in simulation.watch.violations}
 
 
 def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,22 +148,22 @@ def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(serving, "_readable", readable)
     reads = [Action(560.0 + 20.0 * at, "consume", {"pick": 0, "committed": True}) for at in range(10)]
-    world = run(produce(500.0, TRANSACTIONS), *reads)
-    assert "I11" in {violation.number for violation in world.watch.violations}
+    simulation = run(produce(500.0, TRANSACTIONS), *reads)
+    assert "I11" in {violation.number for violation in simulation.watch.violations}
 
 
-def test_clients_of_drawn_worlds_are_served() -> None:
-    """Each kind of client comes to its end in drawn worlds, in some through failures."""
-    tally = Tally()
+def test_clients_of_drawn_simulations_are_served() -> None:
+    """Each kind of client comes to its end in drawn simulations, in some through failures."""
+    totals = Totals()
     for seed in range(2_000_101, 2_000_113):
-        tally.add(play_seed(seed))
-    counts = tally.counts
+        totals.add(play_seed(seed))
+    counts = totals.counts
     assert min(counts["acknowledged, acks=-1"], counts["acknowledged, acks=1"], counts["records read"]) > 5
-    assert tally.failed == []
+    assert totals.failed == []
 
 
 def test_rules_of_records_are_in_the_table() -> None:
-    moments = {invariant.moment for invariant in INVARIANTS if invariant.broken.__module__ == records.__name__}
-    assert moments == {
-        Moment.LED, Moment.STATE, Moment.ACKNOWLEDGED, Moment.RESTED, Moment.LOGGED, Moment.READ,
+    triggers = {invariant.trigger for invariant in INVARIANTS if invariant.broken.__module__ == records.__name__}
+    assert triggers == {
+        Trigger.LED, Trigger.STATE, Trigger.ACKNOWLEDGED, Trigger.RESTED, Trigger.LOGGED, Trigger.READ,
     }  # fmt: skip

@@ -1,4 +1,5 @@
-"""What the simulator has found in the core: each as the shortest story that shows it (docs/evidence/simulation.md)."""
+"""What the simulator has found in the core: each as the shortest played_steps that shows it
+(docs/evidence/simulation.md)."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from kframe.model.events import Event, LeaderAndIsrAnswered, TopicPartition
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
-from kframe_simulator import Action, World, plan_of
+from kframe_simulator import Action, Simulation, plan_of
 from kframe_simulator import play as play_plan
 from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation.controllers import ControllerProcess
 
 
 def play(partition: str, steps: list[str], protocol: str = "3.9") -> tuple[ScenarioRunner, list[dict[str, Any]]]:
-    """Play a story of topic t with one partition on brokers 1 to 4."""
+    """Play a played_steps of topic t with one partition on brokers 1 to 4."""
     text = "\n".join([
         "schema: kframe.scenario/v1",
         "name: found",
@@ -105,8 +106,8 @@ def test_a_role_that_was_won_while_the_session_ended_is_not_kept_idle() -> None:
     assert controller.active
 
 
-class Listening(World):
-    """A world that remembers which partitions brokers have answered errors for."""
+class Listening(Simulation):
+    """A simulation that remembers which partitions brokers have answered errors for."""
 
     def __init__(self, *args: Any) -> None:
         self.failed: set[tuple[int, TopicPartition]] = set()
@@ -129,9 +130,9 @@ def test_r47_a_cluster_converges_behind_orders_that_brokers_have_half_applied() 
         Action(9_000.0, "half_apply", {"broker": 1}),
         Action(9_100.0, "start_broker", {"broker": 0}),
     ]
-    world = Listening(replace(options, producers=()), plan)
-    assert world.run().violations == ()
-    assert len({broker for broker, _ in world.failed}) >= 2
+    simulation = Listening(replace(options, producers=()), plan)
+    assert simulation.run().violations == ()
+    assert len({broker for broker, _ in simulation.failed}) >= 2
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["registration", "topic"])
@@ -151,10 +152,13 @@ def test_what_can_be_read_at_last_is_taken_up_without_a_failover(which: int) -> 
 def test_a_broker_whose_registration_is_spoilt_is_not_taken_for_dead() -> None:
     """Seed 56291: it was, and what it had been sent as a dead broker came to it after what it was sent since."""
     options, _ = plan_of(7)
-    world = World(replace(options, producers=(), controllers=1), [Action(1_000.0, "malform", {"which": 1, "pick": 0})])
-    seen: list[tuple[bool, int]] = []
-    world.scheduler.after(
-        1_500.0, lambda: seen.append((bool(world.ensemble.broken), len(world.controllers[0].store.read_brokers())))
+    simulation = Simulation(
+        replace(options, producers=(), controllers=1), [Action(1_000.0, "malform", {"which": 1, "pick": 0})]
     )
-    assert world.run().violations == ()
+    seen: list[tuple[bool, int]] = []
+    simulation.scheduler.after(
+        1_500.0,
+        lambda: seen.append((bool(simulation.ensemble.broken), len(simulation.controllers[0].store.read_brokers()))),
+    )
+    assert simulation.run().violations == ()
     assert seen == [(True, len(options.brokers))]

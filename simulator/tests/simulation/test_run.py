@@ -17,7 +17,7 @@ from kframe.core.state_machines import leader_election
 from kframe.errors import InputError
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
-from kframe_simulator import CLASSES, INVARIANTS, Tally, World, plan_of, play, play_seed, shrink
+from kframe_simulator import CLASSES, INVARIANTS, Simulation, Totals, plan_of, play, play_seed, shrink
 from kframe_simulator.faults.plan import CLASS_OF, Action
 from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation import parts
@@ -31,12 +31,12 @@ PART = json.dumps({"schema": "kframe.sim-part/v1", "build": "aa", "first_seed": 
 
 
 def test_seeds_keep_every_invariant() -> None:
-    tally = Tally()
+    totals = Totals()
     for seed in SEEDS:
-        tally.add(play_seed(seed))
-    assert [result.violations for result in tally.failed] == []
-    assert tally.events_least >= EVENTS_LEAST
-    looked_at = {name for name, times in tally.looks.items() if times}
+        totals.add(play_seed(seed))
+    assert [result.violations for result in totals.failed] == []
+    assert totals.events_least >= EVENTS_LEAST
+    looked_at = {name for name, times in totals.looks.items() if times}
     assert looked_at == {invariant.number for invariant in INVARIANTS}
 
 
@@ -62,10 +62,9 @@ def _break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let controllers store a leader epoch that is one too high when they elect."""
     plain = leader_election.elect
 
-    def elect(context: Any, rows: Any, strategy: Any, batch: Any) -> Any:
-        partitions = context.cluster.partitions
-        partitions.leader_epoch[rows] += 1
-        return (yield from plain(context, rows, strategy, batch))
+    def elect(context: Any, rows: Any, *arguments: Any) -> Any:
+        context.cluster.partitions.leader_epoch[rows] += 1
+        return (yield from plain(context, rows, *arguments))
 
     monkeypatch.setattr(leader_election, "elect", elect)
 
@@ -89,16 +88,16 @@ def test_what_is_to_be_shrunk_must_be_broken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "error"),
     [
         ("{", "JSONDecodeError"),
         ("{}", "KeyError"),
         (json.dumps({"options": {}, "plan": []}), "ValidationError"),
     ],
 )
-def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, found: str) -> None:
+def test_a_file_that_is_no_run_is_refused(tmp_path: Path, text: str, error: str) -> None:
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(InputError, match=found):
+    with pytest.raises(InputError, match=error):
         read_run(tmp_path / "run.json")
 
 
@@ -115,9 +114,9 @@ def test_an_unknown_action_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_is_told_as_a_scenario_that_can_be_read() -> None:
     options, plan = plan_of(7)
-    world = World(options, plan)
-    world.run()
-    scenario = parse_scenario(scenario_text(options, world.story, world.scheduler.now_ms), "seed-7")
+    simulation = Simulation(options, plan)
+    simulation.run()
+    scenario = parse_scenario(scenario_text(options, simulation.played_steps, simulation.scheduler.now_ms), "seed-7")
     assert len(scenario.steps) > 5
     ScenarioRunner(scenario, make_replication=Replication)
 
@@ -128,12 +127,12 @@ def test_the_command_plays_keeps_and_replays(tmp_path: Path) -> None:
     assert played.exit_code == 0, played.output
     document = json.loads(played.stdout)
     assert (document["schema"], document["seeds"], document["failed_seeds"]) == ("kframe_simulator/v1", 2, 0)
-    kept = tmp_path / "run.json"
-    assert runner.invoke(cli, ["sim", "replay", "7", "--write", str(kept)]).exit_code == 0
-    assert runner.invoke(cli, ["sim", "replay", str(kept)]).exit_code == 0
-    changed = json.loads(kept.read_text()) | {"trace": "0" * 32}
-    kept.write_text(json.dumps(changed))
-    assert runner.invoke(cli, ["sim", "replay", str(kept)]).exit_code == 1
+    saved = tmp_path / "run.json"
+    assert runner.invoke(cli, ["sim", "replay", "7", "--write", str(saved)]).exit_code == 0
+    assert runner.invoke(cli, ["sim", "replay", str(saved)]).exit_code == 0
+    changed = json.loads(saved.read_text()) | {"trace": "0" * 32}
+    saved.write_text(json.dumps(changed))
+    assert runner.invoke(cli, ["sim", "replay", str(saved)]).exit_code == 1
     assert runner.invoke(cli, ["sim", "shrink", "7"]).exit_code == 2
     assert runner.invoke(cli, ["sim", "run", "--seeds", "9..8"]).exit_code == 2
 
@@ -143,8 +142,8 @@ def test_a_run_in_parts_adds_up_and_goes_on_where_it_was(tmp_path: Path, monkeyp
     runner, file = CliRunner(), tmp_path / "parts.jsonl"
 
     def run(seeds: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(runner.invoke(cli, ["sim", "run", "--seeds", seeds, "-o", "json"]).stdout)
-        return found
+        result: dict[str, Any] = json.loads(runner.invoke(cli, ["sim", "run", "--seeds", seeds, "-o", "json"]).stdout)
+        return result
 
     for seeds, played in (("8..8", 1), ("7..10", 3), ("7..10", 0)):
         asked = ["sim", "run", "--seeds", seeds, "--append", str(file), "-o", "json"]
@@ -157,7 +156,7 @@ def test_a_run_in_parts_adds_up_and_goes_on_where_it_was(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("lines", "found"),
+    ("lines", "error"),
     [
         pytest.param(["none"], "JSONDecodeError", id="no JSON"),
         pytest.param([PART, PART], "seed 3 in two parts", id="twice"),
@@ -166,18 +165,18 @@ def test_a_run_in_parts_adds_up_and_goes_on_where_it_was(tmp_path: Path, monkeyp
         pytest.param([], "no parts", id="nothing"),
     ],
 )
-def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path, lines: list[str], found: str) -> None:
+def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path, lines: list[str], error: str) -> None:
     file = tmp_path / "parts.jsonl"
     file.write_text("".join(f"{line}\n" for line in lines))
-    told = CliRunner().invoke(cli, ["sim", "total", str(file)])
-    assert (told.exit_code, found in told.output) == (2, True)
+    result = CliRunner().invoke(cli, ["sim", "total", str(file)])
+    assert (result.exit_code, error in result.output) == (2, True)
 
 
 def test_parts_of_another_build_are_not_added_to(tmp_path: Path) -> None:
     file = tmp_path / "parts.jsonl"
     file.write_text(f"{PART}\n")
-    told = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--append", str(file)])
-    assert (told.exit_code, "build aa" in told.output) == (2, True)
+    result = CliRunner().invoke(cli, ["sim", "run", "--seeds", "7", "--append", str(file)])
+    assert (result.exit_code, "build aa" in result.output) == (2, True)
 
 
 def test_each_seed_shows_its_options() -> None:

@@ -7,62 +7,62 @@ from typing import Any
 
 import pytest
 
-from kframe_simulator import World
+from kframe_simulator import Simulation
 from kframe_simulator.faults.plan import Action
-from kframe_simulator.testing.quiet import QUIET
+from kframe_simulator.testing.quiet_options import QUIET
 
 START_MS = 2_000.0
 
 
-def play(*actions: tuple[str, dict[str, Any]], **options: Any) -> World:
+def play(*actions: tuple[str, dict[str, Any]], **options: Any) -> Simulation:
     """Play actions 100 ms apart, then nothing for ten seconds; no invariant may be broken."""
     plan = [Action(START_MS + 100.0 * number, kind, arguments) for number, (kind, arguments) in enumerate(actions)]
     plan.append(Action(START_MS + 10_000.0, "consume", {"pick": 0, "committed": False}))
-    world = World(replace(QUIET, **options), plan)
-    assert world.run().violations == ()
-    assert all(world.played[kind] for kind, _ in actions)
-    return world
+    simulation = Simulation(replace(QUIET, **options), plan)
+    assert simulation.run().violations == ()
+    assert all(simulation.played[kind] for kind, _ in actions)
+    return simulation
 
 
 def test_controller_crashes_after_it_stored_the_end_of_a_cancelled_reassignment() -> None:
-    world = play(("give_up_move", {"pick": 0}))
-    assert world.ensemble.controller_epoch() == 2
+    simulation = play(("give_up_move", {"pick": 0}))
+    assert simulation.ensemble.controller_epoch() == 2
 
 
 def test_reassignment_is_cancelled_without_a_leader() -> None:
-    world = play(("give_up_leaderless_move", {"pick": 0}))
-    assert world.watch.wanted["t", 0] == {(1, 2)}
+    simulation = play(("give_up_leaderless_move", {"pick": 0}))
+    assert simulation.watch.wanted["t", 0] == {(1, 2)}
 
 
 def test_leader_stores_an_isr_while_its_reassignment_is_overridden() -> None:
     five = (1, 2, 3, 4, 5)
     reassign = ("reassign", {"pick": 1, "shift": 4, "factor": 1, "count": 1})
-    world = play(("override_at_join", {"pick": 0}), reassign, protocol="2.6", brokers=five)
-    assert world.overrides_joins == 0
-    assert len(set().union(*world.watch.wanted.values())) == 2
+    simulation = play(("override_at_join", {"pick": 0}), reassign, protocol="2.6", brokers=five)
+    assert simulation.overrides_joins == 0
+    assert len(set().union(*simulation.watch.wanted.values())) == 2
 
 
 @pytest.mark.parametrize("then", [0, 1], ids=["deleted", "target-starts"])
 @pytest.mark.parametrize("pick", [0, 3], ids=["one-target", "two-targets"])
 def test_partition_without_a_leader_is_reassigned(pick: int, then: int) -> None:
-    world = play(("move_unborn", {"pick": pick, "then": then}))
-    assert world.watch.wanted["t", 2]
-    assert ("t" in world.ensemble.topic_ids) is bool(then)
+    simulation = play(("move_unborn", {"pick": pick, "then": then}))
+    assert simulation.watch.wanted["t", 2]
+    assert ("t" in simulation.ensemble.topic_ids) is bool(then)
 
 
 def test_broker_registers_anew_before_it_is_told_to_delete() -> None:
-    world = play(("bounce_in_deletion", {"broker": 0, "for_ms": 500}), ("delete_topic", {"pick": 0}))
-    assert world.brokers[1].incarnation == 2
-    assert not world.ensemble.topic_ids
+    simulation = play(("bounce_in_deletion", {"broker": 0, "for_ms": 500}), ("delete_topic", {"pick": 0}))
+    assert simulation.brokers[1].incarnation == 2
+    assert not simulation.ensemble.topic_ids
 
 
 def test_answer_of_an_earlier_term_comes_after_a_log_directory_died() -> None:
-    world = play(("recall_answers", {"pick": 0}))
-    assert world.ensemble.controller_epoch() > 1
+    simulation = play(("recall_answers", {"pick": 0}))
+    assert simulation.ensemble.controller_epoch() > 1
 
 
 def test_record_is_unreadable_when_a_reassignment_ends() -> None:
     spoil, reassign = ("spoil_end", {"pick": 0}), ("reassign", {"pick": 1, "shift": 3, "factor": 1, "count": 1})
-    world = play(spoil, reassign)
-    assert world.spoils_ends == 0
-    assert world.watch.unreadable
+    simulation = play(spoil, reassign)
+    assert simulation.spoils_ends == 0
+    assert simulation.watch.unreadable

@@ -11,7 +11,7 @@ import numpy as np
 
 from kframe.model.events import StopReplicaAnswered
 from kframe_simulator.broker.messages import ControlResponse, Stop, StopReplica
-from kframe_simulator.simulation.letters import Letter
+from kframe_simulator.simulation.control_requests import ControlRequest
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.scheduler import Scheduler
 from kframe_simulator.simulation.transport import Channel, SimTransport
@@ -19,7 +19,7 @@ from kframe_simulator.simulation.transport import Channel, SimTransport
 BROKER = 1
 
 
-class World:
+class Simulation:
     """A broker that answers of row 0 at once and of others after 60 ms, a millisecond away, and what was told when."""
 
     def __init__(self) -> None:
@@ -31,32 +31,32 @@ class World:
         self.transport.open(self._notified, lambda: True)
 
     def batch_sent(self, *_: Any) -> None: ...
-    def letter_queued(self, *_: Any) -> None: ...
+    def request_queued(self, *_: Any) -> None: ...
     def channel_opened(self, *_: Any) -> None: ...
-    def letter_done(self, *_: Any) -> None: ...
-    def letter_sent(self, *_: Any) -> None: ...
+    def request_done(self, *_: Any) -> None: ...
+    def request_sent(self, *_: Any) -> None: ...
 
-    def deliver(self, _: int, letter: Letter, answer: Callable[[ControlResponse], None], *__: Any) -> None:
-        self.scheduler.after(60.0 if letter.rows[0] else 0.0, lambda: answer(ControlResponse()))
+    def deliver(self, _: int, request: ControlRequest, answer: Callable[[ControlResponse], None], *__: Any) -> None:
+        self.scheduler.after(60.0 if request.rows[0] else 0.0, lambda: answer(ControlResponse()))
 
     def _notified(self, event: Any) -> None:
         assert isinstance(event, StopReplicaAnswered)
         self.told.append((self.scheduler.now_ms, event.rows.tolist()))
 
 
-def deletion(row: int) -> Letter:
+def deletion(row: int) -> ControlRequest:
     message = StopReplica(1000, 1, 1, {("t", row): Stop(-2, True)})
-    return Letter(BROKER, 1, message, np.array([row], np.int32))
+    return ControlRequest(BROKER, 1, message, np.array([row], np.int32))
 
 
 def test_an_answer_that_was_late_is_not_taken_for_that_of_the_next_request() -> None:
     """Seed 2486: the answer to a first try came while the process was paused, and was read once the request had been
     sent again and answered; by then the next one was on its first try."""
-    world = World()
-    world.transport.channels[BROKER] = Channel(BROKER, 1, waiting=deque([deletion(0), deletion(1)]))
-    world.transport.go_on()
-    world.scheduler.at(1.5, world.transport.pause)
-    world.scheduler.at(110.0, world.transport.go_on)
-    while world.scheduler.next_ms() < float("inf"):
-        world.scheduler.step()
-    assert world.told == [(112.0, [0]), (174.0, [1])]
+    simulation = Simulation()
+    simulation.transport.channels[BROKER] = Channel(BROKER, 1, waiting=deque([deletion(0), deletion(1)]))
+    simulation.transport.go_on()
+    simulation.scheduler.at(1.5, simulation.transport.pause)
+    simulation.scheduler.at(110.0, simulation.transport.go_on)
+    while simulation.scheduler.next_ms() < float("inf"):
+        simulation.scheduler.step()
+    assert simulation.told == [(112.0, [0]), (174.0, [1])]

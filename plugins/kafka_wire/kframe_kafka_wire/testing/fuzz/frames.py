@@ -26,7 +26,7 @@ class FrameTarget:
 class Requests(FrameTarget):
     """Requests, without their size. A kind is the API that a case was made of; what it asks now, its header says."""
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """As ``inbound`` reads them: the header, and the body if there is such a version."""
         return [_outcome(_request, batch[i]) for i in range(len(batch))]
 
@@ -34,7 +34,7 @@ class Requests(FrameTarget):
 class Replies(FrameTarget):
     """Replies, without their size. A kind is an API and a version."""
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """As whoever has asked reads them."""
         return [_outcome(_reply, batch[i], *map(int, batch.kinds[i].split())) for i in range(len(batch))]
 

@@ -20,7 +20,7 @@ _NONCE: Final = "x"
 class ClientLogins(FrameTarget):
     """Replies to a client that logs in, each behind a byte with its length. A kind is a mechanism."""
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """Logged in or not."""
         return [_client(batch[i], batch.kinds[i]) for i in range(len(batch))]
 
@@ -28,7 +28,7 @@ class ClientLogins(FrameTarget):
 class ServerLogins(FrameTarget):
     """Tokens of a client that logs in, likewise."""
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """Let in or not."""
         return [_server(batch[i], batch.kinds[i]) for i in range(len(batch))]
 

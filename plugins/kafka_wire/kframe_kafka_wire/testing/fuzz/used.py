@@ -27,7 +27,7 @@ _CORRELATION: Final = 7
 class ControlReplies(FrameTarget):
     """Brokers' replies to control requests, as the transport reads them. A kind is an API and a version."""
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """The kernel finds what its twin does, and the reader makes an event of it or ends the connection."""
         return [_control(batch[i], *map(int, batch.kinds[i].split())) for i in range(len(batch))]
 
@@ -35,7 +35,7 @@ class ControlReplies(FrameTarget):
 class AdminReplies(FrameTarget):
     """Replies to what an administrator asks a cluster for. A kind is an API by its key."""
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """What is made of them, or why it cannot be."""
         return [_admin(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
 

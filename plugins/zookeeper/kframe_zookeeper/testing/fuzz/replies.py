@@ -33,7 +33,7 @@ class MultiReads:
     def __init__(self, bases: Sequence[Base]) -> None:
         self.bases = bases
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """Refused is what the whole answer or one of its results is refused for."""
         return [_reads(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
 
@@ -48,7 +48,7 @@ class MultiWrites:
     def __init__(self, bases: Sequence[Base]) -> None:
         self.bases = bases
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """Refused is what the kernel finds no sense in."""
         return [_writes(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
 

@@ -57,7 +57,7 @@ class Znodes:
         self.bases = bases
         self._decode = DECODERS[name]
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """What is refused has a reason that names the znode."""
         return [self._outcome(batch[i]) for i in range(len(batch))]
 
@@ -76,7 +76,7 @@ class StateZnodes(Znodes):
     """States, by the decoder and the kernel: what the kernel reads, the decoder reads as well and as the same; what
     Kafka itself would write the kernel reads."""
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """The decoder's outcomes: what the kernel does not read is left to the decoder."""
         read, twin = (_parsed(module, batch) for module in (_jute_read, _naive_jute))
         assert read == twin
@@ -105,7 +105,7 @@ class StateZnodes(Znodes):
 class TopicZnodes(Znodes):
     """Topics, likewise."""
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         """The decoder's outcomes: what the kernel does not read is left to the decoder."""
         read, twin = (_parsed_topics(module, batch) for module in (_topic_read, _naive_jute))
         assert read == twin

@@ -138,11 +138,11 @@ def test_a_store_of_ones_own_passes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind, call", BROKEN_STORES)
 def test_a_broken_store_is_named_with_seed_and_step(kind: Callable[..., MemoryStore], call: str) -> None:
-    found = first_of(play_history(seed, ensemble_of(kind)) for seed in SEEDS)
-    assert found is not None
-    assert call in found.did
-    assert str(found).startswith(f"seed {found.seed}, step {found.step}: ")
-    assert found == play_history(found.seed, ensemble_of(kind)), "the same seed finds the same"
+    result = first_of(play_history(seed, ensemble_of(kind)) for seed in SEEDS)
+    assert result is not None
+    assert call in result.did
+    assert str(result).startswith(f"seed {result.seed}, step {result.step}: ")
+    assert result == play_history(result.seed, ensemble_of(kind)), "the same seed finds the same"
 
 
 def test_a_store_is_tried_alone_where_nothing_else_is_known_of_it() -> None:
@@ -154,8 +154,8 @@ def test_a_store_is_tried_alone_where_nothing_else_is_known_of_it() -> None:
 
 
 def test_stores_that_share_nothing_are_told() -> None:
-    found = play_bare(lambda: ensemble_of(MemoryStore).connect())
-    assert found is not None
+    result = play_bare(lambda: ensemble_of(MemoryStore).connect())
+    assert result is not None
 
 
 def test_storage_that_holds_something_is_left_alone() -> None:
@@ -192,9 +192,9 @@ class Faithful(EmbeddedBrokers):
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         ids = cluster.brokers.ids_of(brokers)
-        kept = {broker_id: self._kept.get(broker_id) for broker_id in ids}
+        saved = {broker_id: self._kept.get(broker_id) for broker_id in ids}
         super().connect(cluster, brokers)
-        for one, waiting in kept.items():
+        for one, waiting in saved.items():
             self._channels[one].waiting.extend(waiting or ())
             self._deliver(self._channels[one])
 
@@ -205,8 +205,8 @@ class Faithful(EmbeddedBrokers):
 
     @property
     def _kept(self) -> dict[int, Any]:
-        kept: dict[int, Any] = self.__dict__.setdefault("kept", {})
-        return kept
+        saved: dict[int, Any] = self.__dict__.setdefault("kept", {})
+        return saved
 
 
 class Reckless(EmbeddedBrokers):
@@ -254,6 +254,6 @@ def test_the_embedded_transport_passes(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", BROKEN_TRANSPORTS)
 def test_a_broken_transport_is_named_with_seed_and_step(kind: Callable[[VirtualClock], EmbeddedBrokers]) -> None:
-    found = first_of(play_batches(seed, lambda _cluster: far_end_of(kind)) for seed in SEEDS)
-    assert found is not None
-    assert str(found).startswith(f"seed {found.seed}, step {found.step}: ")
+    result = first_of(play_batches(seed, lambda _cluster: far_end_of(kind)) for seed in SEEDS)
+    assert result is not None
+    assert str(result).startswith(f"seed {result.seed}, step {result.step}: ")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kframe.model.events import TopicPartition
-from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.control_requests import Row
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.watch import StateWritten, TopicWritten
 
 
-class Moves:
+class Reassignments:
     """The last move of each partition, under way or over."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A simulated world: ensemble, network, controllers, brokers, clients and clocks in one thread, from one seed."""
+"""A simulated simulation: ensemble, network, controllers, brokers, clients and clocks in one thread, from one seed."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from kframe_simulator.invariants.rest import BALANCED_MS
 from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.building import build_broker, build_cluster
 from kframe_simulator.simulation.clients import Clients
+from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.ensemble import SimEnsemble
-from kframe_simulator.simulation.journal import Journal
-from kframe_simulator.simulation.letters import Row
 from kframe_simulator.simulation.options import Options
+from kframe_simulator.simulation.recorder import Recorder
 from kframe_simulator.simulation.store import SimStore
-from kframe_simulator.simulation.watch import Invariant, Moment, Violation, Watch
+from kframe_simulator.simulation.watch import Invariant, Trigger, Violation, Watch
 
-#: The world is at rest when nothing was written for so long.
+#: The simulation is at rest when nothing was written for so long.
 QUIET_MS: Final = 22_000.0
-#: A lull is that nothing was written for so long; it is waited for so long at most.
-LULL_MS: Final = 9_000.0
-LULL_MOST_MS: Final = 75_000.0
+#: Quiescence: nothing was written for this long; a run waits at most this long for it.
+QUIESCENCE_MS: Final = 9_000.0
+QUIESCENCE_MAX_MS: Final = 75_000.0
 #: So long it may take until everybody has heard of a broker's new address.
 NEWS_MS: Final = 3_000.0
 #: After so long without faults it should be.
@@ -63,7 +63,7 @@ class Result:
     """Events of controllers, failovers, writes, requests."""
 
 
-class World(Journal):
+class Simulation(Recorder):
     """One run."""
 
     def __init__(
@@ -96,7 +96,7 @@ class World(Journal):
             for number in range(options.controllers)
         ]  # fmt: skip
         self.changed_ms = 0.0
-        """Since when nothing was written, in a lull and at rest."""
+        """Since when nothing was written, in a quiescence and at rest."""
         self.clients = Clients(self, options.producers)
         self.faults_go_on = True
         """Whether sequences of faults go on."""
@@ -162,11 +162,11 @@ class World(Journal):
         last = self.plan[-1].at_ms if self.plan else 0.0
         self._run_until(lambda: self.scheduler.now_ms > last + 1_000.0)
         if self.options.lull:
-            self._lull()
+            self._quiescence()
         actions.calm(self)
         self._rest()
         if not self.watch.broken:
-            self.watch.look(Moment.RESTED, None)
+            self.watch.look(Trigger.RESTED, None)
 
     def _run_until(self, done: Callable[[], bool]) -> None:
         scheduler, processes, watch = self.scheduler, self.controllers, self.watch
@@ -175,13 +175,13 @@ class World(Journal):
             for process in processes:
                 process.stir()
 
-    def _lull(self) -> None:
+    def _quiescence(self) -> None:
         """Wait until nothing is written any more, if that comes, while what is dead is dead; let one more broker
         change its address, of which everybody is to hear though nothing else happens; and look."""
-        actions.lull(self)
+        actions.quiescence(self)
         began = self.scheduler.now_ms
         changed_at, changes = began + self.session_timeout_ms, -1
-        lull_ms = BALANCED_MS if self.options.rebalance else LULL_MS
+        quiescence_ms = BALANCED_MS if self.options.rebalance else QUIESCENCE_MS
 
         def quiet() -> bool:
             nonlocal changed_at, changes
@@ -189,17 +189,17 @@ class World(Journal):
             if changes != self.ensemble.changes:
                 changed_at, changes = max(now, changed_at), self.ensemble.changes
             self.changed_ms = changed_at
-            return now - changed_at > lull_ms or now - began > LULL_MOST_MS
+            return now - changed_at > quiescence_ms or now - began > QUIESCENCE_MAX_MS
 
         self._run_until(quiet)
-        if self.scheduler.now_ms - began > LULL_MOST_MS:
+        if self.scheduler.now_ms - began > QUIESCENCE_MAX_MS:
             return
         actions.readdress(self, {"broker": self.options.seed})
         looks_at, changes = self.scheduler.now_ms + NEWS_MS, self.ensemble.changes
         self._run_until(lambda: self.scheduler.now_ms > looks_at)
         # Balancing may have begun meanwhile, and who is told of it may not have heard yet.
         if not self.watch.broken and changes == self.ensemble.changes:
-            self.watch.look(Moment.LULL, None)
+            self.watch.look(Trigger.QUIESCENT, None)
 
     def _rest(self) -> None:
         began, since, changes = self.scheduler.now_ms, self.scheduler.now_ms, -1
@@ -221,4 +221,4 @@ class World(Journal):
 
         self._run_until(at_rest)
         if self.scheduler.now_ms - began > REST_MOST_MS:
-            self.watch.report("L3", "the world did not come to rest")
+            self.watch.report("L3", "the simulation did not come to rest")

@@ -9,13 +9,13 @@ from kframe.model.elections import LeaderSelector
 from kframe.registry.adapt import make_selector
 from kframe.registry.checks import Finding
 from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
-from kframe_simulator.differential.sides import Difference
+from kframe_simulator.differential.storages import Difference
 from kframe_simulator.differential.stores import play_bare, play_history
 from kframe_simulator.differential.transports import play_batches
 from kframe_simulator.invariants import INVARIANTS
 from kframe_simulator.simulation.run import plan_of
-from kframe_simulator.simulation.watch import Moment
-from kframe_simulator.simulation.world import World
+from kframe_simulator.simulation.simulation import Simulation
+from kframe_simulator.simulation.watch import Trigger
 
 #: Simulated clusters that a selector is put in charge of, and histories of stores and of transports.
 SELECTOR_SEEDS: Final = range(1, 4)
@@ -38,10 +38,10 @@ def check_offer(offer: SelectorSpec | StoreSpec | TransportSpec, url: str) -> Fi
 def try_selector(spec: SelectorSpec, make: Callable[[], LeaderSelector]) -> Finding:
     """Put a selector in charge of elections in whole simulated clusters. What holds only at rest is not looked at: a
     selector may choose nobody."""
-    always = tuple(invariant for invariant in INVARIANTS if invariant.moment is not Moment.RESTED)
+    always = tuple(invariant for invariant in INVARIANTS if invariant.trigger is not Trigger.RESTED)
     rule = "Clusters that it elects leaders for keep every invariant, whatever befalls them."
     for seed in SELECTOR_SEEDS:
-        result = World(*plan_of(seed, spec.name), dict.fromkeys(spec.kinds, make()), always).run()
+        result = Simulation(*plan_of(seed, spec.name), dict.fromkeys(spec.kinds, make()), always).run()
         broken = [violation for violation in result.violations if violation.number.startswith("I")]
         if broken:
             first = broken[0]

@@ -55,11 +55,11 @@ def unseen(results: Sequence[Result]) -> list[str]:
 def recorded() -> dict[str, frozenset[str]]:
     """By defect: names of its tests that failed in the run on record, under mutants that still belong to it."""
     belongs = {candidate.id: candidate.rules for candidate in mutants()}
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for number, test, mutant in _ROW.findall(EVIDENCE.read_text()):
         if number in belongs.get(mutant, ()):
-            found.setdefault(number, set()).add(test)
-    return {number: frozenset(names) for number, names in found.items()}
+            result.setdefault(number, set()).add(test)
+    return {number: frozenset(names) for number, names in result.items()}
 
 
 def missing(defect: Defect, seen: Mapping[str, frozenset[str]]) -> list[str]:

@@ -10,7 +10,7 @@ from kframe_simulator.fuzz import Base, Batch, Outcome
 MEBIBYTE = 2**20
 
 
-class Planted:
+class FuzzTarget:
     """Reads messages by one function."""
 
     share = 1
@@ -21,7 +21,7 @@ class Planted:
         self.name = name
         self._read = read
 
-    def judge(self, batch: Batch) -> list[Outcome]:
+    def evaluate(self, batch: Batch) -> list[Outcome]:
         return [self._read(batch[i]) for i in range(len(batch))]
 
 
@@ -45,17 +45,17 @@ def greedy(raw: bytes) -> Outcome:
     return None if bytearray(80 * MEBIBYTE if raw.endswith(b"!!") else 1) else "empty"
 
 
-def all_sound() -> Sequence[Planted]:
-    return [Planted("first", sound), Planted("second", sound)]
+def all_sound() -> Sequence[FuzzTarget]:
+    return [FuzzTarget("first", sound), FuzzTarget("second", sound)]
 
 
-def one_escaping() -> Sequence[Planted]:
-    return [Planted("sound", sound), Planted("escaping", escaping)]
+def one_escaping() -> Sequence[FuzzTarget]:
+    return [FuzzTarget("sound", sound), FuzzTarget("escaping", escaping)]
 
 
-def one_dying() -> Sequence[Planted]:
-    return [Planted("dying", dying)]
+def one_dying() -> Sequence[FuzzTarget]:
+    return [FuzzTarget("dying", dying)]
 
 
-def one_greedy() -> Sequence[Planted]:
-    return [Planted("greedy", greedy)]
+def one_greedy() -> Sequence[FuzzTarget]:
+    return [FuzzTarget("greedy", greedy)]

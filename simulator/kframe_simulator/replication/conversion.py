@@ -62,13 +62,13 @@ class Order(NamedTuple):
         error, request = response.error, self.request
         if isinstance(request, UpdateMetadata):
             return UpdateMetadataAnswered(self.broker_id, error, request.controller_epoch, self.batch)
-        told = tuple((key, code) for key, code in response.errors.items() if code is not ErrorCode.NONE)
+        notified = tuple((key, code) for key, code in response.errors.items() if code is not ErrorCode.NONE)
         if error is not ErrorCode.NONE:
-            told = tuple((key, error) for key in request.partitions)
+            notified = tuple((key, error) for key in request.partitions)
         if isinstance(request, LeaderAndIsr):
-            return LeaderAndIsrAnswered(self.broker_id, error, told, request.controller_epoch, self.rows)
+            return LeaderAndIsrAnswered(self.broker_id, error, notified, request.controller_epoch, self.rows)
         if len(self.rows):
-            return StopReplicaAnswered(self.broker_id, error, told, request.controller_epoch, self.rows)
+            return StopReplicaAnswered(self.broker_id, error, notified, request.controller_epoch, self.rows)
         return None
 
 
@@ -83,8 +83,8 @@ def orders(cluster: ClusterState, requests: ControlRequests) -> Iterator[Order]:
         request: Control
         match shown["api"]:
             case Api.LEADER_AND_ISR:
-                told = {key: _leader_state(cluster, key, item) for key, item in zip(keys, values, strict=True)}
-                request = LeaderAndIsr(*head, told, _topic_ids(cluster, keys), tuple(shown["live_leaders"]))
+                notified = {key: _leader_state(cluster, key, item) for key, item in zip(keys, values, strict=True)}
+                request = LeaderAndIsr(*head, notified, _topic_ids(cluster, keys), tuple(shown["live_leaders"]))
             case Api.UPDATE_METADATA:
                 if metadata is None:  # that of a batch is the same for all
                     metadata = {key: _metadata(item) for key, item in zip(keys, values, strict=True)}
@@ -117,13 +117,13 @@ def _metadata(shown: Request) -> PartitionMetadata:
 
 
 def _topic_ids(cluster: ClusterState, keys: list[TopicPartition]) -> dict[str, bytes]:
-    topics, found = cluster.topics, {}
+    topics, result = cluster.topics, {}
     for name in dict.fromkeys(topic for topic, _ in keys):
         index = topics.find(name)
         topic_id = NO_ID if index is None else topics.ids[index].tobytes()
         if topic_id != NO_ID:
-            found[name] = topic_id
-    return found
+            result[name] = topic_id
+    return result
 
 
 def alter_partition_event(message: AlterPartition, token: int) -> AlterPartitionRequested:
@@ -148,16 +148,16 @@ def alter_partition_reply(
     if response.error is not ErrorCode.NONE or states is None:
         return AlterPartitionResponse(response.error)
     answers = {}
-    for place, (key, code) in enumerate(zip(message.partitions, response.codes.tolist(), strict=True)):
+    for index, (key, code) in enumerate(zip(message.partitions, response.codes.tolist(), strict=True)):
         if code != ErrorCode.NONE:
             answers[key] = AlteredPartition(ErrorCode(code))
             continue
-        first, last = states.isr.offsets[place : place + 2]
-        leader = int(states.leader[place])
+        first, last = states.isr.offsets[index : index + 2]
+        leader = int(states.leader[index])
         answers[key] = AlteredPartition(
             ErrorCode.NONE, leader if leader < 0 else int(cluster.brokers.ids[leader]),
-            int(states.leader_epoch[place]), tuple(cluster.brokers.ids_of(states.isr.values[first:last])),
-            int(states.recovery[place]), int(states.partition_epoch[place]),
+            int(states.leader_epoch[index]), tuple(cluster.brokers.ids_of(states.isr.values[first:last])),
+            int(states.recovery[index]), int(states.partition_epoch[index]),
         )  # fmt: skip
     return AlterPartitionResponse(ErrorCode.NONE, answers)
 

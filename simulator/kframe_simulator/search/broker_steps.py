@@ -9,7 +9,7 @@ from kframe_simulator.search.values import Broker, Label, Pool
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class BrokerSteps:
     """What a broker can do by itself: labels, and the numbers of what it becomes."""
 
     leads: bool
@@ -22,7 +22,7 @@ class Alone:
     leaving: tuple[Label, int] | None
 
 
-def alone(own: int, broker: Broker, pool: Pool) -> Alone:
+def broker_steps(own: int, broker: Broker, pool: Pool) -> BrokerSteps:
     """What broker ``own`` can do; ``pool`` numbers what it becomes."""
     back = broker._replace(epoch=broker.epoch + 1) if broker.up else rules.started(broker)
     leaving = None
@@ -31,7 +31,7 @@ def alone(own: int, broker: Broker, pool: Pool) -> Alone:
         leaving = ("broker", own, "asks to shut down"), pool.number(asking)
     proposed = rules.proposals(own, broker) if broker.up else []
     heard = ("broker", own, "reads the answer", broker.answer)
-    return Alone(
+    return BrokerSteps(
         leads=rules.leads(own, broker),
         proposals=tuple(
             (("broker", own, "proposes ISR", isr), pool.number(rules.propose(broker, isr))) for isr in proposed

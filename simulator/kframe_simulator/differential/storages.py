@@ -134,12 +134,12 @@ class Side:
         session = self.sessions[number]
         end = time.monotonic() + self.patience_s
         while True:
-            found = Counter(_name(event) for event in session.heard)
-            if not expected - found or time.monotonic() >= end:
+            result = Counter(_name(event) for event in session.heard)
+            if not expected - result or time.monotonic() >= end:
                 break
             time.sleep(_LOOK_S)
         session.heard.clear()
-        return Counter({name: count for name, count in found.items() if not only_roles or name in _OF_ROLES})
+        return Counter({name: count for name, count in result.items() if not only_roles or name in _OF_ROLES})
 
     def ordinal(self, kind: str, value: Hashable) -> int:
         """The how-manieth of its kind a value is."""
@@ -162,12 +162,12 @@ class Side:
         )
 
 
-def missed(expected: Mapping[str, int], found: Mapping[str, int]) -> tuple[str, str] | None:
+def missed(expected: Mapping[str, int], result: Mapping[str, int]) -> tuple[str, str] | None:
     """What a session should have heard and has, if that is wrong. Hearing of what has not changed harms nobody, hearing
     of one thing twice before it is read again does: the controller would read it twice each time."""
     for name, count in expected.items():
-        if not 1 <= found.get(name, 0) <= count:
-            return f"{name} notified {_times(count)}", _times(found.get(name, 0))
+        if not 1 <= result.get(name, 0) <= count:
+            return f"{name} notified {_times(count)}", _times(result.get(name, 0))
     return None
 
 

@@ -1,4 +1,4 @@
-"""A world in which nothing happens but what a test has happen."""
+"""A simulation in which nothing happens but what a test has happen."""
 
 from __future__ import annotations
 

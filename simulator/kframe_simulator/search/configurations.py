@@ -1,4 +1,4 @@
-"""The worlds that are searched, each for one purpose, and how deep."""
+"""The configurations that are searched, each for one purpose, and how deep."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kframe_simulator.search.options import Options
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
-    """One world; ``known`` states lie within ``quick`` steps of its root, as the default test counts them."""
+class Configuration:
+    """One space; ``known`` states lie within ``quick`` steps of its root, as the default test counts them."""
 
     why: str
     options: Options
@@ -19,38 +19,38 @@ class Searched:
     known: int
 
 
-WORLDS: Final[dict[str, Searched]] = {
-    "all": Searched(
-        "everything that this world knows, a fault of a broker and one of a controller",
+CONFIGURATIONS: Final[dict[str, Configuration]] = {
+    "all": Configuration(
+        "everything that this space knows, a fault of a broker and one of a controller",
         Options(broker_faults=1, controller_faults=1), 12, 6, 10_637,
     ),
-    "brokers": Searched(
+    "brokers": Configuration(
         "one controller that never fails, two faults of brokers",
         Options(controllers=1, broker_faults=2, controller_faults=0), 12, 6, 11_210,
     ),
-    "controllers": Searched(
+    "controllers": Configuration(
         "two faults of controllers: the role lost, taken and taken back between any two calls on storage",
         Options(broker_faults=1, controller_faults=2, record=False), 12, 6, 5_665,
     ),
-    "sends": Searched(
+    "sends": Configuration(
         "a controller may also stop between a call on storage and the requests that it leads to",
         Options(broker_faults=1, controller_faults=1, record=False, fine=True), 13, 7, 4_111,
     ),
-    "last": Searched(
+    "last": Configuration(
         "broker 1 is alone in the ISR", Options(isr=(1,), broker_faults=1, controller_faults=1), 12, 5, 5_357
     ),
-    "unclean": Searched(
+    "unclean": Configuration(
         "broker 1 is alone in the ISR, and unclean elections are on",
         Options(isr=(1,), unclean=True, broker_faults=1, controller_faults=1, record=False), 12, 6, 9_502,
     ),
-    "three": Searched(
+    "three": Configuration(
         "two faults of brokers and one of a controller",
         Options(broker_faults=2, controller_faults=1, record=False), 12, 6, 17_549,
     ),
-    "moves": Searched(
+    "moves": Configuration(
         "an operator moves the partition from brokers 1 and 2 to 3 and 2, and may give that up",
         Options(assigned=(1, 2), isr=(1, 2), target=(3, 2), broker_faults=1, controller_faults=1, record=False),
         12, 6, 6_301,
     ),
-    "unbounded": Searched("any number of faults", Options(), 7, 4, 4_403),
+    "unbounded": Configuration("any number of faults", Options(), 7, 4, 4_403),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kframe.model.protocol import InterBrokerProtocol
 from kframe_simulator.broker.config import BrokerConfig
-from kframe_simulator.testing.unruly import IDS, Unruly
+from kframe_simulator.testing.broker_state_machine import IDS, BrokerStateMachine
 
 #: Short enough that ISRs shrink within a history.
 LAG_MS = 3_000.0
@@ -19,11 +19,13 @@ STEPS = 250
 EXAMPLES = 20
 
 
-def next_step(chance: random.Random, world: Unruly, lossy: bool, deadly: float) -> tuple[str, tuple[object, ...]]:
+def next_step(
+    chance: random.Random, simulation: BrokerStateMachine, lossy: bool, deadly: float
+) -> tuple[str, tuple[object, ...]]:
     """What happens next, and with what."""
     some, kind = chance.choice(IDS), chance.random()
     if kind < 0.12:
-        leader = world.stored.leader if world.stored.leader in IDS and chance.random() < 0.8 else some
+        leader = simulation.stored.leader if simulation.stored.leader in IDS and chance.random() < 0.8 else some
         return "produce", (leader, chance.choice((-1, -1, 1)))
     if kind < 0.6:
         which = chance.randrange(8) if chance.random() < 0.4 else 0
@@ -50,24 +52,24 @@ def test_logs_match_and_what_was_committed_stays(
         protocol=InterBrokerProtocol.parse(protocol), replica_lag_time_max_ms=LAG_MS, fetch_records_max=2,
         min_insync_replicas=min_insync_replicas,
     )  # fmt: skip
-    world, chance = Unruly(config), random.Random(seed)
+    simulation, chance = BrokerStateMachine(config), random.Random(seed)
     for _ in range(STEPS):
-        name, arguments = next_step(chance, world, lossy, deadly)
-        act: Callable[..., None] = getattr(world, name)
+        name, arguments = next_step(chance, simulation, lossy, deadly)
+        act: Callable[..., None] = getattr(simulation, name)
         act(*arguments)
-        world.check()
+        simulation.check()
 
 
 def test_histories_reach_what_the_laws_are_about() -> None:
     """Records are acknowledged, leaders change, and ISRs shrink and expand."""
     acked = epochs = changes = 0
     for seed in range(30):
-        world, chance = Unruly(BrokerConfig(replica_lag_time_max_ms=LAG_MS)), random.Random(seed)
+        simulation, chance = BrokerStateMachine(BrokerConfig(replica_lag_time_max_ms=LAG_MS)), random.Random(seed)
         for _ in range(STEPS):
-            name, arguments = next_step(chance, world, lossy=False, deadly=0.01)
-            getattr(world, name)(*arguments)
-        acked, epochs = acked + len(world.acked), epochs + world.stored.leader_epoch
-        changes += world.stored.partition_epoch - (world.stored.leader_epoch - 1)
+            name, arguments = next_step(chance, simulation, lossy=False, deadly=0.01)
+            getattr(simulation, name)(*arguments)
+        acked, epochs = acked + len(simulation.acked), epochs + simulation.stored.leader_epoch
+        changes += simulation.stored.partition_epoch - (simulation.stored.leader_epoch - 1)
     assert acked > 150
     assert epochs > 100
     assert changes > 30

@@ -1,4 +1,5 @@
-"""What a world takes note of: all that is written, sent, answered and done in it, for its trace and its invariants."""
+"""What a simulation takes note of: all that is written, sent, answered and done in it, for its trace and its
+invariants."""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutd
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.clients import Clients
+from kframe_simulator.simulation.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.controllers import FIRST_ID, ControllerProcess
 from kframe_simulator.simulation.ensemble import SimEnsemble
-from kframe_simulator.simulation.letters import Letter, Row
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.notes import ErrorCatcher, Notes, digest, failures_of
 from kframe_simulator.simulation.options import Options
@@ -45,19 +46,19 @@ from kframe_simulator.simulation.watch import (
     Ended,
     Leaving,
     Logged,
-    Moment,
     Post,
     Proposed,
     Refused,
     Replied,
     StateWritten,
     TopicWritten,
+    Trigger,
     Watch,
     Written,
 )
 
 
-class Told(NamedTuple):
+class PlayedStep(NamedTuple):
     """Something that has happened: an action of the plan, or the step of a scenario that says it, or both."""
 
     at_ms: float
@@ -65,8 +66,8 @@ class Told(NamedTuple):
     step: Mapping[str, Any] | None
 
 
-class Journal:
-    """The world as those in it know it: whom they tell of what they do."""
+class Recorder:
+    """The simulation as those in it know it: whom they tell of what they do."""
 
     ensemble: SimEnsemble
     watch: Watch
@@ -80,9 +81,9 @@ class Journal:
         self.network = Network(self.scheduler, Random(f"network/{options.seed}"), options.delay_ms)
         self.session_timeout_ms = options.session_timeout_ms
         self.counts: Counter[str] = Counter()
-        self.lines: dict[tuple[int, int, int], deque[Letter]] = {}
+        self.lines: dict[tuple[int, int, int], deque[ControlRequest]] = {}
         """Requests that wait or are under way, by (controller, incarnation, broker)."""
-        self.story: list[Told] = []
+        self.played_steps: list[PlayedStep] = []
         """What has happened, as far as a scenario can say it, and all actions."""
         self._trace = hashlib.blake2b(digest_size=16)
         self._encoder = Encoder(ControlVersions.of(InterBrokerProtocol.parse(options.protocol)))
@@ -111,9 +112,9 @@ class Journal:
     def tell(self, kind: str, argument: Any) -> None:
         """Something happens that a scenario can say; what was before the first controller is its beginning."""
         if self.counts["claims"]:
-            self.story.append(Told(self.scheduler.now_ms, None, {kind: argument}))
+            self.played_steps.append(PlayedStep(self.scheduler.now_ms, None, {kind: argument}))
 
-    # -- what is written: the world as Witness
+    # -- what is written: the simulation as Witness
 
     def state_written(
         self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None, cluster: ClusterState | None
@@ -135,9 +136,9 @@ class Journal:
                 self.watch.unreadable.discard(key)
         self.counts["states"] += 1
         written = StateWritten(key, before, after, process, cluster)
-        self.watch.ledger.state_written(written)
+        self.watch.record_history.state_written(written)
         self.watch.moves.state_written(written)
-        self.watch.look(Moment.STATE, written)
+        self.watch.look(Trigger.STATE, written)
         self.watch.observed.state_written(written)
 
     def topic_written(
@@ -153,11 +154,11 @@ class Journal:
         if process is not None and not before:
             lists = [list(after[number].replicas) for number in sorted(after)]
             self.tell("create_topics", [{"name": name, "assignments": lists}])
-        self.watch.look(Moment.TOPIC, written)
+        self.watch.look(Trigger.TOPIC, written)
         self.watch.moves.topic_written(written)
         self.watch.observed.resumed()
         if not after:
-            self.watch.ledger.topic_gone(name, before)
+            self.watch.record_history.topic_gone(name, before)
             self.watch.observed.topic_gone([(name, partition) for partition in before])
 
     def written(self, writer: SimStore | None, call: str, what: object) -> None:
@@ -172,10 +173,10 @@ class Journal:
                 if self.counts["claims"]:
                     self.tell("elect", {})
                 self.counts["claims"] += 1
-                self.watch.look(Moment.CLAIMED, Claimed(process, what))
+                self.watch.look(Trigger.CLAIMED, Claimed(process, what))
             return
         self._note(call.encode(), b"%d" % process.controller_id)
-        self.watch.look(Moment.WRITTEN, Written(process, call))
+        self.watch.look(Trigger.WRITTEN, Written(process, call))
 
     def called(self, caller: SimStore, call: str) -> None:
         """A controller calls the store."""
@@ -199,7 +200,7 @@ class Journal:
         """A controller's write of a state was refused for its version."""
         process = self.process_of(writer)
         assert process is not None
-        self.watch.look(Moment.REFUSED, Refused(process, key))
+        self.watch.look(Trigger.REFUSED, Refused(process, key))
 
     def raced(self, call: str, arguments: Sequence[Any]) -> None:
         """Another client is to come before this write of a controller."""
@@ -227,7 +228,7 @@ class Journal:
         keys = [(names[p.topic[row]], int(p.partition[row])) for row in rows.tolist()]
         self.watch.observed.states_read(process, dict(zip(keys, states.partition_epoch.tolist(), strict=True)))
 
-    # -- what is sent: the world as Post
+    # -- what is sent: the simulation as Post
 
     def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
         """A batch was handed over: encode it as it would be for the wire."""
@@ -239,38 +240,40 @@ class Journal:
         process = self.controllers[controller_id - FIRST_ID]
         self.lines[controller_id, process.incarnation, broker_id] = deque()
         self.watch.observed.resumed()
-        self.watch.look(Moment.CONNECTED, Connected(process, broker_id, open_epoch))
+        self.watch.look(Trigger.CONNECTED, Connected(process, broker_id, open_epoch))
 
-    def letter_queued(self, controller_id: int, letter: Letter) -> None:
+    def request_queued(self, controller_id: int, control_request: ControlRequest) -> None:
         """A request stands in its broker's queue."""
         process = self.controllers[controller_id - FIRST_ID]
-        self.lines.setdefault((controller_id, process.incarnation, letter.broker_id), deque()).append(letter)
-        if isinstance(letter.message, LeaderAndIsr):
-            self._notes[controller_id].leader_and_isr(letter.broker_id, letter.message)
-        elif isinstance(letter.message, UpdateMetadata):
-            self._notes[controller_id].live_told[letter.broker_id] = letter.message.live_brokers
-        self.watch.look(Moment.QUEUED, Post(process, letter))
-        self.watch.observed.queued(process, letter)
+        self.lines.setdefault((controller_id, process.incarnation, control_request.broker_id), deque()).append(
+            control_request
+        )
+        if isinstance(control_request.message, LeaderAndIsr):
+            self._notes[controller_id].leader_and_isr(control_request.broker_id, control_request.message)
+        elif isinstance(control_request.message, UpdateMetadata):
+            self._notes[controller_id].live_told[control_request.broker_id] = control_request.message.live_brokers
+        self.watch.look(Trigger.QUEUED, Post(process, control_request))
+        self.watch.observed.queued(process, control_request)
 
-    def letter_sent(self, controller_id: int, letter: Letter, again: bool) -> None:
+    def request_sent(self, controller_id: int, control_request: ControlRequest, again: bool) -> None:
         """A request leaves."""
         self.counts["requests"] += 1
-        self.watch.look(Moment.SENT, Post(self.controllers[controller_id - FIRST_ID], letter, again))
+        self.watch.look(Trigger.SENT, Post(self.controllers[controller_id - FIRST_ID], control_request, again))
 
-    def letter_done(self, controller_id: int, letter: Letter) -> None:
+    def request_done(self, controller_id: int, control_request: ControlRequest) -> None:
         """A request was answered or dropped."""
         process = self.controllers[controller_id - FIRST_ID]
-        line = self.lines.get((controller_id, process.incarnation, letter.broker_id))
-        if line and line[0] is letter:
+        line = self.lines.get((controller_id, process.incarnation, control_request.broker_id))
+        if line and line[0] is control_request:
             line.popleft()
 
     def deliver(
-        self, controller_id: int, letter: Letter, answer: Callable[[ControlResponse], None],
+        self, controller_id: int, control_request: ControlRequest, answer: Callable[[ControlResponse], None],
         refuse: Callable[[], None],
     ) -> None:  # fmt: skip
         """A request arrives."""
-        broker = self.brokers.get(letter.broker_id)
-        refuse() if broker is None else broker.receive(letter, answer, refuse)
+        broker = self.brokers.get(control_request.broker_id)
+        refuse() if broker is None else broker.receive(control_request, answer, refuse)
 
     # -- controllers at work (Onlooker)
 
@@ -283,7 +286,7 @@ class Journal:
         )  # fmt: skip
         self._errors.warnings.clear()
         self.watch.observed.event_begins(process, event)
-        self.watch.look(Moment.BEGUN, Begun(process, event))
+        self.watch.look(Trigger.BEGUN, Begun(process, event))
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
         """The loop is done with an event."""
@@ -304,7 +307,7 @@ class Journal:
             frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
             notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_told.items()},
         )  # fmt: skip
-        self.watch.look(Moment.EVENT, ended)
+        self.watch.look(Trigger.EVENT, ended)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
         """What the last event failed of, if it failed and nothing had befallen the process."""
@@ -316,17 +319,19 @@ class Journal:
             return error or "no reason was logged"
         return None
 
-    # -- brokers: the world as their ClusterContext
+    # -- brokers: the simulation as their ClusterContext
 
-    def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
+    def request_answered(
+        self, process: BrokerProcess, control_request: ControlRequest, response: ControlResponse
+    ) -> None:
         """A broker has answered a control request."""
-        self.watch.answered(Answered(process, letter, response))
+        self.watch.answered(Answered(process, control_request, response))
 
     def shutdown_answered(
         self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
     ) -> None:
         """A controller has answered a broker that wants to stop."""
-        self.watch.look(Moment.LEAVING, Leaving(process, asked, response))
+        self.watch.look(Trigger.LEAVING, Leaving(process, asked, response))
         self.watch.observed.shutdown_answered(process, asked, response)
 
     def proposal_answered(
@@ -334,7 +339,7 @@ class Journal:
     ) -> None:
         """A controller has answered a leader's AlterPartition."""
         written = frozenset(self._notes[process.controller_id].written)
-        self.watch.look(Moment.PROPOSED, Proposed(process, event, response, written))
+        self.watch.look(Trigger.PROPOSED, Proposed(process, event, response, written))
 
     def broker_up(self, process: BrokerProcess) -> None:
         """A broker runs: what it knew before is forgotten."""
@@ -354,7 +359,7 @@ class Journal:
             mark = len(log.records), log.high_watermark, log.epochs[-1] if log.epochs else None
             if seen.get((process.broker_id, key)) != mark:
                 seen[process.broker_id, key] = mark
-                self.watch.look(Moment.LOGGED, Logged(process, key, log))
+                self.watch.look(Trigger.LOGGED, Logged(process, key, log))
 
     def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
         """Whether an ISR that a leader stores by itself is held up; ``store`` stores it."""
@@ -367,7 +372,7 @@ class Journal:
             "log_dir_failure",
             {"broker": process.broker_id, "partitions": [f"{topic}-{number}" for topic, number in lost]},
         )
-        self.watch.ledger.logs_lost(process.broker_id, lost)
+        self.watch.record_history.logs_lost(process.broker_id, lost)
 
     def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
         """A broker answers a client later."""
@@ -386,7 +391,7 @@ class Journal:
             answers += 1
             self.watch.unanswered -= answers == 1
             complete = response is None or whole(response)
-            self.watch.look(Moment.REPLIED, Replied(what, answers, complete))
+            self.watch.look(Trigger.REPLIED, Replied(what, answers, complete))
 
         process.ask(event, read, answered)
 

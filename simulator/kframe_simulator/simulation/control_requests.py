@@ -23,7 +23,7 @@ from kframe_simulator.broker.messages import (
 )
 
 
-class Letter(NamedTuple):
+class ControlRequest(NamedTuple):
     """A control request on its way to one registration of a broker, and the controller's rows its answer is about."""
 
     broker_id: int
@@ -77,7 +77,7 @@ def read_row(cluster: ClusterState, row: int) -> Row:
     )
 
 
-def letters(cluster: ClusterState, requests: ControlRequests) -> Iterator[Letter]:
+def control_requests(cluster: ClusterState, requests: ControlRequests) -> Iterator[ControlRequest]:
     """The requests of a batch in the order of the wire: all LeaderAndIsr, then UpdateMetadata, then StopReplica."""
     wanted = np.unique(np.concatenate([requests.leader_and_isr.rows, requests.metadata_rows]))
     rows = {row: read_row(cluster, row) for row in wanted.tolist()}
@@ -89,30 +89,40 @@ def letters(cluster: ClusterState, requests: ControlRequests) -> Iterator[Letter
 
 def _leader_and_isr(
     cluster: ClusterState, requests: ControlRequests, rows: Mapping[int, Row], who: tuple[int, int]
-) -> Iterator[Letter]:
+) -> Iterator[ControlRequest]:
     batch, brokers = requests.leader_and_isr, cluster.brokers
     states = {
         (row, new): LeaderState(
-            item.controller_epoch, item.leader, item.leader_epoch, item.isr, item.partition_epoch, item.replicas, item.adding,
-            item.removing, new, item.recovery,
+            item.controller_epoch,
+            item.leader,
+            item.leader_epoch,
+            item.isr,
+            item.partition_epoch,
+            item.replicas,
+            item.adding,
+            item.removing,
+            new,
+            item.recovery,
         )
         for row, item in rows.items()
         for new in (False, True)
-    }  # fmt: skip
+    }
     for broker, part in batch.slices():
-        told = batch.rows[part]
+        notified = batch.rows[part]
         new = requests.is_new[part].tolist()
-        partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(told.tolist(), new, strict=True)}
+        partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(notified.tolist(), new, strict=True)}
         leaders = {state.leader for state in partitions.values()}
         live = tuple(sorted(leader for leader in leaders if leader >= 0 and brokers.registered[brokers.find(leader)]))
         epoch = int(brokers.broker_epoch[broker])
-        ids = _ids(cluster, told)
-        yield Letter(int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), told)
+        ids = _ids(cluster, notified)
+        yield ControlRequest(
+            int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), notified
+        )
 
 
 def _update_metadata(
     cluster: ClusterState, requests: ControlRequests, rows: Mapping[int, Row], who: tuple[int, int]
-) -> Iterator[Letter]:
+) -> Iterator[ControlRequest]:
     if not len(requests.metadata_brokers):
         return
     brokers, p = cluster.brokers, cluster.partitions
@@ -131,7 +141,9 @@ def _update_metadata(
     for broker in requests.metadata_brokers.tolist():
         epoch = int(brokers.broker_epoch[broker])
         message = UpdateMetadata(*who, epoch, registered, partitions, ids)
-        yield Letter(int(brokers.ids[broker]), epoch, message, requests.metadata_rows, addresses, requests.batch)
+        yield ControlRequest(
+            int(brokers.ids[broker]), epoch, message, requests.metadata_rows, addresses, requests.batch
+        )
 
 
 def _addresses(cluster: ClusterState, broker_id: int) -> tuple[Endpoint, ...]:
@@ -140,25 +152,25 @@ def _addresses(cluster: ClusterState, broker_id: int) -> tuple[Endpoint, ...]:
     return () if known is None else known.endpoints
 
 
-def _stop_replica(cluster: ClusterState, requests: ControlRequests, who: tuple[int, int]) -> Iterator[Letter]:
+def _stop_replica(cluster: ClusterState, requests: ControlRequests, who: tuple[int, int]) -> Iterator[ControlRequest]:
     batch, brokers, p = requests.stop_replica, cluster.brokers, cluster.partitions
     for broker, part in batch.slices():
         rows, delete = batch.rows[part], requests.stop_delete[part]
-        told = zip(rows.tolist(), requests.stop_leader_epoch[part].tolist(), delete.tolist(), strict=True)
+        notified = zip(rows.tolist(), requests.stop_leader_epoch[part].tolist(), delete.tolist(), strict=True)
         partitions = {
             (cluster.topics.names[p.topic[row]], int(p.partition[row])): Stop(leader_epoch, bool(gone))
-            for row, leader_epoch, gone in told
+            for row, leader_epoch, gone in notified
         }
         epoch = int(brokers.broker_epoch[broker])
-        yield Letter(int(brokers.ids[broker]), epoch, StopReplica(*who, epoch, partitions), rows[delete != 0])
+        yield ControlRequest(int(brokers.ids[broker]), epoch, StopReplica(*who, epoch, partitions), rows[delete != 0])
 
 
 def _ids(cluster: ClusterState, rows: Int32) -> dict[str, bytes]:
     """Ids of the topics of these rows, as far as they have one."""
     topics = cluster.topics
-    found = {}
+    result = {}
     for index in set(cluster.partitions.topic[rows].tolist()):
         topic_id = topics.ids[index].tobytes()
         if any(topic_id):
-            found[topics.names[index]] = topic_id
-    return found
+            result[topics.names[index]] = topic_id
+    return result

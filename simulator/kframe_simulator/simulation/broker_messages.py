@@ -29,9 +29,9 @@ from kframe_simulator.broker.outgoing import (
     WriteState,
     WriteStateResponse,
 )
-from kframe_simulator.replication import orders
+from kframe_simulator.replication import conversion
+from kframe_simulator.simulation.control_requests import ControlRequest
 from kframe_simulator.simulation.ensemble import SimEnsemble
-from kframe_simulator.simulation.letters import Letter
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.scheduler import Scheduler
 
@@ -66,7 +66,7 @@ class Onlooker(Protocol):
 
 
 class ClusterContext(Onlooker, Protocol):
-    """The world, as a broker's process knows it."""
+    """The simulation, as a broker's process knows it."""
 
     scheduler: Scheduler
     network: Network
@@ -81,7 +81,7 @@ class ClusterContext(Onlooker, Protocol):
     def controller(self, controller_id: int) -> ControllerProcess | None:
         """A controller's process; -1: of whoever holds the role in storage."""
 
-    def request_answered(self, process: BrokerProcess, letter: Letter, response: ControlResponse) -> None:
+    def request_answered(self, process: BrokerProcess, request: ControlRequest, response: ControlResponse) -> None:
         """A broker has answered a control request."""
 
     def tell(self, kind: str, argument: Any) -> None:
@@ -117,11 +117,11 @@ def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any,
     elif isinstance(message, ControlledShutdown):
 
         def read(response: Any) -> ControlledShutdownResponse:
-            told = orders.controlled_shutdown_reply(_cluster(controller), response)
-            onlooker.shutdown_answered(process, message, told)
-            return told
+            notified = conversion.controlled_shutdown_reply(_cluster(controller), response)
+            onlooker.shutdown_answered(process, message, notified)
+            return notified
 
-        process.ask(partial(orders.controlled_shutdown_event, message), read, answer)
+        process.ask(partial(conversion.controlled_shutdown_event, message), read, answer)
 
 
 def proposal(
@@ -136,12 +136,12 @@ def proposal(
 
     def event(token: int) -> AlterPartitionRequested:
         epochs = None if isr_epochs is None else np.array(isr_epochs, np.int64)
-        asked.append(replace(orders.alter_partition_event(message, token), isr_epochs=epochs))
+        asked.append(replace(conversion.alter_partition_event(message, token), isr_epochs=epochs))
         return asked[0]
 
     def read(response: Any) -> AlterPartitionResponse:
         onlooker.proposal_answered(process, asked[0], response)
-        return orders.alter_partition_reply(_cluster(process.loop.controller), message, response)
+        return conversion.alter_partition_reply(_cluster(process.loop.controller), message, response)
 
     return event, read
 

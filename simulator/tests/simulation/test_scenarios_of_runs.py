@@ -11,7 +11,7 @@ from kframe.core.state_machines import leader_election
 from kframe.model.cluster import PartitionView
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner
-from kframe_simulator import World, draw_plan, plan_of
+from kframe_simulator import Simulation, draw_plan, plan_of
 from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation.files import scenario_text
 
@@ -30,17 +30,17 @@ SEEDS: Final = {
 State = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
-def played(seed: int, *classes: str) -> tuple[World, ScenarioRunner]:
-    """A world at rest, and what happened in it as a scenario that has not been played yet."""
+def played(seed: int, *classes: str) -> tuple[Simulation, ScenarioRunner]:
+    """A simulation at rest, and what happened in it as a scenario that has not been played yet."""
     options = replace(plan_of(seed)[0], faults=classes, lull=False)
-    world = World(options, draw_plan(options))
-    result = world.run()
-    text = scenario_text(options, world.story, result.simulated_ms)
-    return world, ScenarioRunner(parse_scenario(text, f"seed-{seed}"), make_replication=Replication)
+    simulation = Simulation(options, draw_plan(options))
+    result = simulation.run()
+    text = scenario_text(options, simulation.played_steps, result.simulated_ms)
+    return simulation, ScenarioRunner(parse_scenario(text, f"seed-{seed}"), make_replication=Replication)
 
 
-def end_of_world(world: World) -> dict[tuple[str, int], State]:
-    return {key: (row.leader, tuple(sorted(row.isr)), row.replicas) for key, row in world.ensemble.rows.items()}
+def end_of_simulation(simulation: Simulation) -> dict[tuple[str, int], State]:
+    return {key: (row.leader, tuple(sorted(row.isr)), row.replicas) for key, row in simulation.ensemble.rows.items()}
 
 
 def views(runner: ScenarioRunner) -> list[PartitionView]:
@@ -61,11 +61,11 @@ def end_of_scenario(runner: ScenarioRunner) -> dict[tuple[str, int], State]:
 
 @pytest.mark.parametrize(("fault", "seed"), [(fault, seed) for fault, seeds in SEEDS.items() for seed in seeds])
 def test_a_run_that_is_told_comes_to_the_same_end(fault: str, seed: int) -> None:
-    world, runner = played(seed, fault)
+    simulation, runner = played(seed, fault)
     for _ in runner.play_steps():
         pass
-    assert world.played.keys() & {"reassign", "create_topic", "delete_topic", "shut_down"}
-    assert end_of_scenario(runner) == end_of_world(world)
+    assert simulation.played.keys() & {"reassign", "create_topic", "delete_topic", "shut_down"}
+    assert end_of_scenario(runner) == end_of_simulation(simulation)
 
 
 def raised_too_far(runner: ScenarioRunner) -> bool:
@@ -93,6 +93,6 @@ def test_what_broke_a_rule_breaks_it_in_the_scenario(monkeypatch: pytest.MonkeyP
 
     if broken:
         monkeypatch.setattr(leader_election, "elect", elect)
-    world, runner = played(2, "crash")
-    assert ("I8" in {violation.number for violation in world.watch.violations}) is broken
+    simulation, runner = played(2, "crash")
+    assert ("I8" in {violation.number for violation in simulation.watch.violations}) is broken
     assert raised_too_far(runner) is broken

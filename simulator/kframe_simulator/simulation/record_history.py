@@ -21,12 +21,12 @@ from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
-from kframe_simulator.simulation.letters import Row
+from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.values import Value
 
 if TYPE_CHECKING:
+    from kframe_simulator.simulation.simulation import Simulation
     from kframe_simulator.simulation.watch import StateWritten
-    from kframe_simulator.simulation.world import World
 
 
 class Promise(NamedTuple):
@@ -49,11 +49,11 @@ class Committed:
         """The last (producer epoch, sequence) by producer id."""
 
 
-class Ledger:
+class RecordHistory:
     """By partition."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
         self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
         self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
         self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
@@ -66,7 +66,7 @@ class Ledger:
         """Whose log was ever lost."""
         self._broker_epochs: dict[TopicPartition, dict[int, int]] = {}
         """The broker epochs of the ISR members when that was stored."""
-        self.haunted: dict[str, set[tuple[int, TopicPartition]]] = {}
+        self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic, (broker, partition) of the logs that brokers still had of its earlier life when that ended."""
         self.lives: Counter[str] = Counter()
         """How often a topic of this name has ended."""
@@ -95,7 +95,7 @@ class Ledger:
 
     def leadership_taken(self, key: TopicPartition, broker_id: int) -> None:
         """A broker takes up the leadership that storage has. A controller that takes over writes no state for that."""
-        row = self._world.ensemble.rows.get(key)
+        row = self._simulation.ensemble.rows.get(key)
         if row is None or row.leader != broker_id or broker_id not in self.lossy.get(key, ()):
             return
         if self._all_registered_anew(row):
@@ -103,7 +103,7 @@ class Ledger:
 
     def _epochs(self, row: Row) -> dict[int, int]:
         """Broker epochs of the ISR members, as they are registered now."""
-        brokers = self._world.brokers
+        brokers = self._simulation.brokers
         return {member: brokers[member].registration.broker_epoch for member in row.isr if member in brokers}
 
     def _all_registered_anew(self, row: Row) -> bool:
@@ -115,20 +115,20 @@ class Ledger:
         """A broker's logs of these partitions are gone for good."""
         for key in keys:
             self.gone[key].add(broker_id)
-            row = self._world.ensemble.rows.get(key)
+            row = self._simulation.ensemble.rows.get(key)
             if row is not None and (broker_id in row.isr or broker_id in self._proposed(row)):
                 self.lossy[key].add(broker_id)
                 self._look_at_isr(row)
 
     def _proposed(self, row: Row) -> tuple[int, ...]:
         """The ISR as its leader has proposed it."""
-        leader = self._world.brokers.get(row.leader)
+        leader = self._simulation.brokers.get(row.leader)
         partition = None if leader is None else leader.model.partitions.get(row.key)
         return () if partition is None else partition.maximal_isr
 
     def _overrated(self, row: Row, member: int) -> bool:
         """Whether the leader took a member in for what it had asked for before its log was lost."""
-        leader, log = self._world.brokers.get(row.leader), self.log(member, row.key)
+        leader, log = self._simulation.brokers.get(row.leader), self.log(member, row.key)
         partition = None if leader is None else leader.model.partitions.get(row.key)
         known = None if partition is None else partition.replicas.get(member)
         return known is not None and known.end > (0 if log is None else log.end)
@@ -142,9 +142,9 @@ class Ledger:
         """What was promised in leader epochs below ``floor`` may be lost from now on."""
         self.floor[key] = max(floor, self.floor.get(key, 0))
         promises = self.promises[key]
-        kept = [promise for promise in promises if promise.leader_epoch >= floor]
-        self._world.counts["promises released"] += len(promises) - len(kept)
-        self.promises[key] = kept
+        saved = [promise for promise in promises if promise.leader_epoch >= floor]
+        self._simulation.counts["promises released"] += len(promises) - len(saved)
+        self.promises[key] = saved
         self.committed.pop(key, None)
         self.reads.pop(key, None)
 
@@ -152,7 +152,7 @@ class Ledger:
         """A topic has ended, and all that was promised about it."""
         self.lives[name] += 1
         for key in [(name, partition) for partition in partitions]:
-            for kept in (
+            for saved in (
                 self.promises,
                 self.committed,
                 self.reads,
@@ -161,27 +161,27 @@ class Ledger:
                 self.gone,
                 self._broker_epochs,
             ):
-                kept.pop(key, None)
+                saved.pop(key, None)
         left = {
             (broker.broker_id, (name, partition))
-            for broker in self._world.brokers.values()
+            for broker in self._simulation.brokers.values()
             for partition in partitions
             if (name, partition) in broker.model.disks.logs
         }
-        self.haunted.pop(name, None)
+        self.stale_logs.pop(name, None)
         if left:
-            self.haunted[name] = left
+            self.stale_logs[name] = left
 
     def acknowledge(self, request: Produce, response: ProduceResponse, life: int) -> bool:
         """A leader has answered a producer; whether that is a promise."""
-        key, world = request.partition, self._world
+        key, simulation = request.partition, self._simulation
         if response.error is not ErrorCode.NONE or life != self.lives[key[0]]:
             return False
         value = request.value
         assert isinstance(value, Value)
         record = Record(response.leader_epoch, value)
         self.acknowledged.append((key, life, request.acks, record, response.offset))
-        world.counts[f"acknowledged, acks={request.acks}"] += 1
+        simulation.counts[f"acknowledged, acks={request.acks}"] += 1
         if request.acks != -1 or response.leader_epoch < self.floor.get(key, 0):
             return False
         self.promises[key].append(Promise(value, response.offset, response.leader_epoch))
@@ -195,24 +195,24 @@ class Ledger:
 
     def watched(self, key: TopicPartition) -> bool:
         """Whether logs of a partition say something: they are all of the topic that stands, and is to stay."""
-        name, world = key[0], self._world
-        if name in self.haunted or name in world.watch.dark or key not in world.ensemble.rows:
+        name, simulation = key[0], self._simulation
+        if name in self.stale_logs or name in simulation.watch.dark or key not in simulation.ensemble.rows:
             return False
-        return not world.ensemble.has_record(f"{DELETE_TOPICS}/{name}")
+        return not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{name}")
 
     def log(self, broker_id: int, key: TopicPartition) -> Log | None:
         """A broker's log of a partition, if it is of the topic that stands."""
-        broker = self._world.brokers.get(broker_id)
+        broker = self._simulation.brokers.get(broker_id)
         log = None if broker is None else broker.model.disks.logs.get(key)
         if log is None:
             return None
-        known = self._world.ensemble.topic_ids.get(key[0], NO_ID)
+        known = self._simulation.ensemble.topic_ids.get(key[0], NO_ID)
         return None if NO_ID not in (known, log.topic_id) and known != log.topic_id else log
 
     def logs(self, key: TopicPartition) -> list[tuple[int, Log]]:
         """All logs of a partition, by broker."""
-        found = ((broker, self.log(broker, key)) for broker in self._world.brokers)
-        return [(broker_id, log) for broker_id, log in found if log is not None]
+        result = ((broker, self.log(broker, key)) for broker in self._simulation.brokers)
+        return [(broker_id, log) for broker_id, log in result if log is not None]
 
     def missing(self, key: TopicPartition, log: Log | None, until: float = float("inf")) -> Promise | None:
         """A record that was promised, in a leader epoch up to ``until``, and is not in a log; None: all are."""
@@ -223,7 +223,7 @@ class Ledger:
 
     def count_losses(self) -> None:
         """Once at rest: how many of all that was acknowledged are not in the log of their leader any more."""
-        counts, rows = self._world.counts, self._world.ensemble.rows
+        counts, rows = self._simulation.counts, self._simulation.ensemble.rows
         for key, life, acks, record, offset in self.acknowledged:
             if life == self.lives[key[0]] and key in rows and self.watched(key):
                 counts[f"standing, acks={acks}"] += 1
@@ -234,8 +234,8 @@ def holds(log: Log | None, offset: int, value: object) -> bool:
     """Whether a log has this value at this offset; what it has dropped at its beginning counts."""
     if log is None:
         return False
-    place = offset - log.start
-    return place < 0 or (place < len(log.records) and log.records[place].value == value)
+    index = offset - log.start
+    return index < 0 or (index < len(log.records) and log.records[index].value == value)
 
 
 def follows(committed: Committed, record: Record) -> bool:

@@ -41,7 +41,7 @@ class InFlight(NamedTuple):
     replied: bool
 
 
-class Unruly:
+class BrokerStateMachine:
     """One partition on three brokers. Every method is something that may happen next."""
 
     def __init__(self, config: BrokerConfig) -> None:

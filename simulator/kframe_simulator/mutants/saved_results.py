@@ -1,7 +1,7 @@
 """Verdicts kept in a file of JSON lines as they come, so that a run of hours can be broken off and taken up again.
 
-A verdict is of a mutant as it stands: one whose text or tests have changed is judged anew. Verdicts of tests and of the
-simulator come from runs of their own; the last one of each counts.
+An evaluation is of a mutant as it stands: one whose text or tests have changed is judged anew. Verdicts of tests and of
+the simulator come from runs of their own; the last one of each counts.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kframe_simulator.mutants.run import Outcome, Result, Verdict
+from kframe_simulator.mutants.run import Evaluation, Outcome, Result
 from kframe_simulator.mutants.seeds import span
 from kframe_simulator.mutants.table import ROOT, Mutant
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A verdict, the commit that it was found on top of, for one of the simulator which seeds were asked for, and for
-    one of tests how long they took."""
+class SavedResult:
+    """An evaluation, the commit that it was found on top of, for one of the simulator which seeds were asked for, and
+    for one of tests how long they took."""
 
-    verdict: Verdict
+    evaluation: Evaluation
     commit: str
     seeds: str | None = None
     took_s: float = 0.0
 
 
-class Keep:
-    """The file; all verdicts that were kept there before are read at once."""
+class ResultFile:
+    """The file; all evaluations that were kept there before are read at once."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._commit = commit_now()  # that of the run: its copies of the tree are made at once
-        self._found: dict[tuple[str, str], Kept] = {}
+        self._found: dict[tuple[str, str], SavedResult] = {}
         for line in path.read_text().splitlines() if path.exists() else ():
             entry = json.loads(line)
-            verdict = entry["verdict"]
-            self._found[entry["digest"], entry["by"]] = Kept(
-                Verdict(Outcome(verdict["outcome"]), verdict["by"], tuple(verdict["failed"])),
+            evaluation = entry["evaluation"]
+            self._found[entry["digest"], entry["by"]] = SavedResult(
+                Evaluation(Outcome(evaluation["outcome"]), evaluation["by"], tuple(evaluation["failed"])),
                 entry["commit"], entry["seeds"], entry.get("took_s", 0.0),
             )  # fmt: skip
 
-    def tests(self, mutant: Mutant) -> Kept | None:
+    def tests(self, mutant: Mutant) -> SavedResult | None:
         """What its tests have said."""
         return self._found.get((_digest(mutant), "tests"))
 
-    def simulator(self, mutant: Mutant) -> Kept | None:
+    def simulator(self, mutant: Mutant) -> SavedResult | None:
         """What the simulator has said."""
         return self._found.get((_digest(mutant), "simulator"))
 
@@ -61,36 +61,36 @@ class Keep:
             return seeds
         first, last = span(seeds)
         played_first, played_last = span(known.seeds)
-        if known.verdict.outcome is Outcome.KILLED or (played_first <= first and last <= played_last):
+        if known.evaluation.outcome is Outcome.KILLED or (played_first <= first and last <= played_last):
             return None
-        survived = known.verdict.outcome is Outcome.SURVIVED
+        survived = known.evaluation.outcome is Outcome.SURVIVED
         return f"{played_last + 1}..{last}" if survived and played_first <= first <= played_last else seeds
 
     def add(self, result: Result, seeds: str | None) -> None:
-        """Keep what was run; ``seeds`` are all that were asked for, those that were played before too."""
+        """ResultFile what was run; ``seeds`` are all that were asked for, those that were played before too."""
         with self._path.open("a") as file:
-            for by, found in _run(result):
-                survived = by == "simulator" and found.outcome is Outcome.SURVIVED
-                verdict = Verdict(Outcome.SURVIVED, f"{seeds} passed") if survived else found
+            for by, matches in _run(result):
+                survived = by == "simulator" and matches.outcome is Outcome.SURVIVED
+                evaluation = Evaluation(Outcome.SURVIVED, f"{seeds} passed") if survived else matches
                 simulated = by == "simulator"
                 took_s = 0.0 if simulated else round(result.took_s, 1)
-                kept = Kept(verdict, self._commit, seeds if simulated else None, took_s)
-                self._found[_digest(result.mutant), by] = kept
+                saved = SavedResult(evaluation, self._commit, seeds if simulated else None, took_s)
+                self._found[_digest(result.mutant), by] = saved
                 line: Mapping[str, Any] = {
-                    "id": result.mutant.id, "digest": _digest(result.mutant), "by": by, **asdict(kept),
+                    "id": result.mutant.id, "digest": _digest(result.mutant), "by": by, **asdict(saved),
                 }  # fmt: skip
                 file.write(json.dumps(line) + "\n")
 
     def result(self, mutant: Mutant) -> Result:
         """All that is known of a mutant."""
-        nothing = Verdict(Outcome.NOT_RUN, "not asked for")
+        nothing = Evaluation(Outcome.NOT_RUN, "not asked for")
         tests, simulator = self.tests(mutant), self.simulator(mutant)
         if not mutant.simulated:
-            nothing_simulated = Verdict(Outcome.NOT_RUN, "the simulator does not run this code")
+            nothing_simulated = Evaluation(Outcome.NOT_RUN, "the simulator does not run this code")
         else:
             nothing_simulated = nothing
         return Result(
-            mutant, tests.verdict if tests else nothing, simulator.verdict if simulator else nothing_simulated,
+            mutant, tests.evaluation if tests else nothing, simulator.evaluation if simulator else nothing_simulated,
             tests.took_s if tests else 0.0,
         )  # fmt: skip
 
@@ -101,10 +101,10 @@ def commit_now() -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def _run(result: Result) -> Iterator[tuple[str, Verdict]]:
-    for by, verdict in (("tests", result.tests), ("simulator", result.simulator)):
-        if verdict.outcome is not Outcome.NOT_RUN or verdict.by == "all its tests were skipped":
-            yield by, verdict
+def _run(result: Result) -> Iterator[tuple[str, Evaluation]]:
+    for by, evaluation in (("tests", result.tests), ("simulator", result.simulator)):
+        if evaluation.outcome is not Outcome.NOT_RUN or evaluation.by == "all its tests were skipped":
+            yield by, evaluation
 
 
 def _digest(mutant: Mutant) -> str:

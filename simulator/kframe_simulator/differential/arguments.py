@@ -13,7 +13,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
 from kframe.testing.clusters import StateSpec
 from kframe_simulator.differential.calls import Assignment
-from kframe_simulator.differential.sides import Side
+from kframe_simulator.differential.storages import Side
 
 #: Topics and brokers of all histories.
 TOPICS: Final = ("a", "b.c", "d_e")
@@ -137,8 +137,8 @@ def _one_known_topic(history: History, number: int) -> Drawn:
 
 def _without_id(history: History, number: int) -> Drawn:
     stored = history.stored().topics
-    found = [name for name in history.topics() if not stored.ids[stored.find(name)].tobytes().strip(b"\0")]
-    return (tuple(found),) if found else None
+    result = [name for name in history.topics() if not stored.ids[stored.find(name)].tobytes().strip(b"\0")]
+    return (tuple(result),) if result else None
 
 
 def _one_topic_or_all(history: History, number: int) -> Drawn:

@@ -1,4 +1,4 @@
-"""The small world: every state that one step can lead to, in a fixed order.
+"""The small space: every state that one step can lead to, in a fixed order.
 
 Two things keep the number of states down without losing behaviour. Whatever waits for a controller (watches, brokers'
 requests) is taken in any order, since any of them may have been delayed on its way: so no queue has to be a part of the
@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 from kframe.model.config import ControllerConfig
 from kframe_simulator.search import brokers as rules
-from kframe_simulator.search import laws, storage
-from kframe_simulator.search.alone import Alone, alone
+from kframe_simulator.search import invariants, storage
+from kframe_simulator.search.broker_steps import BrokerSteps, broker_steps
+from kframe_simulator.search.controllers import ControllerRules, Step
 from kframe_simulator.search.options import Options
-from kframe_simulator.search.seats import Seats, Step
 from kframe_simulator.search.subject import Subject
 from kframe_simulator.search.values import (
     ARMED,
@@ -28,14 +28,14 @@ from kframe_simulator.search.values import (
     EXPIRED,
     FOLLOWS,
     Broker,
+    ControllerProcess,
     Facts,
     Label,
     Pool,
-    Seat,
     Stored,
 )
 
-#: A state by the numbers of its parts: storage, seats, channels (controller by controller), brokers, facts.
+#: A state by the numbers of its parts: storage, processes, channels (controller by controller), brokers, facts.
 State: TypeAlias = tuple[int, ...]
 #: Parts of a state that change: their places, and the numbers of their new values.
 Changes: TypeAlias = dict[int, int]
@@ -58,13 +58,13 @@ class _Done:
     label: Label
     step: Step
     changes: tuple[tuple[int, int], ...]
-    """Storage and the seat itself."""
+    """Storage and the process itself."""
     channels: tuple[tuple[int, int], ...]
     """Places of channels, and the numbers of what is done to them: (whether they are new, what is sent)."""
     replies: tuple[tuple[Any, ...], ...]
 
 
-class World:
+class StateSpace:
     """The rules, and the values behind the numbers of states."""
 
     def __init__(self, options: Options) -> None:
@@ -74,13 +74,15 @@ class World:
         })  # fmt: skip
         self._numbered = CONTROLLERS[: options.controllers]
         self.subjects = {own: Subject(storage.IDS[own], config) for own in self._numbered}
-        self._seats = Seats(self.subjects, options.fenced, options.fine, options.unclean, options.target)
+        self._controllers = ControllerRules(
+            self.subjects, options.fenced, options.fine, options.unclean, options.target
+        )
         self.pools = {kind: Pool() for kind in ("stored", "seat", "channel", "broker", "facts")}
         kinds = ["stored"] + ["seat"] * 2 + ["channel"] * 6 + ["broker"] * 3 + ["facts"]
         self._pool = [self.pools[kind] for kind in kinds]
         self._operations = Pool()
         self._done: dict[tuple[Any, ...], _Done] = {}
-        self._alone: dict[tuple[int, int], Alone] = {}
+        self._broker_steps: dict[tuple[int, int], BrokerSteps] = {}
         self._sent: dict[tuple[int, int], int] = {}
         self._deliveries: dict[tuple[int, ...], tuple[Label, int, int]] = {}
         self._records: dict[tuple[int, ...], tuple[int, tuple[str, ...]]] = {}
@@ -95,11 +97,11 @@ class World:
         """The steps to the root, the last of them: controller 1 has taken over a cluster, and all is quiet."""
         options = self.options
         stored = Stored((1, 1, 1), 0, 0, 1, 0, options.isr, 0, 0, 0, options.assigned)
-        seats = [self._started(own) for own in self._numbered]
-        seats += [Seat(0, DOWN, 0, 0)] * (2 - len(seats))
+        processes = [self._started(own) for own in self._numbered]
+        processes += [ControllerProcess(0, DOWN, 0, 0)] * (2 - len(processes))
         moves = 2 if options.target else 0
         facts = Facts(False, False, options.broker_faults, options.controller_faults, moves)
-        values = [stored, *seats, *[None] * 6, *[Broker(True, 1)] * 3, facts]
+        values = [stored, *processes, *[None] * 6, *[Broker(True, 1)] * 3, facts]
         state = tuple(pool.number(value) for pool, value in zip(self._pool, values, strict=True))
         while quiet := next(self._protocol(state, self.values(state)), None):
             yield quiet
@@ -112,8 +114,8 @@ class World:
         *_, last = self.opening()
         return last.state
 
-    def _number(self, place: int, value: Any) -> int:
-        return self._pool[place].number(value)
+    def _number(self, index: int, value: Any) -> int:
+        return self._pool[index].number(value)
 
     # -- steps
 
@@ -132,38 +134,38 @@ class World:
         """What must go on: controllers work, requests and answers arrive."""
         for own in self._numbered:
             yield from self._controller(state, values, own)
-        for place in range(_CHANNELS, _BROKERS):
-            own, outcome = (place - _CHANNELS) // 3 + 1, (place - _CHANNELS) % 3 + 1
-            if values[place] and values[_BROKERS + outcome - 1].up:
+        for index in range(_CHANNELS, _BROKERS):
+            own, outcome = (index - _CHANNELS) // 3 + 1, (index - _CHANNELS) % 3 + 1
+            if values[index] and values[_BROKERS + outcome - 1].up:
                 yield self._deliver(state, values, own, outcome)
-        for place in range(_BROKERS, _FACTS):
-            if values[place].answer and (heard := self._by_itself(place, state[place]).heard) is not None:
-                yield self._go(state, heard[0], {place: heard[1]})
+        for index in range(_BROKERS, _FACTS):
+            if values[index].answer and (heard := self._by_itself(index, state[index]).heard) is not None:
+                yield self._go(state, heard[0], {index: heard[1]})
 
     def _controller(self, state: State, values: list[Any], own: int) -> Iterator[Successor]:
-        seat: Seat = values[own]
-        if not self._seats.resting(own, seat):
-            yield self._stepped(state, values, own, ("call",), self._seats.call)
+        process: ControllerProcess = values[own]
+        if not self._controllers.resting(own, process):
+            yield self._stepped(state, values, own, ("call",), self._controllers.call)
             return
-        for name in self._seats.waiting(seat):
-            yield self._stepped(state, values, own, ("take", name), self._seats.take, name)
-        if seat.flags & (EXPIRED | DOWN):
+        for name in self._controllers.waiting(process):
+            yield self._stepped(state, values, own, ("take", name), self._controllers.take, name)
+        if process.flags & (EXPIRED | DOWN):
             return
         for broker_id in BROKERS:
             broker: Broker = values[_BROKERS + broker_id - 1]
             if broker.asked is not None and broker.asked.controller == own:
                 key = "alter", broker_id, state[_BROKERS + broker_id - 1]
-                yield self._stepped(state, values, own, key, self._seats.serve, broker_id, broker.asked)
+                yield self._stepped(state, values, own, key, self._controllers.serve, broker_id, broker.asked)
             if broker.leaving[0] == own:
                 key = "leave", broker_id, broker.leaving[1]
-                yield self._stepped(state, values, own, key, self._seats.serve, broker_id, broker.leaving[1])
+                yield self._stepped(state, values, own, key, self._controllers.serve, broker_id, broker.leaving[1])
 
     def _operator(self, state: State, values: list[Any]) -> Iterator[Successor]:
         """The controller is asked to reassign the partition, and later perhaps to give that up."""
         facts, own = values[_FACTS], values[0].owner
-        if facts.moves and own and self._seats.resting(own, values[own]) and not values[own].flags & EXPIRED:
+        if facts.moves and own and self._controllers.resting(own, values[own]) and not values[own].flags & EXPIRED:
             replicas = self.options.target if facts.moves == 2 else ()
-            step = self._stepped(state, values, own, ("move", *replicas), self._seats.move, *replicas)
+            step = self._stepped(state, values, own, ("move", *replicas), self._controllers.move, *replicas)
             spent = {_FACTS: self._number(_FACTS, facts._replace(moves=facts.moves - 1))}
             yield self._go(step.state, step.label, spent, step.broken)
 
@@ -177,23 +179,23 @@ class World:
             done = self._done[key] = self._do(values, own, what, do(own, values[0], values[own], *arguments), arguments)
         changes = dict(done.changes)
         for other in self._numbered if done.step.told else ():
-            seat = values[other]
-            for told in done.step.told if other != own else ():
-                seat = storage.notify(seat, told)
-                changes[other] = self._number(other, seat)
+            process = values[other]
+            for notified in done.step.told if other != own else ():
+                process = storage.notify(process, notified)
+                changes[other] = self._number(other, process)
         if what == ("take", "SessionExpired"):
             self._drop_requests(values, own, changes)
         elif what[0] in ("alter", "leave"):
-            place = _BROKERS + what[1] - 1
-            changes[place] = self._number(place, rules.at_work(values[place], own, what[0]))
-        for place, operation in done.channels:
-            changes[place] = self._operated(state[place], operation)
+            index = _BROKERS + what[1] - 1
+            changes[index] = self._number(index, rules.at_work(values[index], own, what[0]))
+        for index, operation in done.channels:
+            changes[index] = self._operated(state[index], operation)
         for token, response in done.replies:
             if token == 20:
                 continue
-            place = _BROKERS + token % 10 - 1
-            broker = self._pool[place].values[changes.get(place, state[place])]
-            changes[place] = self._number(place, rules.answered(broker, token, response))
+            index = _BROKERS + token % 10 - 1
+            broker = self._pool[index].values[changes.get(index, state[index])]
+            changes[index] = self._number(index, rules.answered(broker, token, response))
         return self._go(state, done.label, changes, done.step.broken)
 
     def _do(self, values: list[Any], own: int, what: tuple[Any, ...], step: Step, arguments: tuple[Any, ...]) -> _Done:
@@ -214,91 +216,91 @@ class World:
             elif kind in ("open", "close", "resigned"):
                 ones = BROKERS if kind == "resigned" else content[0]
                 channels |= {first + item: (kind, ()) for item in ones}
-        changes = (0, self._number(0, step.stored)), (own, self._number(own, step.seat))
-        operations = tuple((place, self._operations.number(done)) for place, done in channels.items())
+        changes = (0, self._number(0, step.stored)), (own, self._number(own, step.process))
+        operations = tuple((index, self._operations.number(done)) for index, done in channels.items())
         return _Done(label, step, changes, operations, tuple(replies))
 
     def _operated(self, channel: int, operation: int) -> int:
         """A channel after what was done to it."""
-        found = self._sent.get((channel, operation))
-        if found is None:
+        result = self._sent.get((channel, operation))
+        if result is None:
             fresh, messages = self._operations.values[operation]
             has = () if fresh == "open" else None if fresh else self._pool[_CHANNELS].values[channel]
-            found = self._number(_CHANNELS, None if has is None else (*has, *messages))
-            self._sent[channel, operation] = found
-        return found
+            result = self._number(_CHANNELS, None if has is None else (*has, *messages))
+            self._sent[channel, operation] = result
+        return result
 
     def _deliver(self, state: State, values: list[Any], own: int, one: int) -> Successor:
         """A broker takes the next requests of a controller: one, with the UpdateMetadata before it."""
-        place, member = _CHANNELS + 3 * (own - 1) + one - 1, _BROKERS + one - 1
-        key = own, one, state[place], state[member]
-        found = self._deliveries.get(key)
-        if found is None:
-            channel, broker, taken = values[place], values[member], 1
+        index, member = _CHANNELS + 3 * (own - 1) + one - 1, _BROKERS + one - 1
+        key = own, one, state[index], state[member]
+        result = self._deliveries.get(key)
+        if result is None:
+            channel, broker, taken = values[index], values[member], 1
             while channel[taken - 1][0] == "U" and taken < len(channel):
                 taken += 1
             for message in channel[:taken]:
                 broker = rules.take(one, broker, own, message)
             label = ("broker", one, "takes of controller", own, *channel[:taken])
-            found = label, self._number(place, channel[taken:]), self._number(member, broker)
-            self._deliveries[key] = found
-        return self._go(state, found[0], {place: found[1], member: found[2]})
+            result = label, self._number(index, channel[taken:]), self._number(member, broker)
+            self._deliveries[key] = result
+        return self._go(state, result[0], {index: result[1], member: result[2]})
 
-    def _by_itself(self, place: int, number: int) -> Alone:
-        found = self._alone.get((place, number))
-        if found is None:
-            broker = self._pool[place].values[number]
-            found = self._alone[place, number] = alone(place - _BROKERS + 1, broker, self._pool[place])
-        return found
+    def _by_itself(self, index: int, number: int) -> BrokerSteps:
+        result = self._broker_steps.get((index, number))
+        if result is None:
+            broker = self._pool[index].values[number]
+            result = self._broker_steps[index, number] = broker_steps(index - _BROKERS + 1, broker, self._pool[index])
+        return result
 
     def _replication(self, state: State, values: list[Any]) -> Iterator[Successor]:
         """What brokers do among themselves, and ask for."""
         facts: Facts = values[_FACTS]
         for own in BROKERS:
-            place, broker = _BROKERS + own - 1, values[_BROKERS + own - 1]
-            own_steps = self._by_itself(place, state[place])
+            index, broker = _BROKERS + own - 1, values[_BROKERS + own - 1]
+            own_steps = self._by_itself(index, state[index])
             for label, number in own_steps.proposals:
-                yield self._go(state, label, {place: number})
+                yield self._go(state, label, {index: number})
             if self.options.record and not facts.produced and own_steps.leads:
-                appended = self._number(place, rules.produce(broker))
+                appended = self._number(index, rules.produce(broker))
                 produced = self._number(_FACTS, facts._replace(produced=True))
-                yield self._go(state, ("broker", own, "appends the record"), {place: appended, _FACTS: produced})
+                yield self._go(state, ("broker", own, "appends the record"), {index: appended, _FACTS: produced})
             for other in BROKERS:
                 leader: Broker = values[_BROKERS + other - 1]
                 if other != own and broker.leader == other and rules.fetches(leader, broker, own, other):
                     leader, follower = rules.fetch(leader, broker, own)
-                    changes = {_BROKERS + other - 1: self._number(place, leader), place: self._number(place, follower)}
+                    changes = {_BROKERS + other - 1: self._number(index, leader), index: self._number(index, follower)}
                     yield self._go(state, ("broker", own, "fetches from", other), changes)
 
     def _broker_faults(self, state: State, values: list[Any]) -> Iterator[Successor]:
         facts: Facts = values[_FACTS]
         spent = self._number(_FACTS, facts._replace(broker_faults=max(facts.broker_faults - 1, -1)))
-        for place in range(_BROKERS, _FACTS):
-            registered, up = values[0].registered[place - _BROKERS], values[place].up
-            own_steps = self._by_itself(place, state[place])
+        for index in range(_BROKERS, _FACTS):
+            registered, up = values[0].registered[index - _BROKERS], values[index].up
+            own_steps = self._by_itself(index, state[index])
             if not registered:
                 label, number, epoch = own_steps.back
-                yield self._go(state, label, self._registration(values, place, epoch) | {place: number})
+                yield self._go(state, label, self._registration(values, index, epoch) | {index: number})
             if not facts.broker_faults or not up:
                 continue
-            gone = self._registration(values, place, 0) | {_FACTS: spent}
-            yield self._go(state, own_steps.died[0], gone | {place: own_steps.died[1]})
+            gone = self._registration(values, index, 0) | {_FACTS: spent}
+            yield self._go(state, own_steps.died[0], gone | {index: own_steps.died[1]})
             if registered and self.options.lapses:
                 yield self._go(state, own_steps.lapses, gone)
             if own_steps.leaving is not None and self.options.shutdown:
-                yield self._go(state, own_steps.leaving[0], {place: own_steps.leaving[1], _FACTS: spent})
+                yield self._go(state, own_steps.leaving[0], {index: own_steps.leaving[1], _FACTS: spent})
 
-    def _registration(self, values: list[Any], place: int, epoch: int) -> Changes:
+    def _registration(self, values: list[Any], index: int, epoch: int) -> Changes:
         """What becomes of storage and of those who watch registrations."""
-        has, own = values[0].registered, place - _BROKERS
+        has, own = values[0].registered, index - _BROKERS
         registered = (*has[:own], epoch, *has[own + 1 :])
         if registered == has:
             return {}
         changes = {0: self._number(0, values[0]._replace(registered=registered))}
-        for seat in self._numbered:
-            flags = values[seat].flags
+        for process in self._numbered:
+            flags = values[process].flags
             if flags & FOLLOWS and not flags & EXPIRED:
-                changes[seat] = self._number(seat, values[seat]._replace(flags=flags | BROKERS_CHANGED))
+                changes[process] = self._number(process, values[process]._replace(flags=flags | BROKERS_CHANGED))
         return changes
 
     def _controller_faults(self, state: State, values: list[Any]) -> Iterator[Successor]:
@@ -311,7 +313,7 @@ class World:
                 yield self._go(state, ("controller", own, "starts"), {own: self._number(own, fresh)})
             elif facts.controller_faults and values[own] != fresh:
                 changes = spent | self._without_role(values, own)
-                changes[own] = self._number(own, Seat(fresh.node, DOWN, 0, 0))
+                changes[own] = self._number(own, ControllerProcess(fresh.node, DOWN, 0, 0))
                 self._drop_requests(values, own, changes)
                 yield self._go(state, ("controller", own, "crashes"), changes)
         if owner and facts.controller_faults:
@@ -321,9 +323,9 @@ class World:
             heard = self._number(owner, storage.notify(values[owner], ELECT))
             yield self._go(state, ("operator", 0, "deletes /controller"), free | {owner: heard})
 
-    def _started(self, own: int) -> Seat:
+    def _started(self, own: int) -> ControllerProcess:
         """A process that stands for election."""
-        return Seat(self.subjects[own].fresh, ARMED | ELECT, 0, 0)
+        return ControllerProcess(self.subjects[own].fresh, ARMED | ELECT, 0, 0)
 
     def _without_role(self, values: list[Any], own: int) -> Changes:
         """The role is free if it was ``own``'s, and the others hear of it."""
@@ -337,20 +339,20 @@ class World:
 
     def _drop_requests(self, values: list[Any], own: int, changes: Changes) -> None:
         """Whoever waits for this controller learns that it will not be answered."""
-        for place in range(_BROKERS, _FACTS):
-            broker: Broker = values[place]
+        for index in range(_BROKERS, _FACTS):
+            broker: Broker = values[index]
             if broker.asked is not None and abs(broker.asked.controller) == own:
                 broker = broker._replace(asked=None)
             if abs(broker.leaving[0]) == own:
                 broker = broker._replace(leaving=(0, 0))
-            changes[place] = self._number(place, broker)
+            changes[index] = self._number(index, broker)
 
     # -- what a step comes to
 
     def _go(self, state: State, label: Label, changes: Changes, broken: tuple[str, ...] = ()) -> Successor:
         after = list(state)
-        for place, number in changes.items():
-            after[place] = number
+        for index, number in changes.items():
+            after[index] = number
         if self.options.record:
             key = after[0], *after[_BROKERS:]
             known = self._records.get(key)
@@ -363,14 +365,14 @@ class World:
     def _record(self, key: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
         """Commit the record once it may be, and hold the stored leader to it from then on."""
         stored, *brokers, facts = (
-            self._pool[place].values[at] for place, at in zip((0, 9, 10, 11, 12), key, strict=True)
+            self._pool[index].values[at] for index, at in zip((0, 9, 10, 11, 12), key, strict=True)
         )
         if not facts.committed:
             least = self.options.min_isr
             if not any(rules.commits(own, item, least) for own, item in zip(BROKERS, brokers, strict=True)):
                 return key[-1], ()
             facts = facts._replace(committed=True)
-        broken = () if self.options.unclean else tuple(laws.kept(stored, brokers))
+        broken = () if self.options.unclean else tuple(invariants.kept(stored, brokers))
         return self._number(_FACTS, facts), broken
 
     def _at_rest(self, values: list[Any]) -> list[str] | None:
@@ -381,7 +383,7 @@ class World:
         if all(values[own].flags & DOWN for own in self._numbered):
             return None
         node = self.subjects[stored.owner].nodes[values[stored.owner].node] if stored.owner else None
-        return list(laws.at_rest(stored, brokers, node))
+        return list(invariants.at_rest(stored, brokers, node))
 
 
 def _named(what: tuple[Any, ...], arguments: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Laws of the small world (``reliability.md`` section 2), each a function that names what is broken.
+"""Laws of the small space (``reliability.md`` section 2), each a function that names what is broken.
 
 Held in every state or at every step: I1 to I6, I8 to I10, I14 to I18, I21, I22, I25, I26, I28, I29; at rest: I12, L1 to
 L3, L6. With unclean elections on, I7 takes the place of I6 and I10. Not shown here: I11 (there is one record), I13
@@ -13,36 +13,36 @@ from typing import Any, Final
 from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
 from kframe.model.ids import PartitionState
 from kframe_simulator.search.subject import Node
-from kframe_simulator.search.values import BROKERS, NOBODY, Broker, Message, Seat, Stored
+from kframe_simulator.search.values import BROKERS, NO_LEADER, Broker, ControllerProcess, Message, Stored
 
 #: Reasons for which a core gives the role up without having failed.
 _SOUND: Final = {"our session with storage expired", "our session does not hold the role any more"}
 
 
-def written(before: Stored, after: Stored, seat: Seat, node: Node, unclean: bool) -> Iterator[str]:
+def written(before: Stored, after: Stored, process: ControllerProcess, node: Node, unclean: bool) -> Iterator[str]:
     """What a write of the state breaks; ``node`` is the writer as it asked for it."""
-    if after.state_epoch != seat.claim or seat.claim != before.controller_epoch:
+    if after.state_epoch != process.claim or process.claim != before.controller_epoch:
         yield f"I2: a write under controller epoch {after.state_epoch}, while {before.controller_epoch} is in office"
     yield from _members(after)
-    by_leader = 1 <= seat.task <= 3 and after.leader_epoch == before.leader_epoch
+    by_leader = 1 <= process.task <= 3 and after.leader_epoch == before.leader_epoch
     if after.leader_epoch != before.leader_epoch + (0 if by_leader else 1):
         yield f"I8: leader epoch {before.leader_epoch} becomes {after.leader_epoch}"
     if by_leader:
-        if after.leader != before.leader or after.leader != seat.task:
-            yield f"I8: an AlterPartition of broker {seat.task} makes leader {before.leader} {after.leader}"
+        if after.leader != before.leader or after.leader != process.task:
+            yield f"I8: an AlterPartition of broker {process.task} makes leader {before.leader} {after.leader}"
         joined = [member for member in after.isr if member not in before.isr and member not in _eligible(node)]
         if joined:
             yield f"I4: {joined} join the ISR, registered are {node.known}, shutting down {node.leaving}"
         return
     if not set(after.isr) <= set(before.isr) and not unclean:
         yield f"I6: the controller itself adds to the ISR, {before.isr} to {after.isr}"
-    if after.leader not in (NOBODY, before.leader):
+    if after.leader not in (NO_LEADER, before.leader):
         yield from _elected(before, after, node, unclean)
 
 
 def _last(after: Stored) -> bool:
     """The last member stays in the ISR even where it has left the assignment, as in Kafka."""
-    return after.leader == NOBODY and len(after.isr) == 1
+    return after.leader == NO_LEADER and len(after.isr) == 1
 
 
 def _members(after: Stored) -> Iterator[str]:
@@ -52,7 +52,7 @@ def _members(after: Stored) -> Iterator[str]:
         or (not set(after.isr) <= set(after.assigned) and not _last(after))
     ):
         yield f"I5: ISR {after.isr}"
-    elif after.leader != NOBODY and after.leader not in after.isr:
+    elif after.leader != NO_LEADER and after.leader not in after.isr:
         yield f"I4, I5: leader {after.leader} is not in ISR {after.isr}"
 
 
@@ -74,14 +74,14 @@ def _elected(before: Stored, after: Stored, node: Node, unclean: bool) -> Iterat
         yield f"I7: after an unclean election ISR {after.isr}, recovery {after.recovery}"
 
 
-def assigned(before: Stored, after: Stored, seat: Seat, target: tuple[int, ...]) -> Iterator[str]:
+def assigned(before: Stored, after: Stored, process: ControllerProcess, target: tuple[int, ...]) -> Iterator[str]:
     """I21 and I22: the assignment changes when an operator asks, and when its target is in sync."""
     has, now = _assignment(before), _assignment(after)
     if has == now:
         return
     given_up = not after.adding and set(after.assigned) == set(before.assigned) - set(before.adding)
     ended = not after.adding and not after.removing and not given_up
-    if seat.task != 20 and not ended:
+    if process.task != 20 and not ended:
         yield f"I21: assignment {has} becomes {now}"
     if ended and after.assigned != target:
         yield f"I21: assignment {has} ends as {now}, asked for was {target}"
@@ -93,18 +93,20 @@ def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
     return stored.assigned, stored.adding, stored.removing
 
 
-def told(messages: Sequence[tuple[int, Message]], node: Node, seat: Seat, unheard: set[int]) -> Iterator[str]:
+def told(
+    messages: Sequence[tuple[int, Message]], node: Node, process: ControllerProcess, unheard: set[int]
+) -> Iterator[str]:
     """What a batch breaks; ``node`` is the core as it sends it. ``unheard`` are brokers that were connected to and told
     nothing yet."""
     for broker, message in messages:
-        yield from _message(broker, message, node, seat, broker in unheard)
+        yield from _message(broker, message, node, process, broker in unheard)
         unheard.discard(broker)
 
 
-def _message(broker: int, message: Message, node: Node, seat: Seat, first: bool) -> Iterator[str]:
+def _message(broker: int, message: Message, node: Node, process: ControllerProcess, first: bool) -> Iterator[str]:
     kind, controller_epoch, broker_epoch = message[:3]
-    if controller_epoch != seat.claim:
-        yield f"I1: a request under controller epoch {controller_epoch} by the one of {seat.claim}"
+    if controller_epoch != process.claim:
+        yield f"I1: a request under controller epoch {controller_epoch} by the one of {process.claim}"
     if not node.known[broker - 1] or broker_epoch != node.known[broker - 1]:
         yield f"I15, I17: a request for broker {broker} of epoch {broker_epoch}, known are {node.known}"
     alive = {item for item, epoch in zip(BROKERS, node.known, strict=True) if epoch}
@@ -147,38 +149,38 @@ def _may(moves: Any, start: Any, end: Any) -> bool:
     return end in reached
 
 
-def acted(acts: Sequence[tuple[Any, ...]], seat: Seat, failed: bool, over: bool) -> Iterator[str]:
+def acted(acts: Sequence[tuple[Any, ...]], process: ControllerProcess, failed: bool, over: bool) -> Iterator[str]:
     """I26 and I29: what the core did unasked or left undone in a step. ``failed``: storage had failed; ``over``: the
     operation has ended."""
     replies = [content[0] for kind, *content in acts if kind == "reply"]
-    if seat.task and replies not in (([seat.task],) if over else ([], [seat.task])):
-        yield f"I26: the request {seat.task} was answered {replies}"
+    if process.task and replies not in (([process.task],) if over else ([], [process.task])):
+        yield f"I26: the request {process.task} was answered {replies}"
     for kind, *content in acts:
         if kind == "raised" or (kind == "resigned" and not failed and content[0] not in _SOUND):
             yield f"I29: the core failed: {content[0]}"
 
 
-def silent(given: tuple[Any, ...], node: Node, seat: Seat) -> Iterator[str]:
+def silent(given: tuple[Any, ...], node: Node, process: ControllerProcess) -> Iterator[str]:
     """I3: who has heard that the role is lost is controller no more."""
     lost = given[0] == "SessionExpired" or (given[:2] == ("done", "ReadController") and not given[3])
     if lost and node.active:
         yield f"I3: still controller under epoch {node.controller_epoch}, although the loss of the role was heard"
 
 
-def remembered(node: Node, seat: Seat, stored: Stored) -> Iterator[str]:
+def remembered(node: Node, process: ControllerProcess, stored: Stored) -> Iterator[str]:
     """I9 and I24 between two events: the controller that wrote last remembers what it wrote."""
-    if not node.active or stored.state_epoch != node.controller_epoch or seat.claim != node.controller_epoch:
+    if not node.active or stored.state_epoch != node.controller_epoch or process.claim != node.controller_epoch:
         return
     has = (stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.state_epoch, stored.version)
     if node.state != has:
         yield f"I9: stored is {has}, its writer remembers {node.state}"
-    if seat.claim == stored.controller_epoch and node.assigned != _assignment(stored):
+    if process.claim == stored.controller_epoch and node.assigned != _assignment(stored):
         yield f"I9: assigned is {_assignment(stored)}, the controller remembers {node.assigned}"
 
 
 def kept(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
     """I10, in every state with a committed record."""
-    if stored.leader != NOBODY and not brokers[stored.leader - 1].has:
+    if stored.leader != NO_LEADER and not brokers[stored.leader - 1].has:
         yield f"I10: leader {stored.leader} of epoch {stored.leader_epoch} lacks the committed record"
 
 
@@ -190,9 +192,9 @@ def at_rest(stored: Stored, brokers: Sequence[Broker], node: Node | None) -> Ite
     if node.known != stored.registered:
         yield f"L6: registered are {stored.registered}, the controller knows {node.known}"
     able = [member for member in stored.isr if stored.registered[member - 1] and member not in node.leaving]
-    if able and (stored.leader == NOBODY or not stored.registered[stored.leader - 1]):
+    if able and (stored.leader == NO_LEADER or not stored.registered[stored.leader - 1]):
         yield f"L1: leader {stored.leader}, although {able} of the ISR are able"
-    if stored.leader == NOBODY or not stored.registered[stored.leader - 1]:
+    if stored.leader == NO_LEADER or not stored.registered[stored.leader - 1]:
         return
     target = {member for member in stored.assigned if member not in stored.removing}
     if (stored.adding or stored.removing) and target <= set(stored.isr):

@@ -1,0 +1,173 @@
+"""What one controller process does in one step: takes an event, or does its next call on storage.
+
+A step ends before the next call on storage, so that anything may happen between two of them. What lies between, sending
+included, touches nobody else and is done at once, as ``kframe.runtime.perform.Performer`` does it; ``fine`` makes each
+batch of requests a step of its own, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kframe_simulator.search import invariants, storage
+from kframe_simulator.search.subject import Subject
+from kframe_simulator.search.values import (
+    ARMED,
+    BROKERS_CHANGED,
+    CHANGED,
+    ELECT,
+    EXPIRED,
+    FOLLOWS,
+    ControllerProcess,
+    Request,
+    Stored,
+)
+
+_EVENTS: Final = {ELECT: "Elect", CHANGED: "ControllerChanged", BROKERS_CHANGED: "BrokersChanged"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What came of it."""
+
+    stored: Stored
+    process: ControllerProcess
+    acts: tuple[tuple[Any, ...], ...]
+    """Effects of the core, in order; "send" for batches that left."""
+    told: tuple[int, ...]
+    """What the other controllers are notified of, in order."""
+    broken: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Progress:
+    """A step under way."""
+
+    stored: Stored
+    process: ControllerProcess
+    acts: list[tuple[Any, ...]] = field(default_factory=list)
+    told: list[int] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    unheard: set[int] = field(default_factory=set)
+    """Brokers that were connected to and told nothing yet."""
+
+
+class ControllerRules:
+    """The rules of all processes; ``subjects`` by controller."""
+
+    def __init__(
+        self, subjects: dict[int, Subject], fenced: bool, fine: bool, unclean: bool, target: tuple[int, ...]
+    ) -> None:
+        self.subjects = subjects
+        self._fenced, self._fine, self._unclean, self._target = fenced, fine, unclean, target
+
+    def waiting(self, process: ControllerProcess) -> list[str]:
+        """The notifications that it can take now."""
+        if process.flags & EXPIRED:
+            return ["SessionExpired"]
+        return [name for flag, name in _EVENTS.items() if process.flags & flag]
+
+    def resting(self, own: int, process: ControllerProcess) -> bool:
+        """Whether its core is between two events."""
+        return self.subjects[own].nodes[process.node].ask is None
+
+    def take(self, own: int, stored: Stored, process: ControllerProcess, name: str) -> Step:
+        """It takes a notification."""
+        if name == "SessionExpired":
+            process = process._replace(flags=ARMED | ELECT, claim=0)
+        else:
+            (flag,) = (flag for flag, item in _EVENTS.items() if item == name)
+            process = process._replace(flags=process.flags & ~flag)
+        return self._take(own, _Progress(stored, process), (name,))
+
+    def serve(self, own: int, stored: Stored, process: ControllerProcess, broker: int, asked: Request | int) -> Step:
+        """It takes a broker's request: an AlterPartition, or (a broker epoch) a ControlledShutdown."""
+        if isinstance(asked, Request):
+            return self._take(own, _Progress(stored, process._replace(task=broker)), ("alter", broker, asked))
+        return self._take(own, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, asked))
+
+    def move(self, own: int, stored: Stored, process: ControllerProcess, *replicas: int) -> Step:
+        """It takes an operator's request to reassign the partition, or without replicas to give that up."""
+        return self._take(own, _Progress(stored, process._replace(task=20)), ("move", *replicas))
+
+    def call(self, own: int, stored: Stored, process: ControllerProcess) -> Step:
+        """It does what its core waits for."""
+        progress = _Progress(stored, process)
+        self._call(own, progress)
+        return self._end(own, progress)
+
+    def _take(self, own: int, progress: _Progress, event: tuple[Any, ...]) -> Step:
+        self._run(own, progress, event)
+        if not self.resting(own, progress.process):
+            self._call(own, progress)
+        return self._end(own, progress)
+
+    def _end(self, own: int, progress: _Progress) -> Step:
+        node = self.subjects[own].nodes[progress.process.node]
+        if node.ask is None:
+            progress.process = progress.process._replace(task=0)
+            progress.broken += invariants.remembered(node, progress.process, progress.stored)
+        if progress.unheard and not self._fine:
+            progress.broken.append(f"I14: brokers {sorted(progress.unheard)} are connected to and told nothing")
+        return Step(
+            progress.stored, progress.process, tuple(progress.acts), tuple(progress.told), tuple(progress.broken)
+        )
+
+    def _call(self, own: int, progress: _Progress) -> None:
+        node, before = self.subjects[own].nodes[progress.process.node], progress.stored
+        assert node.ask is not None
+        if node.ask[0] == "send":
+            self._run(own, progress, self._send(progress, node.ask[1]))
+            return
+        called = storage.call(own, before, progress.process, node.ask, self._fenced)
+        if called.wrote:
+            progress.broken += invariants.written(before, called.stored, progress.process, node, self._unclean)
+        progress.broken += invariants.assigned(before, called.stored, progress.process, self._target)
+        progress.stored, progress.process = called.stored, called.process
+        progress.told += [called.told] if called.told else []
+        self._run(own, progress, called.answer)
+
+    def _run(self, own: int, progress: _Progress, given: tuple[Any, ...]) -> None:
+        """The core goes on to its next call."""
+        subject = self.subjects[own]
+        while True:
+            before = subject.nodes[progress.process.node]
+            number, done = subject.step(progress.process.node, given)
+            node = subject.nodes[number]
+            progress.process = progress.process._replace(node=number)
+            progress.acts += done
+            progress.broken += invariants.moved(before, node)
+            progress.broken += invariants.silent(given, node, progress.process)
+            progress.broken += invariants.acted(done, progress.process, given[0] == "failed", node.ask is None)
+            if any(kind == "reply" for kind, *_ in done):
+                progress.process = progress.process._replace(task=0)  # what follows is the controller's own
+            for kind, *content in done:
+                progress.unheard |= set(content[0]) if kind == "open" else set()
+            self._resigned(own, progress, done)
+            if node.ask is None or node.ask[0] != "send":
+                return
+            progress.broken += invariants.told(node.ask[1], node, progress.process, progress.unheard)
+            if self._fine:
+                return
+            given = self._send(progress, node.ask[1])
+
+    def _send(self, progress: _Progress, messages: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Hand a batch over, while the role is certain (``Store.may_act``)."""
+        if not progress.process.claim or progress.process.flags & EXPIRED:
+            return ("failed", "session")
+        progress.acts.append(("send", messages))
+        return ("done", "send")
+
+    def _resigned(self, own: int, progress: _Progress, done: tuple[tuple[Any, ...], ...]) -> None:
+        for kind, *content in done:
+            if kind != "resigned":
+                continue
+            if content[1]:
+                progress.stored, gone = storage.release(own, progress.stored, progress.process)
+                progress.process = progress.process._replace(flags=progress.process.flags & ~FOLLOWS)
+                if gone:
+                    progress.told.append(ELECT)
+                    progress.process = storage.notify(progress.process, ELECT)
+            progress.process = progress.process._replace(claim=0)
+            progress.unheard.clear()

@@ -1,0 +1,227 @@
+"""What invariants spare, seed by seed: what looked like a defect of kframe and was none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kframe.errors import ErrorCode
+from kframe.model.events import BrokersChanged, Event, TopicModified
+from kframe.model.ids import NO_STATE
+from kframe_simulator import Simulation
+from kframe_simulator.broker.messages import (
+    ControlResponse,
+    LeaderAndIsr,
+)
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
+from kframe_simulator.invariants import events, records, requests, rest, topics
+from kframe_simulator.simulation.watch import (
+    Answered,
+    Led,
+)
+from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, promise, state, topic, write
+
+
+def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_after(simulation: Simulation) -> None:
+    write(simulation, 2, 3)
+    promise(simulation)
+    assert records.leaders_have_what_was_promised(simulation.watch, Led(simulation.brokers[1], KEY, 0))
+    assert records.leaders_have_what_was_promised(simulation.watch, Led(simulation.brokers[1], KEY, -1)) is None
+
+
+def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(simulation: Simulation) -> None:
+    """Seed 5093: a controller that knew the topic gave it a leader epoch while nobody could read it; its successor did
+    not know it, and refused a proposal under that epoch for good."""
+    simulation.watch.unreadable.add(KEY)
+    simulation.ensemble.malform(0, 0)
+    exempt = []
+    for _ in range(2):
+        raised = state(simulation)
+        simulation.state_written(KEY, raised.before, raised.after, None, None)
+        exempt.append(KEY in simulation.watch.unreadable)
+        simulation.ensemble.mend()
+    assert exempt == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "ended_before", "exempt"),
+    [(1, True, True), (4, True, False), (1, False, False)],
+    ids=["log-of-an-earlier-topic", "no-log", "first-topic-of-the-name"],
+)
+def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is_spared(
+    simulation: Simulation, broker_id: int, ended_before: bool, exempt: bool
+) -> None:
+    """Seed 2684: before topic ids a log that was left behind is known by its leader epoch alone."""
+    if ended_before:
+        simulation.watch.record_history.topic_gone("t", (0, 1))
+    sent = post(simulation, LeaderAndIsr(1000, 1, simulation.brokers[broker_id].registration.broker_epoch, {}, {}, ()))
+    refusal = ControlResponse(ErrorCode.NONE, {KEY: ErrorCode.STALE_CONTROLLER_EPOCH})
+    simulation.watch.answered(Answered(simulation.brokers[broker_id], sent.request, refusal))
+    assert ("t" in simulation.watch.dark) is exempt
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "unconfirmed", "exempt"), [(True, 3, True), (True, 2, False), (False, 3, False)]
+)
+def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_stored(
+    simulation: Simulation, unreadable: bool, unconfirmed: int, exempt: bool
+) -> None:
+    """Seed 6258: storage still had the replica that a move had dropped, since its topic could not be read."""
+    row = simulation.ensemble.rows[KEY]._replace(removing=(3,))
+    simulation.watch.confirmed = {(KEY, replica) for replica in row.replicas if replica != unconfirmed}
+    simulation.watch.unreadable = {KEY} if unreadable else set()
+    assert (topics.deletion_was_confirmed(simulation.watch, topic(simulation, {0: row}, {})) is None) is exempt
+
+
+@pytest.mark.parametrize(("partition_epoch", "exempt"), [(-1, True), (0, False)])
+def test_a_partition_that_was_added_while_its_topic_was_deleted_was_told_to_nobody(
+    simulation: Simulation, partition_epoch: int, exempt: bool
+) -> None:
+    """Seed 9844: somebody added a partition a moment before the topic went."""
+    row = simulation.ensemble.rows[KEY]
+    simulation.watch.confirmed = {(KEY, replica) for replica in row.replicas}
+    added = row._replace(key=("t", 1), partition_epoch=partition_epoch)
+    assert (
+        topics.deletion_was_confirmed(simulation.watch, topic(simulation, {0: row, 1: added}, {})) is None
+    ) is exempt
+
+
+@pytest.mark.parametrize(
+    ("doomed", "leader", "exempt"), [(True, 9, True), (True, 1, False), (False, 9, False)],
+    ids=["nobody-notified-of-it", "the-leader-lives", "an-election-reads-it"],
+)  # fmt: skip
+def test_the_last_isr_of_a_doomed_topic_may_be_unread(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch, doomed: bool, leader: int, exempt: bool
+) -> None:
+    """Seed 11582: before 2.7-IV2 a leader stored an ISR, and died before it notified of it."""
+    monkeypatch.setattr(simulation.ensemble, "record_names", lambda path: ["t"] if doomed else [])
+    edit(simulation, leader=leader, partition_epoch=7)
+    assert (rest.context_is_storage(simulation.watch, None) is None) is exempt
+
+
+@pytest.mark.parametrize(
+    ("leaves", "isr", "exempt"), [(True, (2, 3), True), (True, (1, 2, 3), False), (False, (2, 3), False)]
+)
+def test_who_is_shutting_down_is_told_nothing_of_topics_made_since(
+    simulation: Simulation, leaves: bool, isr: tuple[int, ...], exempt: bool
+) -> None:
+    """Seeds 30548 and 30633: the first LeaderAndIsr of a broker that had nothing came when it was shutting down, and
+    left out what had been made meanwhile."""
+    cluster = simulation.controllers[0].loop.controller.cluster
+    p, index = cluster.partitions, cluster.brokers.find(1)
+    cluster.brokers.shutting_down[index] = leaves
+    for start in p.slot_start:
+        p.isr[start : start + len(isr)] = cluster.brokers.look_up(np.array(isr))
+    p.isr_count[:] = len(isr)
+    epoch = simulation.brokers[1].registration.broker_epoch
+    simulation.watch.started.clear()
+    requests.first_is_metadata(simulation.watch, post(simulation, metadata(simulation)))
+    sent = post(simulation, LeaderAndIsr(1000, 1, epoch, {}, {}, ()))
+    assert (requests.first_is_metadata(simulation.watch, sent) is None) is exempt
+
+
+@pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
+def test_who_lost_its_log_when_its_leader_had_heard_that_it_was_whole_is_no_witness(
+    simulation: Simulation, believed: int, had_it: bool, exempt: bool
+) -> None:
+    """Seed 41907: a log directory died while the Fetch that took its broker into the ISR was under way."""
+    write(simulation, 1, 3)
+    promise(simulation)
+    joins = state(simulation, isr=(1, 3, 2))._replace(before=simulation.ensemble.rows[KEY]._replace(isr=(1, 3)))
+    simulation.brokers[1].model.partitions[KEY].replicas[2].end = believed
+    if had_it:
+        simulation.watch.record_history.gone[KEY].add(2)
+    simulation.watch.record_history.state_written(joins)
+    assert (records.in_sync_is_complete(simulation.watch, joins) is None) is exempt
+
+
+@pytest.mark.parametrize("written", [True, False], ids=["state-written", "nothing-written"])
+@pytest.mark.parametrize(("anew", "exempt"), [((1, 2), True), ((1,), False)], ids=["all", "all-but-one"])
+def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
+    simulation: Simulation, anew: tuple[int, ...], exempt: bool, written: bool
+) -> None:
+    """Seeds 341 and 485: the leader came back without its log and the other member with another registration, before a
+    controller took over. It removes members that registered anew only where another member did not."""
+    write(simulation, 1, 2, 3)
+    promise(simulation)
+    simulation.watch.record_history.state_written(state(simulation))
+    edit(simulation, isr=(1, 2), leader_epoch=simulation.ensemble.rows[KEY].leader_epoch + 1)
+    del simulation.brokers[1].model.disks.logs[KEY]
+    simulation.watch.record_history.logs_lost(1, (KEY,))
+    for registration in anew:
+        broker = simulation.brokers[registration]
+        broker.registration = replace(broker.registration, broker_epoch=broker.registration.broker_epoch + 100)
+    if written:
+        simulation.watch.record_history.state_written(state(simulation, isr=(1, 2)))
+    simulation.watch.record_history.leadership_taken(KEY, 1)
+    led = Led(simulation.brokers[1], KEY, simulation.ensemble.rows[KEY].leader_epoch + 1)
+    assert (records.leaders_have_what_was_promised(simulation.watch, led) is None) is exempt
+
+
+@pytest.mark.parametrize(("remaining", "exempt"), [((), True), ((KEY,), False), (None, False)])
+def test_crash_after_a_granted_controlled_shutdown_cannot_be_told_from_its_end(
+    simulation: Simulation, remaining: tuple[tuple[str, int], ...] | None, exempt: bool
+) -> None:
+    """Seed 505: the last in-sync replica requested a controlled shutdown, was not granted it, and crashed."""
+    simulation.options = replace(simulation.options, hold_last=True)
+    broker = simulation.brokers[2]
+    if remaining is not None:
+        request = ControlledShutdown(2, broker.registration.broker_epoch)
+        response = ControlledShutdownResponse(ErrorCode.NONE, remaining)
+        simulation.watch.observed.shutdown_answered(simulation.controllers[0], request, response)
+    edit(simulation, isr=(2,), leader=-1)
+    broker.bounce()
+    elected = state(simulation, leader=2, isr=(2,))
+    assert (records.last_replicas_wait_for_consent(simulation.watch, elected) is None) is exempt
+
+
+@pytest.mark.parametrize(("remaining", "orderly"), [((), True), ((KEY,), False)])
+def test_only_a_granted_controlled_shutdown_is_orderly(
+    simulation: Simulation, remaining: tuple[tuple[str, int], ...], orderly: bool
+) -> None:
+    broker, observed = simulation.brokers[2], simulation.watch.observed
+    request = ControlledShutdown(2, broker.registration.broker_epoch)
+    observed.shutdown_answered(
+        simulation.controllers[0], request, ControlledShutdownResponse(ErrorCode.NONE, remaining)
+    )
+    observed.stopped_in_order(2)
+    assert observed.leads_again(2) is orderly
+
+
+@pytest.mark.parametrize(
+    ("event", "notified", "exempt"), [(BrokersChanged(), (1, 2), True), (BrokersChanged(), (1,), False),
+                                  (TopicModified("t"), (), True)],
+    ids=["all-that-stay", "one-is-left-out", "stored-late"],
+)  # fmt: skip
+def test_assignments_stored_late_and_removed_replicas_need_no_leader_and_isr(
+    simulation: Simulation, event: Event, notified: tuple[int, ...], exempt: bool
+) -> None:
+    """Seeds 28, 49 and 191: a record could not be read when its reassignment ended, and was written once it could."""
+    before = simulation.ensemble.topic_partitions("t")
+    edit(simulation, removing=(3,))
+    epochs = {(KEY, broker): simulation.ensemble.rows[KEY].leader_epoch for broker in notified}
+    changed = ended(simulation, event, topics={"t": before}, epochs_told=epochs)
+    assert (requests.new_assignments_are_told(simulation.watch, changed) is None) is exempt
+
+
+@pytest.mark.parametrize(("event", "exempt"), [(BrokersChanged(), False), (TopicModified("t"), True)])
+def test_assignment_stored_late_may_drop_a_broker_that_registered_since(
+    simulation: Simulation, event: Event, exempt: bool
+) -> None:
+    before = simulation.ensemble.topic_partitions("t")
+    edit(simulation, replicas=(1, 2))
+    assert (
+        requests.removed_replicas_are_deleted(simulation.watch, ended(simulation, event, topics={"t": before})) is None
+    ) is exempt
+
+
+@pytest.mark.parametrize(("partition_epoch", "exempt"), [(NO_STATE, True), (0, False)])
+def test_reassignment_of_a_partition_without_a_state_is_taken_out_of_storage(
+    simulation: Simulation, partition_epoch: int, exempt: bool
+) -> None:
+    """Seed 13: the reassignment is reported as failed, as in Kafka, and begins with the first leader."""
+    edit(simulation, replicas=(4, 1), adding=(4,), removing=(1,), partition_epoch=partition_epoch)
+    changed = ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (4,)})
+    assert (events.moves_left_in_storage_stay(simulation.watch, changed) is None) is exempt
