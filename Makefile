@@ -55,8 +55,11 @@ KEPT = benchmarks/results/$(shell date -u +%F)
 FUZZ_CASES ?= 10000000
 
 DEBUG_LIB := build/debug/lib
-# Servers, brokers and Spark run no kernels; what the kernels do beside them is in the store's contract on one server.
-DEBUG_LEAVES_OUT := --ignore=tests/spark -m 'not real'
+# The tests whose subject calls kernels. Servers, brokers and Spark run none of them in their own processes.
+DEBUG_TESTS := $(addprefix tests/,kernels wire core defects model registry scenario whatif embedded snapshot) \
+	simulator/tests/fuzz simulator/tests/simulation benchmarks/suite \
+	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
+	$(addprefix plugins/kafka_wire/tests/test_,answers.py coalesce.py fuzz.py requests.py wire_fuzz.py)
 DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
@@ -69,7 +72,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
 
 .DELETE_ON_ERROR:
-.PHONY: setup kernels demo test test-release test-quick test-started test-real $(REAL) test-debug check fuzz sanitize \
+.PHONY: setup kernels demo test test-release test-quick test-quick-tests test-quick-others test-started test-real $(REAL) test-debug check fuzz sanitize \
 	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
@@ -131,12 +134,10 @@ fuzz: setup
 mutants: setup
 	$(PY) -m kframe_simulator.mutants $(ARGS)
 
-# The checkers and the tests that start nothing keep one core busy each, on either build of the kernels, so two run
-# beside each other, and each says what it has to say when it is done; one that fails lets the other end. What starts
-# servers, brokers or Spark has the machine to itself: those live by sessions and timeouts. In one recipe, so that this
-# holds whatever -j says.
+# Two targets at a time, and each prints its output when it is done. Servers, brokers and Spark follow alone, because
+# they depend on sessions and timeouts. One recipe, so that this holds whatever -j says.
 test: setup
-	@$(MAKE) --no-print-directory -j2 --output-sync=target test-debug check test-quick
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-quick-tests check test-debug test-quick-others
 	@$(MAKE) --no-print-directory test-started
 
 test-release: test-quick test-started
@@ -144,8 +145,13 @@ test-release: test-quick test-started
 test-quick: setup
 	$(PY) -m pytest -m 'not real' $(ARGS) $(NONE_IS_FINE)
 
+# The two halves of test-quick.
+test-quick-tests test-quick-others: test-quick-%: setup
+	$(PY) -m pytest -p no:cacheprovider -m 'not real' $(if $(filter tests,$*),tests,simulator plugins benchmarks/suite)
+
 test-started: setup
-	$(PY) -m pytest -m real $(ARGS) $(NONE_IS_FINE)
+	$(if $(ARGS),,@$(MAKE) --no-print-directory test-real)
+	$(PY) -m pytest -m real $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
 
 # Spark starts none of these. ARGS picks some: ARGS="-k secured". Two at a time, because they wait more than they work;
 # what each has said is shown when it is over.
@@ -162,7 +168,7 @@ test-debug: setup build/debug/.settings
 	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "debug build of $$plugin"; \
 		(cd $$plugin && KFRAME_DEBUG=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(DEBUG_LIB)); done
-	$(DEBUG_ENV) $(PY) -m pytest -p no:cacheprovider $(DEBUG_LEAVES_OUT) $(ARGS) $(NONE_IS_FINE)
+	$(DEBUG_ENV) $(PY) -m pytest -p no:cacheprovider -m 'not real' $(or $(ARGS),$(DEBUG_TESTS)) $(NONE_IS_FINE)
 	$(if $(ARGS),,$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_REAL))
 
 # ASan wants to be there first, and Python's own allocator to stand aside, lest it see one block where there are many.
