@@ -22,7 +22,7 @@ from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.replication import PATIENCE_S, Scene
 from kframe_kafka_wire.testing.worlds import NEWEST, SETUPS, Setup, spelled
-from kframe_zookeeper.testing.handover import ALL, World, running_world
+from kframe_zookeeper.testing.handover import ALL, ClusterFixture, running_fixture
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
@@ -45,34 +45,36 @@ Story = Callable[[Scene], None]
 
 
 @pytest.fixture(scope="module")
-def world_of(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Setup], World]]:
+def fixture_of(
+    zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[Setup], ClusterFixture]]:
     """Three brokers of a release and protocol, Kafka's own controller among them: those of the last one asked for.
 
     By hand, because pytest ends a fixture with a parameter after each test of a list that names two."""
-    running: dict[Setup, World] = {}
+    running: dict[Setup, ClusterFixture] = {}
     with ExitStack() as until_another:
 
-        def ask(setup: Setup) -> World:
+        def ask(setup: Setup) -> ClusterFixture:
             if setup not in running:
                 until_another.close()
                 running.clear()
                 version, protocol = setup
                 folder = tmp_path_factory.mktemp("replication")
                 settings = {**SETTINGS, "inter.broker.protocol.version": protocol}
-                world = running_world(f"{zookeeper.address}/{folder.name}", folder, settings, version)
-                running[setup] = until_another.enter_context(world)
+                fixture = running_fixture(f"{zookeeper.address}/{folder.name}", folder, settings, version)
+                running[setup] = until_another.enter_context(fixture)
             return running[setup]
 
         yield ask
 
 
 @pytest.fixture
-def scene(world_of: Callable[[Setup], World], tmp_path: Path, setup: Setup, name: str) -> Iterator[Scene]:
+def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: Setup, name: str) -> Iterator[Scene]:
     """All brokers up, one of them controller, and a producer at work on a topic of the test's own."""
-    world = world_of(setup)
-    world.cluster.start()
-    assert until(lambda: world.controller()[0] in ALL, PATIENCE_S)
-    made = Scene(world, name, tmp_path, {"inter.broker.protocol.version": setup[1]})
+    fixture = fixture_of(setup)
+    fixture.cluster.start()
+    assert until(lambda: fixture.controller()[0] in ALL, PATIENCE_S)
+    made = Scene(fixture, name, tmp_path, {"inter.broker.protocol.version": setup[1]})
     try:
         yield made
     finally:
@@ -155,19 +157,19 @@ def wake(scene: Scene, sleeper: Instance, standby: Instance) -> None:
     scene.end(broker, hard=True)
     scene.begin(broker)
     scene.await_full()
-    before, (_, epoch) = scene.world.tree(), scene.world.controller()
+    before, (_, epoch) = scene.fixture.tree(), scene.fixture.controller()
     resigned = sleeper.log.count("Resigned")
     sleeper.resume()
     assert until(lambda: sleeper.log.count("Resigned") > resigned, PATIENCE_S), sleeper.log
     sleeper.await_ready(active=False)
     scene.load.await_more(AFTER)
-    after = scene.world.tree()
+    after = scene.fixture.tree()
     assert after.keys() == before.keys()
     changed = [path for path in after if after[path] != before[path]]
     # An ISR may shrink and grow on a busy machine: by order of the controller that is.
     assert all(path.endswith("/state") for path in changed), changed
     assert all(json.loads(after[path][0] or b"")["controller_epoch"] == epoch for path in changed), changed
-    assert (scene.controller(), scene.world.controller()[1]) == (standby.number, epoch)
+    assert (scene.controller(), scene.fixture.controller()[1]) == (standby.number, epoch)
 
 
 def paused_at_work(scene: Scene) -> None:
@@ -182,7 +184,7 @@ def paused_at_work(scene: Scene) -> None:
             who.pause()
             done.set()
 
-        scene.world.client.exists(f"/brokers/ids/{broker.id}", watch=freeze)
+        scene.fixture.client.exists(f"/brokers/ids/{broker.id}", watch=freeze)
         scene.end(broker, hard=True)
         assert frozen.wait(PATIENCE_S)
         standby.await_ready(active=True)
@@ -212,7 +214,7 @@ def torn_away(scene: Scene) -> None:
     first.await_ready(active=True)
     first.kill()
     assert until(lambda: scene.controller() in ALL, PATIENCE_S)
-    broker = scene.world.cluster.brokers[scene.controller()]
+    broker = scene.fixture.cluster.brokers[scene.controller()]
     broker.kill()
     second = scene.instance(1001, "--insist")
     second.await_ready(active=True)
@@ -224,7 +226,7 @@ def rolled(scene: Scene) -> None:
     """All brokers are restarted in order, each when all are in sync: no partition is ever without a leader."""
     scene.instance(1000, "--insist").await_ready(active=True)
     scene.load.await_more(BEFORE)
-    for broker in scene.world.cluster.brokers.values():
+    for broker in scene.fixture.cluster.brokers.values():
         scene.end(broker, hard=False)
         scene.begin(broker)
         scene.await_full()
@@ -252,7 +254,7 @@ def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property
     STORIES[name](scene)
     scene.load.await_more(max(AFTER, RECORDS - scene.load.count().acknowledged))
     count = scene.load.finish()
-    for broker in scene.world.cluster.brokers.values():
+    for broker in scene.fixture.cluster.brokers.values():
         if broker.pid is None:
             scene.begin(broker)
     scene.await_full()
@@ -265,4 +267,4 @@ def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property
     assert verdict.acknowledged == count.acknowledged >= RECORDS
     assert count.failed == 0
     assert scene.fallen() == []
-    assert scene.world.unlike_kafkas() == {}
+    assert scene.fixture.unlike_kafkas() == {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.handover import ALL, World
+from kframe_zookeeper.testing.handover import ALL, ClusterFixture
 from kframe_zookeeper.testing.kafka import Broker
 from kframe_zookeeper.testing.process import until
 
@@ -35,22 +35,22 @@ _numbers = itertools.count()
 class Scene:
     """One topic of a cluster with a steady producer, and the kframe instances of one test."""
 
-    def __init__(self, world: World, name: str, folder: Path, settings: Mapping[str, str] = {}) -> None:
+    def __init__(self, fixture: ClusterFixture, name: str, folder: Path, settings: Mapping[str, str] = {}) -> None:
         """Create the topic, and remember every state of its partitions and every controller epoch from now on.
 
         ``settings`` are those of instances of kframe."""
-        self.world = world
+        self.fixture = fixture
         self._settings = settings
         self.topic = f"records-{name}"
         self._folder = folder
         self._instances: list[Instance] = []
         self._seen: dict[str, list[dict[str, int]]] = defaultdict(list)
-        world.create(self.topic, REPLICAS)
-        world.client.DataWatch(paths.CONTROLLER_EPOCH, self._epoch)
+        fixture.create(self.topic, REPLICAS)
+        fixture.client.DataWatch(paths.CONTROLLER_EPOCH, self._epoch)
         for partition in range(len(REPLICAS)):
             path = f"/brokers/topics/{self.topic}/partitions/{partition}/state"
-            world.client.DataWatch(path, lambda data, _stat, path=path: self._state(path, data))
-        self.load = Load(folder / "load", world.cluster.address, self.topic, len(REPLICAS), RECORDS_PER_SECOND)
+            fixture.client.DataWatch(path, lambda data, _stat, path=path: self._state(path, data))
+        self.load = Load(folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), RECORDS_PER_SECOND)
 
     def close(self) -> None:
         """End the load and all instances, as a power cut would."""
@@ -64,7 +64,7 @@ class Scene:
         """Another kframe under this id."""
         self._instances.append(
             Instance(
-                self.world.cluster.zookeeper,
+                self.fixture.cluster.zookeeper,
                 self._folder / f"{number}-{next(_numbers)}",
                 number,
                 *arguments,
@@ -84,14 +84,14 @@ class Scene:
 
     def controller(self) -> int:
         """Whose broker id stands in ``/controller``; -1 for nobody's."""
-        return self.world.controller()[0]
+        return self.fixture.controller()[0]
 
     # -- brokers
 
     def leader(self) -> Broker:
         """The broker that leads partition 0, once there is one."""
         assert until(lambda: self._leader_id() in ALL, PATIENCE_S)
-        return self.world.cluster.brokers[self._leader_id()]
+        return self.fixture.cluster.brokers[self._leader_id()]
 
     def end(self, broker: Broker, hard: bool, *, waits: bool = True) -> None:
         """End a broker, and return when its registration has ended too.
@@ -101,12 +101,12 @@ class Scene:
         if hard and waits:
             broker.kill()
         elif hard:
-            self.world.cluster.lose(broker.id, self.world.client)
+            self.fixture.cluster.lose(broker.id, self.fixture.client)
         else:
             broker.stop(PATIENCE_S)
             assert broker.log("server").count("shut down completed") == ended + 1
         registered = f"/brokers/ids/{broker.id}"
-        assert until(lambda: self.world.client.exists(registered) is None, PATIENCE_S)
+        assert until(lambda: self.fixture.client.exists(registered) is None, PATIENCE_S)
 
     def begin(self, broker: Broker) -> None:
         """Start a broker again."""
@@ -119,13 +119,13 @@ class Scene:
         def lacking() -> list[tuple[str, int]]:
             return [
                 (topic, partition)
-                for topic, states in self.world.states().items()
+                for topic, states in self.fixture.states().items()
                 for partition, one in states.items()
                 if one["leader"] not in ALL or sorted(one["isr"]) != ALL
             ]
 
         assert until(lambda: not lacking(), PATIENCE_S), lacking()
-        self.world.await_agreement(self.topic)
+        self.fixture.await_agreement(self.topic)
 
     # -- what has happened
 
@@ -142,14 +142,14 @@ class Scene:
             for before, after in itertools.pairwise(states)
             if any(after[name] < before[name] for name in ("controller_epoch", "leader_epoch"))
         ]
-        for broker in self.world.cluster.brokers.values():
+        for broker in self.fixture.cluster.brokers.values():
             epochs = [int(epoch) for epoch in _CARRIED_OUT.findall(broker.log("state-change"))]
             assert epochs, "no request is found in the log"
             found += [(broker.id, *pair) for pair in itertools.pairwise(epochs) if pair[1] < pair[0]]
         return found
 
     def _leader_id(self) -> int:
-        return int(self.world.get(f"/brokers/topics/{self.topic}/partitions/0/state")["leader"])
+        return int(self.fixture.get(f"/brokers/topics/{self.topic}/partitions/0/state")["leader"])
 
     def _epoch(self, data: bytes | None, _stat: Any) -> None:
         if data is not None:
