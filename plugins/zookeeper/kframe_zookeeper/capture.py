@@ -1,7 +1,7 @@
-"""The whole tree of a live cluster read in bulk, and made a snapshot of; nothing is written.
+"""Read the whole tree of a live cluster in bulk and convert it to a snapshot, without writing.
 
-Reading takes a while, in which things move. Two readings that agree on every node show what stood there at any instant
-between them; so do two equal transaction ids at the beginning and the end of one.
+The tree may change during a reading. The snapshot is consistent if two readings agree on every node, or if the zxid is
+the same before and after a reading.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from kframe_zookeeper.znodes import (
     table_of,
 )
 
-#: How often the tree is read until nothing moves between two readings.
+#: How often the tree is read until two readings agree.
 PASSES_MOST: Final = 4
-#: Paths that the manifest lists of those that moved.
+#: Changed paths that the manifest lists.
 MOVED_LISTED: Final = 1_000
-#: States that are read between two words on progress.
+#: States that are read between two progress reports.
 STATES_AT_A_TIME: Final = 100_000
-#: Objects that contradict others which are set aside one by one, before the whole is called broken.
+#: Contradictory objects that are left out before the whole capture fails.
 CONTRADICTIONS_MOST: Final = 1_000
 
 _DEFAULTS: Final = paths.config_path("brokers", paths.DEFAULT_ENTITY)
@@ -61,7 +61,7 @@ Value = TypeVar("Value")
 
 
 def capture(session: Session, where: str, progress: Progress) -> Snapshot:
-    """Read until two readings agree, at most PASSES_MOST times. ``where`` names the place in messages.
+    """Read until two readings agree, at most PASSES_MOST times. ``where`` names the cluster in messages.
 
     Raises SnapshotError where there is no cluster.
     """
@@ -80,9 +80,11 @@ def capture(session: Session, where: str, progress: Progress) -> Snapshot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
-    """One reading. ``nodes`` are those that matter, by path, None where there is none; ``states`` stand beside the
-    partitions of ``table``. ``listed`` is how many topics there were, ``still``: no transaction at all happened while
-    it was read."""
+    """One reading of the tree.
+
+    ``nodes``: nodes by path, None where missing. ``states``: the states of the partitions of ``table``, row by row.
+    ``listed``: number of topics. ``still``: no transaction happened during the reading.
+    """
 
     nodes: dict[str, Node | None]
     table: TopicTable
@@ -93,7 +95,7 @@ class Tree:
     still: bool
 
     def moved_since(self, before: Tree) -> tuple[int, tuple[str, ...]]:
-        """How much is not as ``before`` found it, and the first MOVED_LISTED paths of that."""
+        """The number of changes since ``before``, and the first MOVED_LISTED changed paths."""
         names = sorted(self.nodes.keys() | before.nodes.keys())
         moved = [path for path in names if _seen(self.nodes.get(path)) != _seen(before.nodes.get(path))]
         here, there = _common_rows(self.table, before.table)
@@ -111,14 +113,14 @@ class Tree:
 
 
 class Reader:
-    """Reads the tree, as often as it is told to."""
+    """Reads the tree of a cluster."""
 
     def __init__(self, session: Session, where: str, progress: Progress) -> None:
         self._session, self._where, self._progress = session, where, progress
         self._root: str = session.client.chroot
 
     def read(self, quick: bool = False) -> Tree:
-        """Read everything once; all but topics and what belongs to them if ``quick``.
+        """Read everything once; with ``quick`` all but topics, their states and settings.
 
         Raises SnapshotError where there is no cluster.
         """
@@ -139,7 +141,7 @@ class Reader:
         return Tree(nodes | assigned, table, states, broken, len(names), ended, begun == ended)
 
     def _zxid(self) -> int:
-        """The last transaction that the server has done by now, as any answer tells."""
+        """The zxid of the last transaction that the server has performed."""
         read_nodes(self._session, ["/"])
         return int(self._session.client.last_zxid)
 
@@ -191,16 +193,16 @@ def _decoded(names: Sequence[str], nodes: Mapping[str, Node | None]) -> tuple[To
 
 
 class Sifted:
-    """One reading as a snapshot: what cannot be read or contradicts the rest is left out, each with its reason."""
+    """Converts a reading to a snapshot. Malformed and contradictory nodes are left out, each with its reason."""
 
     def __init__(self, tree: Tree, name: str) -> None:
         self._tree, self._name = tree, name
         self._broken = dict(tree.broken)
         self._first_row = dict(zip(tree.table.names, offsets_of(tree.table.partition_counts).tolist(), strict=False))
         self._stateless: set[int] = set()
-        """Rows of the reading whose state is set aside."""
+        """Rows of the reading whose state is left out."""
         self._at: tuple[str, int, str] | None = None
-        """What the last check has found fault with."""
+        """The object that the last check has refused."""
 
     def snapshot(self) -> tuple[Snapshot, dict[str, str]]:
         """The snapshot, and what is left out. Raises SnapshotError."""
@@ -216,7 +218,7 @@ class Sifted:
         raise SnapshotError(self._name, f"more than {CONTRADICTIONS_MOST} contradictions", "a cluster")
 
     def _read_unparsed_states(self) -> None:
-        """Have the strict decoder read states that Kafka does not write like this."""
+        """Read the states that the kernel could not parse with the strict decoder."""
         states, lists = self._tree.states, {}
         for row in np.flatnonzero((states.code != 0) & (states.code != NO_NODE)).tolist():
             self._broken[self._tree.state_path(row)] = f"ZooKeeper's error {int(states.code[row])}"
@@ -241,9 +243,11 @@ class Sifted:
         partitions = self._partitions(table, np.flatnonzero(np.repeat(readable, tree.table.partition_counts)))
         marks = {path.rpartition("/")[2] for path in tree.nodes if path.startswith(f"{paths.DELETE_TOPICS}/")}
         settings = {index: self._config(f"{_TOPIC_CONFIGS}/{name}") for index, name in enumerate(table.names)}
-        ids = np.frombuffer(b"".join(one or ZERO_TOPIC_ID for one in table.topic_ids), np.uint8).reshape(-1, 16)
+        ids = np.frombuffer(b"".join(topic_id or ZERO_TOPIC_ID for topic_id in table.topic_ids), np.uint8).reshape(
+            -1, 16
+        )
         deleting = np.array([name in marks for name in table.names], np.uint8)
-        configs = {index: one for index, one in settings.items() if one}
+        configs = {index: config for index, config in settings.items() if config}
         topics = TopicFacts(table.names, table.partition_counts, ids, deleting, configs)
         brokers = self._brokers()
         for broker_id in named_brokers(partitions).tolist():
@@ -300,7 +304,7 @@ class Sifted:
         return self._value(path, lambda data: decode_config(data, path)[0]) or {}
 
     def _value(self, path: str, decode: Callable[[bytes | None], Value]) -> Value | None:
-        """What stands in a node; None if it is not there, or set aside."""
+        """The decoded content of a node; None if it is missing or left out."""
         node = self._tree.nodes.get(path)
         if node is None or path in self._broken:
             return None

@@ -1,13 +1,13 @@
-"""The kazoo client that everything goes through: kazoo 2.11 with the holes stopped that a controller would fall into.
+"""A kazoo 2.11 client that is hardened for a controller.
 
-- To connect, and each answer of the handshake and the login, may take a third of the host's share of the session
-  timeout, not all of it: one host that swallows packets, or accepts and then says nothing, does not cost the session.
-- A reply longer than the cap, or one that is no reply, costs the connection; neither memory nor the client's thread.
-- Nothing is queued while there is no connection: kazoo would send it later, maybe in another session.
-- Over TLS the certificate has to be valid for the host name, and only the authorities named are trusted.
-- A connection that breaks during a SASL login is tried again; kazoo takes it for a wrong password and stops for ever.
-- Reconnecting backs off to a second at most, not to an hour.
-- A start ends at once when all hosts refuse us by TLS, or we them: kazoo would try until the time is up.
+- Connecting, and each answer of handshake and login, may take a third of the host's share of the session timeout. So an
+  unreachable or silent host does not cost the session.
+- An oversized or malformed reply closes the connection. It costs neither memory nor the client's thread.
+- Requests without a connection fail at once. kazoo would send them later, perhaps in another session.
+- TLS certificates must be valid for the host name, and only the configured authorities are trusted.
+- A connection that breaks during a SASL login is retried. kazoo treats it as a wrong password and stops.
+- Reconnects back off to a second at most, not to an hour.
+- ``start`` fails at once if TLS is refused for all hosts. kazoo would retry until the timeout.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from kframe_zookeeper.settings import ConnectSettings, TlsSettings
 
 #: Shares of a host's part of the session timeout that one connection attempt may take.
 _ATTEMPTS: Final = 3
-#: Bytes that are made room for at a time: a reply takes memory as it comes, not as its length claims.
+#: Bytes that are allocated at a time: a reply takes memory as it arrives, whatever length it claims.
 _CHUNK: Final = 2**18
-#: How often who waits for the first connection looks whether there can be none.
+#: Seconds between two checks of ``start`` whether TLS is refused by all hosts.
 _LOOK_S: Final = 0.02
 _BACK_OFF: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
-#: What a request is refused with in each state; None where it is taken.
+#: The error of a request in each state; None if it is accepted.
 _REFUSALS: Final[dict[str, type[Exception] | None]] = {
     KeeperState.AUTH_FAILED: AuthFailedError,
     KeeperState.CLOSED: ConnectionClosedError,
@@ -82,7 +82,7 @@ def ensure_chroot(settings: ConnectSettings) -> None:
 
 
 def tls_context(tls: TlsSettings) -> ssl.SSLContext:
-    """What TLS connections are made with. Raises ConfigError where a file cannot be used."""
+    """The context of TLS connections. Raises ConfigError if a file cannot be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificates and host names
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     key = "truststore"
@@ -93,7 +93,7 @@ def tls_context(tls: TlsSettings) -> ssl.SSLContext:
             context.load_verify_locations(tls.authorities)
         if tls.key_and_certificate is not None:
             key = "keystore"
-            # A callable, because OpenSSL would else ask on the terminal.
+            # A callable, because OpenSSL would otherwise prompt on the terminal.
             context.load_cert_chain(tls.key_and_certificate, password=lambda: tls.key_password or "")
     except OSError as problem:
         raise ConfigError(
@@ -110,7 +110,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         super().__init__()
         self.failure: Exception | None = None
         self.refusals: dict[str, str] = {}
-        """Why TLS cannot be spoken to these hosts, however often it is tried."""
+        """Reasons why TLS is refused, by host."""
         self._attempt_s = attempt_s
         self._settings = tls
         self._tls = None if tls is None else tls_context(tls)
@@ -119,7 +119,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_: object
     ) -> socket.socket:
-        """A connection to ``address``, over TLS to ``hostname`` if that is how. Raises OSError."""
+        """A connection to ``address``, over TLS to ``hostname`` if configured. Raises OSError."""
         attempt_s = self._attempt_s if timeout is None else min(timeout, self._attempt_s)
         end = time.monotonic() + attempt_s
         self._at = f"{hostname or address[0]}:{address[1]}"
@@ -139,7 +139,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
             raise
 
     def note(self, problem: OSError) -> None:
-        """The host that was tried last cannot be talked to, for this reason."""
+        """Record why the last attempt failed."""
         self.failure, tls = problem, self._settings
         why = None if tls is None else tls_refusal(problem, self._at, tls.trusted, tls.shown)
         if why is None:
@@ -149,7 +149,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """Reads what the server sends, and takes nothing on trust."""
+    """Reads and validates what the server sends."""
 
     reply_bytes_max: int
     attempt_s: float
@@ -170,7 +170,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                     chunk = self._socket.recv(min(remaining, _CHUNK))
                 except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                     continue
-                except ssl.SSLError as problem:  # TLS 1.3 tells only now that our certificate is none to the server
+                except ssl.SSLError as problem:  # in TLS 1.3 the server refuses our certificate only now
                     self.handler.note(problem)
                     raise
                 if not chunk:
@@ -183,7 +183,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         try:
             return super()._read_socket(read_timeout)
         except (struct.error, LookupError, RuntimeError, ValueError) as problem:
-            raise ConnectionDropped(f"a reply that is none ({problem!r})") from problem
+            raise ConnectionDropped(f"a malformed reply ({problem!r})") from problem
 
     def _read_watch_event(self, buffer: bytes, offset: int) -> None:
         event, _ = Watch.deserialize(buffer, offset)
@@ -195,7 +195,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         try:
             return super()._invoke(min(timeout, self.attempt_s), request, xid)
         except (struct.error, LookupError, RuntimeError, ValueError) as problem:
-            raise ConnectionDropped(f"a reply that is none ({problem!r})") from problem
+            raise ConnectionDropped(f"a malformed reply ({problem!r})") from problem
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
         try:
@@ -203,18 +203,18 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         except ConnectionDropped:
             raise
         except AuthFailedError as error:
-            # A server that does not like the password says so before it hangs up.
+            # A server reports a wrong password before it closes the connection.
             if isinstance(error.__cause__, ConnectionDropped):
                 raise error.__cause__ from None
             raise
-        except KazooException as error:  # another of ZooKeeper's words for it
+        except KazooException as error:  # other errors of ZooKeeper
             raise AuthFailedError(f"the login was refused: {error!r}") from error
         except (struct.error, LookupError, RuntimeError, ValueError) as problem:
-            raise ConnectionDropped(f"a reply that is none ({problem!r})") from problem
+            raise ConnectionDropped(f"a malformed reply ({problem!r})") from problem
 
 
 class _Client(KazooClient):  # type: ignore[misc]
-    """Takes requests only while there is a connection."""
+    """Accepts requests only while it is connected."""
 
     def __init__(self, settings: ConnectSettings) -> None:
         self.on_deleted: Callable[[str], None] = _ignore
@@ -242,21 +242,21 @@ class _Client(KazooClient):  # type: ignore[misc]
         self._connection.attempt_s = attempt_s
 
     @property
-    def _hopeless(self) -> bool:
-        """Whether TLS cannot be spoken to any host."""
+    def _tls_refused(self) -> bool:
+        """Whether TLS is refused for all hosts."""
         return len(self.handler.refusals) == self._hosts
 
     def start(self, timeout: float = 15) -> None:
-        """Connect. Raises KazooTimeoutError, which tells why the last attempt failed, after ``timeout`` seconds, or at
-        once when TLS cannot be spoken to any host."""
+        """Connect. Raises KazooTimeoutError with the reason of the last failure after ``timeout`` seconds, or at once
+        if TLS is refused for all hosts."""
         live, end = self.start_async(), time.monotonic() + timeout
         while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
-            if self._hopeless or time.monotonic() >= end:
+            if self._tls_refused or time.monotonic() >= end:
                 break
-        if self.connected:  # kazoo would look for the chroot now, and warn on stderr; see ``chroot``
+        if self.connected:  # kazoo would check the chroot and warn on stderr; see ``chroot``
             return
         failure, message = self.handler.failure, "Connection time-out"
-        if self._hopeless:
+        if self._tls_refused:
             message = "; ".join(self.handler.refusals.values())
         elif failure:
             message = f"{message}; the last attempt failed with {failure!r}"
@@ -265,14 +265,14 @@ class _Client(KazooClient):  # type: ignore[misc]
         raise self.handler.timeout_exception(message) from failure
 
     def _session_callback(self, state: str) -> None:
-        # Before kazoo throws out what was queued: nothing slips in behind that.
+        # Before kazoo drops queued requests, so that none is queued behind.
         with self._gate:
-            if not (state == KeeperState.CLOSED and self._refusal is AuthFailedError):  # which says why it closed
+            if not (state == KeeperState.CLOSED and self._refusal is AuthFailedError):  # keep the reason
                 self._refusal = _REFUSALS[state]
         super()._session_callback(state)
 
     def _call(self, request: Any, async_object: Any) -> bool:
-        """Queue a request, or refuse it at once: ConnectionLoss tells that it was not sent."""
+        """Queue a request, or refuse it at once: ConnectionLoss means that it was not sent."""
         with self._gate:
             refusal = self._refusal
             if refusal is None:

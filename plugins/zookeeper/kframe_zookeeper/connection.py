@@ -1,4 +1,4 @@
-"""What the calls of the store are made of: reads, watches and writes in one session. Paths are below the chroot."""
+"""Reads, watches and fenced writes in a session. Paths are below the chroot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kframe_zookeeper.znodes import ListenerAddress, decode_controller, decode_i
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: The ACL of new nodes, as create operations hold it, by path (below the chroot).
+#: Returns the encoded ACL of a new node by its path below the chroot.
 AclOf = Callable[[str], bytes]
 
 NO_NODE: Final = NoNodeError.code
@@ -35,7 +35,7 @@ NODE_EXISTS: Final = NodeExistsError.code
 
 
 class Connection:
-    """One session with what it watches, and the role as long as it has it."""
+    """A session with its watches and, while it has it, the controller role."""
 
     def __init__(self, session: Session, acl_of: AclOf, on_event: Callable[[EventType, str], None]) -> None:
         self.session = session
@@ -52,36 +52,38 @@ class Connection:
         self._changing_watch = threading.Lock()
         self._changing_role = threading.Lock()
         self._reconnects = self._checked_reconnects = 0
-        """Connections that were made anew, and how many there had been when the role was last checked."""
+        """The number of reconnects, in total and at the last check of the role."""
 
     @property
     def guard(self) -> bytes:
-        """The check that every write of a controller begins with. Raises ControllerFenced without a claim."""
+        """The check operation that begins every write of a controller. Raises ControllerFenced without a claim."""
         claim = self.claim
         if claim is None:
             raise ControllerFenced("this session has not claimed the role, or has lost it")
         return claim.guard(self.root)
 
     def require_claim(self, epoch: Node | None) -> None:
-        """Raise ControllerFenced unless we have the role and the record of the controller epoch is as we left it."""
+        """Raise ControllerFenced unless we have the role and the controller epoch znode is unchanged."""
         claim = self.claim
-        if claim is None or not claim.stands(epoch):
+        if claim is None or not claim.is_current(epoch):
             raise ControllerFenced("another controller has claimed the role")
 
     @property
     def may_act(self) -> bool:
-        """Whether we have the role for all we know, in a session that is certain to live. Without a connection nothing
-        is known, so the role has to be checked after each reconnect."""
+        """Whether we have the role for all we know, and the fence is open.
+
+        After a reconnect this is false until the role was checked.
+        """
         checked = self._checked_reconnects == self._reconnects
         return self.claim is not None and checked and self.session.fence.is_open()
 
     def reconnected(self) -> None:
-        """The connection is back; called in the client's own thread, before anything is sent on it."""
+        """Note a reconnect; called in the client's own thread, before anything is sent."""
         self._reconnects += 1
         self.watches.lose()
 
     def resume(self) -> None:
-        """Watch again all that was watched before a reconnect, and check the role. Raises StoreError."""
+        """Arm all watches again after a reconnect, and check the role. Raises StoreError."""
         self.watches.rearm()
         self.check_role()
 
@@ -133,18 +135,20 @@ class Connection:
         self._watch = None
 
     def take_role(self, claim: Claim | None) -> None:
-        """Write under this claim from now on; None: no more."""
+        """Set the claim under which writes are fenced; None gives the role up."""
         with self._changing_role:
             self._set_role(claim)
 
     def check_role(self) -> None:
-        """Something has happened to ``/controller``: if it is not ours any more, act no more, whatever waits to be done
-        before that is handled (``reliability.md`` I3). Raises StoreError if it cannot be read."""
+        """Read ``/controller``, and drop the claim if this session does not own it any more.
+
+        So the loss of the role takes effect before queued events are handled. Raises StoreError.
+        """
         claim, reconnects = self.claim, self._reconnects
         if claim is None:
             return
         if reconnects != self._checked_reconnects:
-            self.session.call(Sync(self.root + CONTROLLER))  # another server may lag behind the one before
+            self.session.call(Sync(self.root + CONTROLLER))  # the new server may lag behind the former one
         node = self.node(CONTROLLER)
         with self._changing_role:
             lost = node is None or node.owner != self.session.session_id
@@ -165,13 +169,13 @@ class Connection:
         return writer
 
     def nodes(self, paths: Sequence[str]) -> list[Node | None]:
-        """Data and stat of nodes, None where there is none."""
+        """Data and stat of nodes; None if missing."""
         return read_nodes(self.session, [self.root + path for path in paths])
 
     def results(
         self, paths: Sequence[str], first: int = NODES_FIRST, *, probe_first: bool = False
     ) -> Iterator[tuple[int, Results]]:
-        """The same by answers, in columns; the first requests leave at once. See ``read_results``."""
+        """The same in columns, by answers; the first requests are sent at once. See ``read_results``."""
         return read_results(self.session, [self.root + path for path in paths], first, probe_first=probe_first)
 
     def node(self, path: str) -> Node | None:
@@ -179,53 +183,55 @@ class Connection:
         return self.nodes([path])[0]
 
     def children(self, paths: Sequence[str]) -> list[tuple[str, ...]]:
-        """Names of the children of each node, none where there is no node."""
+        """Names of the children of each node; empty if it does not exist."""
         return [names or () for names in read_children(self.session, [self.root + path for path in paths])]
 
     def watched_children(self, path: str) -> list[str]:
-        """Names of a node's children, watched from now on. Raises StoreError if there is no such node."""
+        """Names of a node's children; arms the watch. Raises StoreError if the node does not exist."""
         return self.watched_lists([path])[0]
 
     def watched_lists(self, paths: Sequence[str]) -> list[list[str]]:
-        """The same of several nodes, asked for together."""
+        """The same for several nodes, requested together."""
         return self.await_lists(paths, self.watches.begin_lists(paths))
 
     def await_lists(self, paths: Sequence[str], answers: Listing) -> list[list[str]]:
-        """The lists that ``watches`` was asked for. Raises StoreError if there is no such node."""
+        """Wait for lists from ``Watches.begin_lists``. Raises StoreError if a node does not exist."""
         lists = []
         for path, names in zip(paths, self.watches.await_lists(paths, answers), strict=True):
             if names is None:
-                raise StoreError(f"{path} is missing: nobody can watch for its children")
+                raise StoreError(f"{path} does not exist, so its children cannot be watched")
             lists.append(names)
         return lists
 
     def create(self, path: str, data: bytes | None, flags: int = 0) -> bytes:
-        """The operation that creates a node with the ACL that it should have."""
+        """The operation that creates a node with its ACL."""
         return create(self.root + path, data, self.acl_of(path), flags)
 
     def write(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> WriteOutcomes:
-        """Do writes as controller, each of some operations. Raises ControllerFenced, and StoreError for a refusal that
-        is not ``tolerated``. Also without writes the role is checked."""
+        """Send fenced writes, each of some operations; without writes only check the controller epoch.
+
+        Raises ControllerFenced, and StoreError for refusals that are not ``tolerated``.
+        """
         outcomes, _ = write_all(self.session, self.guard, Writes.of(writes or [()]))
         require(outcomes, *tolerated)
         return outcomes
 
     def write_freely(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> WriteOutcomes:
-        """Do writes that anybody may do, each at once and by itself."""
+        """Send writes without a fence."""
         outcomes, _ = write_all(self.session, b"", Writes.of(writes))
         require(outcomes, *tolerated)
         return outcomes
 
     def create_missing(self, paths: Iterable[str]) -> None:
-        """Create nodes without data, and their parents, where they are missing. Not fenced."""
-        wanted = dict.fromkeys(part for path in paths for part in _with_parents(path))
-        nodes = self.nodes(list(wanted))
-        missing = [path for path, node in zip(wanted, nodes, strict=True) if node is None]
+        """Create missing nodes without data, and their parents. Not fenced."""
+        ancestors = dict.fromkeys(part for path in paths for part in _with_parents(path))
+        nodes = self.nodes(list(ancestors))
+        missing = [path for path, node in zip(ancestors, nodes, strict=True) if node is None]
         for path in missing:
             self.write_freely([[self.create(path, None)]], NODE_EXISTS)
 
     def delete_trees(self, paths: Sequence[str]) -> None:
-        """Delete nodes with all that is below them, as controller, children first; what is gone is passed over."""
+        """Delete nodes and their descendants by fenced writes, children first. Missing nodes are skipped."""
         levels, level = [], list(paths)
         while level:
             levels.append(level)

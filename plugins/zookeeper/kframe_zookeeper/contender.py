@@ -1,9 +1,8 @@
-"""A standby's claim that leaves as soon as the server reports that the role is free.
+"""Claim the role as soon as the server reports the deletion of ``/controller``, before brokers can.
 
 After the same notification a broker reads ``/controller`` and ``/controller_epoch`` before it writes (Kafka 3.9
 ``KafkaController.elect``, ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``). A standby that knows the
-version of the controller epoch beforehand needs no read: its transaction leaves in the thread that reads the
-notification, before any event is queued.
+version of the controller epoch needs no read. The thread that reads the notification sends the claim.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from kframe_zookeeper.session import Session, SessionOver
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A claim that can be sent at any moment, and the record of the controller that it follows."""
+    """A claim that is ready to be sent, and the record of the controller that it follows."""
 
     candidate: Candidate
     claim: Claim
@@ -31,7 +30,7 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A claim that was sent, and how its answer is awaited."""
+    """A claim that was sent, and its pending answer."""
 
     claim: Claim
     sending: Sending
@@ -39,7 +38,7 @@ class _Sent:
 
 
 class Contender:
-    """The early claim of one session: prepared, sent, and taken by the controller."""
+    """The early claim of a session: prepared, sent, then taken by the controller."""
 
     def __init__(self, session: Session, root: str) -> None:
         self._session = session
@@ -48,11 +47,11 @@ class Contender:
         self._sent: _Sent | None = None
         self._lock = threading.Lock()
         self._awaiting = threading.Lock()
-        """Held while an answer is awaited, which the thread that calls ``on_deleted`` reads."""
+        """Held while a thread waits for the answer; ``on_deleted`` must not wait for it."""
 
     @property
     def prepared(self) -> bool:
-        """Whether the next deletion of ``/controller`` is answered by a claim."""
+        """Whether the next deletion of ``/controller`` triggers a claim."""
         return self._prepared is not None
 
     def prepare(self, candidate: Candidate, epoch: Node, holder: Node) -> None:
@@ -95,11 +94,11 @@ class Contender:
                 self._sent = _Sent(prepared.claim, sending, time.monotonic())
 
     def pending(self) -> bool:
-        """Whether a claim has been won, or may have been, that was not taken yet. Waits for its answer."""
+        """Whether a claim has succeeded, or may have, and was not taken yet. Waits for its answer."""
         return self._settled() is not None
 
     def take(self) -> Claim | None:
-        """The claim that has been won, or may have been where the answer was lost; once. Nothing is prepared then."""
+        """Return the claim that has succeeded, or may have if its answer was lost, once. Clears the prepared claim."""
         with self._lock:
             self._prepared = None
         settled = self._settled()
@@ -107,12 +106,12 @@ class Contender:
         return None if settled is None else settled.claim
 
     def overdue(self, seconds: float) -> bool:
-        """Whether a claim that was won, or may have been, more than ``seconds`` ago was not taken."""
+        """Whether a claim that was sent more than ``seconds`` ago has succeeded, or may have, and was not taken."""
         sent = self._sent
         return sent is not None and time.monotonic() - sent.sent_s > seconds and self.pending()
 
     def _settled(self) -> _Sent | None:
-        """What was sent, once it is answered; None if it was refused, and is forgotten then."""
+        """The sent claim after its answer; None if it was refused."""
         with self._awaiting:
             sent = self._sent
             if sent is None:

@@ -1,9 +1,8 @@
-"""Whether a session can still be ours, by our own clock: what ZooKeeper cannot tell us while we do not hear it.
+"""Decide by the local clock whether a session is certain to live.
 
-A server ends a session that it has not heard for the negotiated timeout. It heard us at the earliest when we sent what
-it has answered: from then on the session lives for that timeout, whatever happened to us since (a partition, a
-SIGSTOP, a long garbage collection elsewhere). Past that moment we act as if it had ended, until an answer proves
-otherwise; kazoo by itself would wait for the server's word for ever.
+A server expires a session after the negotiated timeout without a request. The session lives at least that long after
+the last answered request was sent, whatever happened since: a partition, SIGSTOP, a long pause. After that time the
+client acts as if the session had ended, until an answer proves otherwise. kazoo would wait for the server forever.
 """
 
 from __future__ import annotations
@@ -13,41 +12,41 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-#: The part of the timeout that we count on; the rest is for clocks that run at different speeds.
+#: The trusted part of the timeout; the rest allows for clocks of different speed.
 TRUSTED_PART: Final = 0.9
 
 
 def _running_time_s() -> float:
-    """Seconds since the machine was started, those that it slept included where the system counts them."""
+    """Seconds since the machine was started, including the time that it was suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-#: A clock that goes on while the machine sleeps, where there is one.
+#: A clock that advances while the machine is suspended, if the system has one.
 CLOCK: Final[Callable[[], float]] = _running_time_s if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 
 class Fence:
-    """Open while the session is certain to live. Shut from the beginning, until the first contact."""
+    """Open while the session is certain to live. Closed until the first answer."""
 
     def __init__(self, now_s: Callable[[], float] = CLOCK) -> None:
         self.now_s = now_s
         self.timeout_s = 0.0
-        """The timeout that was negotiated for the session."""
+        """The negotiated session timeout."""
         self._contact_s = -math.inf
         self._ended = False
 
     def contact(self, sent_s: float) -> None:
-        """The server has answered what we sent at ``sent_s``. Called by the one thread that reads answers."""
+        """The server has answered a request sent at ``sent_s``. Called by the thread that reads answers."""
         self._contact_s = max(self._contact_s, sent_s)
 
     def end(self) -> None:
-        """The session is over; the fence stays shut whatever is heard."""
+        """Close the fence for good: the session has ended."""
         self._ended = True
 
     def is_open(self) -> bool:
-        """Whether what is sent now can only be done in the session that it was made for."""
+        """Whether the session is certain to live."""
         return not self._ended and self.left_s() > 0
 
     def left_s(self) -> float:
-        """Seconds until the fence shuts unless something is heard; not positive once it is shut."""
+        """Seconds until the fence closes without further answers; not positive once it is closed."""
         return self._contact_s + self.timeout_s * TRUSTED_PART - self.now_s()

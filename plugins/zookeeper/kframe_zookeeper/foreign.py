@@ -1,6 +1,7 @@
-"""Name in the log what stands in ``/controller`` and ``/brokers/ids`` but is no ZooKeeper-mode node of this cluster.
+"""Log KRaft controllers, and registrations that no live ZooKeeper-mode broker of this cluster has written.
 
-A controller goes on: it takes a registration for a broker as long as the node exists, as Kafka's does.
+As in Kafka, a registration counts as a live broker while its znode exists. The exception is a broker with the id of
+this instance, which is left out.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _KRAFT_LEAST: Final = 1
 
 
 def kraft_epoch(record: ControllerZnode) -> int | None:
-    """The epoch of the KRaft controller that has written ``/controller`` to migrate the cluster; None if none has."""
+    """The epoch of the KRaft controller that owns ``/controller`` during a migration; None for any other controller."""
     epoch = record.kraft_controller_epoch
     return None if epoch is UNSET or epoch < _KRAFT_LEAST else epoch
 
 
 def warn_of_kraft(memory: Memory, record: ControllerZnode) -> None:
-    """Name a KRaft controller that holds the role."""
+    """Log a KRaft controller that has the role."""
     epoch = kraft_epoch(record)
     memory.warn(paths.CONTROLLER, None if epoch is None else (
         f"KRaft controller {record.brokerid} holds the role: {paths.CONTROLLER} field kraftControllerEpoch: found "
@@ -55,8 +56,10 @@ def refuse_own_id(memory: Memory, registration: Registration) -> None:
 
 
 def warn_of_registrations(memory: Memory, registrations: Iterable[Registration], owners: Mapping[str, int]) -> None:
-    """Name each registration that no live broker of this cluster has written: one that is ephemeral in no session (by
-    ``owners``, of sessions by path), or that advertises the address of another broker."""
+    """Log registrations that are persistent, or that advertise the address of another broker.
+
+    ``owners``: the owning session of each registration by path, 0 for a persistent znode.
+    """
     advertised: dict[tuple[str, int], int] = {}
     for registration in registrations:
         path, problem = paths.broker_path(registration.broker_id), None

@@ -1,4 +1,4 @@
-"""The calls of the store that show this controller to others: to brokers before 3.0, and to other instances."""
+"""Store calls that register this controller for old brokers and for other instances."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kframe_zookeeper.presence import Presence
 
 
 class Calls(Protocol):
-    """What the store has for them."""
+    """The members of the store that these calls use."""
 
     _connection: Connection | None
     _presence: Presence | None
     _instance: InstanceRecord | None
 
     def _put(self, task: Callable[[], None]) -> None: ...
-    def _show(self) -> None: ...
+    def _update_registration(self) -> None: ...
 
 
 class IdentityCalls:
@@ -33,9 +33,9 @@ class IdentityCalls:
     _instance: InstanceRecord | None
 
     def announce(self: Calls, registration: Registration) -> None:
-        """Stand in ``/brokers/ids`` as this while we have the role; see ``presence``. Callable from any thread."""
+        """Register in ``/brokers/ids`` while we have the role; see ``presence``. Callable from any thread."""
         self._presence = Presence(registration, time.time_ns() // 1_000_000)
-        self._put(self._show)
+        self._put(self._update_registration)
 
     def enlist(self: Calls, instance: Instance, *, duplicate: bool = False) -> None:
         """See ``kframe.snapshot.instances.Enlisting``."""
@@ -53,12 +53,12 @@ class IdentityCalls:
         record.instance = instance
         self._put(update)
 
-    def _show(self: Calls) -> None:
-        """Stand in ``/brokers/ids`` if we have the role, else not. In the worker."""
+    def _update_registration(self: Calls) -> None:
+        """Register in ``/brokers/ids`` if we have the role, else unregister. Runs in the worker."""
         connection, presence = self._connection, self._presence
         if connection is None or presence is None:
             return
         if connection.claim is not None:
-            presence.appear(connection)
+            presence.register(connection)
         else:
-            presence.disappear(connection)
+            presence.unregister(connection)

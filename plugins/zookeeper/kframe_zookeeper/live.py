@@ -1,4 +1,4 @@
-"""A live cluster in ZooKeeper as an operator reaches it: captured, looked at, told to elect another controller."""
+"""Capture a live cluster, read its status, and make its controller resign."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kframe_zookeeper.status import counts_of, role_of
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.znodes import decode_broker, decode_controller, decode_controller_epoch, is_controller_only
 
-#: Nodes open to the world that are told one by one.
+#: Nodes open to the world that ``status`` lists.
 WARNINGS_MOST: Final = 50
 
 

@@ -1,6 +1,7 @@
-"""Everything that a new controller reads, with few waits: what does not depend on each other is asked for together, and
-states are on their way while topics are put into columns. The server answers one session in order, one read at a time:
-for most of a load it is the server that works, and here the rest is done meanwhile.
+"""Load the cluster for a new controller with few round trips.
+
+Independent reads are sent together, and states are requested while topics are decoded. The server answers a session in
+order and takes most of the time; decoding overlaps with it.
 """
 
 from __future__ import annotations
@@ -29,28 +30,30 @@ from kframe_zookeeper.topicread import TopicPart, read_parts, warn_of_doubled
 from kframe_zookeeper.watches import Arming, Watched
 from kframe_zookeeper.znodes import decode_broker, is_controller_only
 
-#: Lists of children that a controller follows, watched before what they name is read.
+#: Lists of children that a controller watches; watched before their nodes are read.
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 
 
 def load_cluster(connection: Connection, memory: Memory, on_brokers_loaded: Met) -> ClusterState:
-    """Read everything and arm its watches; what cannot be read is left out and reported. ``met`` is told who is
-    registered, once the server has enough to do. Raises StoreError."""
+    """Read the cluster and arm the watches; malformed znodes are quarantined.
+
+    ``on_brokers_loaded`` is called with the registered brokers while the server reads states. Raises StoreError.
+    """
     with _no_collection():
         return _Load(connection, memory, on_brokers_loaded).cluster
 
 
 class _Load:
-    """One load; ``cluster`` is what came of it."""
+    """A load; ``cluster`` is its result."""
 
     def __init__(self, connection: Connection, memory: Memory, on_brokers_loaded: Met) -> None:
         self.cluster = ClusterState()
         self._connection, self._memory, self._on_brokers_loaded = connection, memory, on_brokers_loaded
         self._parts: list[TopicPart] = []
         self._waiting: deque[TopicPart] = deque()
-        """Topics whose states were asked for, but which are not in ``cluster`` yet."""
+        """Topics whose states were requested, but which are not in ``cluster`` yet."""
         self._arming: list[Arming] = []
-        # Before anything is read or watched, so that no change is missed.
+        # The zxid is taken before the first read, so that no change is missed.
         self._zxid, memory.follows = connection.watches.seen(), True
         broker_ids, names, changes, _, _ = connection.watched_lists(_LISTS)
         memory.note_changes(changes)
@@ -58,8 +61,8 @@ class _Load:
         brokers = begin_registrations(connection, broker_ids)
         topics, self._settings = read_parts(connection, memory, names), begin_settings(connection, names)
         self._names = names
-        registered, there = registrations(memory, broker_ids, brokers)
-        self._arming.append(connection.watches.begin_arming(there, Watched.DATA, self._zxid))
+        registered, broker_paths = registrations(memory, broker_ids, brokers)
+        self._arming.append(connection.watches.begin_arming(broker_paths, Watched.DATA, self._zxid))
         self.cluster.brokers.register(registered)
         self._take_states(topics)
         for arming in self._arming:
@@ -67,9 +70,9 @@ class _Load:
         warn_of_doubled(self._parts)
 
     def _take_states(self, topics: Iterator[TopicPart]) -> None:
-        """Take over topics, and their states answer by answer, while the server works on the next.
+        """Add topics and their states, answer by answer, while the server reads the next.
 
-        When they were written is asked of servers with multiRead alone (ZooKeeper 3.6).
+        ``written_at`` is known from servers with multiRead only (ZooKeeper 3.6).
         """
         cluster, session = self.cluster, self._connection.session
         written: list[tuple[Int32, Int64]] = []
@@ -97,10 +100,10 @@ class _Load:
         )
 
     def _reads(self, topics: Iterator[TopicPart]) -> Iterator[StateRead]:
-        """The requests for all states, made when there is room for them; each part of the topics when it is needed.
+        """The requests for all states, made on demand.
 
-        What can wait is done while the server has something to do: topics are taken over when the first of their
-        states have come, and settings when the last request has left.
+        Other work overlaps with the server's: topics are added when the first of their states arrive, and settings
+        after the last request was sent.
         """
         root, session = f"{self._connection.root}{paths.TOPICS}/", self._connection.session
         first = len(self.cluster)
@@ -116,12 +119,12 @@ class _Load:
         self._take_settings()
 
     def _add_waiting(self, row: float = math.inf) -> None:
-        """Take over topics in their order until there is this row, or all of them."""
+        """Add topics in order until ``row`` exists, or all of them."""
         while self._waiting and len(self.cluster) <= row:
             self._add(self._waiting.popleft())
 
     def _add(self, part: TopicPart) -> Int32:
-        """Take over topics; return their rows, which follow on the last one."""
+        """Add topics after the last row; return their rows."""
         self._parts.append(part)
         self._arming.append(self._connection.watches.begin_arming(part.there, Watched.DATA, self._zxid))
         return self.cluster.add_table(part.table)
@@ -134,14 +137,14 @@ class _Load:
 
 
 def begin_registrations(connection: Connection, broker_ids: Sequence[str]) -> Iterator[tuple[int, Results]]:
-    """Ask for the registrations of brokers; the first requests leave at once."""
+    """Request the registrations of brokers; the first requests are sent at once."""
     return connection.results([f"{paths.BROKER_IDS}/{name}" for name in broker_ids])
 
 
 def reread_registrations(connection: Connection, memory: Memory) -> tuple[tuple[Registration, ...], list[str]]:
-    """``registrations`` of all who are there now; the list of them is watched.
+    """``registrations`` of all present brokers; watches the list.
 
-    Those that we know are asked for together with the list: mostly that is all, and one wait less.
+    Known brokers are requested together with the list, which usually saves a round trip.
     """
     known = [path.rpartition("/")[2] for path in memory.brokers]
     listing, answers = connection.watches.begin_lists([paths.BROKER_IDS]), begin_registrations(connection, known)
@@ -155,43 +158,44 @@ def reread_registrations(connection: Connection, memory: Memory) -> tuple[tuple[
 def registrations(
     memory: Memory, broker_ids: Sequence[str], answers: Iterator[tuple[int, Results]]
 ) -> tuple[tuple[Registration, ...], list[str]]:
-    """The registrations in these nodes, by broker id, and the paths of all nodes of brokers, to be watched.
+    """The registrations in these nodes by broker id, and the paths of all brokers' nodes, to be watched.
 
-    One that can be read no longer is taken as it was: its broker lives as long as the node does.
+    A registration that has become malformed keeps its last content: the broker lives while its znode exists.
     """
-    there, now, owners = [], dict[str, SeenBroker](), dict[str, int]()
+    broker_paths, current, owners = [], dict[str, SeenBroker](), dict[str, int]()
     nodes = (results.node(i) for _, results in answers for i in range(len(results.code)))
     for name, node in zip(broker_ids, nodes, strict=True):
         path = f"{paths.BROKER_IDS}/{name}"
         if node is None or is_controller_only(node.data):
-            continue  # gone since we read the list, of which the watch on it tells, or no broker
-        there.append(path)
+            continue  # deleted meanwhile, which the watch on the list reports; or no broker
+        broker_paths.append(path)
         owners[path] = node.owner
         known = memory.brokers.get(path)
         if known is not None and known.registration.broker_epoch == node.czxid:
-            now[path] = known
+            current[path] = known
             if known.data == node.data:
                 memory.repair(path)
                 continue
         try:
             registration = decode_broker(name, node.data, node.czxid)
             refuse_own_id(memory, registration)
-            now[path] = SeenBroker(node.data, registration)
+            current[path] = SeenBroker(node.data, registration)
             memory.repair(path)
         except ZnodeError as error:
-            memory.quarantine(path, error, "is taken as it was" if path in now else "is left out")
-    for path in [path for path in memory.broken if path.startswith(f"{paths.BROKER_IDS}/") and path not in there]:
+            memory.quarantine(path, error, "is taken as it was" if path in current else "is left out")
+    for path in [
+        path for path in memory.broken if path.startswith(f"{paths.BROKER_IDS}/") and path not in broker_paths
+    ]:
         memory.repair(path)
-    memory.brokers = now
-    loaded = tuple(sorted((broker.registration for broker in now.values()), key=lambda broker: broker.broker_id))
+    memory.brokers = current
+    loaded = tuple(sorted((broker.registration for broker in current.values()), key=lambda broker: broker.broker_id))
     warn_of_registrations(memory, loaded, owners)
-    return loaded, there
+    return loaded, broker_paths
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Without the garbage collector: it looks at each object that is made here again and again, and finds none to free,
-    since nothing refers to itself."""
+    """Disable the garbage collector: it would scan the many new objects, none of which is in a cycle."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What the store remembers of what it has read and written, beside the columns that belong to the controller."""
+"""The versions, contents and quarantined paths that the store remembers for a session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger("kframe.zookeeper")
 
 @dataclass(frozen=True, slots=True)
 class SeenTopic:
-    """A topic's node as we read or wrote it last: its version, and fields of others that are written back with it."""
+    """A topic's znode as last read or written: its version, and unknown fields to write back."""
 
     version: int
     extra: Extra
@@ -25,47 +25,47 @@ class SeenTopic:
 
 @dataclass(frozen=True, slots=True)
 class SeenBroker:
-    """A broker's node as we read it last, and the registration that it is."""
+    """A broker's znode as last read, and its decoded registration."""
 
     data: bytes | None
     registration: Registration
 
 
 class Memory:
-    """Kept for one session: nothing of it may be relied on in another."""
+    """The state of one session; a new session starts empty."""
 
     def __init__(self, instance: Instance | None = None) -> None:
-        """``instance``: this one, if no broker may have its id."""
+        """``instance``: this instance, if brokers with its id are to be left out."""
         self.instance = instance
         self.follows = False
-        """Whether changes are notified that only a controller acts on."""
+        """Whether events that only a controller handles are emitted."""
         self.topics: dict[str, SeenTopic] = {}
         self.writing_topics = threading.Lock()
-        """Held from before a write of topics until their new versions stand in ``topics``."""
+        """Held from before a write of topics until ``topics`` has their new versions."""
         self.brokers: dict[str, SeenBroker] = {}
-        """Registrations of brokers as they could be read last, by path."""
+        """The last readable registrations, by path."""
         self.broken: dict[str, str] = {}
-        """Nodes that cannot be read, by path, with the reason. Nothing is done about them but this."""
+        """Quarantined znodes: reasons by path."""
         self._changes_seen: set[str] = set()
         self._warned: dict[str, str] = {}
-        """What was warned of last, by path."""
+        """The last warning, by path."""
 
     def note_changes(self, names: Iterable[str]) -> list[str]:
-        """Remember these notifications of changed settings; return those that are new, in order."""
-        there = set(names)
-        fresh = sorted(there - self._changes_seen)
-        self._changes_seen = there
+        """Remember these config change notifications. Return the new ones, sorted."""
+        current = set(names)
+        fresh = sorted(current - self._changes_seen)
+        self._changes_seen = current
         return fresh
 
     def quarantine(self, path: str, problem: ZnodeError, becomes: str = "is left out") -> None:
-        """Note that a node cannot be read, and say once what becomes of it."""
+        """Quarantine a malformed znode, and log it once. ``becomes`` ends the log line."""
         reason = str(problem)
         if self.broken.get(path) != reason:
             _log.error("%s %s: %s", path, becomes, reason)
         self.broken[path] = reason
 
     def warn(self, path: str, problem: str | None) -> None:
-        """Warn once of what is wrong with a node that is acted on all the same; None: nothing is (any more)."""
+        """Log a problem of a znode that is used nevertheless, once; None clears it."""
         if problem is None:
             self._warned.pop(path, None)
         elif self._warned.get(path) != problem:
@@ -73,5 +73,5 @@ class Memory:
             _log.warning("%s", problem)
 
     def repair(self, path: str) -> None:
-        """A node can be read (again)."""
+        """Remove a readable znode from quarantine."""
         self.broken.pop(path, None)

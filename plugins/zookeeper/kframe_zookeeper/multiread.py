@@ -1,8 +1,8 @@
-"""Many nodes read by few requests: states straight into columns, anything else as data with its stat.
+"""Read many nodes by few requests: states into columns, other nodes as data with their stat.
 
-A multiRead (ZooKeeper 3.6 and later) answers thousands of reads at once, each with its own result or error; servers
-before that are read by single requests, many at a time. A request is bounded twice: its own bytes stay below half of
-the server's ``jute.maxbuffer`` (1 MiB), and so many operations that the answer is about as long.
+A multiRead (ZooKeeper 3.6 and later) answers thousands of reads, each with its own result or error. Older servers are
+read by pipelined single requests. A request stays below half of the server's ``jute.maxbuffer`` (1 MiB). The number of
+its operations keeps the answer at about the same length.
 """
 
 from __future__ import annotations
@@ -26,22 +26,25 @@ from kframe_zookeeper.session import Session
 
 REQUEST_BYTES_MOST: Final = 512 * 1024
 STATES_MOST: Final = 4000
-#: Single requests in flight, where there is no multiRead.
+#: Single requests in flight at a server without multiRead.
 SINGLE_IN_FLIGHT: Final = 2000
-#: Reads of nodes of unknown length begin with so few at once; the longest seen tells how many the next may be.
+#: Operations of the first request for nodes of unknown length. Later requests depend on the longest node seen.
 NODES_FIRST: Final = 16
 ANSWER_BYTES: Final = 512 * 1024
 NODE_BYTES_LEAST: Final = 128
 
 NO_NODE: Final = NoNodeError.code
-#: Bytes of a getData operation beside the topic's name, at most.
+#: The most bytes of a getData operation beside the topic's name.
 _OPERATION_BYTES: Final = 9 + 4 + len("/partitions//state") + 10 + 1
 
 
 @dataclass(frozen=True, slots=True)
 class PathNames:
-    """How topics are named in paths: ``root`` is the path of all topics with a slash at its end, the chroot included;
-    topic ``i`` is ``names[at[i]:at[i + 1]]``, in UTF-8."""
+    """Names of topics for paths.
+
+    ``root`` is the parent of all topics, chroot included, with a slash at its end. The UTF-8 name of topic ``i`` is
+    ``names[at[i]:at[i + 1]]``.
+    """
 
     root: UInt8
     at: Int32
@@ -55,7 +58,7 @@ class PathNames:
 
     @staticmethod
     def of_names(root: str, names: Sequence[str]) -> PathNames:
-        """Of topics that stand in no columns yet."""
+        """From names."""
         encoded = [name.encode() for name in names]
         return PathNames.of(root, (offsets_of([len(name) for name in encoded]), b"".join(encoded)))
 
@@ -70,7 +73,7 @@ class PathNames:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node as it was read. ``owner`` is the session that it is ephemeral in, 0 if in none."""
+    """A node as it was read. ``owner`` is the session of an ephemeral node, else 0."""
 
     data: bytes | None
     version: int
@@ -81,8 +84,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Results:
-    """What ``k`` reads gave: an error code each (0: none), where the data stands in ``reply``, and of the stat what we
-    need; see ``_jute_read.split_reads``."""
+    """The results of ``k`` reads: error codes (0: none), positions of the data in ``reply``, and fields of the stat.
+
+    See ``_jute_read.split_reads``.
+    """
 
     reply: UInt8
     code: Int32
@@ -95,14 +100,14 @@ class Results:
 
     @staticmethod
     def room(reply: UInt8, count: int) -> Results:
-        """For ``count`` results."""
+        """Uninitialised columns for ``count`` results."""
         ints = [np.empty(count, np.int32) for _ in range(3)]
         longs = [np.empty(count, np.int64) for _ in range(4)]
         return Results(reply, ints[0], longs[0], ints[1], ints[2], *longs[1:])
 
     @staticmethod
     def split(reply: Reply, count: int) -> Results:
-        """Of a multiRead of ``count`` operations. Raises StoreError if the answer is not one to it."""
+        """The results of a multiRead of ``count`` operations. Raises StoreError if the answer does not match."""
         results = Results.room(reply.data, count)
         results_read = split_reads(
             reply.data, reply.start, results.code, results.data_at, results.data_length, results.version,
@@ -114,7 +119,7 @@ class Results:
 
     @staticmethod
     def of_singles(answers: Sequence[tuple[bytes | None, Any] | None]) -> Results:
-        """Of single getData requests; None where there was no node."""
+        """The results of single getData requests; None is a missing node."""
         datas = [b"" if answer is None or answer[0] is None else answer[0] for answer in answers]
         results = Results.room(np.frombuffer(b"".join(datas), np.uint8), len(answers))
         lengths = [len(data) for data in datas]
@@ -128,27 +133,27 @@ class Results:
         return results
 
     def data(self, index: int) -> bytes | None:
-        """The data of one node, or the bytes of one list of children; None where it is null."""
+        """The data of a node, or the bytes of a list of children; None if null."""
         length = int(self.data_length[index])
         start = int(self.data_at[index])
         return None if length < 0 else self.reply[start : start + length].tobytes()
 
     def node(self, index: int) -> Node | None:
-        """One node; None if there is none. Raises StoreError if it could not be read."""
+        """A node; None if it does not exist. Raises StoreError if the read failed."""
         if not self.exists(index):
             return None
         stat = (int(column[index]) for column in (self.version, self.czxid, self.mzxid, self.owner))
         return Node(self.data(index), *stat)
 
     def exists(self, index: int) -> bool:
-        """Whether there is a node. Raises StoreError if it could not be read."""
+        """Whether the node exists. Raises StoreError if the read failed."""
         code = int(self.code[index])
         if code not in (0, NO_NODE):
             raise StoreError(f"ZooKeeper refused a read: {error_name(code)}")
         return code == 0
 
 
-#: The columns of StateRows that have a value a row, in order.
+#: The columns of StateRows with a value for each row, in order.
 _STATE_COLUMNS: Final = (
     "code", "parsed", "leader", "leader_epoch", "controller_epoch", "version", "recovery",
 )  # fmt: skip
@@ -159,9 +164,9 @@ _STAT_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateRows:
-    """States of ``k`` partitions; brokers are ids. ``code`` is 0 where a state was found, else ZooKeeper's error.
+    """States of ``k`` partitions; brokers are ids. ``code`` is 0 if the node exists, else ZooKeeper's error.
 
-    ``parsed`` is 0 where the data is missing or not what Kafka writes; ``odd`` holds it where it is there.
+    ``parsed`` is 0 if the node is missing or the kernel could not parse it; ``unparsed`` has the data by row.
     """
 
     code: Int32
@@ -176,7 +181,7 @@ class StateRows:
 
     @staticmethod
     def room(count: int) -> StateRows:
-        """For ``count`` states, none of which was read yet."""
+        """Columns for ``count`` states, none of them read."""
         ints = [np.full(count, -1, np.int32) for _ in range(5)]
         return StateRows(
             code=ints[0], parsed=np.zeros(count, np.uint8), leader=ints[1], leader_epoch=ints[2],
@@ -186,38 +191,38 @@ class StateRows:
 
     @property
     def is_parsed(self) -> Bool:
-        """Mask of the states that were read and understood."""
+        """Mask of the parsed states."""
         mask: Bool = self.parsed != 0
         return mask
 
 
 class StateRead(MultiRead):
-    """Reads the states of partitions; ``rows`` stands beside them and says which they are."""
+    """Reads the states of partitions; ``rows`` are their row numbers."""
 
     def __init__(self, names: PathNames, topic: Int32, partition: Int32, rows: Int32, fence: Fence) -> None:
         out = np.empty(int(_sizes(names, topic).sum()), np.uint8)
         written = write_reads(topic, partition, names.at, names.names, names.root, out)
         super().__init__(out[:written].data, len(rows), fence)
         self.rows = rows
-        self._asked = names, topic, partition
+        self._targets = names, topic, partition
 
     def halves(self) -> Sequence[MultiRead]:
-        """The same rows in two requests; none for a single row."""
+        """The same rows in two requests; empty for a single row."""
         if self.count == 1:
             return ()
-        names, topic, partition = self._asked
+        names, topic, partition = self._targets
         parts = (slice(self.count // 2), slice(self.count // 2, None))
         return tuple(StateRead(names, topic[part], partition[part], self.rows[part], self._fence) for part in parts)
 
 
 def _sizes(names: PathNames, topic: Int32) -> Int32:
-    """Bytes that reading the state of one partition of each topic takes at most."""
+    """The most bytes of a read of the state of a partition of each topic."""
     sizes: Int32 = names.at[topic + 1] - names.at[topic] + np.int32(len(names.root) + _OPERATION_BYTES)
     return sizes
 
 
 def cut(sizes: Int32, bytes_most: int, count_most: int) -> list[tuple[int, int]]:
-    """Consecutive parts of things of these sizes, each within both bounds unless it is a single thing."""
+    """Consecutive (first, last) parts of items of these sizes, within both bounds unless a single item exceeds them."""
     ends, parts, first = np.cumsum(sizes, dtype=np.int64), [], 0
     while first < len(sizes):
         begun = int(ends[first - 1]) if first else 0
@@ -230,7 +235,7 @@ def cut(sizes: Int32, bytes_most: int, count_most: int) -> list[tuple[int, int]]
 
 def read_states(session: Session, names: PathNames, topic: Int32, partition: Int32) -> StateRows:
     """Read the states of partitions. Raises StoreError."""
-    read = _read_at_once if session.has_multi_read else _read_one_by_one
+    read = _read_by_multi if session.has_multi_read else _read_by_singles
     parts = [state_rows(results) for results in read(session, names, topic, partition)]
     starts = np.cumsum([0, *(len(part.code) for part in parts)]).tolist()
     unparsed = {
@@ -246,17 +251,17 @@ def read_states(session: Session, names: PathNames, topic: Int32, partition: Int
 def state_reads(
     session: Session, names: PathNames, topic: Int32, partition: Int32, rows: Int32
 ) -> Iterator[StateRead]:  # fmt: skip
-    """Requests that read the states of partitions, ``rows`` beside them."""
+    """Requests that read the states of partitions with these row numbers."""
     for first, last in cut(_sizes(names, topic), REQUEST_BYTES_MOST, STATES_MOST):
         part = slice(first, last)
         yield StateRead(names, topic[part], partition[part], rows[part], session.fence)
 
 
 def state_rows(results: Results) -> StateRows:
-    """The states in one answer."""
+    """The states in an answer."""
     rows = StateRows.room(len(results.code))
     counts = np.zeros(len(results.code), np.int32)
-    # A member takes two bytes of JSON at least, a digit and a comma or bracket.
+    # An ISR member takes at least two bytes of JSON: a digit and a comma or bracket.
     isr = np.empty(int(np.maximum(results.data_length, 0).sum()) // 2, np.int32)
     used = parse_states(
         results.reply, results.data_at, results.data_length, rows.leader, rows.leader_epoch, rows.controller_epoch,
@@ -272,15 +277,15 @@ def state_rows(results: Results) -> StateRows:
     )
 
 
-def _read_at_once(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[Results]:
+def _read_by_multi(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[Results]:
     """The results of each request, in order."""
     rows = np.arange(len(topic), dtype=np.int32)
     for request, reply in session.ask(state_reads(session, names, topic, partition, rows)):
         yield Results.split(reply, request.count)
 
 
-def _read_one_by_one(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[Results]:
-    """The same from a server that has no multiRead."""
+def _read_by_singles(session: Session, names: PathNames, topic: Int32, partition: Int32) -> Iterator[Results]:
+    """The same from a server without multiRead."""
     for first in range(0, len(topic), STATES_MOST):
         rows = range(first, min(first + STATES_MOST, len(topic)))
         paths = [names.partition_path(int(topic[row]), int(partition[row])) + "/state" for row in rows]
@@ -290,20 +295,20 @@ def _read_one_by_one(session: Session, names: PathNames, topic: Int32, partition
 def get_each(
     session: Session, paths: Sequence[str], watch: Callable[[Any], None] | None = None
 ) -> list[tuple[bytes | None, Any] | None]:
-    """Data and stat of each node by a request of its own, chroot included in ``paths``; None where there is none."""
+    """Data and stat of each node by single requests; None if missing. ``paths`` include the chroot."""
     requests = (GetData(path, watch) for path in paths)
     return [answer for _, answer in session.ask(requests, SINGLE_IN_FLIGHT, absent=NoNodeError)]
 
 
 class _PathRead(MultiRead):
-    """Reads ``paths``, data or children."""
+    """Reads data or children of ``paths``."""
 
     def __init__(self, paths: Sequence[str], operation: Callable[[str], bytes], fence: Fence) -> None:
         super().__init__(b"".join(operation(path) for path in paths), len(paths), fence)
         self._paths, self._operation = paths, operation
 
     def halves(self) -> Sequence[MultiRead]:
-        """The same paths in two requests; none for a single path."""
+        """The same paths in two requests; empty for a single path."""
         middle = self.count // 2
         parts = (self._paths[:middle], self._paths[middle:]) if middle else ()
         return tuple(_PathRead(part, self._operation, self._fence) for part in parts)
@@ -312,12 +317,11 @@ class _PathRead(MultiRead):
 def read_results(
     session: Session, paths: Sequence[str], first: int = NODES_FIRST, *, probe_first: bool = False
 ) -> Iterator[tuple[int, Results]]:
-    """Data and stat of nodes, chroot included in ``paths``: of each answer the number of its first path and its
-    results, in order. The first requests leave at once. Raises StoreError.
+    """Data and stat of nodes: for each answer the index of its first path and its results, in order.
 
-    Nodes may be of any length: ``first`` of them are asked for at once, and then so many as the longest seen allows.
-    With ``one_first`` only one such request leaves before anything is known of their length: one more wait, but fewer
-    answers.
+    ``paths`` include the chroot. The first requests are sent at once. Raises StoreError. The first requests read
+    ``first`` nodes each; later ones as many as the longest node seen allows. With ``probe_first`` a single such request
+    is sent before the others: an extra round trip, but fewer answers.
     """
     if session.has_multi_read:
         return _Growing(session, paths, first, probe_first=probe_first).results()
@@ -325,7 +329,7 @@ def read_results(
 
 
 class _Growing:
-    """Reads of nodes, of which each request may hold more than those before."""
+    """Reads of nodes in requests that grow with the known size of nodes."""
 
     def __init__(self, session: Session, paths: Sequence[str], first: int, *, probe_first: bool) -> None:
         self._most, self._longest = first, NODE_BYTES_LEAST
@@ -335,14 +339,14 @@ class _Growing:
         self._later: Iterator[_PathRead] = requests if probe_first else iter(())
 
     def _requests(self) -> Iterator[_PathRead]:
-        asked = 0
-        while asked < len(self._paths):
-            part = self._paths[asked : asked + self._most]
-            asked += len(part)
+        sent = 0
+        while sent < len(self._paths):
+            part = self._paths[sent : sent + self._most]
+            sent += len(part)
             yield _PathRead(part, get_data, self._session.fence)
 
     def results(self) -> Iterator[tuple[int, Results]]:
-        """The number of the first path and the results of each answer."""
+        """The index of the first path and the results of each answer."""
         begun = 0
         while answer := next(self._answers, None):
             request, reply = answer

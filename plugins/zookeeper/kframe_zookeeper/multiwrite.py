@@ -1,9 +1,9 @@
-"""Many writes by few requests, each of which first checks that we are still controller.
+"""Batch many writes into a few multi requests that each check the controller epoch first.
 
-Kafka sends a multi of its own for every node, a check of ``/controller_epoch`` and one write (3.9
-``KafkaZkClient.retryRequestsUntilConnected``). Here some hundreds of writes share one check. ZooKeeper does all of a
-multi or nothing, so one refused write holds the others of its batch up: the answer names it, it is set aside, and the
-caller decides what of the rest is tried again.
+Kafka sends a multi for every znode: a check of ``/controller_epoch`` and a write (Kafka 3.9
+``KafkaZkClient.retryRequestsUntilConnected``). Here up to 500 writes share a check. ZooKeeper performs all operations
+of a multi or none, so a refused write blocks its batch. The answer names that write; the caller decides which of the
+others to try again.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut, error_name
 from kframe_zookeeper.requests import MultiWrite, Reply
 from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session
 
-#: Writes that share one check: more are not faster, and hold more up when one of them is refused.
+#: Writes that share a check. More are not faster, and a refused write blocks more of them.
 WRITES_MOST: Final = 500
-#: Batches that may be on their way behind others: enough that the server has work while the others are made use of.
+#: Batches in flight behind others: enough to keep the server busy while earlier answers are processed.
 BEHIND_IN_FLIGHT: Final = 32
-#: How often what was not tried is tried again.
+#: How often writes that were not tried are tried again.
 ROUNDS_MOST: Final = 1000
 
-#: Fates beside ZooKeeper's own codes, which are 0 or negative.
+#: Codes beside ZooKeeper's own, which are 0 or negative.
 LOST: Final = 1
-"""The connection broke: it may have been done."""
+"""The connection broke: the write may have been performed."""
 UNTRIED: Final = 2
-"""Not done, because another write of its batch was refused, or because the session was not certain to live."""
+"""Not performed: another write of its batch was refused, or the fence of the session was closed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ class Writes:
 
     @staticmethod
     def of(writes: Sequence[Sequence[bytes]]) -> Writes:
-        """From the operations of each write, which are done together or not at all."""
+        """From the operations of each write, which ZooKeeper performs together or not at all."""
         encoded = [b"".join(operations) for operations in writes]
         at = np.zeros(len(writes) + 1, np.int64)
         np.cumsum([len(operations) for operations in encoded], out=at[1:])
@@ -71,10 +71,10 @@ class Writes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteOutcomes:
-    """What became of ``k`` writes.
+    """The outcomes of ``k`` writes.
 
-    ``code``: 0 done, LOST, UNTRIED, or ZooKeeper's error; ``operation``: which operation of a refused write was
-    refused; ``version`` and ``mzxid``: of the last operation where it was a setData (0 and -1 after a create).
+    ``code``: 0 for success, LOST, UNTRIED, or ZooKeeper's error. ``operation``: index of the refused operation within
+    its write. ``version`` and ``mzxid``: of the last operation if that was a setData (0 and -1 after a create).
     """
 
     code: Int32
@@ -84,32 +84,32 @@ class WriteOutcomes:
 
     @staticmethod
     def unknown(count: int) -> WriteOutcomes:
-        """Before anything was tried."""
+        """``count`` outcomes, all UNTRIED."""
         ints = np.full(count, UNTRIED, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
         return WriteOutcomes(*ints, np.full(count, -1, np.int64))
 
     def take(self, chosen: NDArray[Any]) -> WriteOutcomes:
-        """The fates of the writes numbered ``chosen``."""
+        """The outcomes of the writes numbered ``chosen``."""
         return WriteOutcomes(self.code[chosen], self.operation[chosen], self.version[chosen], self.mzxid[chosen])
 
     def put(self, rows: NDArray[Any], other: WriteOutcomes) -> None:
-        """Take over ``other`` at ``places``."""
+        """Replace the outcomes of ``rows`` by ``other``."""
         for name in ("code", "operation", "version", "mzxid"):
             getattr(self, name)[rows] = getattr(other, name)
 
 
 class Sending:
-    """Writes that are tried once each, batch by batch, some batches at a time. They leave in their order."""
+    """Sends each write once, in order, with several batches in flight."""
 
     def __init__(self, session: Session, guard: bytes, writes: Writes) -> None:
-        """``guard`` is the check operation that every batch begins with, or empty for writes that anybody may do."""
+        """``guard`` is the check operation that begins every batch; empty for writes that need no controller."""
         self._session, self._guard, self._writes = session, guard, writes
         self._outcomes = WriteOutcomes.unknown(len(writes))
         self._left = deque(cut(np.diff(writes.at).astype(np.int32), REQUEST_BYTES_MOST, WRITES_MOST))
         self._waiting: deque[tuple[int, int, Any]] = deque()
 
     def begin(self, in_flight: int = IN_FLIGHT) -> bool:
-        """Send what there is room for without waiting; whether all have left. Raises SessionOver."""
+        """Send up to ``in_flight`` batches without waiting. Return whether all were sent. Raises SessionOver."""
         while self._left and len(self._waiting) < in_flight:
             first, last = self._left.popleft()
             data = self._writes.data[self._writes.at[first] : self._writes.at[last]]
@@ -119,7 +119,7 @@ class Sending:
         return not self._left
 
     def finish(self, behind: Sending | None = None) -> WriteOutcomes:
-        """Wait for all answers; ``behind`` begins as soon as the last of ours has left.
+        """Wait for all answers. ``behind`` begins as soon as the last batch was sent.
 
         Raises ControllerFenced when the check fails, SessionOver, and StoreError when a whole batch is refused.
         """
@@ -131,7 +131,7 @@ class Sending:
             self._settle(*self._waiting.popleft())
 
     def _settle(self, first: int, last: int, result: Any) -> None:
-        """Wait for the answer to one batch, and note the fates of its writes."""
+        """Wait for the answer to a batch, and record the outcomes of its writes."""
         part, operations, outcomes = slice(first, last), self._writes.operations[first:last], self._outcomes
         try:
             (reply,) = self._session.wait(result)
@@ -143,7 +143,7 @@ class Sending:
         fenced = bool(self._guard)
         results = _results(reply, int(operations.sum()) + fenced, fenced=fenced)
         if results is None:
-            return  # the request left empty; its answer proves that the session lives
+            return  # the fence was closed, so the request was sent without operations
         code, version, mzxid = results
         ends = np.cumsum(operations) + fenced
         refused = np.flatnonzero(code)
@@ -159,21 +159,24 @@ class Sending:
 
 
 def write_once(session: Session, guard: bytes, writes: Writes) -> WriteOutcomes:
-    """Try each write once; see ``Sending``."""
+    """Send each write once; see ``Sending``."""
     return Sending(session, guard, writes).finish()
 
 
 def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, Int64] | None:
-    """Codes (0 where it is not this operation that was refused), versions and transactions of ``count`` operations.
+    """Codes, versions and mzxids of ``count`` operations. The code is 0 unless this operation was the refused one.
 
-    None if the request was sent without operations (``MultiWrite``)."""
+    None if the request was sent without operations (``MultiWrite``).
+    """
     code, version, mzxid = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64)
     results_read = split_results(reply.data, reply.start, code, version, mzxid)
     if results_read == 0 and count:
         return None
     if results_read != count:
         raise StoreError(f"ZooKeeper's answer to {count} writes has {results_read} results")
-    code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = 0  # another one was refused
+    code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = (
+        0  # rolled back because of another operation
+    )
     if fenced and code[0]:
         if code[0] == BadVersionError.code:
             raise ControllerFenced("another controller has claimed the role")
@@ -182,10 +185,10 @@ def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, I
 
 
 def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[WriteOutcomes, NDArray[np.bool_]]:
-    """Try writes until each is done or refused by itself; return their fates, and a mask of those that were once lost.
+    """Send writes until each has succeeded or was refused. Return outcomes, and a mask of writes LOST once.
 
-    A write that was lost is tried again, and may then be refused because it had been done: only for writes that are
-    the same done twice, or whose caller looks. Raises ControllerFenced and StoreError.
+    A LOST write is sent again, and may then be refused because the first attempt succeeded. So use this for idempotent
+    writes, or verify the masked ones. Raises ControllerFenced and StoreError.
     """
     outcomes, unverified = write_once(session, guard, writes), np.zeros(len(writes), np.bool_)
     for _ in range(ROUNDS_MOST):

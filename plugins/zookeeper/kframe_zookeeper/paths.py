@@ -1,7 +1,6 @@
-"""Where things stand in ZooKeeper (``spec/zookeeper.md`` section 1; Kafka 3.9 ``ZkData``).
+"""Paths of Kafka's znodes, below the chroot (Kafka 3.9 ``ZkData``).
 
-Paths are relative to the chroot of the connection. Functions take names as they are: whoever makes a path of a topic
-name has checked it (``check_topic_name``).
+Functions do not validate names; callers check topic names with ``check_topic_name``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ CLUSTER_ID: Final = "/cluster/id"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
 FEATURE: Final = "/feature"
 CONSUMERS: Final = "/consumers"
-#: Its presence means that a KRaft controller is taking over; never touched.
+#: Exists while a KRaft controller takes over; never written.
 MIGRATION: Final = "/migration"
 
 #: The only znodes that kframe creates and Kafka does not.
@@ -34,17 +33,17 @@ KFRAME: Final = "/kframe"
 #: An ephemeral record for each instance of kframe, by its controller id.
 INSTANCES: Final = f"{KFRAME}/instances"
 
-#: The name that stands for all brokers, clients or users that have no settings of their own.
+#: The name of the default settings of brokers, clients and users.
 DEFAULT_ENTITY: Final = "<default>"
-#: The kinds of things that have settings.
+#: The kinds of entities that have settings.
 CONFIG_KINDS: Final = ("topics", "clients", "users", "brokers", "ips")
 #: Names under which sequential notifications are created.
 CONFIG_CHANGE: Final = f"{CONFIG_CHANGES}/config_change_"
 ISR_CHANGE: Final = f"{ISR_CHANGES}/isr_change_"
 LOG_DIR_EVENT: Final = f"{LOG_DIR_EVENTS}/log_dir_event_"
 
-#: What every broker creates before it registers, without data; a controller that comes first must do so too, because a
-#: watch on children cannot be armed where there is no node. Parents stand before their children.
+#: Znodes without data that every broker creates before it registers. A controller creates them, too: a child watch
+#: needs an existing node. Parents come before their children.
 PERSISTENT: Final = (
     CONSUMERS,
     BROKER_IDS,
@@ -58,9 +57,9 @@ PERSISTENT: Final = (
     *(f"{CONFIG}/{kind}" for kind in CONFIG_KINDS),
 )
 
-#: Everything below these holds secrets: not readable by the world (Kafka 3.9 ``ZkData.SensitiveRootPaths``).
+#: Roots of secrets, not readable by the world (Kafka 3.9 ``ZkData.SensitiveRootPaths``).
 SENSITIVE: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
-#: What a secured cluster protects (Kafka 3.9 ``ZkData.SecureRootPaths``, and ``/kafka-acl`` of its authorizer).
+#: Roots that a secured cluster protects (Kafka 3.9 ``ZkData.SecureRootPaths``, and ``/kafka-acl`` of its authorizer).
 SECURED: Final = (
     ADMIN,
     "/brokers",
@@ -121,19 +120,19 @@ def topic_partition_of(path: str) -> tuple[str, int] | None:
 
 
 def config_path(kind: str, name: str) -> str:
-    """The settings of one of ``CONFIG_KINDS``."""
+    """The settings of an entity of one of ``CONFIG_KINDS``."""
     return f"{CONFIG}/{kind}/{name}"
 
 
 def delete_topic_path(topic: str) -> str:
-    """The mark that a topic is to be deleted."""
+    """The deletion mark of a topic."""
     return f"{DELETE_TOPICS}/{topic}"
 
 
 def sequence_of(name: str) -> int | None:
-    """The number that ZooKeeper gave a sequential node, from its name or path; None if it has none.
+    """The number of a sequential node, from its name or path; None if it has none.
 
-    The number is an int32 that wraps round to negative ones.
+    The number is an int32 that wraps around to negative values.
     """
     match = _SEQUENCE.fullmatch(name.rpartition("_")[2])
     return None if match is None else int(match[0])

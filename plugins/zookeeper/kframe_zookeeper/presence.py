@@ -1,9 +1,8 @@
-"""A controller that stands in ``/brokers/ids``, as long as it has the role, though it is no broker.
+"""Register the active controller in ``/brokers/ids`` for brokers before Kafka 3.0.
 
-Brokers before Kafka 3.0 look there for the address to ask for a controlled shutdown (2.8 ``KafkaServer``:
-``zkClient.getBroker(controllerId)``); everything else they take from UpdateMetadata. The record is ephemeral in the
-session that has the role, so that both end at once, and it is deleted before the role is given up: Kafka's own
-controllers never load it. It has a field that no broker writes, by which kframe knows it and takes it for no broker.
+These brokers look there for the controller when they request a controlled shutdown (Kafka 2.8 ``KafkaServer``:
+``zkClient.getBroker(controllerId)``). The znode is ephemeral in the session that has the role. It is deleted before the
+role is given up, so Kafka's controllers never load it. A field that no broker writes marks it for other instances.
 """
 
 from __future__ import annotations
@@ -23,27 +22,31 @@ _log = logging.getLogger("kframe.zookeeper")
 
 
 class Presence:
-    """The record of one controller. Whatever goes wrong with it costs old brokers a controlled shutdown, no more."""
+    """The registration of a controller. Its failure costs old brokers a controlled shutdown, no more."""
 
     def __init__(self, registration: Registration, now_ms: int) -> None:
         self._path = paths.broker_path(registration.broker_id)
         self._data = encode_broker(registration, now_ms, extra={CONTROLLER_FIELD: msgspec.Raw(b"true")})
 
-    def appear(self, connection: Connection) -> None:
-        """Stand there from now on, unless a broker does."""
+    def register(self, connection: Connection) -> None:
+        """Create the registration, unless a broker has the id."""
         try:
             connection.write_freely([[connection.create(self._path, self._data, EPHEMERAL)]], NODE_EXISTS)
             node = connection.node(self._path)
             if node is None or node.owner != connection.session.session_id:
                 _log.warning("%s is another's: brokers before 3.0 find no controller for their shutdown", self._path)
         except StoreError as error:
-            _log.warning("%s is not there: brokers before 3.0 find no controller (%s)", self._path, error)
+            _log.warning(
+                "%s could not be created: brokers before 3.0 find no controller for their shutdown (%s)",
+                self._path,
+                error,
+            )
 
-    def disappear(self, connection: Connection) -> None:
-        """Stand there no more; another's record is left alone."""
+    def unregister(self, connection: Connection) -> None:
+        """Delete the registration if this session owns it."""
         try:
             node = connection.node(self._path)
             if node is not None and node.owner == connection.session.session_id:
                 connection.write_freely([[delete(connection.root + self._path, node.version)]], NO_NODE)
         except StoreError as error:
-            _log.info("%s goes with the session (%s)", self._path, error)
+            _log.info("%s could not be deleted and ends with the session (%s)", self._path, error)

@@ -1,6 +1,6 @@
-"""The calls of the store that show and write records as they are: ACLs, quotas, credentials, tokens.
+"""Store calls for raw records: ACLs, quotas, credentials, delegation tokens.
 
-Brokers write these records too, so no write here is fenced by the controller epoch; versions keep writers apart.
+Brokers write these records, too. So writes are compare-and-set by version, not fenced by the controller epoch.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kframe_zookeeper.requests import SEQUENTIAL, delete, set_data
 
 
 class Calls(Protocol):
-    """What the calls need of the store that they belong to."""
+    """The members of the store that these calls use."""
 
     def _connected(self) -> Connection: ...
 
@@ -23,22 +23,24 @@ class RecordCalls:
     """Part of ZooKeeperStore. Paths are below the chroot. Callable from any thread; each call raises StoreError."""
 
     def read_record(self: Calls, path: str) -> bytes | None:
-        """What stands in a node, None if there is no such node."""
+        """The data of a node; None if it does not exist."""
         node = self._connected().node(path)
         return None if node is None else node.data
 
     def read_record_names(self: Calls, path: str) -> tuple[str, ...]:
-        """Names of a node's children, none if there is no such node."""
+        """Names of a node's children; empty if it does not exist."""
         return self._connected().children([path])[0]
 
     def read_versioned_record(self: Calls, path: str) -> tuple[bytes, int] | None:
-        """The data of a node and its version, None if there is no such node."""
+        """The data and version of a node; None if it does not exist."""
         node = self._connected().node(path)
         return None if node is None else (node.data or b"", node.version)
 
     def write_record(self: Calls, path: str, data: bytes, version: int | None) -> bool:
-        """Replace the data of a node of that version, or create the node, with parents, where ``version`` is None;
-        False where another version, no node, or already a node is there."""
+        """Replace the data of a node at ``version``; None creates the node and its parents.
+
+        Return false if the node has another version, does not exist, or exists already.
+        """
         connection = self._connected()
         if version is None:
             create = [[connection.create(path, data)]]
@@ -52,13 +54,13 @@ class RecordCalls:
         return not code
 
     def delete_record(self: Calls, path: str, version: int) -> bool:
-        """Delete a node of that version; False where it is not there, has another version or has children."""
+        """Delete a node at ``version``; false if it does not exist, has another version or has children."""
         connection = self._connected()
         write = [[delete(connection.root + path, version)]]
         return not connection.write_freely(write, NO_NODE, BadVersionError.code, NotEmptyError.code).code[0]
 
     def append_record(self: Calls, prefix: str, data: bytes) -> None:
-        """Create a node whose path is ``prefix`` and the next number in sequence, and its parents."""
+        """Create a sequential node with ``prefix``, and its parents."""
         connection = self._connected()
         create = [[connection.create(prefix, data, SEQUENTIAL)]]
         if connection.write_freely(create, NO_NODE).code[0]:

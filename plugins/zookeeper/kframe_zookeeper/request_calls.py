@@ -1,4 +1,4 @@
-"""The calls of the store that concern what operators and brokers leave for the controller to find."""
+"""Store calls for requests in znodes: deletions, reassignments, elections, notifications, producer ids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kframe_zookeeper.znodes import (
 
 #: Producer ids in a block (Kafka 3.9 ``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``).
 BLOCK_LENGTH: Final = 1000
-#: How often a block is tried for that others have taken meanwhile.
+#: Attempts to allocate a block before concurrent allocations count as an error.
 TRIES_MOST: Final = 64
 _LAST_ID: Final = 2**63 - 1
 BAD_VERSION: Final = BadVersionError.code
@@ -39,7 +39,7 @@ class RequestCalls:
     """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
 
     def queue_deletions(self: Calls, names: tuple[str, ...]) -> None:
-        """Mark topics; a mark that is there already stays."""
+        """Mark topics for deletion; existing marks stay."""
         connection = self._connected()
         marks = [paths.delete_topic_path(name) for name in names]
         connection.write_freely([[connection.create(path, None)] for path in marks], NODE_EXISTS)
@@ -49,16 +49,16 @@ class RequestCalls:
         return frozenset(self._connected().watched_children(paths.DELETE_TOPICS))
 
     def drop_deletions(self: Calls, names: tuple[str, ...]) -> None:
-        """Take marks away, as far as they are there."""
+        """Delete the marks that exist."""
         connection = self._connected()
         connection.write([[delete(connection.root + paths.delete_topic_path(name))] for name in names], NO_NODE)
 
     def read_reassignments(self: Calls) -> Targets | None:
-        """What is left to be reassigned; arms the watch on it. A record that nobody can read counts as none."""
+        """The pending reassignments; arms a watch on the znode. A malformed znode counts as none."""
         return _left(self._connected(), self._memory, paths.REASSIGN_PARTITIONS, decode_targets)
 
     def write_reassignments(self: Calls, targets: Targets) -> None:
-        """Replace or take away that record."""
+        """Replace the znode, or delete it if there are no targets."""
         connection, path = self._connected(), paths.REASSIGN_PARTITIONS
         if len(targets) == 0:
             connection.write([[delete(connection.root + path)]], NO_NODE)
@@ -69,11 +69,11 @@ class RequestCalls:
             connection.write([[connection.create(path, data)]])
 
     def read_preferred_election(self: Calls) -> tuple[TopicPartition, ...] | None:
-        """Partitions named; arms the watch on the record. One that nobody can read counts as none."""
+        """The requested partitions; arms a watch on the znode. A malformed znode counts as none."""
         return _left(self._connected(), self._memory, paths.PREFERRED_ELECTION, decode_partitions)
 
     def drop_preferred_election(self: Calls) -> None:
-        """Take the record away, if it is there."""
+        """Delete the znode if it exists."""
         connection = self._connected()
         connection.write([[delete(connection.root + paths.PREFERRED_ELECTION)]], NO_NODE)
 
@@ -88,14 +88,14 @@ class RequestCalls:
         return Notifications(read, tuple(items))
 
     def drop_notifications(self: Calls, paths: tuple[str, ...]) -> None:
-        """Take notifications away, as far as they are there."""
+        """Delete the notifications that exist."""
         connection = self._connected()
         connection.write([[delete(connection.root + path)] for path in paths], NO_NODE)
 
     def allocate_producer_ids(self: Calls, broker_id: int) -> int:
-        """The next block; conditional on the version that was read, not fenced. Raises StoreError when all are gone.
+        """The first id of the next block, by compare-and-set without a fence. Raises StoreError if none is left.
 
-        A block whose answer was lost is not taken for ours: at worst it is never used.
+        A block whose answer was lost is never used.
         """
         connection = self._connected()
         for _ in range(TRIES_MOST):
@@ -116,11 +116,11 @@ class RequestCalls:
             require(outcomes, BAD_VERSION)
             if outcomes.code[0] == 0:
                 return first
-        raise StoreError(f"others took each of the {TRIES_MOST} blocks of producer ids that were tried for")
+        raise StoreError(f"{TRIES_MOST} blocks of producer ids were allocated by others first")
 
 
 def _left(connection: Connection, memory: Memory, path: str, decode: Callable[[bytes | None], Record]) -> Record | None:
-    """What an operator left in one node; watches for the next."""
+    """The decoded request in a node; watches for the next."""
     if connection.watches.exists(path) is None:
         return None
     node = connection.node(path)
@@ -138,20 +138,20 @@ def _left(connection: Connection, memory: Memory, path: str, decode: Callable[[b
 def _notifications(
     connection: Connection, memory: Memory, parent: str, decode: Callable[[bytes | None, str], Record]
 ) -> tuple[tuple[str, ...], Sequence[Record]]:
-    """The paths of all notifications, in the order in which they were left, and what those say that can be read.
+    """The paths of all notifications in sequence order, and the records of those that can be read.
 
-    One that cannot be read says nothing, and is taken away with the others.
+    A malformed notification has no record, and is deleted with the others.
     """
     names = connection.watched_children(parent)
     names.sort(key=lambda name: paths.sequence_of(name) or 0)
     known = [f"{parent}/{name}" for name in names]
-    there, records = [], []
+    existing, records = [], []
     for path, node in zip(known, connection.nodes(known), strict=True):
         if node is None:
             continue
-        there.append(path)
+        existing.append(path)
         try:
             records.append(decode(node.data, path))
         except ZnodeError as error:
             memory.quarantine(path, error)
-    return tuple(there), records
+    return tuple(existing), records

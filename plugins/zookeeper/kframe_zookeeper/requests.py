@@ -1,8 +1,8 @@
-"""Multi requests as kazoo takes them: bytes made by us go out over its session, and answers come back as they are.
+"""Encode multi requests for kazoo, and return their answers undecoded.
 
-Kazoo has no multiRead (opcode 22, ZooKeeper 3.6 and later), and its own multi decodes each operation in Python. Any
-object with ``type``, ``serialize`` and ``deserialize`` travels through ``KazooClient._call``; that is private, so the
-plugin pins kazoo and a test holds these classes to it.
+kazoo has no multiRead (opcode 22, ZooKeeper 3.6 and later), and its multi decodes each operation in Python.
+``KazooClient._call`` accepts any object with ``type``, ``serialize`` and ``deserialize``. It is private, so the plugin
+pins the version of kazoo.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from kframe_zookeeper.fence import Fence
 
 _HEADER: Final = struct.Struct(">i?i")
 _INT: Final = struct.Struct(">i")
-#: What stands behind the last operation of a multi.
+#: The end marker behind the last operation of a multi.
 END: Final = _HEADER.pack(-1, True, -1)
 _CREATE, _DELETE, _GET_DATA, _SET_DATA, _GET_CHILDREN, _CHECK = 1, 2, 4, 5, 8, 13
 _GET_DATA_HEADER: Final = _HEADER.pack(_GET_DATA, False, -1)
-#: What a create operation says of the new node beside path, data and ACL: it is persistent, or goes with the session.
+#: Flags of create operations.
 PERSISTENT: Final = 0
 EPHEMERAL: Final = 1
 SEQUENTIAL: Final = 2
@@ -44,7 +44,7 @@ class MultiRequest:
 
     def __init__(self, operations: bytes | memoryview, count: int, fence: Fence) -> None:
         self.count = count
-        """How many operations there are."""
+        """The number of operations."""
         self._operations = operations
         self._fence = fence
         self._sent_s = 0.0
@@ -53,23 +53,23 @@ class MultiRequest:
         return f"{type(self).__name__}({self.count} operations)"
 
     def serialize(self) -> bytes:
-        """The operations; called by kazoo at the moment of sending."""
+        """The operations; called by kazoo when the request is sent."""
         self._sent_s = self._fence.now_s()
         return b"".join((self._operations, END))
 
     def _answered(self, data: bytes, offset: int) -> Reply:
-        """The answer, not looked into: kazoo's own thread, which calls this, has no time for that."""
+        """The undecoded answer: decoding must not block kazoo's own thread, which calls this."""
         self._fence.contact(self._sent_s)
         return Reply(np.frombuffer(data, np.uint8), offset)
 
 
 class MultiRead(MultiRequest):
-    """Reads that are answered together, each with its own result or error. They cannot set watches."""
+    """Reads that are answered together, each with its own result or error. They cannot arm watches."""
 
     type = 22
 
     def halves(self) -> Sequence[MultiRead]:
-        """Requests that read the same in two parts; none where it cannot be parted."""
+        """Two requests that read the same; empty if it cannot be split."""
         return ()
 
     def deserialize(self, data: bytes, offset: int) -> Reply:
@@ -78,26 +78,26 @@ class MultiRead(MultiRequest):
 
 
 class MultiWrite(MultiRequest):
-    """Writes of which all are done or none.
+    """Writes that are performed together or not at all.
 
-    While the fence is shut they are not sent: an empty multi goes out in their place. Its answer has no results, and
-    opens the fence if the session lives.
+    While the fence is closed, an empty multi is sent instead. Its answer has no results, and opens the fence if the
+    session lives.
     """
 
     type = 14
 
     def serialize(self) -> bytes:
-        """The operations, or none; called by kazoo at the moment of sending."""
+        """The operations, or none; called by kazoo when the request is sent."""
         operations = super().serialize()
         return operations if self._fence.is_open() else END
 
     def deserialize(self, data: bytes, offset: int) -> list[Reply]:
-        """The answer, in a list because kazoo wants to go through the results of a multi."""
+        """The answer, in a list because kazoo iterates over the results of a multi."""
         return [self._answered(data, offset)]
 
 
 def buffer(data: bytes | None) -> bytes:
-    """Bytes, or the lack of them, as ZooKeeper lays them out."""
+    """Bytes or null in ZooKeeper's encoding."""
     return _INT.pack(-1) if data is None else _INT.pack(len(data)) + data
 
 
@@ -113,28 +113,30 @@ def get_children(path: str) -> bytes:
 
 
 def check(path: str, version: int) -> bytes:
-    """Go on only if the node has this version."""
+    """Fail the multi unless the node has this version."""
     return b"".join((_HEADER.pack(_CHECK, False, -1), buffer(path.encode()), _INT.pack(version)))
 
 
 def create(path: str, data: bytes | None, acl: bytes, flags: int = PERSISTENT) -> bytes:
-    """Create a node; ``acl`` as ``encode_acl`` makes it."""
+    """Create a node; ``acl`` is encoded by ``encode_acl``."""
     return b"".join(
         (_HEADER.pack(_CREATE, False, -1), buffer(path.encode()), buffer(data), acl, _INT.pack(flags))
     )  # fmt: skip
 
 
 def set_data(path: str, data: bytes | None, version: int = -1) -> bytes:
-    """Replace the data if the node has this version; -1: whatever it has."""
+    """Replace the data if the node has this version; -1 is any version."""
     return b"".join((_HEADER.pack(_SET_DATA, False, -1), buffer(path.encode()), buffer(data), _INT.pack(version)))
 
 
 def delete(path: str, version: int = -1) -> bytes:
-    """Delete a node that has no children, if it has this version; -1: whatever it has."""
+    """Delete a node without children if it has this version; -1 is any version."""
     return b"".join((_HEADER.pack(_DELETE, False, -1), buffer(path.encode()), _INT.pack(version)))
 
 
 def encode_acl(entries: Iterable[tuple[int, str, str]]) -> bytes:
-    """An ACL as create operations hold it, from (permissions, scheme, id) each."""
-    encoded = [_INT.pack(perms) + buffer(scheme.encode()) + buffer(who.encode()) for perms, scheme, who in entries]
+    """An ACL as in create operations, from (permissions, scheme, id) entries."""
+    encoded = [
+        _INT.pack(perms) + buffer(scheme.encode()) + buffer(identity.encode()) for perms, scheme, identity in entries
+    ]
     return _INT.pack(len(encoded)) + b"".join(encoded)

@@ -1,7 +1,7 @@
-"""Who is controller: claiming the role, taking it from a live controller, giving it up (``spec/zookeeper.md`` 4).
+"""Claim the controller role, also from a live controller.
 
-Kafka 3.9 ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``. Where that takes a record with our broker id
-for ours after a lost answer, we ask whose session it belongs to: an id says nothing about a session.
+The rule is Kafka 3.9 ``KafkaZkClient.registerControllerAndIncrementControllerEpoch``. After a lost answer Kafka
+compares the broker id in ``/controller``. kframe compares the owning session: an id says nothing about a session.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from kframe_zookeeper.znodes import (
     is_controller_only,
 )
 
-#: Controller epochs are int32 on the wire; the last ones are left for whoever mends the record.
+#: Controller epochs are int32 on the wire; the last values are left for a manual repair.
 EPOCH_MOST: Final = 2**31 - 2
-#: How often a claim is repeated whose answer was lost, or that met somebody who has gone again.
+#: Attempts to claim the role after lost answers and concurrent changes.
 TRIES_MOST: Final = 5
 _REFUSED: Final = (NodeExistsError.code, BadVersionError.code, NoNodeError.code)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The role as it was won: the controller epoch, and the version of its record that fences our writes."""
+    """A won election: the controller epoch, and the version of its znode, which fences writes."""
 
     controller_epoch: int
     epoch_version: int
 
     def guard(self, root: str) -> bytes:
-        """The operation that fails once anybody has claimed the role after us."""
+        """The operation that fails after any later election."""
         return check(root + CONTROLLER_EPOCH, self.epoch_version)
 
-    def stands(self, epoch: Node | None) -> bool:
-        """Whether the record of the controller epoch is as we left it, so that it lets our writes pass."""
+    def is_current(self, epoch: Node | None) -> bool:
+        """Whether the controller epoch znode is unchanged, so that writes pass."""
         return epoch is not None and epoch.version == self.epoch_version
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Who stands for election, in which session; ``root`` is the chroot, ``acl`` what the two records get.
+    """A candidate of an election. ``root``: the chroot; ``acl``: the encoded ACL of both znodes.
 
-    ``highest`` is a controller epoch that there has been, whatever the record says: brokers remember it, and do nothing
-    that is asked of them under a lower one. So a record that was deleted or lowered is not followed.
+    ``highest`` is the highest controller epoch seen. Brokers refuse requests with a lower one, so a deleted or lowered
+    znode does not lower the next epoch.
     """
 
     session: Session
@@ -65,7 +65,7 @@ class Candidate:
     highest: int = 0
 
     def next_claim(self, epoch: Node) -> Claim:
-        """The claim that follows this record of the controller epoch. Raises StoreError where none can."""
+        """The claim with the next controller epoch. Raises StoreError if there is none."""
         claim = Claim(max(_decoded(epoch), self.highest) + 1, epoch.version + 1)
         if claim.controller_epoch > EPOCH_MOST:
             raise StoreError(f"{CONTROLLER_EPOCH} holds {_decoded(epoch)}: no higher controller epoch can be sent")
@@ -74,14 +74,13 @@ class Candidate:
     def claim(
         self, *, takeover: bool = False, brokers_only: bool = False, early: Claim | None = None
     ) -> Claim | None:  # fmt: skip
-        """Become controller; None if the role is taken or another contender was faster. ``early`` is a claim of this
-        session that was sent already: it counts if the records say that it was done and still holds.
+        """Become controller; None if the role is taken or another contender was faster.
 
-        ``takeover`` takes the role also from the controller that holds it now, with ``brokers_only`` only if that is a
-        broker; the deletion of its record notifies it. A controller that is elected while this runs keeps the role. The
-        write names the version of the controller epoch that was read before the record of that controller. Each
-        election raises it, so the record that is deleted is the one that was read.
-        Raises RequestLost where that cannot be found out, StoreError where the records make no sense.
+        ``early``: a claim of this session that was sent already. It counts if both znodes show it.
+
+        ``takeover``: take the role also from the present controller; with ``brokers_only``, only from a broker. A
+        controller that is elected meanwhile keeps the role: each election raises the version of the controller epoch,
+        which the transaction checks. Raises RequestLost if the outcome is unknown, StoreError for malformed znodes.
         """
         if early is not None and self._is_ours(*self._read(), early):
             return early
@@ -107,13 +106,12 @@ class Candidate:
                 raise StoreError(f"ZooKeeper refused the claim: {error_name(code)}")
         if code == LOST:
             raise RequestLost("whether the role was won is not known")
-        raise StoreError(f"{TRIES_MOST} claims were refused, and still nobody holds the role")
+        raise StoreError(f"{TRIES_MOST} claims were refused, but there is no controller")
 
     def _read(self) -> tuple[Node, Node | None]:
-        """The records of the controller epoch, made where it is missing, and of the controller.
+        """The znodes of the controller epoch, created if missing, and of the controller.
 
-        Our server may lag behind the others of its ensemble, and still show a controller that has gone: it is brought
-        up to date first (``reliability.md`` R13).
+        The server may lag behind its ensemble and still show a former controller, so it is synced first.
         """
         self.session.call(Sync(self.root + CONTROLLER))
         paths = [self.root + CONTROLLER_EPOCH, self.root + CONTROLLER]
@@ -126,15 +124,15 @@ class Candidate:
         return epoch, holder
 
     def _is_ours(self, epoch: Node, holder: Node | None, claim: Claim) -> bool:
-        """Whether a claim whose answer was lost has been done."""
+        """Whether a claim with a lost answer has succeeded."""
         ours = holder is not None and holder.owner == self.session.session_id
         return ours and epoch.version == claim.epoch_version and _decoded(epoch) == claim.controller_epoch
 
     def _is_broker(self, holder: Node | None) -> bool:
-        """Whether the session of this controller record owns the registration of that broker id, too.
+        """Whether the owner of this controller znode is a broker: it also owns the registration of that id.
 
-        Kafka's brokers register and stand for election in one session (3.9 ``KafkaServer.startup``); an instance of
-        kframe has no registration, or one that is marked (``presence``).
+        Brokers register and contend in the same session (Kafka 3.9 ``KafkaServer.startup``). An instance of kframe has
+        no registration, or a marked one (``presence``).
         """
         if holder is None:
             return False
@@ -147,7 +145,7 @@ class Candidate:
         return same_session and registration is not None and not is_controller_only(registration.data)
 
     def operations(self, claim: Claim, holder: Node | None) -> list[bytes]:
-        """The transaction that claims the role; it deletes the record of ``holder`` if there is one."""
+        """The transaction that claims the role, and deletes the znode of ``holder`` if there is a controller."""
         raised = set_data(
             self.root + CONTROLLER_EPOCH, encode_controller_epoch(claim.controller_epoch), claim.epoch_version - 1
         )

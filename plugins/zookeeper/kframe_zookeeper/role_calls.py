@@ -1,4 +1,4 @@
-"""The calls of the store that concern the role: claiming it, asking for it, giving it up."""
+"""Store calls for the controller role: claim, take over, contend, check, release."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kframe_zookeeper.znodes import decode_controller
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: The id that stands for no controller, or for one whose record cannot be read.
+#: The id of no controller, or of a controller with a malformed znode.
 NO_CONTROLLER: Final = -1
 
 
 class Calls(Protocol):
-    """What the calls need of the store that they belong to."""
+    """The members of the store that these calls use."""
 
     _memory: Memory
     _connection: Connection | None
@@ -50,11 +50,11 @@ class RoleCalls:
     _instance: InstanceRecord | None
 
     def claim(self: Calls, controller_id: int) -> int | None:
-        """Take the role if it is free, and return the controller epoch: one more than the last."""
+        """Take the role if it is free. Return the new controller epoch, else None."""
         return _claim(self, controller_id)
 
     def take_over(self: Calls, controller_id: int, brokers_only: bool = False) -> int | None:
-        """Take the role also from a controller, or a broker, that holds it; None if yet another one was faster."""
+        """Take the role also from the present controller; None if another contender was faster."""
         return _claim(self, controller_id, takeover=True, brokers_only=brokers_only)
 
     def contend(self: Calls, controller_id: int) -> None:
@@ -77,10 +77,10 @@ class RoleCalls:
         connection.watch_holder()
 
     def controller(self: Calls) -> int:
-        """Id of the present controller; -1 if there is none, or none that anybody can read."""
+        """Id of the present controller; -1 if there is none or its znode is malformed."""
         connection = self._connected()
         if connection.contender.pending():
-            return NO_CONTROLLER  # until it is claimed by the call
+            return NO_CONTROLLER  # ``claim`` takes it
         connection.watches.exists(paths.CONTROLLER)
         node = connection.node(paths.CONTROLLER)
         if node is None:
@@ -96,7 +96,7 @@ class RoleCalls:
         return record.brokerid
 
     def owns_role(self: Calls) -> bool:
-        """Whether ``/controller`` is an ephemeral record of our own session.
+        """Whether this session owns ``/controller``.
 
         Waits until the server answers or has ended the session; ``may_act`` is up to date afterwards.
         """
@@ -108,25 +108,25 @@ class RoleCalls:
         return node is not None and node.owner == connection.session.session_id
 
     def may_act(self: Calls) -> bool:
-        """Whether the role was claimed, not heard to be lost, and our session is certain to live by our own clock."""
+        """Whether we have the role for all we know, and the fence is open."""
         connection = self._connection
         return connection is not None and connection.may_act
 
     def release(self: Calls) -> None:
-        """Delete ``/controller`` if the role is still ours; registrations are not followed any more.
+        """Delete ``/controller`` if we have the role, and stop following registrations.
 
-        If that cannot be told from lost, the session ends: nobody else can be controller as long as it lives.
+        If the outcome is unknown, the session is ended, so that another controller can be elected.
         """
         self._memory.follows = False
         connection = self._connection
         if connection is None or connection.claim is None:
             return
         if self._presence is not None:
-            self._presence.disappear(connection)
+            self._presence.unregister(connection)
         try:
             connection.write([[delete(connection.root + paths.CONTROLLER)]], NO_NODE)
         except ControllerFenced:
-            pass  # taken over: there is nothing of ours to give up
+            pass  # another controller has taken over
         except StoreError as error:
             _log.warning("the role could not be given up, so the session is: %s", error)
             self._put(partial(self._expire, connection))
@@ -134,7 +134,7 @@ class RoleCalls:
 
 
 def remember(store: Calls, controller_epoch: int) -> None:
-    """There has been this controller epoch: none that falls is followed, but where none can follow."""
+    """Remember the highest controller epoch seen, unless no epoch can follow it."""
     if controller_epoch < EPOCH_MOST:
         store._highest_epoch = max(store._highest_epoch, controller_epoch)
 
@@ -146,7 +146,7 @@ def _candidate(store: Calls, connection: Connection, controller_id: int) -> Cand
 
 def _claim(store: Calls, controller_id: int, *, takeover: bool = False, brokers_only: bool = False) -> int | None:
     connection = store._connected()
-    connection.take_role(None)  # an old claim is not to be taken for the new one
+    connection.take_role(None)  # an earlier claim must not count as the new one
     candidate = _candidate(store, connection, controller_id)
     if takeover:
         with suppress(ZnodeError):
@@ -156,7 +156,7 @@ def _claim(store: Calls, controller_id: int, *, takeover: bool = False, brokers_
         early = connection.contender.take()
         claim = candidate.claim(takeover=takeover, brokers_only=brokers_only, early=early)
     except RequestLost:
-        # The record may be ours without anyone knowing it: it goes with the session.
+        # The role may be ours: end the session, and the role with it.
         store._put(partial(store._expire, connection))
         raise
     connection.watches.exists(paths.CONTROLLER)
@@ -168,5 +168,5 @@ def _claim(store: Calls, controller_id: int, *, takeover: bool = False, brokers_
     if connection.claim is None:
         raise StoreError("the role was lost as soon as it was won")
     if store._presence is not None:
-        store._presence.appear(connection)
+        store._presence.register(connection)
     return claim.controller_epoch

@@ -1,8 +1,8 @@
-"""One ZooKeeper session: it begins once, may be disconnected for a while, and ends for good.
+"""A single ZooKeeper session: it begins once, survives disconnections, and ends for good.
 
-A kazoo client goes on in a new session when the old one has expired, and performs there what was queued for the old
-one. Here a client is stopped, in the very thread that learns of the expiry, before it can connect again: what was made
-for one session can never be done in another. Who wants to go on makes a new ``Session``.
+After an expiry, a kazoo client continues in a new session and performs the requests that were queued for the old one.
+Here the thread that learns of the expiry stops the client before it can connect again. So no request of a session is
+performed in another. To continue, make a new ``Session``.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from kframe.plugin import StoreError
 from kframe_zookeeper.fence import Fence
 from kframe_zookeeper.requests import MultiRead, get_data
 
-#: Requests that travel at a time. More do not make one server faster, and each holds its bytes.
+#: Requests in flight. More do not make a server faster, and each holds its bytes.
 IN_FLIGHT: Final = 4
-#: How often one request is lost and sent again before it is taken for the cause.
+#: A request that is lost this often counts as the cause of the disconnections.
 LOSSES_MOST: Final = 3
-#: A thread that waits looks this often whether the session has ended.
+#: Seconds between two checks of a waiting thread whether the session has ended.
 _LOOK_S: Final = 0.5
-#: How long the thread of a client that was told to stop may take.
+#: Seconds that the thread of a stopped client may take to end.
 _STOP_S: Final = 10.0
 
 
@@ -58,19 +58,19 @@ class Request(Protocol):
         """The operation, as ZooKeeper numbers it."""
 
     def serialize(self) -> bytes | bytearray:
-        """The rest of the request; called at the moment of sending."""
+        """The body of the request; called when it is sent."""
 
 
 Sent = TypeVar("Sent", bound=Request)
 
 
 class _Drop:
-    """A request that breaks the connection in place of being sent."""
+    """A request that breaks the connection instead of being sent."""
 
     type = 0
 
     def serialize(self) -> bytes:
-        """Called by kazoo in its own thread, where this ends the connection."""
+        """Called in kazoo's own thread, where the exception ends the connection."""
         raise ConnectionDropped("the session may have expired")
 
 
@@ -81,14 +81,14 @@ class Session:
         self.client = client
         self.fence = Fence() if fence is None else fence
         self.waits_for_server = False
-        """Whether who waits for a connection waits until the server says that the session has ended. Else the wait ends
-        when it may have ended by our own clock."""
+        """Whether ``await_connection`` waits until the server ends the session. If false, it stops waiting when the
+        fence closes."""
         self.has_multi_read = True
         """Whether the server knows multiRead (3.6 and later)."""
         self.on_end: Callable[[], None] = _nothing
-        """Called once, in kazoo's own thread, when the session has ended but was not closed by us. Must not block."""
+        """Called once, in kazoo's own thread, when the session ended without ``close``. Must not block."""
         self.on_reconnect: Callable[[], None] = _nothing
-        """Called, in kazoo's own thread, when the connection is back and all watches are lost. Must not block."""
+        """Called in kazoo's own thread after a reconnect, when all watches are lost. Must not block."""
         self._connected = threading.Event()
         self._over = threading.Event()
         self._closed = False
@@ -96,7 +96,7 @@ class Session:
         connect = client._connection._connect
 
         def noting_timeout(*where: Any) -> tuple[float, float]:
-            """Connect, and note what was negotiated: kazoo reads for two thirds of the timeout (milliseconds)."""
+            """Connect, and record the negotiated timeout: kazoo reads for two thirds of it (milliseconds)."""
             begun_s = self.fence.now_s()
             read_ms, connect_ms = connect(*where)
             self.fence.timeout_s = read_ms * 1.5 / 1000
@@ -108,11 +108,11 @@ class Session:
 
     @property
     def session_id(self) -> int:
-        """The number that the server gave the session; the owner of what is ephemeral in it."""
+        """The id that the server gave the session: the owner of its ephemeral znodes."""
         return int(self.client._session_id or 0)
 
     def local_host(self) -> str:
-        """The address of this machine that the server is reached from. Raises OSError without a connection."""
+        """The local address of the connection to the server. Raises OSError without a connection."""
         connected = self.client._connection._socket
         if connected is None:
             raise ConnectionError("no connection to ZooKeeper")
@@ -124,7 +124,7 @@ class Session:
         return self._over.is_set()
 
     def begin(self, timeout_s: float) -> None:
-        """Connect, and find out what the server can. Raises StoreError if that fails."""
+        """Connect, and probe the server for multiRead. Raises StoreError."""
         try:
             self.client.start(timeout_s)
             self._begun = True
@@ -134,7 +134,7 @@ class Session:
             raise StoreError(f"no session with ZooKeeper at {self.client.hosts}: {error}") from error
 
     def close(self) -> None:
-        """End the session; what is ephemeral goes. May be called again, and from any thread but kazoo's own."""
+        """End the session and its ephemeral znodes. May be called again, from any thread but kazoo's own."""
         self._closed = True
         self._end()
         with suppress(KazooException):
@@ -142,26 +142,26 @@ class Session:
         self.dispose()
 
     def expire(self) -> None:
-        """Take the session for ended because it may be: the client falls silent at once and for ever.
+        """End the session because it may have expired. The client sends nothing more.
 
-        The server is told if there is a connection; without, what is ephemeral goes when it ends the session.
+        With a connection, the server closes the session. Otherwise its ephemeral znodes last until it expires.
         """
         last = CloseInstance if self.client.connected else _Drop()
         self._end()
         self.client._stopped.set()
         self.client._queue.append((last, None))
-        with suppress(OSError, AttributeError):  # the client has ended by itself
+        with suppress(OSError, AttributeError):  # the client has ended already
             self.client._connection._write_sock.send(b"\0")
 
     def dispose(self) -> None:
-        """Free what the client of a session that is over still holds: threads, sockets."""
+        """Free the threads and sockets of an ended session."""
         self.client._stopped.set()
         self.client.handler.stop()
         if self.client._connection.stop(_STOP_S):
             self.client.close()
 
     def submit(self, request: Request) -> Any:
-        """Queue a request; what comes of it is told by the result that is returned. Raises SessionOver."""
+        """Queue a request, and return its pending result for ``wait``. Raises SessionOver."""
         if self.over:
             raise SessionOver("the session with ZooKeeper is over")
         result = self.client.handler.async_result()
@@ -169,9 +169,9 @@ class Session:
         return result
 
     def wait(self, result: Any) -> Any:
-        """What came of a request.
+        """Wait for the answer to a request.
 
-        Raises RequestLost where the connection broke, SessionOver, or the error that ZooKeeper answered with.
+        Raises RequestLost if the connection broke, SessionOver, or the kazoo exception of ZooKeeper's error.
         """
         while True:
             try:
@@ -191,8 +191,8 @@ class Session:
     def await_connection(self) -> None:
         """Return when there is a connection. Raises SessionOver; see ``waits_for_server``.
 
-        A server that was down gives every session its full timeout when it is back, so our own clock cannot tell that
-        a session has ended (ZooKeeper 3.8 ``ZooKeeperServer.startup``).
+        A server that restarts gives every session its full timeout (ZooKeeper 3.8 ``ZooKeeperServer.startup``). So the
+        local clock cannot tell that a session has ended.
         """
         while not self._connected.wait(_LOOK_S if self.waits_for_server else self._look_s()):
             if self.over or not (self.waits_for_server or self.fence.is_open()):
@@ -206,13 +206,13 @@ class Session:
     def ask(
         self, requests: Iterable[Sent], in_flight: int = IN_FLIGHT, absent: type[KazooException] | None = None
     ) -> Iterator[tuple[Sent, Any]]:
-        """Send requests that only read, ``in_flight`` at a time, and yield each with its answer, in order. The first
-        leave before this returns; another one leaves as soon as an answer has come, before that is handed out.
+        """Send read requests, ``in_flight`` at a time, and yield each with its answer, in order.
 
-        The answer is None where ZooKeeper's error is ``absent``; any other error of it is raised as StoreError.
+        The first requests are sent before this returns. Each answer makes room for the next request, which is sent
+        before the answer is yielded. The answer is None if ZooKeeper's error is ``absent``.
 
-        What is lost is sent again; what is lost time and again is sent in halves, because an answer that is too long
-        for the connection looks like that. Raises RequestLost where that does not help either.
+        A lost request is sent again. If it is lost repeatedly, it is sent in halves, because oversized answers break
+        the connection. Raises RequestLost if that fails, too, and StoreError for other errors of ZooKeeper.
         """
         left = iter(requests)
         waiting = deque((request, self.submit(request)) for request in islice(left, in_flight))
@@ -229,7 +229,7 @@ class Session:
                 yield answer
 
     def call(self, request: Request) -> Any:
-        """Send one request that only reads. Raises RequestLost if it is lost time and again."""
+        """Send a read request. Raises RequestLost if it is lost LOSSES_MOST times."""
         for _ in range(LOSSES_MOST - 1):
             with suppress(RequestLost):
                 return self.wait(self.submit(request))
@@ -248,7 +248,6 @@ class Session:
             if not halves:
                 raise
             self.await_connection()
-            # The halves of what was sent are of its kind.
             yield from cast("Iterator[tuple[Sent, Any]]", self.ask(halves, 1, absent))
         except KazooException as error:
             if absent is None or not isinstance(error, absent):
@@ -256,7 +255,7 @@ class Session:
             yield request, None
 
     def _probe(self) -> None:
-        """Ask for the root by multiRead. A server before 3.6 answers that it does not know it, and disconnects."""
+        """Read the root by multiRead. A server before 3.6 answers UNIMPLEMENTED and disconnects."""
         try:
             self.call(MultiRead(get_data("/"), 1, self.fence))
         except UnimplementedError:
@@ -264,7 +263,7 @@ class Session:
             self.await_connection()
 
     def _on_event(self, state: str) -> None:
-        """Hear from kazoo how the connection is."""
+        """Follow the connection state of kazoo."""
         if state == KazooState.CONNECTED:
             self._connected.set()
             if self._begun:
@@ -277,7 +276,7 @@ class Session:
                 self.on_end()
 
     def _end(self) -> bool:
-        """Shut everything; true for the first who does."""
+        """Mark the session as ended. Return true at the first call."""
         first = not self.over
         self.fence.end()
         self._over.set()
@@ -286,4 +285,4 @@ class Session:
 
 
 def _nothing() -> None:
-    """Called while nobody cares."""
+    """The default callback."""

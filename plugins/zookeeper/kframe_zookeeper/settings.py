@@ -88,7 +88,7 @@ KEYS: Final[Mapping[str, Key]] = {
         Key(_CREATE_CHROOT, boolean, "false", "Create the chroot of a cluster whose brokers have not started yet."),
     )
 }
-#: Those, and what else Kafka itself knows about ZooKeeper.
+#: KEYS, and Kafka's other keys about ZooKeeper.
 _KNOWN: Final = frozenset({*KEYS, *(name for name in KAFKA_KEYS if name.startswith(PREFIX))})
 
 
@@ -102,41 +102,41 @@ class SaslLogin:
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """How to connect over TLS: host names are always checked, and TLS 1.2 is the least."""
+    """TLS settings. Host names are always checked; TLS 1.2 is the minimum."""
 
     authorities: Path | None = None
-    """PEM file of the only authorities that are trusted; None trusts those of the system."""
+    """PEM file of the trusted authorities; None trusts those of the system."""
     key_and_certificate: Path | None = None
-    """PEM file of what we show; None shows nothing."""
+    """PEM file of the client certificate and its key, if any."""
     key_password: str | None = field(default=None, repr=False)
 
     @property
     def trusted(self) -> str:
-        """The setting that says whom we trust, for whoever has to change it."""
+        """The truststore setting, for error messages."""
         return _named("zookeeper.ssl.truststore.location", self.authorities, "the system")
 
     @property
     def shown(self) -> str:
-        """The same of the certificate that we show."""
+        """The keystore setting, for error messages."""
         return _named("zookeeper.ssl.keystore.location", self.key_and_certificate, "none")
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectSettings:
-    """Everything that it takes to connect."""
+    """Settings of a connection."""
 
     hosts: tuple[tuple[str, int], ...]
     chroot: str = ""
-    """The node below which everything stands, as "/a/b"; empty for the root."""
+    """The chroot, such as "/a/b"; empty for the root."""
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int = 18_000
     secure_acl: bool = False
-    """Whether only our own principal may change what we create."""
+    """Whether only our own principal may change the znodes that we create."""
     tls: TlsSettings | None = None
     sasl: SaslLogin | None = None
     reply_bytes_max: int = REPLY_BYTES_MAX
     create_chroot: bool = False
-    """Whether a store may create the chroot, and use one that holds no cluster yet."""
+    """Whether a store may create the chroot, and use a chroot without a cluster."""
 
     @property
     def connect_string(self) -> str:
@@ -172,10 +172,9 @@ def settings_of_url(url: str) -> ConnectSettings:
 
 
 def settings_of_config(values: Mapping[str, object], source: str = "config") -> ConnectSettings:
-    """Settings from configuration: keys that are not about ZooKeeper are passed over, and those that Kafka knows but
-    only its brokers act on; unknown ones with a warning.
+    """Settings from configuration. Other keys of Kafka are ignored, unknown ``zookeeper.`` keys with a warning.
 
-    ``source`` names where the values come from in errors. Raises ConfigError.
+    ``source`` names the origin of the values in errors. Raises ConfigError.
     """
     for name in values:
         if name.startswith(PREFIX) and name not in _KNOWN:
@@ -195,15 +194,15 @@ def settings_of_config(values: Mapping[str, object], source: str = "config") -> 
         create_chroot=read[_CREATE_CHROOT],
     )
     if settings.secure_acl and settings.sasl is None and (settings.tls is None or not settings.tls.key_and_certificate):
-        raise ConfigError(f"{source} key zookeeper.set.acl", "true, but nothing that says who we are",
+        raise ConfigError(f"{source} key zookeeper.set.acl", "true, but neither a login nor a certificate",
                           "a SASL login or a TLS certificate as well")  # fmt: skip
     return settings
 
 
 def _hosts_and_chroot(connect: str, where: str) -> tuple[tuple[tuple[str, int], ...], str]:
-    listed, slash, below = connect.partition("/")
+    addresses, slash, below = connect.partition("/")
     hosts = []
-    for address in listed.split(","):
+    for address in addresses.split(","):
         match = _HOST_PORT.fullmatch(address.strip())
         port = DEFAULT_PORT if match is None or match[3] is None else int(match[3])
         if match is None or not 0 < port <= 65_535:

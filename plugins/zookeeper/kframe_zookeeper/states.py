@@ -1,5 +1,7 @@
-"""States as the controller's columns have them: read from their nodes, what Kafka never writes left to the strict
-decoder, and what nobody can read left out."""
+"""Read partition states into columns.
+
+The kernel parses what Kafka writes, the strict decoder anything else. Malformed states are quarantined.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,12 @@ from kframe_zookeeper.znodes import decode_state
 
 
 def path_names(connection: Connection, cluster: ClusterState) -> PathNames:
-    """How the topics of ``cluster`` are named in paths."""
+    """The names of the topics of ``cluster``, for paths."""
     return PathNames.of(f"{connection.root}{TOPICS}/", cluster.topics.wire_names())
 
 
 def new_states(connection: Connection, cluster: ClusterState, change: StateChange) -> NewStates:
-    """The states that ``change`` wants stored, with brokers by id."""
+    """The new states of ``change``, with brokers by id."""
     ids, partitions = np.append(cluster.brokers.ids, np.int32(NO_LEADER)), cluster.partitions
     return NewStates(
         names=path_names(connection, cluster),
@@ -39,14 +41,14 @@ def new_states(connection: Connection, cluster: ClusterState, change: StateChang
 
 
 def stored_states(connection: Connection, memory: Memory, cluster: ClusterState, rows: Int32) -> StoredStates:
-    """Read the states of ``rows``; a stored broker that ``cluster`` has not met gets an index there."""
+    """Read the states of ``rows``; a stored broker that ``cluster`` does not know gets an index there."""
     topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
     read = read_states(connection.session, path_names(connection, cluster), topic, partition)
     return stored_of(memory, cluster, rows, read)
 
 
 def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRows) -> StoredStates:
-    """What was read of ``rows``, with brokers by index."""
+    """The states of ``rows``, with brokers by index."""
     partitions, brokers = cluster.partitions, cluster.brokers
     unparsed = [
         state_path(cluster.topics.names[partitions.topic[rows[index]]], int(partitions.partition[rows[index]]))
@@ -69,7 +71,7 @@ def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRow
 
 
 def _with_unparsed(read: StateRows, memory: Memory, paths: list[str]) -> Ragged:
-    """Have the strict decoder read what the kernel has not; return all ISRs. What it refuses is quarantined."""
+    """Read the rest by the strict decoder, and return all ISRs. Malformed states are quarantined."""
     lists: dict[int, list[int]] = {}
     for (row, data), path in zip(read.unparsed.items(), paths, strict=True):
         try:

@@ -1,8 +1,8 @@
-"""Partition states created or compared and set in bulk; each row fares by itself.
+"""Create or compare-and-set partition states in bulk, with an outcome for each row.
 
-A row that was refused is told by the answer to its batch. Before the rest of the batch is tried again, its states are
-read once: one look finds every other row that would be refused, and every row whose write had been done though its
-answer was lost (KAFKA-1382; Kafka 3.9 reads back in ``KafkaZkClient.retryRequestsUntilConnected`` only by repeating).
+The answer to a batch names the first refused row. Before the other rows are sent again, the writer reads their states
+once. That finds every other row that would be refused, and every row that was written although its answer was lost
+(KAFKA-1382).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kframe_zookeeper.multiwrite import LOST, UNTRIED, Sending, WriteOutcomes, W
 from kframe_zookeeper.requests import create
 from kframe_zookeeper.session import RequestLost, Session
 
-#: Rows are read back and tried again so often at most; each time somebody else has written in between.
+#: Rows are read back and sent again so often at most; each round means a concurrent write.
 ROUNDS_MOST: Final = 16
 #: Bytes of JSON and operation headers of a row beside its path, its ISR and its ACL, at most.
 _FIXED_BYTES: Final = (
@@ -41,7 +41,7 @@ _CODES: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewStates:
-    """States to be stored for ``k`` partitions; brokers are ids. ``expected`` NO_STATE: there is none yet."""
+    """States to store for ``k`` partitions; brokers are ids. ``expected`` is NO_STATE to create a state."""
 
     names: PathNames
     topic: Int32
@@ -61,7 +61,7 @@ class NewStates:
         )  # fmt: skip
 
     def encode(self, acl: bytes, parent: UInt8) -> Writes:
-        """One write a row; where ``parent`` is 1 it creates the parent of the state first."""
+        """A write for each row; where ``parent`` is 1 it creates the parent of the state first."""
         path = self.names.at[self.topic + 1] - self.names.at[self.topic] + len(self.names.root) + _PATH_BYTES
         sizes = path * (1 + parent) + _FIXED_BYTES + self.isr.counts * (_NUMBER_BYTES + 1)
         sizes += (parent.astype(np.int32) + (self.expected == NO_STATE)) * (len(acl) + 21)
@@ -75,12 +75,12 @@ class NewStates:
 
     @property
     def keys(self) -> Int64:
-        """What tells partitions apart: topic and partition in one number each."""
+        """A unique number for each partition, made of topic and partition."""
         keys: Int64 = (self.topic.astype(np.int64) << 32) | self.partition
         return keys
 
     def same_as(self, other: NewStates) -> Bool:
-        """Mask of the rows that are to be stored exactly as the rows at the same places of ``other``."""
+        """Mask of the rows whose new state equals that of the same row of ``other``."""
         same: Bool = (
             (self.expected == other.expected)
             & (self.leader == other.leader)
@@ -92,7 +92,7 @@ class NewStates:
         return same
 
     def equal(self, stored: StateRows) -> Bool:
-        """Mask of the rows for which exactly this is stored, as the next version after the expected one."""
+        """Mask of the rows that storage holds exactly so, at the version after the expected one."""
         same: Bool = (
             stored.is_parsed
             & (stored.version == self.expected + 1)
@@ -107,18 +107,18 @@ class NewStates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipelined:
-    """States that are on their way before anybody has asked for them to be written."""
+    """States that were sent before ``write`` was called for them."""
 
     states: NewStates
     sending: Sending
 
-    def shared(self, asked: NewStates) -> tuple[Int64, Int64]:
-        """Where the rows that are asked for exactly as they are on their way stand, here and in ``asked``."""
-        if np.array_equal(self.states.keys, asked.keys):
-            here = there = np.arange(len(asked.topic))
+    def shared(self, requested: NewStates) -> tuple[Int64, Int64]:
+        """Indexes of the rows that are equal here and in ``requested``, in both."""
+        if np.array_equal(self.states.keys, requested.keys):
+            here = there = np.arange(len(requested.topic))
         else:
-            _, here, there = np.intersect1d(self.states.keys, asked.keys, assume_unique=True, return_indices=True)
-        same = self.states.take(here).same_as(asked.take(there))
+            _, here, there = np.intersect1d(self.states.keys, requested.keys, assume_unique=True, return_indices=True)
+        same = self.states.take(here).same_as(requested.take(there))
         return here[same], there[same]
 
 
@@ -126,19 +126,19 @@ class StateWriter:
     """Writes states in one session, under one claim."""
 
     def __init__(self, session: Session, guard: bytes, acl: bytes) -> None:
-        """``guard`` is the check operation that proves us controller; ``acl`` what new nodes get."""
+        """``guard`` is the check of the controller epoch; ``acl`` the ACL of new znodes."""
         self._session = session
         self._guard = guard
         self._acl = acl
         self._with_partitions: set[str] = set()
-        """Topics known to have the parent of their partitions."""
+        """Paths of topics whose ``partitions`` znode exists."""
         self._pipelined: Pipelined | None = None
 
     def write(self, states: NewStates, following: NewStates | None = None) -> WriteResult:
         """Store each row. Raises ControllerFenced and StoreError.
 
-        ``following``, other rows that have a state, are begun behind these; a later call that asks for the same is told
-        what became of them.
+        The writes of ``following``, other rows that have a state, are sent behind these. A later call for the same
+        states returns their outcomes.
         """
         codes = np.full(len(states.topic), WriteCode.FAILED, np.uint8)
         versions = np.full(len(codes), NO_STATE, np.int32)
@@ -147,9 +147,9 @@ class StateWriter:
         left = np.arange(len(codes), dtype=np.int32)
         if creating.any():
             deleted_topics = self._make_parents(states, np.unique(states.topic[creating]))
-            hopeless = creating & np.isin(states.topic, deleted_topics)
-            codes[hopeless] = WriteCode.MISSING
-            left = np.flatnonzero(~hopeless).astype(np.int32)
+            missing_topic = creating & np.isin(states.topic, deleted_topics)
+            codes[missing_topic] = WriteCode.MISSING
+            left = np.flatnonzero(~missing_topic).astype(np.int32)
         for _ in range(ROUNDS_MOST):
             if len(left) == 0:
                 return WriteResult(codes, versions)
@@ -159,11 +159,11 @@ class StateWriter:
             if len(left):
                 left = self._look(states, left, codes, versions, parent, unverified)
         if unverified[left].any():
-            raise RequestLost(f"the fate of {int(unverified[left].sum())} writes is not known")
+            raise RequestLost(f"the outcome of {int(unverified[left].sum())} writes is not known")
         return WriteResult(codes, versions)
 
     def _try(self, states: NewStates, parent: UInt8, following: NewStates | None) -> WriteOutcomes:
-        """Try each row once, ``following`` behind them; those that are on their way already are only waited for."""
+        """Send each row once, then ``following``. For rows that were sent already, only wait."""
         outcomes, rest = WriteOutcomes.unknown(len(states.topic)), np.arange(len(states.topic))
         pipelined = self._pipelined
         if pipelined is not None:
@@ -172,7 +172,7 @@ class StateWriter:
                 outcomes.put(there, pipelined.sending.finish().take(here))
                 self._pipelined, rest = None, np.delete(rest, there)
         sending = self._sending(states.take(rest), parent[rest])
-        sending.begin()  # before time is spent on what follows
+        sending.begin()  # the server works while the following rows are encoded
         behind = None if following is None else self._sending(following, np.zeros(len(following.topic), np.uint8))
         if following is not None and behind is not None:
             self._pipelined = Pipelined(following, behind)
@@ -192,7 +192,7 @@ class StateWriter:
         parent: UInt8,
         unverified: Bool,
     ) -> Int32:
-        """Note what is certain of the fates of ``rows``; return those that are still open."""
+        """Record the certain outcomes of ``rows``. Return the rows that are still open."""
         code = outcomes.code
         done = code == 0
         codes[rows[done]], versions[rows[done]] = WriteCode.OK, outcomes.version[done]
@@ -211,39 +211,39 @@ class StateWriter:
     def _look(
         self, states: NewStates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, unverified: Bool
     ) -> Int32:
-        """Read what is stored for ``rows``; note the fates that follow from it, and return the rows to try again."""
+        """Compare ``rows`` with storage and record the outcomes. Return the rows to send again."""
         self._session.await_connection()
-        wanted = states.take(rows)
-        stored = read_states(self._session, states.names, wanted.topic, wanted.partition)
-        there, creating = stored.code == 0, wanted.expected == NO_STATE
-        done = wanted.equal(stored) & unverified[rows]
+        requested = states.take(rows)
+        stored = read_states(self._session, states.names, requested.topic, requested.partition)
+        exists, creating = stored.code == 0, requested.expected == NO_STATE
+        done = requested.equal(stored) & unverified[rows]
         codes[rows[done]], versions[rows[done]] = WriteCode.OK, stored.version[done]
-        again = np.where(creating, ~there, stored.version == wanted.expected) & ~done
+        again = np.where(creating, ~exists, stored.version == requested.expected) & ~done
         codes[rows[~done & ~again]] = WriteCode.STALE
         codes[rows[~done & ~again & creating]] = WriteCode.EXISTS
-        codes[rows[~done & ~again & ~there]] = WriteCode.MISSING
+        codes[rows[~done & ~again & ~exists]] = WriteCode.MISSING
         retried: Int32 = rows[again]
-        unmade = retried[parent[retried] != 0]
+        parentless = retried[parent[retried] != 0]
         path = states.names.partition_path
-        paths = [path(int(states.topic[row]), int(states.partition[row])) for row in unmade]
-        parent[unmade] = [node is None for node in read_nodes(self._session, paths)]
+        paths = [path(int(states.topic[row]), int(states.partition[row])) for row in parentless]
+        parent[parentless] = [node is None for node in read_nodes(self._session, paths)]
         return retried
 
     def _make_parents(self, states: NewStates, topics: Int32) -> list[int]:
-        """Create ``.../partitions`` of topics where it is missing; return the topics that do not exist at all."""
+        """Create missing ``.../partitions`` znodes of topics. Return the topics that do not exist."""
         name = {topic: states.names.topic_path(topic) for topic in topics.tolist()}
-        unsure = [topic for topic in name if name[topic] not in self._with_partitions]
-        nodes = read_nodes(self._session, [f"{name[topic]}/partitions" for topic in unsure])
-        lacking = [topic for topic, node in zip(unsure, nodes, strict=True) if node is None]
-        writes = Writes.of([[create(f"{name[topic]}/partitions", None, self._acl)] for topic in lacking])
+        unknown = [topic for topic in name if name[topic] not in self._with_partitions]
+        nodes = read_nodes(self._session, [f"{name[topic]}/partitions" for topic in unknown])
+        missing = [topic for topic, node in zip(unknown, nodes, strict=True) if node is None]
+        writes = Writes.of([[create(f"{name[topic]}/partitions", None, self._acl)] for topic in missing])
         outcomes, _ = write_all(self._session, self._guard, writes)
         require(outcomes, NodeExistsError.code, NoNodeError.code)
         deleted_topics = [
-            topic for topic, code in zip(lacking, outcomes.code.tolist(), strict=True) if code == NoNodeError.code
+            topic for topic, code in zip(missing, outcomes.code.tolist(), strict=True) if code == NoNodeError.code
         ]
-        self._with_partitions.update(name[topic] for topic in unsure if topic not in deleted_topics)
+        self._with_partitions.update(name[topic] for topic in unknown if topic not in deleted_topics)
         return deleted_topics
 
     def forget(self, names: tuple[str, ...]) -> None:
-        """These topics (paths) are gone; should they come again, they have no partitions."""
+        """These topics (paths) were deleted; a topic of the same name has no ``partitions`` znode."""
         self._with_partitions.difference_update(names)

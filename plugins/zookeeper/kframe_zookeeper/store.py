@@ -1,6 +1,6 @@
-"""The store of a controller on a real ZooKeeper: what it is told of, the role, brokers and states.
+"""The store of a controller on ZooKeeper: sessions, events, the role, brokers and states.
 
-Calls come from the controller's thread; a worker of ours follows the watches and replaces a session that has ended.
+Calls come from the controller's thread. A worker thread follows the watches and replaces an ended session.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ from kframe_zookeeper.znodes import decode_controller_epoch, encode_features
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: How often the server is asked for a sign of life, in parts of the session timeout.
+#: Heartbeats per session timeout.
 HEARTBEATS: Final = 6
-#: How long to wait before the next try to get a new session (Kafka 3.9 ``ZooKeeperClient.RetryBackoffMs``).
+#: Seconds between two attempts to begin a session (Kafka 3.9 ``ZooKeeperClient.RetryBackoffMs``).
 RETRY_S: Final = 1.0
 
 
 class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityCalls):
     """Implements ``kframe.model.ports.Store``.
 
-    When its session expires it goes on in a new one; a claim does not survive that.
+    After a session expiry it continues in a new session, without the role.
     """
 
     def __init__(self, settings: ConnectSettings, creates: bool = True) -> None:
-        """``creates``: create, when connecting, what every broker creates."""
+        """``creates``: create the persistent znodes that every broker creates, when connecting."""
         self._settings = settings
         self._creates = creates
         self._notify: Notify = _ignore
@@ -74,13 +74,13 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         self._highest_epoch = 0
         self._on_brokers_loaded: Met = _ignore_registrations
         self._cluster_checked = True
-        """False from ``open`` until the chroot was found to hold a cluster."""
+        """Whether the chroot is known to hold a cluster."""
 
     def open(self, notify: Notify) -> None:
-        """Connect, create the nodes that every broker creates unless told not to, and watch who is controller.
+        """Connect, create the persistent znodes if the store ``creates``, and watch ``/controller``.
 
-        Raises StoreError, and ConfigError where a TLS file cannot be used, the chroot holds no cluster, or another
-        instance has our id.
+        Raises StoreError, and ConfigError if a TLS file cannot be used, the chroot holds no cluster, or another
+        instance has the id.
         """
         if self._worker is not None:
             raise StoreError("the store is open already")
@@ -104,7 +104,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         self._notify = notify
 
     def close(self) -> None:
-        """Disconnect; ``/controller`` goes if it is ours. Nothing is notified any more. May be called again."""
+        """End the session, and with it the role. No event is emitted afterwards. May be called again."""
         self._notify = _ignore
         with self._changing:
             worker, self._worker = self._worker, None
@@ -116,18 +116,18 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
             worker.stop()
 
     def connected(self) -> bool:
-        """Whether our session lives: the fence is open, that is, the server was heard of late."""
+        """Whether the session is certain to live: the fence is open."""
         connection = self._connection
         return connection is not None and connection.session.fence.is_open()
 
     def quarantined(self) -> dict[str, str]:
-        """Nodes that are left out because they cannot be read, by path, with the reason."""
+        """Malformed znodes that are left out: reasons by path."""
         return dict(self._memory.broken)
 
     def prepare(self) -> None:
-        """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications.
+        """Create a missing ``/feature``, and delete pending log dir and ISR notifications.
 
-        Mostly there is nothing to write: that we have the role is then seen by a read of a server that is up to date.
+        Usually there is nothing to write. Then a synced read verifies the role.
         """
         connection = self._connected()
         parents = (paths.LOG_DIR_EVENTS, paths.ISR_CHANGES)
@@ -146,15 +146,15 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
             connection.write([[connection.create(paths.FEATURE, encode_features({}))]])
 
     def load(self) -> ClusterState:
-        """Read everything and arm its watches; what cannot be read is left out, see ``broken``."""
+        """Read the cluster and arm the watches. Malformed znodes are left out; see ``quarantined``."""
         return load_cluster(self._connected(), self._memory, self._on_brokers_loaded)
 
     def foretell(self, on_brokers_loaded: Met) -> None:
-        """Have ``load`` tell who is registered while the server reads states."""
+        """Have ``load`` report the registered brokers while the server reads states."""
         self._on_brokers_loaded = on_brokers_loaded
 
     def read_brokers(self) -> tuple[Registration, ...]:
-        """All registrations, by broker id; arms the watches on their coming, going and content."""
+        """All registrations by broker id; arms the watches on the list and on each registration."""
         connection = self._connected()
         zxid, self._memory.follows = connection.watches.seen(), True
         registrations, paths_read = reread_registrations(connection, self._memory)
@@ -167,17 +167,17 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         return connection.writer.write(new_states(connection, cluster, change))
 
     def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        """``write_states`` of ``change``; the batches of ``following`` leave right behind its own."""
+        """``write_states`` of ``change``; the batches of ``following`` are sent right behind."""
         connection = self._connected()
         first, second = (new_states(connection, cluster, states) for states in (change, following))
         return connection.writer.write(first, second)
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """Read the states of these rows; a stored broker that ``cluster`` has not met gets an index in it."""
+        """Read the states of these rows; a stored broker that ``cluster`` does not know gets an index there."""
         return stored_states(self._connected(), self._memory, cluster, rows)
 
     def _acl_of(self, path: str) -> bytes:
-        """The ACL of a new node, as create operations hold it."""
+        """The encoded ACL of a new znode."""
         return encode_acl(acl_of(path, self._settings.secure_acl))
 
     def _connected(self) -> Connection:
@@ -187,13 +187,13 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         return connection
 
     def _put(self, task: Callable[[], None]) -> None:
-        """Have the worker do something, if there still is one."""
+        """Queue a task for the worker, unless the store is closed."""
         worker = self._worker
         if worker is not None:
             worker.put(task)
 
     def _begin_session(self, *, first: bool = False) -> None:
-        """Connect in a new session, and watch who is controller. Raises StoreError, first ConfigError too."""
+        """Connect in a new session, and watch ``/controller``. Raises StoreError, at first ConfigError, too."""
         own = self._instance
         memory = Memory(None if own is None or own.duplicate else own.instance)
         session = Session(make_client(self._settings))
@@ -203,7 +203,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         def on_event(what: EventType, path: str) -> None:
             watch_events.handle(what, path)
             if path == paths.CONTROLLER:
-                self._show()
+                self._update_registration()
 
         session.on_end = lambda: self._put(partial(self._expire, connection))
 
@@ -225,23 +225,23 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         except KframeError:
             session.close()
             raise
-        session.waits_for_server = True  # from now on there may be something to lose
+        session.waits_for_server = True
         with self._changing:
             self._memory, self._connection = memory, connection
         if self._worker is None:  # closed while we connected
             self.close()
 
     def _beat_s(self) -> float:
-        """Seconds until the next sign of life is asked for."""
+        """Seconds until the next heartbeat."""
         connection = self._connection
         timeout_s = RETRY_S * HEARTBEATS if connection is None else connection.session.fence.timeout_s
         return timeout_s / HEARTBEATS
 
     def _beat(self) -> None:
-        """Ask for a sign of life: it proves that the session lives, and its lack that it may not.
+        """Send a heartbeat, which extends the fence, and check the role.
 
-        What is asked for tells whether the role is of any use. Whoever wrote ``/controller_epoch`` without taking
-        ``/controller`` from us fences us and everybody else out: then we end the session, so that one is elected.
+        A client that writes ``/controller_epoch`` but not ``/controller`` fences the controller, and no other can be
+        elected. Then the session is ended, so that an election follows.
         """
         connection = self._connection
         if connection is None:
@@ -259,15 +259,15 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
             with suppress(ZnodeError):
                 remember(self, 0 if epoch is None else decode_controller_epoch(epoch.data))
             ours = holder is not None and holder.owner == connection.session.session_id
-            if ours and claim is not None and claim is connection.claim and not claim.stands(epoch):
-                _log.error("somebody who is not controller has written %s; we resign", paths.CONTROLLER_EPOCH)
+            if ours and claim is not None and claim is connection.claim and not claim.is_current(epoch):
+                _log.error("a client that is not controller has written %s; resigning", paths.CONTROLLER_EPOCH)
                 self._expire(connection)
             elif connection.contender.overdue(connection.session.fence.timeout_s):
                 _log.error("the role was won but the controller does not take it; ending the session")
                 self._expire(connection)
 
     def _expire(self, connection: Connection) -> None:
-        """The session is over or may be: say so, and get another one. In the worker."""
+        """Emit SessionExpired, and begin a new session. Runs in the worker."""
         if self._connection is not connection:
             return
         self._memory.follows = False
@@ -286,7 +286,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
                 self._emit(Elect())
 
     def _emit(self, event: Event) -> None:
-        """Notify whoever is to be notified now."""
+        """Pass an event to the controller."""
         self._notify(event)
 
 
@@ -296,8 +296,8 @@ def open_store(url: str) -> ZooKeeperStore:
 
 
 def _ignore(_event: object) -> None:
-    """Notified while nobody listens."""
+    """The callback while the store is closed."""
 
 
 def _ignore_registrations(registrations: Sequence[Registration]) -> None:
-    """Told who is registered while nobody wants to know early."""
+    """The default callback for registered brokers."""

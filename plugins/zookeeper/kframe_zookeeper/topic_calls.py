@@ -1,4 +1,4 @@
-"""The calls of the store that concern topics: assignments, ids, settings, deletion."""
+"""Store calls for topics: assignments, ids, settings, deletion."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_INSYNC: Final = "min.insync.replicas"
 ANY_VERSION: Final = -1
 BAD_VERSION: Final = BadVersionError.code
-#: How often ids are given anew to topics that somebody else has just written.
+#: Attempts to store topic ids before concurrent writes count as an error.
 TRIES_MOST: Final = 16
-#: Settings of topics that are asked for at once: few topics have any, and those are short.
+#: Topic settings in the first request: few topics have any, and those are short.
 SETTINGS_FIRST: Final = 256
 _TRUTH: Final = {"true": 1, "false": 0}
 _INT32_MOST: Final = 2**31 - 1
@@ -44,7 +44,7 @@ _NO_SETTINGS: Final = TopicSettings(UNSET, UNSET)
 
 
 class Calls(Protocol):
-    """What the calls need of the store that they belong to."""
+    """The members of the store that these calls use."""
 
     _memory: Memory
 
@@ -55,7 +55,7 @@ class TopicCalls:
     """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
 
     def read_topic_names(self: Calls) -> frozenset[str]:
-        """Names of all topics; arms the watch on them."""
+        """Names of all topics; arms the child watch."""
         return frozenset(self._connected().watched_children(paths.TOPICS))
 
     def read_topics(self: Calls, names: tuple[str, ...]) -> TopicTable:
@@ -67,7 +67,7 @@ class TopicCalls:
         return table
 
     def give_topic_ids(self: Calls, names: tuple[str, ...]) -> tuple[bytes, ...]:
-        """A new random id for each, written over the version that was read; a topic that is gone gets none stored."""
+        """Store a new random id for each topic by compare-and-set. Deleted topics are skipped."""
         connection, memory = self._connected(), self._memory
         ids, left = {name: _new_id() for name in names}, tuple(names)
         with memory.writing_topics:
@@ -79,12 +79,12 @@ class TopicCalls:
                 left = tuple(name for name, code in zip(table.names, codes, strict=True) if code == WriteCode.STALE)
                 if not left:
                     return tuple(ids[name] for name in names)
-        raise StoreError(f"{len(left)} topics were written by others whenever they were to get an id")
+        raise StoreError(f"{len(left)} topics got no id in {TRIES_MOST} attempts because of concurrent writes")
 
     def create_topics(
         self: Calls, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
-        """Store new topics, each with its settings in one multi; those that exist are refused."""
+        """Store new topics, each with its settings in a single multi. Existing topics get WriteCode.EXISTS."""
         connection = self._connected()
         if with_ids:
             table = replace(table, topic_ids=tuple(topic_id or _new_id() for topic_id in table.topic_ids))
@@ -93,19 +93,19 @@ class TopicCalls:
         writes = []
         for i, data in enumerate(encode_topics(table)):
             config, path = encode_config(configs[i]), config_paths[i]
-            left_over = old[i] is not None
-            settings = set_data(connection.root + path, config) if left_over else connection.create(path, config)
+            has_config = old[i] is not None
+            settings = set_data(connection.root + path, config) if has_config else connection.create(path, config)
             writes.append([connection.create(paths.topic_path(table.names[i]), data), settings])
         codes = connection.write_freely(writes, NODE_EXISTS).code
         return tuple(WriteCode.EXISTS if code else WriteCode.OK for code in codes)
 
     def write_assignments(self: Calls, table: TopicTable) -> tuple[WriteCode, ...]:
-        """Compare-and-set by the version that this session read or wrote last."""
+        """Compare-and-set by the version that this session has read or written last."""
         with self._memory.writing_topics:
             return _write(self._connected(), self._memory, table)
 
     def read_topic_settings(self: Calls, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
-        """Settings of each, unset where there are none or none that can be read; arms the watch on their change."""
+        """Settings of each topic, unset if missing or malformed; arms the watch on config changes."""
         connection, memory = self._connected(), self._memory
         memory.note_changes(connection.watched_children(paths.CONFIG_CHANGES))
         settings = dict(settings_in(memory, names, begin_settings(connection, names), frozenset(names)))
@@ -117,12 +117,12 @@ class TopicCalls:
         return _config(self._memory, path, self._connected().node(path))
 
     def write_configs(self: Calls, topic: str | None, config: Mapping[str, str]) -> None:
-        """Replace them, and leave word of it. Not fenced, as in Kafka."""
+        """Replace them, and create a config change notification. Not fenced, as in Kafka."""
         kind, name = ("brokers", paths.DEFAULT_ENTITY) if topic is None else ("topics", topic)
         _write_settings(self._connected(), kind, name, config)
 
     def delete_topics(self: Calls, names: tuple[str, ...]) -> None:
-        """Delete topics, then their settings, then their marks: until the last is gone it can be done again."""
+        """Delete topics, then their settings, then their marks, so that an interrupted call can be repeated."""
         connection = self._connected()
         topic_paths = [paths.topic_path(name) for name in names]
         connection.delete_trees(topic_paths)
@@ -134,14 +134,14 @@ class TopicCalls:
 
 
 def begin_settings(connection: Connection, names: Sequence[str]) -> Iterator[tuple[int, Results]]:
-    """Ask for the settings of topics; the first requests leave at once."""
+    """Request the settings of topics; the first requests are sent at once."""
     return connection.results([paths.config_path("topics", name) for name in names], SETTINGS_FIRST)
 
 
 def settings_in(
     memory: Memory, names: Sequence[str], answers: Iterator[tuple[int, Results]], known: Container[str]
 ) -> Iterator[tuple[str, TopicSettings]]:
-    """Names of those ``known`` topics that have settings, and what of these a controller acts on."""
+    """Names of the ``known`` topics that have settings, with the settings that a controller uses."""
     for first, results in answers:
         for i in range(len(results.code)):
             name = names[first + i]
@@ -150,9 +150,10 @@ def settings_in(
 
 
 def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[WriteCode, ...]:
-    """Replace topics, each if nobody else has written it since we did or read it; the new versions are remembered.
+    """Replace topics by compare-and-set with the remembered versions, and remember the new ones.
 
-    Raises ControllerFenced and StoreError. What was done though its answer was lost is recognised by its bytes.
+    A write that succeeded although its answer was lost is recognised by its bytes. Raises ControllerFenced and
+    StoreError.
     """
     never = SeenTopic(ANY_VERSION, NO_EXTRA)
     seen = [memory.topics.get(name, never) for name in table.names]
@@ -164,8 +165,8 @@ def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[W
     ]  # fmt: skip
     outcomes, unverified = write_all(connection.session, connection.guard, Writes.of(writes or [()]))
     require(outcomes, BAD_VERSION, NO_NODE)
-    looked_at = np.flatnonzero(unverified & (outcomes.code == BAD_VERSION)).tolist()
-    for i, node in zip(looked_at, connection.nodes([where[i] for i in looked_at]), strict=True):
+    suspects = np.flatnonzero(unverified & (outcomes.code == BAD_VERSION)).tolist()
+    for i, node in zip(suspects, connection.nodes([where[i] for i in suspects]), strict=True):
         if node is not None and node.data == datas[i] and node.version == seen[i].version + 1:
             outcomes.code[i], outcomes.version[i] = 0, node.version
     codes = []
@@ -180,7 +181,7 @@ def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[W
 
 
 def _config(memory: Memory, path: str, node: Node | None) -> dict[str, str]:
-    """Settings in a node; none where there is no node, or none that can be read."""
+    """Settings in a node; empty if it is missing or malformed."""
     if node is None:
         return {}
     try:
@@ -205,8 +206,7 @@ def _config_path(topic: str | None) -> str:
 
 
 def _new_id() -> bytes:
-    """A random topic id other than those that Kafka never gives (3.9 ``Uuid.randomUuid``): their text begins with a
-    dash, or they stand for no topic or the metadata topic."""
+    """A random topic id whose text does not begin with a dash (Kafka 3.9 ``Uuid.randomUuid``)."""
     while True:
         topic_id = uuid.uuid4().bytes
         # The first of the 22 characters is the first six bits; 62 is the dash.
@@ -220,7 +220,7 @@ def _write_settings(connection: Connection, kind: str, name: str, config: Mappin
     if outcomes.code[0]:
         connection.create_missing([path.rpartition("/")[0]])
         if connection.write_freely([[connection.create(path, data)]], NODE_EXISTS).code[0]:
-            # Ours, whose answer was lost, or another's.
+            # Created by a lost request of ours, or by another client.
             connection.write_freely([[set_data(connection.root + path, data)]])
     change = encode_config_change(ConfigChange(kind, name))
     connection.write_freely([[connection.create(paths.CONFIG_CHANGE, change, SEQUENTIAL)]])

@@ -1,5 +1,7 @@
-"""Topics read from their nodes straight into a table: what Kafka writes by the kernel, anything else by the strict
-decoder, and what nobody can read left out."""
+"""Read topic znodes into a table.
+
+The kernel parses what Kafka writes, the strict decoder anything else. Malformed topics are quarantined.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,21 @@ from kframe_zookeeper.znodes import NO_EXTRA, StoredTopic, decode_topic, table_o
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: How many partitions a warning names.
+#: Partitions that a warning names.
 _NAMED_MOST: Final = 10
-#: Bytes of JSON of one partition with its replicas, ``"0":[1]``, and of one replica, at least.
+#: The fewest bytes of JSON of a partition with its replicas, ``"0":[1]``, and of a replica.
 _PARTITION_BYTES: Final = 7
 _REPLICA_BYTES: Final = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicColumns:
-    """What the kernel has read of ``k`` topics: ``parsed`` is 0 where it left one to the decoder, which then has no
-    partitions here. ``topic_ids`` is (k, 16), zeros for none; ``replicas`` has a list a partition, topic after topic,
-    and ``doubled`` is 1 beside those in which a broker stood twice."""
+    """The ``k`` topics of an answer as the kernel has read them.
+
+    ``parsed`` is 0 for a topic that is left to the decoder; it has no partitions here. ``topic_ids`` is (k, 16), zeros
+    for none. ``replicas`` has a list for each partition, topic by topic. ``doubled`` is 1 for a partition that names a
+    broker twice.
+    """
 
     parsed: UInt8
     partitions: Int32
@@ -46,7 +51,7 @@ class TopicColumns:
     def read(
         reply: UInt8, data_at: Int64, data_length: Int32, parse: Callable[..., int] = parse_topics
     ) -> TopicColumns:  # fmt: skip
-        """From where the JSON of each stands in an answer."""
+        """From the positions of the JSON of each topic in an answer."""
         k, rows, values = len(data_at), len(reply) // _PARTITION_BYTES + 1, len(reply) // _REPLICA_BYTES
         parsed, partitions, ids = np.empty(k, np.uint8), np.empty(k, np.int32), np.zeros((k, 16), np.uint8)
         counts, doubled, replicas = np.empty(rows, np.int32), np.empty(rows, np.uint8), np.empty(values, np.int32)
@@ -61,8 +66,11 @@ class TopicColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicPart:
-    """Some of the topics that were asked for: those that can be read, in the order of their names, the paths of all
-    that are there, and the partitions (number of the topic in ``table``, partition) with a broker twice."""
+    """Some of the requested topics.
+
+    ``table``: the readable topics, in the order of the request. ``there``: the paths of all existing topics.
+    ``doubled``: (index of the topic in ``table``, partition) of partitions that name a broker twice.
+    """
 
     table: TopicTable
     there: list[str]
@@ -70,11 +78,10 @@ class TopicPart:
 
 
 def read_parts(connection: Connection, memory: Memory, names: Sequence[str]) -> Iterator[TopicPart]:
-    """The topics that are there and can be read, in the order of ``names``, as answers come.
+    """The existing, readable topics in the order of ``names``, by answers.
 
-    Their versions are remembered. A name that is no topic's is left out and reported like a topic that cannot be read.
-    The first request leaves at once, the others when it has told how long topics are: each answer costs some work of
-    its own, however few topics it has.
+    Their versions are remembered. An invalid topic name is quarantined like a malformed topic. The first request is
+    sent at once; its answer shows how long topics are, and so how many topics fit the next requests.
     """
     where = [paths.topic_path(name) for name in names]
     answers = connection.results(where, probe_first=True)
@@ -85,7 +92,7 @@ def read_parts(connection: Connection, memory: Memory, names: Sequence[str]) -> 
 
 
 def read_table(connection: Connection, memory: Memory, names: Sequence[str]) -> tuple[TopicTable, list[str]]:
-    """All of them in one table, and the paths of all that are there."""
+    """The topics of ``read_parts`` in one table, and the paths of all existing topics."""
     parts = list(read_parts(connection, memory, names))
     warn_of_doubled(parts)
     return chained([part.table for part in parts]), [path for part in parts for path in part.there]
@@ -104,7 +111,7 @@ def chained(tables: Sequence[TopicTable]) -> TopicTable:
 
 
 def warn_of_doubled(parts: Sequence[TopicPart]) -> None:
-    """Say which partitions have a broker twice among their replicas: how many, and the first of them by name."""
+    """Log how many partitions name a broker twice, and the first of them by name."""
     count, named = sum(len(part.doubled) for part in parts), list[str]()
     for part in parts:
         left = part.doubled[: max(_NAMED_MOST - len(named), 0)].tolist()
@@ -115,7 +122,7 @@ def warn_of_doubled(parts: Sequence[TopicPart]) -> None:
 
 
 def _part(memory: Memory, names: Sequence[str], where: Sequence[str], results: Results) -> TopicPart:
-    """What one answer says of the topics ``names``."""
+    """The topics ``names`` from their answer."""
     lengths = results.data_length.copy()
     lengths[[topic_name_problem(name) is not None for name in names]] = 0  # the decoder refuses them
     read = TopicColumns.read(results.reply, results.data_at, lengths)
@@ -138,7 +145,7 @@ def _part(memory: Memory, names: Sequence[str], where: Sequence[str], results: R
 
 
 def _table(names: Sequence[str], read: TopicColumns, unparsed: dict[int, StoredTopic]) -> TopicTable:
-    """What the kernel has read, and what the decoder has, in one order."""
+    """The topics of the kernel and of the decoder, in the order of the request."""
     numbers = np.flatnonzero(read.parsed)
     ids = tuple(None if topic_id == ZERO_TOPIC_ID else topic_id for topic_id in map(bytes, read.topic_ids[numbers]))
     flags = np.zeros(len(read.replicas.values), np.uint8)

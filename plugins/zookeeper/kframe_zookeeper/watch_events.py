@@ -1,4 +1,4 @@
-"""What a watch that went off means to a controller (``spec/zookeeper.md`` section 2; Kafka 3.9 ``KafkaController``)."""
+"""Convert fired watches to controller events (Kafka 3.9 ``KafkaController``, its ``ZNodeChangeHandler`` classes)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kframe_zookeeper.znodes import ConfigChange, decode_config_change
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: What a change of a node's children means.
+#: The event of a change of children.
 _LISTS: Final[dict[str, type[Event]]] = {
     paths.BROKER_IDS: BrokersChanged,
     paths.TOPICS: TopicsChanged,
@@ -42,7 +42,7 @@ _LISTS: Final[dict[str, type[Event]]] = {
     paths.ISR_CHANGES: IsrChangesLeft,
     paths.LOG_DIR_EVENTS: LogDirEventsLeft,
 }
-#: What the creation of a node means.
+#: The event of a creation.
 _LEFT: Final[dict[str, type[Event]]] = {
     paths.REASSIGN_PARTITIONS: ReassignmentsLeft,
     paths.PREFERRED_ELECTION: PreferredElectionLeft,
@@ -50,7 +50,7 @@ _LEFT: Final[dict[str, type[Event]]] = {
 
 
 class WatchEvents:
-    """Turns what watches of one connection say into events. Runs in the store's worker: it may ask ZooKeeper."""
+    """Converts the fired watches of a connection to events. Runs in the store's worker, so it may read ZooKeeper."""
 
     def __init__(self, connection: Connection, memory: Memory, notify: Callable[[Event], None]) -> None:
         self._connection = connection
@@ -58,10 +58,10 @@ class WatchEvents:
         self._notify = notify
 
     def handle(self, what: EventType, path: str) -> None:
-        """Notify what a watch means; what a controller does not act on is passed over."""
+        """Emit the event of a fired watch, if it has one."""
         parent, _, name = path.rpartition("/")
         if path == paths.CONTROLLER:
-            with suppress(StoreError):  # the session is about to end, or writes will find out
+            with suppress(StoreError):  # the session is about to end; until then writes are fenced
                 self._connection.check_role()
             self._notify(Elect() if what == EventType.DELETED else ControllerChanged())
         elif not self._memory.follows:
@@ -78,7 +78,7 @@ class WatchEvents:
             self._handle_topic(name)
 
     def _handle_request_node(self, what: EventType, path: str) -> None:
-        """Only creation counts; when the node goes or changes, watch for the next that is created."""
+        """Only creation counts. After a change or deletion, watch for the next creation."""
         if what == EventType.CREATED:
             self._notify(_LEFT[path]())
             return
@@ -86,7 +86,7 @@ class WatchEvents:
         self._connection.watches.arm([path], watched, self._connection.watches.seen())
 
     def _handle_topic(self, name: str) -> None:
-        """Somebody wrote a topic: nothing new if that was us; then only watch for the next."""
+        """Emit TopicModified unless the write was our own; then only watch again."""
         with self._memory.writing_topics:
             node = self._connection.node(paths.topic_path(name))
             known = self._memory.topics.get(name)
@@ -98,7 +98,7 @@ class WatchEvents:
             self._connection.watches.arm([paths.topic_path(name)], Watched.DATA, node.mzxid)
 
     def _handle_config_changes(self) -> None:
-        """Read which settings were changed, and watch for the next."""
+        """Read the new config change notifications, and watch for the next."""
         try:
             fresh = self._memory.note_changes(self._connection.watched_children(paths.CONFIG_CHANGES))
         except StoreError:

@@ -1,9 +1,9 @@
-"""One-shot watches as Kafka's client has them, many armed by one request, and none lost with a connection.
+"""One-shot watches that survive reconnects, armed in bulk by SetWatches requests.
 
-Kazoo drops every watch when a connection breaks and never arms one again. The server would keep them: a client says in
-a SetWatches request (opcode 101) what it watches and the last transaction that it has seen, and what has changed since
-then fires at once (ZooKeeper 3.8 ``DataTree.setWatches``). We send that after every reconnect, and also to arm the
-watches of nodes that were read by multiRead, which cannot arm any.
+Kazoo drops all watches when a connection breaks. A SetWatches request (opcode 101) restores them: it lists the watched
+paths and the last zxid that the client has seen, and watches of paths that have changed since fire at once (ZooKeeper
+3.8 ``DataTree.setWatches``). It is sent after every reconnect. It also arms watches of nodes that were read by
+multiRead, which cannot arm any.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class Watched(Enum):
     """What a watch waits for."""
 
     DATA = 0
-    """Change or deletion of a node that is there."""
+    """Change or deletion of an existing node."""
     ABSENT = 1
-    """Creation of a node that is not there."""
+    """Creation of a missing node."""
     CHILDREN = 2
-    """Children coming or going."""
+    """Creation or deletion of children."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SetWatches:
-    """Watch these nodes (chroot included) for what has changed since transaction ``zxid``."""
+    """Watch these nodes (chroot included) for changes after ``zxid``."""
 
     zxid: int
     paths: Sequence[tuple[str, Watched]]
@@ -52,20 +52,20 @@ class _SetWatches:
         return struct.pack(">q", self.zxid) + b"".join(encoded)
 
     def deserialize(self, _data: bytes, _offset: int) -> bool:
-        """The answer says no more than that it is one."""
+        """The answer has no content."""
         return True
 
 
-#: Watches, and lists of children, that were asked for: the answers that are still to come.
+#: Pending answers to SetWatches and getChildren requests.
 Arming: TypeAlias = Iterator[tuple[_SetWatches, bool]]
 Listing: TypeAlias = Iterator[tuple[GetChildren, Sequence[str] | None]]
 
 
 class Watches:
-    """What one session watches. A watch that goes off is gone; reading and arming again is the listener's business."""
+    """The watches of a session. A watch fires once; the listener reads and arms again."""
 
     def __init__(self, session: Session, on_event: Callable[[EventType, str], None]) -> None:
-        """``hear`` is called in kazoo's watch thread with what happened and the path, relative to the chroot; it must
+        """``on_event`` is called in kazoo's watch thread with the event type and the path below the chroot. It must
         not block."""
         self._session = session
         self._on_event = on_event
@@ -73,41 +73,41 @@ class Watches:
         self._armed: dict[tuple[str, bool], Watched] = {}
         """By path (chroot included) and whether children are watched."""
         self._lost_at: int | None = None
-        """The last transaction seen before watches were lost that are not armed again yet."""
+        """The last zxid seen before a disconnection whose watches are not armed again yet."""
         self._lock = threading.Lock()
 
     def seen(self) -> int:
-        """The last transaction that we have seen: what is read from now on is no older."""
+        """The last zxid seen: later reads return no older state."""
         return int(self._session.client.last_zxid)
 
     def lists(self, paths: Sequence[str]) -> list[list[str] | None]:
-        """Names of the children of each node, None where it is not there; watched from now on if it is."""
+        """Names of the children of each node, None if it does not exist. Arms a child watch on existing nodes."""
         return self.await_lists(paths, self.begin_lists(paths))
 
     def begin_lists(self, paths: Sequence[str]) -> Listing:
-        """The same, but only ask for it; ``await_lists`` has the names."""
+        """Send the requests of ``lists``; ``await_lists`` returns the names."""
         requests = [GetChildren(self._root + path, self._fired) for path in paths]
         return self._session.ask(requests, len(requests), absent=NoNodeError)
 
     def await_lists(self, paths: Sequence[str], answers: Listing) -> list[list[str] | None]:
-        """The names that were asked for."""
+        """Wait for the names that ``begin_lists`` requested."""
         lists = [None if names is None else sorted(names) for _, names in answers]
-        there = [path for path, names in zip(paths, lists, strict=True) if names is not None]
-        self._note([(self._root + path, Watched.CHILDREN) for path in there])
+        existing = [path for path, names in zip(paths, lists, strict=True) if names is not None]
+        self._note([(self._root + path, Watched.CHILDREN) for path in existing])
         return lists
 
     def exists(self, path: str) -> Any:
-        """Stat of a node or None; watched from now on either way."""
+        """Stat of a node or None. Arms a watch in both cases."""
         stat = self._session.call(Exists(self._root + path, self._fired))
         self._note([(self._root + path, Watched.ABSENT if stat is None else Watched.DATA)])
         return stat
 
     def arm(self, paths: Iterable[str], what: Watched, zxid: int) -> None:
-        """Watch nodes for what has changed since ``zxid``; those watched already are passed over."""
+        """Watch nodes for changes after ``zxid``. Nodes that are watched already are skipped."""
         self.await_armed(self.begin_arming(paths, what, zxid))
 
     def begin_arming(self, paths: Iterable[str], what: Watched, zxid: int) -> Arming:
-        """The same, but only ask for it; ``await_armed`` waits until all of it is so."""
+        """Send the requests of ``arm``; ``await_armed`` waits for the answers."""
         with self._lock:
             fresh = [
                 (self._root + path, what)
@@ -118,17 +118,17 @@ class Watches:
 
     @staticmethod
     def await_armed(arming: Arming) -> None:
-        """Return when the server watches what was asked for. Raises StoreError."""
+        """Return when the server has armed the watches. Raises StoreError."""
         for _ in arming:
             pass
 
     def lose(self) -> None:
-        """The connection has broken and is back; called before anything is read on the new one."""
+        """Note a reconnect; called before anything is read on the new connection."""
         if self._lost_at is None:
             self._lost_at = self.seen()
 
     def rearm(self) -> None:
-        """Watch everything again that was watched when the connection broke. Raises StoreError, to be repeated then."""
+        """Arm all watches again after a reconnect. Raises StoreError; call again then."""
         zxid = self._lost_at
         if zxid is None:
             return
@@ -138,7 +138,7 @@ class Watches:
         self._lost_at = None
 
     def _begin(self, paths: Sequence[tuple[str, Watched]], zxid: int) -> Arming:
-        """Arm watches here, then at the server: what fires there at once comes before its answer."""
+        """Arm watches here, then at the server, which may fire them before its answer."""
         self._note(paths)
         client = self._session.client
         for path, what in paths:
@@ -150,19 +150,19 @@ class Watches:
             self._armed.update(((path, what is Watched.CHILDREN), what) for path, what in paths)
 
     def _fired(self, event: Any) -> None:
-        """Called by kazoo when a watch went off, and for every watch when the connection breaks (NONE)."""
+        """Called by kazoo when a watch fires, and for every watch when the connection breaks (NONE)."""
         if event.type == EventType.NONE:
             return
         path = self._root + event.path
-        gone = [False, True] if event.type == EventType.DELETED else [event.type == EventType.CHILD]
+        fired = [False, True] if event.type == EventType.DELETED else [event.type == EventType.CHILD]
         with self._lock:
-            for children in gone:
+            for children in fired:
                 self._armed.pop((path, children), None)
         self._on_event(event.type, event.path)
 
 
 def _parts(paths: Sequence[tuple[str, Watched]]) -> Iterator[Sequence[tuple[str, Watched]]]:
-    """Parts that fit a request each."""
+    """Parts of at most about PATHS_BYTES_MOST bytes."""
     first = length = 0
     for index, (path, _) in enumerate(paths):
         length += len(path)

@@ -1,7 +1,7 @@
-"""The one thread that reacts to ZooKeeper: watches that went off, connections that came back, sessions that ended.
+"""The thread that handles fired watches, reconnects and ended sessions.
 
-Kazoo's own threads only put work here; so what is notified comes in the order in which it happened, and nothing that
-blocks keeps kazoo from reading answers.
+kazoo's own threads only queue tasks. So events keep their order, and blocking work never keeps kazoo from reading
+answers.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from kframe_zookeeper.session import SessionOver
 
 _log = logging.getLogger("kframe.zookeeper")
 
-#: How long ``stop`` waits for work that was begun.
+#: Seconds that ``stop`` waits for a running task.
 _STOP_S: Final = 10.0
 
 Task = Callable[[], None]
 
 
 class Worker:
-    """A thread with a queue. Every ``beat_s`` it does ``beat``, too, whatever else there is to do."""
+    """A thread with a task queue that also runs ``beat`` every ``beat_s`` seconds."""
 
     def __init__(self, beat: Task, beat_s: Callable[[], float]) -> None:
         self._tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
@@ -34,11 +34,11 @@ class Worker:
         self._thread.start()
 
     def put(self, task: Task) -> None:
-        """Have ``task`` done after all that was put before."""
+        """Queue a task."""
         self._tasks.put(task)
 
     def stop(self) -> None:
-        """End after what was put before. Returns at once when called by a task."""
+        """End after the queued tasks. Returns at once when called by a task."""
         self._tasks.put(None)
         if threading.current_thread() is not self._thread:
             self._thread.join(_STOP_S)
@@ -55,7 +55,7 @@ class Worker:
             try:
                 task()
             except SessionOver as error:
-                _log.info("%s", error)  # whoever is concerned by that has been told
+                _log.info("%s", error)  # the store handles it
             except Exception:
                 _log.exception("%s failed", getattr(task, "__qualname__", task))
             if task == self._beat:
