@@ -1,4 +1,4 @@
-"""The store contract of kframe on real ZooKeepers: alone and three of them, in clear text, over TLS, with a login."""
+"""The store contract on real ZooKeeper servers: single and ensemble, in clear text, over TLS, with a login."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ def settings_at(address: str) -> ConnectSettings:
     return settings_of_url(f"zookeeper://{address}")
 
 
-class _Worlds(StoreSuite):
-    """FixtureFactory where the fixture ``settings`` leads."""
+class _ZooKeeperSuite(StoreSuite):
+    """Makes fixtures on the server of ``settings``."""
 
     @pytest.fixture
     def make_storage(self, settings: ConnectSettings) -> Iterator[StorageFactory]:
-        make_fixture: list[ZooKeeperFixture] = []
+        fixtures: list[ZooKeeperFixture] = []
 
         def make(cluster: ClusterState) -> ZooKeeperFixture:
-            make_fixture.append(ZooKeeperFixture(settings, cluster))
-            return make_fixture[-1]
+            fixtures.append(ZooKeeperFixture(settings, cluster))
+            return fixtures[-1]
 
         yield make
-        for fixture in make_fixture:
+        for fixture in fixtures:
             fixture.close()
 
 
-class TestAlone(_Worlds, StoreContract):
+class TestAlone(_ZooKeeperSuite, StoreContract):
     @pytest.fixture
     def settings(self, zookeeper: ServerHandle) -> ConnectSettings:
         return settings_at(zookeeper.address)
@@ -48,7 +48,7 @@ class TestAlone(_Worlds, StoreContract):
 SOME_ROWS = 2_000
 
 
-class TestEnsemble(_Worlds, StoreContract):
+class TestEnsemble(_ZooKeeperSuite, StoreContract):
     bulk_rows = SOME_ROWS
 
     @pytest.fixture
@@ -56,7 +56,7 @@ class TestEnsemble(_Worlds, StoreContract):
         return settings_at(ensemble.address)
 
 
-class TestLogin(_Worlds, StoreContract):
+class TestLogin(_ZooKeeperSuite, StoreContract):
     """Everything that is created belongs to who has logged in."""
 
     bulk_rows = SOME_ROWS
@@ -71,7 +71,7 @@ def tls(authority: Authority) -> TlsSettings:
     return TlsSettings(mine.authority, mine.key_and_certificate)
 
 
-class TestTls(_Worlds, StoreContract):
+class TestTls(_ZooKeeperSuite, StoreContract):
     bulk_rows = SOME_ROWS
 
     @pytest.fixture
@@ -79,7 +79,7 @@ class TestTls(_Worlds, StoreContract):
         return replace(settings_at(tls_zookeeper.secure_address), tls=tls(authority))
 
 
-class TestEnsembleWithTlsAndLogin(_Worlds, RoleContract, StatesContract):
+class TestEnsembleWithTlsAndLogin(_ZooKeeperSuite, RoleContract, StatesContract):
     """All of it together; roles and bulk are the parts that could tell."""
 
     bulk_rows = SOME_ROWS
