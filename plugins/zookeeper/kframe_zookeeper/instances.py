@@ -106,12 +106,14 @@ class InstanceRecord:
     def _encoded(self, connection: Connection) -> bytes:
         return encode_instance(RegisteredInstance(self.instance, _timeout_ms(connection), connection.listener))
 
+    def _creation(self, connection: Connection) -> bytes:
+        return connection.create(self._path, self._encoded(connection), EPHEMERAL)
+
     def _claim(self, connection: Connection) -> _Holder | None:
         """Create the record. Return the instance that has the id, None if this one has it now."""
         try:
             connection.create_missing([paths.INSTANCES])
-            create = connection.create(self._path, self._encoded(connection), EPHEMERAL)
-            connection.write_freely([[create]], NODE_EXISTS)
+            connection.write_freely([[self._creation(connection)]], NODE_EXISTS)
         except (SessionOver, RequestLost):
             raise
         except StoreError as error:
@@ -135,7 +137,8 @@ class InstanceRecord:
         if alive is not False:
             return _Holder(f"the live instance on {instance}", alive, timeout_ms)
         self._ended_sessions.add(node.owner)
-        connection.write_freely([[delete(connection.root + self._path, node.version)]], BAD_VERSION, NO_NODE)
+        replace = [delete(connection.root + self._path, node.version), self._creation(connection)]
+        connection.write_freely([replace], BAD_VERSION, NO_NODE)
         return self._claim(connection)
 
     def _controller(self, connection: Connection) -> _Holder | None:

@@ -259,7 +259,7 @@ BAD = {
         ["zookeeper.ssl.client.enable=true", "zookeeper.ssl.truststore.location=/nowhere.pem"], 2,
         "zookeeper.ssl.truststore.location: found a file that cannot be used",
     ),
-    "who we are": (["zookeeper.set.acl=true"], 1, "zookeeper.set.acl: found true, but nothing that says who we are"),
+    "no login": (["zookeeper.set.acl=true"], 1, "zookeeper.set.acl: found true, but neither a login nor a certificate"),
 }  # fmt: skip
 
 

@@ -75,7 +75,11 @@ def test_url(url: str, expected: ConnectSettings) -> None:
         ("zookeeper://h?set.acl=true&set.acl=false", "key 'set.acl' twice", "'set.acl' perhaps"),
         ("zookeeper://h?connect=i", "key 'connect' twice", ""),
         ("zookeeper://h?session.timeout.ms=soon", "'soon'", "a whole number"),
-        ("zookeeper://h?set.acl=true", "true, but nothing that says who we are", "a SASL login or a TLS certificate"),
+        (
+            "zookeeper://h?set.acl=true",
+            "true, but neither a login nor a certificate",
+            "a SASL login or a TLS certificate",
+        ),
         ("zookeeper://h?ssl.truststore.type=JKS", "'JKS'", "PEM"),
         ("zookeeper://h?ssl.crl.enable=true", "'true'", "no such setting"),
         ("zookeeper://h?ssl.endpoint.identification.algorithm=", "''", "HTTPS"),
