@@ -199,7 +199,7 @@ class Driver:
             if name in request.get("partitions", {})
         }
 
-    def told(self, api: Api, name: str) -> list[int]:
+    def recipients(self, api: Api, name: str) -> list[int]:
         """Ids of the brokers that were sent this partition, as often as they were."""
         return [request["broker"] for request in self.requests(api) if name in request.get("partitions", {})]
 
@@ -215,7 +215,7 @@ class Driver:
             effects = self.controller.step(answer) if answer is not None else []
             self._logs.stepped()
         if self.controller.active:
-            require_foreseen(self.effects[before:])
+            require_prefetched(self.effects[before:])
 
     def _perform(self, effects: list[Effect]) -> Answer | None:
         answer = None
@@ -235,7 +235,7 @@ class Driver:
         return answer
 
 
-def require_foreseen(effects: Iterable[Effect]) -> None:
+def require_prefetched(effects: Iterable[Effect]) -> None:
     """What was foreseen was asked for later, all of it in one write, as it was foreseen."""
     writes = [effect for effect in effects if isinstance(effect, WriteStates)]
     for place, write in enumerate(writes):
@@ -279,7 +279,7 @@ def erase(driver: Driver, name: str) -> None:
     stored.partitions.partition_epoch[row] = NO_STATE
 
 
-def be_overtaken(driver: Driver) -> None:
+def overtake(driver: Driver) -> None:
     """Let a later controller have written t-0."""
     driver.ensemble.write_state("t", 0, leader=3, isr=(3,), leader_epoch=20, controller_epoch=9)
 

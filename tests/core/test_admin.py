@@ -55,7 +55,7 @@ REQUESTS: dict[type[Event], Callable[[int], Event]] = {
 }
 
 
-def world() -> Driver:
+def make_driver() -> Driver:
     return quiet({"t": [healthy(1, 2), healthy(2, 1)], "new-less": [PartitionSpec((9,))]}, (1, 2, 3))
 
 
@@ -67,7 +67,7 @@ def test_every_request_is_known() -> None:
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
 def test_active_controller_answers_once(kind: type[Event]) -> None:
     """controller 2: each request gets one answer."""
-    driver = world()
+    driver = make_driver()
     driver.handle(REQUESTS[kind](5))
     driver.clock.advance(1)
     driver.follow()
@@ -79,7 +79,7 @@ def test_active_controller_answers_once(kind: type[Event]) -> None:
 @pytest.mark.parametrize("how", ["inactive", "preempted"])
 def test_other_controllers_decline(kind: type[Event], how: str) -> None:
     """controller 1: preempt answers; wire: 41 (ControlledShutdown: 11)."""
-    driver = world()
+    driver = make_driver()
     if how == "inactive":
         driver.handle(SessionExpired())
         driver.handle(REQUESTS[kind](5))
@@ -102,7 +102,7 @@ def test_other_controllers_decline(kind: type[Event], how: str) -> None:
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
 def test_nobody_is_answered_who_does_not_wait(kind: type[Event]) -> None:
     """controller 2: an event without token has no answer."""
-    driver = world()
+    driver = make_driver()
     driver.handle(REQUESTS[kind](events.NOBODY))
     assert driver.replies == {}
     driver.handle(SessionExpired())
@@ -121,7 +121,7 @@ def test_who_may_be_answered_later() -> None:
 
 def test_manual_assignments_are_taken_in_partition_order() -> None:
     """wire 9: assignments by index, in any order."""
-    driver = world()
+    driver = make_driver()
     new = NewTopic("new", assignments=((1, (3, 1)), (0, (2, 3))))
     assert driver.ask(CreateTopicsRequested((new,), 1_000, token=1)).codes == {"new": NONE}
     assert [driver.stored(f"new-{number}").replicas for number in (0, 1)] == [(2, 3), (3, 1)]
@@ -134,7 +134,7 @@ def test_automatic_assignments_begin_where_the_event_says(
     start: int, shift: int, expected: list[tuple[int, ...]]
 ) -> None:
     """wire 9: start and shift are random, and drawn by whoever makes the event."""
-    driver = world()
+    driver = make_driver()
     request = CreateTopicsRequested((NewTopic("new", 2, 2),), 1_000, False, start, shift, 1)
     assert driver.ask(request).codes == {"new": NONE}
     assert [driver.stored(f"new-{number}").replicas for number in (0, 1)] == expected
@@ -142,7 +142,7 @@ def test_automatic_assignments_begin_where_the_event_says(
 
 def test_created_topics_are_online_before_their_creator_is_answered() -> None:
     """wire 9: settings first, then the topic; then every partition has a leader."""
-    driver = world()
+    driver = make_driver()
     new = NewTopic("new", 3, 2, config={"unclean.leader.election.enable": "true", "min.insync.replicas": "2"})
     driver.handle(CreateTopicsRequested((new,), 1_000, token=1))
     names = [type(effect).__name__ for effect in driver.effects]
@@ -156,7 +156,7 @@ def test_created_topics_are_online_before_their_creator_is_answered() -> None:
 
 def test_several_topics_are_created_in_one_write() -> None:
     """wire 9: a request is one call to storage."""
-    driver = world()
+    driver = make_driver()
     wanted = tuple(NewTopic(name, 2, 1) for name in ("a", "b", "c"))
     driver.ask(CreateTopicsRequested(wanted, 1_000, token=1))
     assert len([effect for effect in driver.effects if isinstance(effect, asks.CreateTopics)]) == 1
@@ -165,7 +165,7 @@ def test_several_topics_are_created_in_one_write() -> None:
 
 def test_empty_requests() -> None:
     """wire 9 to 11: nothing asked for, nothing done."""
-    driver = world()
+    driver = make_driver()
     for token, request in enumerate(
         (
             CreateTopicsRequested((), 1_000, token=1),

@@ -40,7 +40,7 @@ class Proposal:
     partition: int = 0
 
 
-def world(spec: PartitionSpec = SPEC) -> Driver:
+def make_driver(spec: PartitionSpec = SPEC) -> Driver:
     """Brokers 1 to 4, of which 4 is shutting down; 5 is dead. The topics have ids."""
     brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3, 4)]
     driver = quiet({"t": [spec, SPEC, PartitionSpec((1, 2))], "u": [SPEC]}, brokers)
@@ -108,7 +108,7 @@ TABLE: list[tuple[str, PartitionSpec, Proposal, ErrorCode, bool]] = [
 @pytest.mark.parametrize("spec, proposal, code, stored", [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_table(spec: PartitionSpec, proposal: Proposal, code: ErrorCode, stored: bool, version: int) -> None:
     """controller 13.1: per partition, the first match; the leader epoch is not bumped."""
-    driver = world(spec)
+    driver = make_driver(spec)
     response: AlterPartitionResponse = driver.ask(request([proposal], version))
     if code is INELIGIBLE and version < IDS_SINCE:
         code = ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -124,7 +124,7 @@ def test_table(spec: PartitionSpec, proposal: Proposal, code: ErrorCode, stored:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_who_shuts_down_is_refused_to_brokers_that_can_go_on_after_it(version: int) -> None:
     """KAFKA-14140; but a broker that speaks version 0 alone would never propose an ISR for that partition again."""
-    driver = world(SPEC)
+    driver = make_driver(SPEC)
     response: AlterPartitionResponse = driver.ask(request([Proposal((1, 4))], version))
     refused = INELIGIBLE if version >= IDS_SINCE else ErrorCode.OPERATION_NOT_ATTEMPTED
     assert response.codes.tolist() == [refused if version else NONE]
@@ -133,7 +133,7 @@ def test_who_shuts_down_is_refused_to_brokers_that_can_go_on_after_it(version: i
 
 def test_answer_has_the_state_that_stands_now() -> None:
     """controller 13.1: success with the cached value, also where nothing was written."""
-    driver = world()
+    driver = make_driver()
     response: AlterPartitionResponse = driver.ask(
         request([Proposal((1, 2)), Proposal((3, 1), partition=1), Proposal(leader_epoch=4, topic="u")], 3)
     )
@@ -153,7 +153,7 @@ def test_answer_has_the_state_that_stands_now() -> None:
 )  # fmt: skip
 def test_replica_that_has_registered_again_may_not_join(epochs: tuple[int, ...], code: ErrorCode) -> None:
     """controller 13.1: row 8, members whose broker epoch is not the present one (version 3), stricter than Kafka."""
-    driver = world()
+    driver = make_driver()
     sent = replace(request([Proposal()], 3), isr_epochs=np.array(epochs, np.int64))
     assert driver.ask(sent).codes.tolist() == [code]
 
@@ -192,7 +192,7 @@ def test_strict_checks(sender: int, isr: tuple[int, ...], code: ErrorCode, stric
 
 def test_partition_named_twice() -> None:
     """controller 13.1: the last proposal of a partition counts."""
-    driver = world()
+    driver = make_driver()
     driver.ask(request([Proposal((1,)), Proposal()], 3))
     assert [len(change) for change in driver.writes()] == [1]
     assert (driver.stored("t-0").isr, driver.stored("t-0").partition_epoch) == ((1, 2, 3), 4)
@@ -209,7 +209,7 @@ def test_sender(sender: int, broker_epoch: int, error: ErrorCode) -> None:
     """controller 3.5: the broker epoch of an AlterPartition is equal to the cached one.
     controller 13.1: requester not registered 77, epoch not equal 77, at the top.
     """
-    driver = world()
+    driver = make_driver()
     response = driver.ask(request([Proposal()], 3, sender, broker_epoch))
     assert response.error is error
     assert (driver.stored("t-0").isr == (1, 2, 3)) == (error is NONE)
@@ -218,7 +218,7 @@ def test_sender(sender: int, broker_epoch: int, error: ErrorCode) -> None:
 
 def test_not_controller() -> None:
     """controller 13.1: not active 41."""
-    driver = world()
+    driver = make_driver()
     driver.handle(SessionExpired())
     response = driver.ask(request([Proposal()], 3))
     assert (response.error, len(response.codes)) == (NOT_CONTROLLER, 0)
@@ -228,24 +228,26 @@ def test_not_controller() -> None:
                                            (3, ErrorCode.UNKNOWN_TOPIC_ID)])  # fmt: skip
 def test_unknown_topic(version: int, code: ErrorCode) -> None:
     """controller 13.1: v >= 2, topic id unknown 100; the other partitions go on."""
-    driver = world()
+    driver = make_driver()
     response = driver.ask(request([Proposal(topic="x"), Proposal()], version))
     assert response.codes.tolist() == [code, NONE]
 
 
 def test_everybody_is_told_of_every_partition_named() -> None:
     """controller 13.1: UpdateMetadata for every partition of the request, failed ones too, and nothing else."""
-    driver = world()
+    driver = make_driver()
     proposals = [Proposal(), Proposal(partition=1, leader_epoch=4), Proposal(partition=2), Proposal(topic="x")]
     driver.ask(request(proposals, 3))
     assert {one["api"] for batch in driver.batches for one in batch} == {Api.UPDATE_METADATA}
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == driver.told(Api.UPDATE_METADATA, "t-1") == [1, 2, 3, 4]
-    assert driver.told(Api.UPDATE_METADATA, "t-2") == driver.told(Api.UPDATE_METADATA, "u-0") == []
+    assert (
+        driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "t-1") == [1, 2, 3, 4]
+    )
+    assert driver.recipients(Api.UPDATE_METADATA, "t-2") == driver.recipients(Api.UPDATE_METADATA, "u-0") == []
 
 
 def test_storage_has_another_version() -> None:
     """controller 13.1: conditional set, BADVERSION 95."""
-    driver = world()
+    driver = make_driver()
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1,)))
     response = driver.ask(request([Proposal(), Proposal(partition=1)], 3))
     assert response.codes.tolist() == [STALE, NONE]
@@ -254,7 +256,7 @@ def test_storage_has_another_version() -> None:
 
 def test_one_leader_may_propose_for_another() -> None:
     """controller 13.1: the proposed leader is the requester; that it leads is not checked."""
-    driver = world()
+    driver = make_driver()
     assert driver.ask(request([Proposal((2, 1))], 3, sender=2)).codes.tolist() == [NONE]
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (2, (2, 1))
 
@@ -262,7 +264,7 @@ def test_one_leader_may_propose_for_another() -> None:
 def test_isr_that_completes_a_reassignment_finishes_it() -> None:
     """controller 13.1: then, per success that is being reassigned, it is completed; the answer comes first."""
     moving = PartitionSpec((2, 3, 1), 1, (1, 2), 5, 1, 3, adding_replicas=(3,), removing_replicas=(1,))
-    driver = world(moving)
+    driver = make_driver(moving)
     driver.context.cluster.partitions.reassigning[0] = 1
     assert driver.ask(request([Proposal((1, 2))], 3)).codes.tolist() == [NONE]
     assert driver.known("t-0").replicas == (2, 3, 1)

@@ -37,7 +37,7 @@ from tests.core.driver import CONTROLLER_ID, Driver, kinds, state_of
 from tests.worlds import clusters
 
 
-def world(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
+def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
     """``t`` with these partitions, adopted under controller epoch 4."""
     driver = Driver(cluster_of({"t": list(specs)}, live), controller_epoch=4)
     driver.adopt()
@@ -82,8 +82,8 @@ def test_failover_in_kafkas_order() -> None:
     assert [(request["api"], request["broker"], request["partitions"]) for request in announced] == [
         (Api.UPDATE_METADATA, broker, {}) for broker in (1, 2, 3)
     ]
-    told = [request for request in everything if request["api"] == Api.LEADER_AND_ISR]
-    assert [(request["broker"], *request["partitions"]) for request in told] == [(1, "t-0"), (2, "t-0", "t-1")]
+    recipients = [request for request in everything if request["api"] == Api.LEADER_AND_ISR]
+    assert [(request["broker"], *request["partitions"]) for request in recipients] == [(1, "t-0"), (2, "t-0", "t-1")]
     assert [(request["api"], *request["partitions"]) for request in left if request["broker"] == 2] == [
         (Api.LEADER_AND_ISR, "t-1"), (Api.UPDATE_METADATA, "t-1"),
     ]  # fmt: skip
@@ -108,7 +108,7 @@ def test_replicas_start_online_or_leave_their_isrs() -> None:
 
 def test_a_new_controller_knows_neither_who_shuts_down_nor_which_directories_are_dead() -> None:
     """controller 3.3: the set of brokers that shut down is cleared, and dead directories are forgotten."""
-    driver = world(healthy(1, 2))
+    driver = make_driver(healthy(1, 2))
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH))
     assert driver.cluster.brokers.shutting_down.any()
     driver.handle(ResignRequested())
@@ -122,7 +122,7 @@ def test_a_new_controller_knows_neither_who_shuts_down_nor_which_directories_are
 
 def test_memory_follows_storage() -> None:
     """state-machines 4: memory is updated only after storage has accepted."""
-    driver = world(healthy(1, 2))
+    driver = make_driver(healthy(1, 2))
     seen: list[Any] = []
     driver.before(WriteStates, lambda: seen.append((driver.known("t-0"), driver.stored("t-0"))))
     lose(driver, 1)
@@ -133,7 +133,7 @@ def test_memory_follows_storage() -> None:
 
 def test_a_refused_write_is_not_remembered() -> None:
     """state-machines 4: nothing is told that storage has not accepted."""
-    driver = world(healthy(1, 2))
+    driver = make_driver(healthy(1, 2))
     driver.fail(WriteStates, StoreError("connection lost"))
     lose(driver, 1)
     assert state_of(driver.stored("t-0")) == (1, (1, 2), 0)
@@ -188,7 +188,7 @@ def test_brokers_are_told_what_storage_holds(cluster: ClusterState, data: st.Dat
 
 def test_a_bounced_broker_dies_and_is_born() -> None:
     """controller 6.1: bounced is in both with a higher czxid."""
-    driver = world(healthy(1, 2), healthy(2, 1))
+    driver = make_driver(healthy(1, 2), healthy(2, 1))
     driver.ensemble.bounce_brokers([1])
     driver.handle(BrokersChanged())
     channels = [effect for effect in driver.effects if isinstance(effect, OpenChannels | CloseChannels)]
@@ -198,7 +198,7 @@ def test_a_bounced_broker_dies_and_is_born() -> None:
 
 
 def test_a_failed_broker_without_replicas_is_still_news() -> None:
-    driver = world(healthy(1, 2))
+    driver = make_driver(healthy(1, 2))
     lose(driver, 3)
     assert kinds(driver.effects) == ["ReadBrokers", "CloseChannels", "Send"]
     assert [(request["broker"], request["live_brokers"]) for request in driver.requests(Api.UPDATE_METADATA)] == [
@@ -208,7 +208,7 @@ def test_a_failed_broker_without_replicas_is_still_news() -> None:
 
 
 def test_no_change_is_no_effect() -> None:
-    driver = world(healthy(1, 2))
+    driver = make_driver(healthy(1, 2))
     driver.handle(BrokersChanged())
     driver.handle(BrokerModified(1))
     driver.handle(BrokerModified(99))
@@ -240,7 +240,7 @@ def test_a_lost_race_for_the_role_is_no_failure() -> None:
 
 
 def test_an_active_controller_that_is_elected_again_goes_on() -> None:
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     driver.handle(Elect())
     assert kinds(driver.effects) == ["ReadController"]
     assert (driver.controller.active, driver.controller.active_controller) == (True, CONTROLLER_ID)
@@ -249,7 +249,7 @@ def test_an_active_controller_that_is_elected_again_goes_on() -> None:
 @pytest.mark.parametrize("event", [Elect(), ControllerChanged()], ids=lambda event: type(event).__name__)
 def test_who_finds_another_controller_steps_down(event: Event) -> None:
     """controller 3.4: maybeResign."""
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     usurp(driver)
     driver.handle(event)
     assert kinds(driver.effects) == ["ReadController", "Resigned"]
@@ -258,7 +258,7 @@ def test_who_finds_another_controller_steps_down(event: Event) -> None:
 
 
 def test_the_role_is_ours_only_in_our_own_session() -> None:
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     driver.ensemble.drop_controller()
     namesake = driver.ensemble.connect()
     namesake.open(lambda _event: None)
@@ -269,14 +269,14 @@ def test_the_role_is_ours_only_in_our_own_session() -> None:
 
 def test_an_expired_session_ends_the_role_without_a_look() -> None:
     """controller 3.4: an expired session resigns unconditionally."""
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     driver.handle(SessionExpired())
     assert driver.effects == [Resigned("our session with storage expired", release=True)]
     assert (driver.controller.active, driver.controller.active_controller) == (False, -1)
 
 
 def test_who_is_asked_to_resign_leaves_the_role_free() -> None:
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     driver.handle(ResignRequested())
     assert driver.effects == [Resigned("asked to resign", release=True)]
     assert driver.store.controller() == -1
@@ -296,7 +296,7 @@ def test_a_fenced_controller_resigns_and_touches_nothing() -> None:
     """controller 3.1: ControllerMoved anywhere.
     controller 3.5: controller epoch zk version.
     """
-    driver = world(healthy(1, 2))
+    driver = make_driver(healthy(1, 2))
     driver.before(WriteStates, lambda: usurp(driver))
     lose(driver, 1)
     last = driver.effects[-1]
@@ -315,7 +315,7 @@ def test_any_other_failure_gives_the_role_up(kind: type[Effect], error: KframeEr
     """controller 3.1: any other error.
     controller 3.4: triggerControllerMove.
     """
-    driver = world(healthy(1, 2))
+    driver = make_driver(healthy(1, 2))
     driver.fail(kind, error)
     lose(driver, 1)
     last = driver.effects[-1]
@@ -348,7 +348,7 @@ def test_a_failure_before_the_claim_costs_no_role(kind: type[Effect]) -> None:
 @pytest.mark.parametrize("fails, leader_epoch", [(WriteStates, 2), (Send, 1)], ids=["before the write", "behind it"])
 def test_after_a_failure_the_next_failover_starts_afresh(fails: type[Effect], leader_epoch: int) -> None:
     """state-machines 2.4: no poisoned batch after resignation. The first one tells only who is there."""
-    driver = world(healthy(1, 2), healthy(2, 1))
+    driver = make_driver(healthy(1, 2), healthy(2, 1))
     driver.fail(fails, StoreError("down"))
     lose(driver, 1)
     driver.forget()
@@ -394,7 +394,7 @@ def test_what_nobody_waits_for_is_passed_over(event: Event) -> None:
 
 def test_a_preempted_request_is_answered_even_by_the_active_controller() -> None:
     """elections 4: event preempted."""
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     (reply,) = driver.controller.preempt(ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token=5))
     assert isinstance(reply, Reply)
     assert (reply.token, reply.response.error) == (5, ErrorCode.NOT_CONTROLLER)
@@ -403,13 +403,13 @@ def test_a_preempted_request_is_answered_even_by_the_active_controller() -> None
 
 @pytest.mark.parametrize("answer", [Done(), Failed(StoreError("down"))], ids=lambda answer: type(answer).__name__)
 def test_an_answer_that_nobody_asked_for_is_a_defect(answer: Answer) -> None:
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     with pytest.raises(BrokenInvariant, match="came while idle"):
         driver.controller.step(answer)
 
 
 def test_an_event_before_the_answer_is_a_defect() -> None:
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     (asked,) = driver.controller.step(BrokersChanged())
     assert isinstance(asked, ReadBrokers)
     assert driver.controller.busy
@@ -420,7 +420,7 @@ def test_an_event_before_the_answer_is_a_defect() -> None:
 
 
 def test_the_active_controller_adopts_nothing() -> None:
-    driver = world(healthy(1))
+    driver = make_driver(healthy(1))
     with pytest.raises(BrokenInvariant, match="cannot adopt"):
         driver.controller.adopt(ClusterState(), 9)
 
@@ -433,7 +433,7 @@ def test_the_cluster_of_a_controller_that_is_not_active_is_nobodys() -> None:
 
 
 def test_failures_are_logged(caplog: pytest.LogCaptureFixture) -> None:
-    driver = world(healthy(1, 2))
+    driver = make_driver(healthy(1, 2))
     driver.fail(WriteStates, ControllerFenced("another controller has claimed the role"))
     lose(driver, 1)
     messages = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]

@@ -15,7 +15,7 @@ from kframe.model.events import (
 )
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver
-from tests.core.electing import world
+from tests.core.elections import make_driver
 
 
 def answers(
@@ -52,7 +52,7 @@ def test_codes(case: str, spec: PartitionSpec, election_type: ElectionType, code
     elections 4: already valid.
     elections 4: partition without leadership.
     """
-    driver = world(spec)
+    driver = make_driver(spec)
     before = driver.stored("t-0")
     assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
     assert (driver.stored("t-0") != before) is (code is ErrorCode.NONE)
@@ -61,7 +61,7 @@ def test_codes(case: str, spec: PartitionSpec, election_type: ElectionType, code
 @pytest.mark.parametrize("election_type", ElectionType, ids=lambda election_type: election_type.name)
 def test_a_topic_that_is_being_deleted_is_refused(election_type: ElectionType) -> None:
     """elections 4: topic being deleted."""
-    driver = world(PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((1, 2)))
+    driver = make_driver(PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((1, 2)))
     driver.cluster.topics.deleting[0] = 1
     expected = dict.fromkeys(("t-0", "t-1"), ErrorCode.INVALID_TOPIC_EXCEPTION)
     assert answers(driver, election_type, (("t", 0), ("t", 1))) == expected
@@ -70,7 +70,7 @@ def test_a_topic_that_is_being_deleted_is_refused(election_type: ElectionType) -
 
 def test_unknown_partitions_are_named() -> None:
     """elections 4: unknown partition."""
-    codes = answers(world(healthy(1, 2)), P, (("t", 0), ("t", 1), ("nobody", 0), ("t", 0)))
+    codes = answers(make_driver(healthy(1, 2)), P, (("t", 0), ("t", 1), ("nobody", 0), ("t", 0)))
     assert codes == {
         "t-0": ErrorCode.ELECTION_NOT_NEEDED,
         "t-1": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -87,12 +87,12 @@ def overtake(driver: Driver) -> None:
 ])  # fmt: skip
 def test_a_foreign_later_controller_means_no_leader(election_type: ElectionType, code: ErrorCode) -> None:
     """elections 4: foreign controller epoch."""
-    driver = world(PartitionSpec((1, 2), 9, (1, 2, 9)))
+    driver = make_driver(PartitionSpec((1, 2), 9, (1, 2, 9)))
     driver.before(WriteStates, lambda: overtake(driver))
     assert answers(driver, election_type, (("t", 0),)) == {"t-0": code}
 
 
 def test_an_election_of_all_partitions_leaves_out_those_that_need_none() -> None:
     """elections 4: election of all partitions."""
-    driver = world(healthy(1, 2), PartitionSpec((1, 2), 2, (2, 1)), PartitionSpec((9, 2), 2, (2,)))
+    driver = make_driver(healthy(1, 2), PartitionSpec((1, 2), 2, (2, 1)), PartitionSpec((9, 2), 2, (2,)))
     assert answers(driver, P, None) == {"t-1": ErrorCode.NONE, "t-2": ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE}

@@ -18,7 +18,7 @@ from kframe.model.columns import Ragged
 from kframe.model.effects import Effect
 from kframe.model.ids import PartitionState
 from kframe.testing.clusters import PartitionSpec, healthy
-from tests.core.deleting import confirm, mark
+from tests.core.deletion import confirm, mark
 from tests.core.driver import Driver, quiet
 from tests.core.test_gauges import recount
 

@@ -78,7 +78,7 @@ def imbalanced(one: PartitionView) -> bool:
     return one.leader == NO_LEADER or one.leader != preferred  # a topic may name broker -1, which is not "nobody"
 
 
-class World:
+class Simulation:
     """A controller over two topics on four brokers, and everything that can befall it."""
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ class World:
         self.loop.queue.put(ResignRequested())
 
 
-WHAT = sorted(name.removeprefix("do_") for name in vars(World) if name.startswith("do_"))
+WHAT = sorted(name.removeprefix("do_") for name in vars(Simulation) if name.startswith("do_"))
 STEPS = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 23), st.integers(0, 23)), max_size=25)
 
 SEEN: Counter[str] = Counter()
@@ -210,15 +210,15 @@ SEEN: Counter[str] = Counter()
 @given(STEPS)
 @settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow])
 def test_after_any_history_every_gauge_equals_a_recount(steps: list[tuple[str, int, int]]) -> None:
-    world = World()
-    assert world.settle() == recount(world.loop.controller)
+    simulation = Simulation()
+    assert simulation.settle() == recount(simulation.loop.controller)
     for what, x, y in steps:
-        world.do(what, x, y)
-        gauges = world.settle()
-        assert gauges == recount(world.loop.controller), (what, x, y)
+        simulation.do(what, x, y)
+        gauges = simulation.settle()
+        assert gauges == recount(simulation.loop.controller), (what, x, y)
         SEEN.update(name for name, value in gauges.items() if value)
-    world.loop.stop()
-    assert world.loop.status().gauges == INACTIVE
+    simulation.loop.stop()
+    assert simulation.loop.status().gauges == INACTIVE
 
 
 def test_the_histories_above_have_moved_every_gauge() -> None:
@@ -228,13 +228,13 @@ def test_the_histories_above_have_moved_every_gauge() -> None:
 
 
 def test_a_replica_that_could_not_be_deleted_counts_while_another_still_might() -> None:
-    world = World()
-    world.brokers.answer(1, "KAFKA_STORAGE_ERROR", Api.STOP_REPLICA)
-    world.brokers.answer(2, "SILENT", Api.STOP_REPLICA)
-    world.settle()
-    world.do_delete(1, 0)
-    gauges = world.settle()
-    assert gauges == recount(world.loop.controller)
+    simulation = Simulation()
+    simulation.brokers.answer(1, "KAFKA_STORAGE_ERROR", Api.STOP_REPLICA)
+    simulation.brokers.answer(2, "SILENT", Api.STOP_REPLICA)
+    simulation.settle()
+    simulation.do_delete(1, 0)
+    gauges = simulation.settle()
+    assert gauges == recount(simulation.loop.controller)
     assert (gauges["ReplicasToDeleteCount"], gauges["ReplicasIneligibleToDeleteCount"]) == (2, 1)
 
 
@@ -274,14 +274,14 @@ def adopted(cluster: ClusterState) -> ControllerLoop:
 
 def test_a_queued_topic_is_neither_led_elsewhere_nor_forgotten() -> None:
     """A dead broker halts the deletion: what is offline stays offline until the deletion starts, which it cannot."""
-    world = World()
-    world.do_down(3, 0)
-    world.settle()
-    world.do_reassign(0, 1)
-    world.settle()
-    world.do_delete(0, 0)
-    gauges = world.settle()
-    assert gauges == recount(world.loop.controller)
+    simulation = Simulation()
+    simulation.do_down(3, 0)
+    simulation.settle()
+    simulation.do_reassign(0, 1)
+    simulation.settle()
+    simulation.do_delete(0, 0)
+    gauges = simulation.settle()
+    assert gauges == recount(simulation.loop.controller)
     assert (gauges["TopicsToDeleteCount"], gauges["TopicsIneligibleToDeleteCount"]) == (1, 1)
     assert gauges["PreferredReplicaImbalanceCount"] == 0
 

@@ -14,7 +14,7 @@ from kframe.model.events import BrokerModified, BrokersChanged
 from kframe.model.ids import ReplicaState
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, assigned, kinds, quiet, state_of
-from tests.core.moving import leave
+from tests.core.reassignments import leave
 
 
 def told_metadata(driver: Driver) -> list[tuple[int, list[str]]]:
@@ -44,7 +44,7 @@ def test_who_is_told_of_a_new_broker() -> None:
     driver.start_broker(4)
     driver.handle(BrokersChanged())
     assert told_metadata(driver)[:3] == [(1, []), (2, []), (4, ["t-0"])]
-    assert driver.told(Api.LEADER_AND_ISR, "t-0")[0] == 4
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0")[0] == 4
 
 
 def test_dead_broker_leads_nothing_and_is_told_off() -> None:
@@ -54,11 +54,11 @@ def test_dead_broker_leads_nothing_and_is_told_off() -> None:
     driver.ensemble.unregister_brokers([3])
     driver.handle(BrokersChanged())
     assert [state_of(driver.stored(f"t-{n}"))[0] for n in range(2)] == [1, 1]
-    assert driver.told(Api.STOP_REPLICA, "t-0") == []
+    assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
 
 
 @pytest.mark.parametrize(
-    ("topics", "dead", "settings", "foreseen"),
+    ("topics", "dead", "settings", "prefetched"),
     [
         # t-0 is elected; what 3 leaves by itself can be written at once; t-3 does not have it in sync
         ([(3, 1), (1, 3), (2, 3, 1)], [3], {}, ["t-1", "t-2"]),
@@ -73,7 +73,7 @@ def test_dead_broker_leads_nothing_and_is_told_off() -> None:
     ],
 )
 def test_what_leaves_isrs_goes_along_with_the_elections(
-    topics: list[tuple[int, ...]], dead: list[int], settings: dict[str, object], foreseen: list[str] | None
+    topics: list[tuple[int, ...]], dead: list[int], settings: dict[str, object], prefetched: list[str] | None
 ) -> None:
     """What no election can change any more is on its way behind these; it is told after it was answered."""
     left_before = PartitionSpec((1, 3), 1, (1,))
@@ -82,7 +82,7 @@ def test_what_leaves_isrs_goes_along_with_the_elections(
     driver.handle(BrokersChanged())
     first = next(effect for effect in driver.effects if isinstance(effect, WriteStates))
     following = None if first.following is None else first.following.rows.tolist()
-    assert following == (None if foreseen is None else driver.rows(*foreseen).tolist())
+    assert following == (None if prefetched is None else driver.rows(*prefetched).tolist())
     assert not any(broker in driver.stored(f"t-{row}").isr for row in range(1, len(topics)) for broker in dead)
 
 
@@ -98,7 +98,7 @@ MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
 
 
 @pytest.mark.parametrize(
-    "change, told",
+    "change, recipients",
     [
         (lambda one: replace(one, endpoints=MOVED), [(1, []), (2, [])]),
         (lambda one: replace(one, rack="r"), []),
@@ -106,7 +106,7 @@ MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
     ],
     ids=["endpoints", "rack", "nothing"],
 )
-def test_registration_that_changes_in_place(change: object, told: list[tuple[int, list[str]]]) -> None:
+def test_registration_that_changes_in_place(change: object, recipients: list[tuple[int, list[str]]]) -> None:
     """controller 6.4: other endpoints are told to everybody, another rack to nobody."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     known = next(one for one in driver.ensemble.registrations() if one.broker_id == 2)
@@ -115,7 +115,7 @@ def test_registration_that_changes_in_place(change: object, told: list[tuple[int
     driver.ensemble.unregister_brokers([2])
     driver.ensemble.register_brokers([changed])
     driver.handle(BrokerModified(2))
-    assert told_metadata(driver) == told
+    assert told_metadata(driver) == recipients
     assert driver.writes() == []
 
 

@@ -43,7 +43,7 @@ LED_BY_1: Final = ("t-1", "t-6")
 STRANDED: Final = (NO_LEADER, (1, 2), 0)
 
 
-def world(**config: object) -> Driver:
+def make_driver(**config: object) -> Driver:
     return quiet(TOPICS, (1, 2, 3), **config)
 
 
@@ -66,7 +66,7 @@ def test_start_leaves_them_and_leads_the_others() -> None:
 
 
 def test_broker_failure_and_return() -> None:
-    driver = world()
+    driver = make_driver()
     driver.ensemble.unregister_brokers((1,))
     driver.handle(BrokersChanged())
     assert [state_of(driver.known(name)) for name in ("t-3", "t-4")] == [(2, (2,), 1)] * 2
@@ -95,7 +95,7 @@ def test_broker_failure_and_return() -> None:
 )
 def test_election_finds_nobody(kind: ElectionType, codes: list[ErrorCode]) -> None:
     """A leader that is online needs no unclean election, whether it is assigned or not."""
-    driver = world()
+    driver = make_driver()
     response = driver.ask(ElectionRequested(kind, tuple(("t", number) for number in (0, 1, 2, 5, 6, 7)), token=1))
     assert response.codes.tolist() == codes * 2
     assert untouched(driver)
@@ -103,7 +103,7 @@ def test_election_finds_nobody(kind: ElectionType, codes: list[ErrorCode]) -> No
 
 def test_rebalance_counts_and_moves_only_what_has_a_preferred_replica() -> None:
     """One of the two partitions with replicas is led elsewhere, from broker 2: half of what prefers it or more."""
-    driver = world(leader_imbalance_per_broker_percentage=99)
+    driver = make_driver(leader_imbalance_per_broker_percentage=99)
     driver.handle(RebalanceLeaders())
     assert driver.written() == [["t-4"]]
     assert state_of(driver.known("t-4")) == (2, (1, 2), 1)
@@ -147,7 +147,7 @@ def test_cancellation_ends_it() -> None:
 @pytest.mark.parametrize("number", [0, 1, 2, 7])
 def test_partition_without_replicas_cannot_be_reassigned(number: int) -> None:
     """Kafka 3.9 ``maybeTriggerPartitionReassignment``: such a partition does not exist."""
-    driver = world()
+    driver = make_driver()
     response = driver.ask(ReassignmentRequested(Targets.of([(("t", number), (1, 2))]), 1))
     assert response.codes.tolist() == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     driver.ensemble.leave_reassignments(Targets.of([(("t", number), (1, 2))]))
@@ -170,7 +170,7 @@ def test_partition_without_replicas_cannot_be_reassigned(number: int) -> None:
 def test_topic_does_not_grow_after_a_partition_without_replicas(
     assignments: tuple[tuple[int, ...], ...] | None, code: ErrorCode
 ) -> None:
-    driver = world()
+    driver = make_driver()
     response = driver.ask(CreatePartitionsRequested((NewPartitions("t", 9, assignments),), token=1))
     assert response.codes == {"t": code}
 

@@ -12,7 +12,7 @@ from kframe.testing.clusters import registration
 from tests.core.driver import Driver, quiet
 
 
-def world() -> Driver:
+def make_driver() -> Driver:
     return quiet({}, (registration(1, broker_epoch=100), registration(2, broker_epoch=200)))
 
 
@@ -35,7 +35,7 @@ def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
     """controller 3.5: the broker epoch of an AllocateProducerIds is equal to the cached one.
     controller 15: unknown broker 102; an epoch that is not equal 77.
     """
-    driver = world()
+    driver = make_driver()
     driver.cluster.brokers.index_of([3])
     response = driver.ask(ProducerIdsRequested(broker, broker_epoch, 1))
     assert response == ProducerIdsResponse(code, 0, 0 if code else 1000)
@@ -44,7 +44,7 @@ def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
 
 def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
     """controller 15: block 0..999, then the next 1000 after block_end; a later controller goes on."""
-    driver = world()
+    driver = make_driver()
     given = [driver.ask(ProducerIdsRequested(broker, 100 * broker, token)) for token, broker in enumerate((1, 2, 1), 1)]
     assert [(one.first, one.length) for one in given] == [(0, 1000), (1000, 1000), (2000, 1000)]
     other = driver.ensemble.connect()
@@ -54,7 +54,7 @@ def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
 
 def test_storage_that_fails_answers_the_broker() -> None:
     """controller 15: the broker is not left waiting, since it asks whoever is controller then."""
-    driver = world()
+    driver = make_driver()
     driver.fail(AllocateProducerIds, StoreError("lost"))
     assert driver.ask(ProducerIdsRequested(1, 100, 1)).error is ErrorCode.NOT_CONTROLLER
     assert not driver.controller.active
@@ -62,6 +62,6 @@ def test_storage_that_fails_answers_the_broker() -> None:
 
 def test_not_controller() -> None:
     """controller 15: 41."""
-    driver = world()
+    driver = make_driver()
     driver.handle(SessionExpired())
     assert driver.ask(ProducerIdsRequested(1, 100, 1)) == ProducerIdsResponse(ErrorCode.NOT_CONTROLLER)

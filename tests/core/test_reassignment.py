@@ -19,7 +19,7 @@ from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
-from tests.core.moving import (
+from tests.core.reassignments import (
     ALL,
     IDLE,
     INVALID,
@@ -47,15 +47,15 @@ def test_phase_u_and_a() -> None:
     lists = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
     assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == lists
     assert state_of(driver.stored("t-0")) == (1, (1, 2, 3), 6)
-    told = driver.entries(LEADERSHIP, "t-0")
-    assert {broker: entry["is_new"] for broker, entry in told.items()} == {
+    recipients = driver.entries(LEADERSHIP, "t-0")
+    assert {broker: entry["is_new"] for broker, entry in recipients.items()} == {
         1: False, 2: False, 3: False, 4: True, 5: True, 6: True
     }  # fmt: skip
     fields = ("replicas", "adding_replicas", "removing_replicas", "leader_epoch", "isr")
-    assert {tuple(tuple(e[f]) if f != "leader_epoch" else e[f] for f in fields) for e in told.values()} == {
+    assert {tuple(tuple(e[f]) if f != "leader_epoch" else e[f] for f in fields) for e in recipients.values()} == {
         (*lists, 6, (1, 2, 3))
     }
-    assert set(driver.told(Api.UPDATE_METADATA, "t-0")) == set(ALL)
+    assert set(driver.recipients(Api.UPDATE_METADATA, "t-0")) == set(ALL)
     assert driver.known("t-0").replica_states == (ReplicaState.NEW,) * 3 + (ReplicaState.ONLINE,) * 3
     assert (asked(driver, WriteAssignments), stops(driver)) == (1, [])
 
@@ -120,7 +120,7 @@ def test_leader_in_phase_b(leader: int | None, isr: tuple[int, ...], elects: boo
     first = driver.writes()[0]
     assert driver.cluster.brokers.ids_of(first.leader) == [4]
     assert (first.leader_epoch.tolist(), first.isr.counts.tolist()) == ([6], [len(isr)])
-    assert set(driver.told(LEADERSHIP, "t-0")) == {4, 5, 6}
+    assert set(driver.recipients(LEADERSHIP, "t-0")) == {4, 5, 6}
     assert driver.stored("t-0").leader == 4
     assert elects == (leader != 4)
 
@@ -136,9 +136,9 @@ def test_a_leader_hears_of_the_target_alone_once_the_others_have_left_the_isr(le
     driver = quiet({"t": [spec]}, kframe_reassignment_strict=strict)
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 2, 3, 4, 5, 6))
-    told = [one["partitions"]["t-0"] for batch in driver.batches for one in batch if one["api"] == LEADERSHIP]
-    assert all(set(entry["isr"]) <= set(entry["replicas"]) for entry in told) is strict
-    assert set(driver.told(LEADERSHIP, "t-0")) == {4, 5, 6}
+    recipients = [one["partitions"]["t-0"] for batch in driver.batches for one in batch if one["api"] == LEADERSHIP]
+    assert all(set(entry["isr"]) <= set(entry["replicas"]) for entry in recipients) is strict
+    assert set(driver.recipients(LEADERSHIP, "t-0")) == {4, 5, 6}
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (4, (4, 5, 6))
     assert assigned(driver.stored("t-0")) == ((4, 5, 6), (), ())
 

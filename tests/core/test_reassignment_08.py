@@ -18,7 +18,7 @@ from kframe.model.events import (
 from kframe.model.tables import Targets
 from kframe.testing.clusters import healthy
 from tests.core.driver import Driver, assigned, quiet, state_of
-from tests.core.moving import catch_up, stored_targets
+from tests.core.reassignments import catch_up, stored_targets
 
 Wanted = dict[str, tuple[int, ...]]
 
@@ -26,7 +26,7 @@ RESTED, INVALID = ((1, 2, 3), (), ()), ErrorCode.INVALID_REPLICA_ASSIGNMENT
 GROWN = ((1, 2, 3, 4, 5), (), ())
 
 
-def world(live: tuple[int, ...] = (1, 2, 3, 4, 5)) -> Driver:
+def make_driver(live: tuple[int, ...] = (1, 2, 3, 4, 5)) -> Driver:
     """``t-0`` and ``u-0``, both on brokers 1, 2 and 3."""
     return quiet({"t": [healthy(1, 2, 3)], "u": [healthy(1, 2, 3)]}, live, reassignment_protocol="0.8")
 
@@ -55,7 +55,7 @@ REFUSED = [
 @pytest.mark.parametrize("target, live", [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
 def test_refusals(target: tuple[int, ...], live: tuple[int, ...]) -> None:
     """controller 7.8: submission refuses and takes the partition out of storage."""
-    driver = world(live)
+    driver = make_driver(live)
     leave(driver, {"t-0": target, "u-0": (2, 3, 4)})
     assert assigned(driver.stored("t-0")) == RESTED
     assert assigned(driver.stored("u-0")) == ((1, 2, 3, 4), (), ())
@@ -74,7 +74,7 @@ def test_unknown_partitions_and_topics_under_deletion() -> None:
 
 def test_refusal_of_a_request() -> None:
     """controller 7.8: submission refuses with INVALID_REPLICA_ASSIGNMENT where somebody asks."""
-    driver = world()
+    driver = make_driver()
     response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 2, 3), "u-0": (4, 5)}), 1))
     assert response.codes.tolist() == [INVALID, ErrorCode.NONE]
     assert (assigned(driver.stored("t-0")), stored_targets(driver)) == (RESTED, {"u-0": (4, 5)})
@@ -82,10 +82,10 @@ def test_refusal_of_a_request() -> None:
 
 def test_broker_named_twice_counts_once() -> None:
     """controller 7.8: steps 1 to 12 with a target that Kafka 0.8 would store as it is."""
-    driver = world()
+    driver = make_driver()
     leave(driver, {"t-0": (4, 5, 4)})
     assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == GROWN
-    assert sorted(driver.told(Api.LEADER_AND_ISR, "t-0")) == [1, 2, 3, 4, 5]
+    assert sorted(driver.recipients(Api.LEADER_AND_ISR, "t-0")) == [1, 2, 3, 4, 5]
     catch_up(driver, (1, 2, 3, 4, 5))
     assert assigned(driver.known("t-0")) == assigned(driver.stored("t-0")) == ((4, 5), (), ())
     assert stored_targets(driver) == {}
@@ -93,7 +93,7 @@ def test_broker_named_twice_counts_once() -> None:
 
 def test_one_that_runs_is_not_replaced() -> None:
     """controller 7.8: no cancel, no override of a running one, by request or through storage."""
-    driver = world()
+    driver = make_driver()
     leave(driver, {"t-0": (4, 5)})
     response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 4)}), 1))
     assert response.codes.tolist() == [INVALID]
@@ -108,7 +108,7 @@ def test_one_that_runs_is_not_replaced() -> None:
 
 def test_requests_are_left_in_storage_beside_others() -> None:
     """controller 7.8: storage alone says where a partition goes, so the next controller finds it there."""
-    driver = world()
+    driver = make_driver()
     leave(driver, {"u-0": (4, 5)})
     driver.ask(ReassignmentRequested(targets({"t-0": (4, 5)}), 1))
     driver.follow()
@@ -124,7 +124,7 @@ def test_requests_are_left_in_storage_beside_others() -> None:
 
 def test_target_in_sync_completes_at_once() -> None:
     """controller 7.8: steps 1 to 12 at once where the target is in sync already."""
-    driver = world()
+    driver = make_driver()
     leave(driver, {"t-0": (3, 2)})
     assert assigned(driver.stored("t-0")) == ((3, 2), (), ())
     assert (state_of(driver.stored("t-0"))[:2], stored_targets(driver)) == ((3, (2, 3)), {})

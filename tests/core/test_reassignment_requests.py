@@ -13,7 +13,7 @@ from kframe.model.events import (
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec
 from tests.core.driver import assigned, quiet
-from tests.core.moving import (
+from tests.core.reassignments import (
     IDLE,
     INVALID,
     NONE,

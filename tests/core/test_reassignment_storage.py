@@ -10,7 +10,7 @@ from kframe.model.events import (
 )
 from kframe.model.tables import Targets
 from tests.core.driver import assigned, quiet
-from tests.core.moving import (
+from tests.core.reassignments import (
     MOVING,
     RESTED,
     asked,

@@ -56,10 +56,10 @@ def test_new_topics_come_online() -> None:
     assert state_of(driver.stored("new-1")) == (2, (2, 3), 0)
     assert state_of(driver.stored("more-0")) == (3, (3,), 0)
     assert {view.state for view in driver.cluster} == {PartitionState.ONLINE}
-    told = driver.entries(Api.LEADER_AND_ISR, "new-0")
-    assert {broker: entry["is_new"] for broker, entry in told.items()} == {1: True, 2: True}
-    assert driver.told(Api.UPDATE_METADATA, "new-0") == [1, 2, 3]
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+    recipients = driver.entries(Api.LEADER_AND_ISR, "new-0")
+    assert {broker: entry["is_new"] for broker, entry in recipients.items()} == {1: True, 2: True}
+    assert driver.recipients(Api.UPDATE_METADATA, "new-0") == [1, 2, 3]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
 def test_new_partitions_cost_one_round_of_requests() -> None:
@@ -157,7 +157,7 @@ def test_added_partitions_come_online() -> None:
     assert [state_of(driver.stored(name)) for name in ("t-0", "t-1", "t-2")] == [
         (1, (1, 2), 0), (3, (3, 1), 0), (2, (2, 3), 0),
     ]  # fmt: skip
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
     grow(driver, (1,))
     assert (driver.stored("t-3").leader, driver.cluster.topics.partition_count.tolist()) == (1, [4, 1])
 

@@ -91,7 +91,7 @@ TABLE: Final = (
 )  # fmt: skip
 
 
-def world_of(row: Row, selection: Selection | None = None) -> Driver:
+def driver_of(row: Row, selection: Selection | None = None) -> Driver:
     """A controller that knows ``t-0`` as the row has it; only what storage cannot tell is set by hand."""
     spec = PartitionSpec(
         row.replicas, row.leader, row.isr, row.leader_epoch, partition_epoch=3, recovery=row.recovery[0],
@@ -137,7 +137,7 @@ def _kernels_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"row {row.number}: {row.strategy}")
 def test_truth_table(row: Row) -> None:
     """elections 5: truth table."""
-    driver = world_of(row)
+    driver = driver_of(row)
     before = driver.stored("t-0")
     hold(driver, row.strategy)
     after = driver.stored("t-0")
@@ -148,7 +148,7 @@ def test_truth_table(row: Row) -> None:
         assert state_of(after) == row.elected
         assert (after.recovery, after.partition_epoch) == (row.recovery[1], before.partition_epoch + 1)
         assert driver.known("t-0").state is PartitionState.ONLINE
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == list(row.recipients)
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == list(row.recipients)
     assert [request["partitions"]["t-0"]["is_new"] for request in driver.requests(Api.LEADER_AND_ISR)] == [
         row.strategy == "initial"
     ] * len(row.recipients)
@@ -162,10 +162,10 @@ def test_row_27_of_the_truth_table_is_held_to_the_safety_rules() -> None:
     """
     selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
     row = Row(27, "shutdown of 2", (2, 4, 6), (4, 2, 6), (2, 6), (6, (4, 6), 5), (2, 6), leader=2)
-    driver = world_of(row, selection)
+    driver = driver_of(row, selection)
     hold(driver, row.strategy)
     assert state_of(driver.stored("t-0")) == row.elected
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == list(row.recipients)
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == list(row.recipients)
     assert selection.faults == {("controlled-shutdown-0.8.2", FaultKind.NOT_ELIGIBLE): 1}
 
 
@@ -173,7 +173,7 @@ def test_the_0_8_2_rule_goes_by_isr_order_where_that_is_safe() -> None:
     """elections 3.1: controlled shutdown by the head of the new ISR."""
     selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
     row = Row(0, "shutdown of 2", (2, 4, 6), (6, 2, 4), (2, 4, 6), (6, (6, 4), 5), leader=2)
-    driver = world_of(row, selection)
+    driver = driver_of(row, selection)
     hold(driver, row.strategy)
     assert state_of(driver.stored("t-0")) == row.elected
     assert not selection.faults
@@ -187,7 +187,7 @@ def test_the_0_8_2_rule_goes_by_isr_order_where_that_is_safe() -> None:
 )  # fmt: skip
 def test_who_asked_for_an_election_learns_how_it_went(row: Row, code: ErrorCode) -> None:
     """elections 4: nobody found."""
-    driver = world_of(row)
+    driver = driver_of(row)
     hold(driver, row.strategy)
     response = driver.replies[1]
     assert (response.rows.tolist(), response.codes.tolist(), response.unknown) == ([0], [code], ())
@@ -196,7 +196,7 @@ def test_who_asked_for_an_election_learns_how_it_went(row: Row, code: ErrorCode)
 @pytest.mark.parametrize("row", [row for row in TABLE if row.strategy == "shutdown of 2"], ids=lambda row: row.number)
 def test_who_shuts_down_learns_what_it_still_leads(row: Row) -> None:
     """elections 4: leaders that remain."""
-    driver = world_of(row)
+    driver = driver_of(row)
     hold(driver, row.strategy)
     response = driver.replies[1]
     remaining = np.array([] if row.elected else [0], np.int32)

@@ -102,7 +102,7 @@ def test_r24_a_leader_that_is_shutting_down_is_named_to_the_follower_that_must_c
     """Nobody else is in sync, so that broker 1 leads on; broker 2 starts anew meanwhile."""
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5), healthy(2, 1)]}, (1, 2))
     assert leave(driver, 1) == ["t-0"]
-    assert driver.told(Api.STOP_REPLICA, "t-0") == []
+    assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
     driver.forget()
     driver.ensemble.bounce_brokers([2])
     driver.handle(BrokersChanged())

@@ -18,9 +18,9 @@ from kframe.model.events import (
 )
 from kframe.model.ids import ReplicaState
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
-from tests.core.deleting import confirm, gone, mark
+from tests.core.deletion import confirm, gone, mark
 from tests.core.driver import Driver, assigned, quiet
-from tests.core.moving import catch_up, leave, move, stops, stored_targets, submit
+from tests.core.reassignments import catch_up, leave, move, stops, stored_targets, submit
 
 STEADY = {"auto.leader.rebalance.enable": False}
 FOUR = (1, 2, 3, 4)

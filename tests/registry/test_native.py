@@ -21,7 +21,7 @@ from kframe.model.ids import NO_LEADER, ElectionKind
 from kframe.registry.native import SIGNATURE, NativeFunction, NativeSelector, normal_signature
 from kframe.registry.random_elections import random_cluster, random_election
 from kframe.testing.selector_contract import SelectorContract
-from tests.core.even_rows import AWAY, even_cluster, even_rows
+from tests.core.equal_rows import OFFLINE_BROKERS, even_cluster, even_rows
 from tests.registry import native_twin
 from tests.registry.conftest import Compiled
 
@@ -111,7 +111,7 @@ def test_choosing_on_the_columns_equals_choosing_for_a_batch(
 
 
 @KINDS
-@pytest.mark.parametrize("away", AWAY)
+@pytest.mark.parametrize("away", OFFLINE_BROKERS)
 @pytest.mark.parametrize("width", [1, 3, 4, 9])
 @pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range", "vandal"])
 def test_many_rows_at_a_time_are_chosen_for_as_in_a_batch(

@@ -17,14 +17,16 @@ from kframe.model.effects import Send
 from kframe.model.events import Elect
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
-from tests.core.driver import Driver, be_overtaken, erase, kinds, refusals, state_of
+from tests.core.driver import Driver, erase, kinds, overtake, refusals, state_of
 
 #: A partition whose leader 1 is dead in a cluster of 2 and 3.
 BEREFT = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), leader_epoch=5)
 FRESH = PartitionSpec((1, 2, 3))
 
 
-def world(*specs: PartitionSpec, live: tuple[int, ...] = (2, 3), config: dict[str, object] | None = None) -> Driver:
+def make_driver(
+    *specs: PartitionSpec, live: tuple[int, ...] = (2, 3), config: dict[str, object] | None = None
+) -> Driver:
     """``t`` with these partitions, adopted under controller epoch 4."""
     driver = Driver(cluster_of({"t": list(specs)}, live), config, controller_epoch=4)
     driver.adopt()
@@ -44,7 +46,7 @@ def bring_online(
 
 def test_nothing_to_move_is_nothing_done() -> None:
     """state-machines 2.1: empty input."""
-    driver = world(BEREFT)
+    driver = make_driver(BEREFT)
     moves = bring_online(driver)
     assert driver.effects == []
     assert [len(part) for part in (moves.initialised, moves.elected, moves.failed, moves.invalid)] == [0, 0, 0, 0]
@@ -58,7 +60,7 @@ def test_a_partition_starts_as_non_existent() -> None:
 
 def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 2.1: invalid ones are logged and left out."""
-    driver = world(BEREFT, BEREFT)
+    driver = make_driver(BEREFT, BEREFT)
     driver.cluster.partitions.state[0] = PartitionState.NON_EXISTENT
     moves = bring_online(driver, "t-0", "t-1")
     assert (moves.elected.tolist(), moves.failed.tolist(), moves.invalid.tolist()) == ([1], [], [0])
@@ -70,7 +72,7 @@ def test_one_batch_goes_out_for_the_whole_call() -> None:
     """state-machines 2.1: one send at the end.
     state-machines 2.2: initialisation comes before election.
     """
-    driver = world(BEREFT, FRESH)
+    driver = make_driver(BEREFT, FRESH)
     bring_online(driver, "t-0", "t-1")
     assert kinds(driver.effects) == ["WriteStates", "WriteStates", "Send"]
     assert driver.written() == [["t-1"], ["t-0"]]
@@ -78,13 +80,13 @@ def test_one_batch_goes_out_for_the_whole_call() -> None:
 
 def test_who_came_online_from_new_is_not_reported_as_elected() -> None:
     """state-machines 2.1: only elections are reported."""
-    moves = bring_online(world(BEREFT, FRESH), "t-0", "t-1")
+    moves = bring_online(make_driver(BEREFT, FRESH), "t-0", "t-1")
     assert (moves.initialised.tolist(), moves.elected.tolist()) == ([1], [0])
 
 
 def test_a_failure_of_storage_ends_the_call() -> None:
     """state-machines 2.1: failure of the whole call."""
-    driver = world(BEREFT)
+    driver = make_driver(BEREFT)
     driver.fail(WriteStates, StoreError("connection lost"))
     with pytest.raises(StoreError, match="connection lost"):
         bring_online(driver, "t-0")
@@ -97,7 +99,7 @@ def test_a_failure_of_storage_ends_the_call() -> None:
 
 def test_a_new_partition_is_created_under_our_controller_epoch() -> None:
     """state-machines 2.2: live replicas in assignment order are leader and ISR."""
-    driver = world(PartitionSpec((3, 1, 2)))
+    driver = make_driver(PartitionSpec((3, 1, 2)))
     bring_online(driver, "t-0")
     view = driver.stored("t-0")
     assert state_of(view) == (3, (3, 2), 0)
@@ -107,16 +109,16 @@ def test_a_new_partition_is_created_under_our_controller_epoch() -> None:
 
 def test_a_new_partition_is_told_as_new_to_its_isr_and_as_metadata_to_all() -> None:
     """state-machines 2.2: recipients."""
-    driver = world(PartitionSpec((3, 1)), live=(2, 3))
+    driver = make_driver(PartitionSpec((3, 1)), live=(2, 3))
     bring_online(driver, "t-0")
     (request,) = driver.requests(Api.LEADER_AND_ISR)
     assert (request["broker"], request["partitions"]["t-0"]["is_new"]) == (3, True)
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == [2, 3]
+    assert driver.recipients(Api.UPDATE_METADATA, "t-0") == [2, 3]
 
 
 def test_without_online_replica_a_partition_stays_new(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 2.2: no online replica."""
-    driver = world(PartitionSpec((1,)), FRESH)
+    driver = make_driver(PartitionSpec((1,)), FRESH)
     moves = bring_online(driver, "t-0", "t-1")
     assert moves.initialised.tolist() == [1]
     assert driver.known("t-0").state is PartitionState.NEW
@@ -125,14 +127,14 @@ def test_without_online_replica_a_partition_stays_new(caplog: pytest.LogCaptureF
 
 def test_a_state_that_exists_already_is_not_overwritten(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 2.2: existing state stays New, without retry."""
-    driver = world(FRESH, FRESH)
+    driver = make_driver(FRESH, FRESH)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, leader=2, isr=(2,), leader_epoch=9))
     bring_online(driver, "t-0", "t-1")
     assert state_of(driver.stored("t-0")) == (2, (2,), 9)
     assert driver.known("t-0").state is PartitionState.NEW
     assert driver.known("t-1").state is PartitionState.ONLINE
     assert kinds(driver.effects) == ["WriteStates", "Send"]
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == driver.told(Api.UPDATE_METADATA, "t-0") == []
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == driver.recipients(Api.UPDATE_METADATA, "t-0") == []
     assert "t-0 from NewPartition to OnlinePartition: storage has a state for it already" in refusals(caplog)[0]
 
 
@@ -141,7 +143,7 @@ def test_a_state_that_exists_already_is_not_overwritten(caplog: pytest.LogCaptur
 
 def test_an_election_is_written_on_condition_of_the_version_known() -> None:
     """state-machines 2.3: conditional set."""
-    driver = world(PartitionSpec((1, 2, 3), 1, (1, 2, 3), leader_epoch=5, partition_epoch=8))
+    driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 2, 3), leader_epoch=5, partition_epoch=8))
     bring_online(driver, "t-0")
     (change,) = driver.writes()
     assert (change.expected.tolist(), change.controller_epoch) == ([8], 4)
@@ -152,7 +154,7 @@ def test_an_election_is_written_on_condition_of_the_version_known() -> None:
 
 def test_a_stale_version_is_read_again_and_elected_again() -> None:
     """state-machines 2.3: stale version."""
-    driver = world(BEREFT, BEREFT)
+    driver = make_driver(BEREFT, BEREFT)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 3)))
     moves = bring_online(driver, "t-0", "t-1")
     assert moves.elected.tolist() == [0, 1]
@@ -160,12 +162,12 @@ def test_a_stale_version_is_read_again_and_elected_again() -> None:
     assert driver.written() == [["t-0", "t-1"], ["t-0"]]
     assert state_of(driver.stored("t-0")) == (3, (3,), 6)
     assert driver.stored("t-0").partition_epoch == 2
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [2, 3]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [2, 3]
 
 
 def test_a_state_that_keeps_changing_is_given_up_in_the_end() -> None:
     """state-machines 2.3: attempts are bounded (Kafka's are not)."""
-    driver = world(BEREFT)
+    driver = make_driver(BEREFT)
     for _ in range(ATTEMPTS_MAX):
         driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 3)))
     moves = bring_online(driver, "t-0")
@@ -178,36 +180,36 @@ def vanish(driver: Driver) -> None:
     erase(driver, "t-0")
 
 
-@pytest.mark.parametrize("befall", [vanish, be_overtaken])
+@pytest.mark.parametrize("befall", [vanish, overtake])
 def test_a_partition_that_cannot_be_read_has_failed(befall: Callable[[Driver], None]) -> None:
     """state-machines 2.3: missing state is final.
     state-machines 2.3: a later controller's state is final and not overwritten.
     """
-    driver = world(BEREFT, BEREFT)
+    driver = make_driver(BEREFT, BEREFT)
     driver.before(WriteStates, lambda: befall(driver))
     moves = bring_online(driver, "t-0", "t-1")
     assert (moves.elected.tolist(), moves.failed.tolist()) == ([1], [0])
     assert driver.known("t-0").state is PartitionState.OFFLINE
     assert driver.stored("t-0").leader_epoch in (5, 20)
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
 @pytest.mark.parametrize("state", [PartitionState.ONLINE, PartitionState.OFFLINE], ids=lambda state: state.name)
 def test_a_failed_election_leaves_the_state_as_it_was(state: PartitionState) -> None:
     """state-machines 2.3: no leader is final and changes no state."""
-    driver = world(PartitionSpec((1, 2), leader=1, isr=(1,), leader_epoch=5), BEREFT)
+    driver = make_driver(PartitionSpec((1, 2), leader=1, isr=(1,), leader_epoch=5), BEREFT)
     driver.cluster.partitions.state[0] = state
     before = driver.known("t-0")
     moves = bring_online(driver, "t-0", "t-1")
     assert (moves.elected.tolist(), moves.failed.tolist()) == ([1], [0])
     assert driver.known("t-0") == before
     assert driver.written() == [["t-1"]]
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == []
+    assert driver.recipients(Api.UPDATE_METADATA, "t-0") == []
 
 
 def test_a_partition_without_candidate_is_read_once_more() -> None:
     """state-machines 2.3: the rule is applied to what storage has, not to what is remembered."""
-    driver = world(PartitionSpec((1, 2), 1, (1,), leader_epoch=5), PartitionSpec((1, 3), 1, (1,), leader_epoch=5))
+    driver = make_driver(PartitionSpec((1, 2), 1, (1,), leader_epoch=5), PartitionSpec((1, 3), 1, (1,), leader_epoch=5))
     driver.ensemble.write_state("t", 0, isr=(1, 2))
     moves = bring_online(driver, "t-0", "t-1")
     assert (moves.elected.tolist(), moves.failed.tolist()) == ([0], [1])
@@ -240,7 +242,7 @@ def test_the_topic_setting_comes_before_the_default(default: str, setting: int, 
     elections 3: the topic's setting decides, else the broker default.
     """
     spec = PartitionSpec((1, 2), leader=1, isr=(1,), leader_epoch=5)
-    driver = world(spec, config={"unclean.leader.election.enable": default})
+    driver = make_driver(spec, config={"unclean.leader.election.enable": default})
     driver.cluster.topics.unclean[0] = setting
     moves = bring_online(driver, "t-0")
     assert moves.elected.tolist() == ([0] if elected else [])
@@ -271,26 +273,26 @@ def test_what_is_new_or_offline_is_tried_unless_its_topic_is_being_deleted() -> 
 
 def test_trigger_online_is_not_an_unclean_election() -> None:
     """state-machines 2.4: trigger online elects cleanly."""
-    driver = world(PartitionSpec((1, 2), leader=1, isr=(1,)))
+    driver = make_driver(PartitionSpec((1, 2), leader=1, isr=(1,)))
     moves = driver.run(partition_state_machine.trigger_online(driver.context))
     assert moves.failed.tolist() == [0]
 
 
 def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
     """state-machines 2.4: no poisoned batch."""
-    driver = world(FRESH, BEREFT)
+    driver = make_driver(FRESH, BEREFT)
     driver.fail(Send, StoreError("no transport"))
     with pytest.raises(StoreError):
         bring_online(driver, "t-0")
     driver.forget()
     bring_online(driver, "t-1")
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == driver.told(Api.UPDATE_METADATA, "t-0") == []
-    assert driver.told(Api.LEADER_AND_ISR, "t-1") == [2, 3]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == driver.recipients(Api.UPDATE_METADATA, "t-0") == []
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-1") == [2, 3]
 
 
 def test_offline_partitions_keep_what_is_stored_of_them() -> None:
     """state-machines 2: Offline writes and sends nothing."""
-    driver = world(healthy(2, 3))
+    driver = make_driver(healthy(2, 3))
     driver.run(partition_state_machine.transition(driver.context, driver.rows("t-0"), PartitionState.OFFLINE))
     assert driver.effects == []
     assert state_of(driver.stored("t-0")) == (2, (2, 3), 0)

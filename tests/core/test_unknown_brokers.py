@@ -17,7 +17,7 @@ from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
-from tests.core.moving import INVALID, NONE, RESTED, Wanted, asked, catch_up, leave, stored_targets, submit
+from tests.core.reassignments import INVALID, NONE, RESTED, Wanted, asked, catch_up, leave, stored_targets, submit
 from tests.core.test_topics import create, grow
 
 NEVER: dict[str, Any] = {"kframe_never_replicas": "1000, 1001"}
@@ -57,7 +57,7 @@ def test_new_partitions_are_mended_before_they_come_online(
         led = tuple(one for one in replicas if one in brokers)
         assert driver.known(f"new-{number}").replicas == replicas
         assert driver.stored(f"new-{number}").isr == led
-        assert set(driver.told(Api.LEADER_AND_ISR, f"new-{number}")) == set(led)
+        assert set(driver.recipients(Api.LEADER_AND_ISR, f"new-{number}")) == set(led)
 
 
 def test_mending_keeps_the_topic_id_and_is_stored_before_anything_is_led() -> None:

@@ -12,7 +12,7 @@ from kframe.model.events import AlterPartitionRequested, Elect, ReassignmentRequ
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from tests.core.driver import Driver, assigned, quiet, state_of
-from tests.core.moving import leave, move
+from tests.core.reassignments import leave, move
 
 DEAD = 9
 BROKERS = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
@@ -54,14 +54,14 @@ def test_a_leader_that_was_not_told_of_the_assignment_hears_of_it(refused: bool)
     driver = quiet({"t": [PartitionSpec((1, 3), 1, (1, 3), 5)]}, BROKERS, **keys)
     driver.handle(proposal(1, 3, 2))
     assert (driver.stored("t-0").isr, driver.stored("t-0").leader_epoch > 5) == ((1, 3), True)
-    told = driver.entries(Api.LEADER_AND_ISR, "t-0")
-    assert {broker: tuple(entry["replicas"]) for broker, entry in told.items()} == {1: (1, 3), 3: (1, 3)}
+    recipients = driver.entries(Api.LEADER_AND_ISR, "t-0")
+    assert {broker: tuple(entry["replicas"]) for broker, entry in recipients.items()} == {1: (1, 3), 3: (1, 3)}
 
 
 def test_a_leader_that_knows_the_assignment_is_left_alone() -> None:
     driver = quiet({"t": [PartitionSpec((1, 3), 1, (1,), 5)]}, BROKERS, kframe_reassignment_strict=True)
     driver.handle(proposal(1, 3))
-    assert (state_of(driver.stored("t-0")), driver.told(Api.LEADER_AND_ISR, "t-0")) == ((1, (1, 3), 5), [])
+    assert (state_of(driver.stored("t-0")), driver.recipients(Api.LEADER_AND_ISR, "t-0")) == ((1, (1, 3), 5), [])
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -94,8 +94,8 @@ def test_who_is_left_hears_of_a_move_that_ends_without_a_leader(strict: bool) ->
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
     driver.ask(ReassignmentRequested(Targets.of([(("t", 0), None)]), token=1))
     assert (assigned(driver.stored("t-0")), driver.stored("t-0").leader) == (((1, DEAD), (), ()), -1)
-    told = [(one, entry["leader_epoch"]) for one, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()]
-    assert told == ([(1, driver.stored("t-0").leader_epoch)] if strict else [])
+    recipients = [(one, entry["leader_epoch"]) for one, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()]
+    assert recipients == ([(1, driver.stored("t-0").leader_epoch)] if strict else [])
 
 
 def test_a_leader_takes_in_who_has_just_fallen_out_of_the_assignment() -> None:

@@ -106,7 +106,7 @@ class Confirming(CountingTransport):
             self._notify(answer)
 
 
-class World:
+class Simulation:
     """A controller to whom these requests are put, one after another, each of them for ``partitions`` of them."""
 
     def __init__(self, partitions: int, brokers: int = BROKERS) -> None:
@@ -213,8 +213,8 @@ def costs(partitions: int, brokers: int = BROKERS, steps: tuple[str, ...] = STEP
 
 def _costs(partitions: int, brokers: int, steps: tuple[str, ...]) -> dict[str, Cost]:
     with silent():
-        for world in (World(10 * TOPICS, brokers), World(partitions, brokers)):
-            found = {step: cost_of(world.prepared(step)) for step in steps}
+        for simulation in (Simulation(10 * TOPICS, brokers), Simulation(partitions, brokers)):
+            found = {step: cost_of(simulation.prepared(step)) for step in steps}
     return found
 
 
@@ -260,8 +260,8 @@ def test_answers_of_more_brokers_do_not_multiply_the_work_of_a_deletion() -> Non
 
 @pytest.mark.parametrize("partitions", [SMALL, LARGE])
 def test_peak_memory_is_bounded(partitions: int) -> None:
-    world = World(partitions)
+    simulation = Simulation(partitions)
     for step in STEPS:
         with silent():
-            peak = traced_peak(world.prepared(step))
+            peak = traced_peak(simulation.prepared(step))
         assert peak < BYTES_MAX * partitions + 2_000_000, step

@@ -29,7 +29,7 @@ class Overheard(Selection):
         return super().choose(cluster, kind, rows, unclean_allowed)
 
 
-def world(
+def make_driver(
     *specs: PartitionSpec,
     live: tuple[int, ...] = (1, 2, 3),
     config: Mapping[str, object] | None = None,

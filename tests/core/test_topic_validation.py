@@ -77,7 +77,7 @@ CREATION: list[tuple[str, NewTopic, ErrorCode]] = [
 ]
 
 
-def world(**config: object) -> Driver:
+def make_driver(**config: object) -> Driver:
     return quiet({"used": [healthy(1)], "some.thing": [healthy(2)]}, (1, 2, 3), **config)
 
 
@@ -91,7 +91,7 @@ def create(driver: Driver, *topics: NewTopic, validate_only: bool = False) -> Ma
 @pytest.mark.parametrize("new, code", [row[1:] for row in CREATION], ids=[row[0] for row in CREATION])
 def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
     """wire 9: per topic, the first failure wins; validateOnly writes nothing."""
-    driver = world()
+    driver = make_driver()
     if not validate_only and new.assignments is not None and any(9 in one or 8 in one for _, one in new.assignments):
         driver.start_broker(8)
         driver.start_broker(9)
@@ -106,7 +106,7 @@ def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
 
 def test_topics_fare_independently() -> None:
     """wire 9: good topics of a request are created beside bad ones."""
-    driver = world()
+    driver = make_driver()
     found = create(driver, topic("good"), topic("used"), topic("b/d"), topic("fine"))
     assert found == {"good": NONE, "used": ALREADY, "b/d": NAME, "fine": NONE}
     assert {"good", "fine"} <= driver.store.read_topic_names()
@@ -114,20 +114,20 @@ def test_topics_fare_independently() -> None:
 
 def test_a_name_listed_twice_is_refused() -> None:
     """wire 9: check 3, name listed twice."""
-    driver = world()
+    driver = make_driver()
     assert create(driver, topic("twice"), topic("twice"), topic("once")) == {"twice": INVALID_REQUEST, "once": NONE}
     assert "twice" not in driver.store.read_topic_names()
 
 
 def test_topics_of_one_request_collide_with_each_other() -> None:
     """wire 9: check 11, which Kafka makes topic by topic as it creates them."""
-    driver = world()
+    driver = make_driver()
     assert create(driver, topic("one.two"), topic("one_two")) == {"one.two": NONE, "one_two": NAME}
 
 
 def test_topic_marked_for_deletion_exists() -> None:
     """wire 9: checks 5 and 10, marked for deletion."""
-    driver = world()
+    driver = make_driver()
     driver.ensemble.unregister_brokers([1])
     driver.follow()
     driver.ensemble.mark_for_deletion(["used"])
@@ -138,7 +138,7 @@ def test_topic_marked_for_deletion_exists() -> None:
 
 def test_topic_that_storage_has_and_the_controller_not_yet() -> None:
     """wire 9: check 15, NODEEXISTS."""
-    driver = world()
+    driver = make_driver()
     other = driver.ensemble.connect()
     other.open(lambda _event: None)
     other.create_topics(small_table({"new": [(1,)]}), ({},))
@@ -151,7 +151,7 @@ def test_topic_that_storage_has_and_the_controller_not_yet() -> None:
 ])  # fmt: skip
 def test_defaults_fill_in(key: str, new: NewTopic, expected: tuple[int, int]) -> None:
     """controller 5: num.partitions and default.replication.factor."""
-    driver = world(**{key: 3})
+    driver = make_driver(**{key: 3})
     assert create(driver, new) == {"new": NONE}
     views = [view for view in driver.cluster if view.topic == "new"]
     assert (len(views), len(views[0].replicas)) == expected
@@ -159,7 +159,7 @@ def test_defaults_fill_in(key: str, new: NewTopic, expected: tuple[int, int]) ->
 
 def test_brokers_shutting_down_count_as_brokers_of_an_automatic_assignment() -> None:
     """wire 9: the metadata cache has every registered broker, shutting down or not."""
-    driver = world()
+    driver = make_driver()
     driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([3])] = 1
     assert create(driver, topic(replication_factor=3)) == {"new": NONE}
     assert create(driver, topic("more", replication_factor=4)) == {"more": FACTOR}

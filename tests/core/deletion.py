@@ -21,7 +21,7 @@ STARTED, DONE, INELIGIBLE = (
 QUEUED, HALTED, BEGUN = "deleting", "deletion_halted", "deletion_started"
 
 
-def world(live: tuple[int, ...] = ALL, **config: object) -> Driver:
+def make_driver(live: tuple[int, ...] = ALL, **config: object) -> Driver:
     """``t`` with two partitions on brokers 1 and 2, and ``kept`` beside it on all three."""
     return quiet({"t": [healthy(1, 2), healthy(2, 1)], "kept": [healthy(1, 2, 3)]}, live, **config)
 

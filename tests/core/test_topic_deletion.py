@@ -14,7 +14,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, PartitionState, ReplicaState
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
-from tests.core.deleting import (
+from tests.core.deletion import (
     ALL,
     BEGUN,
     DONE,
@@ -27,20 +27,20 @@ from tests.core.deleting import (
     confirm,
     flags,
     gone,
+    make_driver,
     mark,
     states,
     stops,
-    world,
 )
 from tests.core.driver import Driver, quiet, state_of
-from tests.core.moving import move
+from tests.core.reassignments import move
 
 # -- the way to the end
 
 
 def test_partitions_go_first_and_everybody_is_told() -> None:
     """controller 10.3: partitions Offline, then NonExistent; UpdateMetadata with leader -2 to all brokers."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     assert [driver.known(name).state for name in ("t-0", "t-1")] == [PartitionState.NON_EXISTENT] * 2
     assert flags(driver) == {QUEUED, BEGUN}
@@ -60,27 +60,27 @@ def test_partitions_of_deleted_topics_do_not_count_as_offline() -> None:
 
 def test_replicas_are_stopped_then_deleted() -> None:
     """controller 10.3: StopReplica without delete, then with it and leader epoch -2, in separate batches."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     assert stops(driver, "t-0") == [
         (1, False, EPOCH_DURING_DELETE), (2, False, EPOCH_DURING_DELETE),
         (1, True, EPOCH_DURING_DELETE), (2, True, EPOCH_DURING_DELETE),
     ]  # fmt: skip
     assert states(driver, "t-0") == {1: STARTED, 2: STARTED}
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [], "no LeaderAndIsr for a topic that is queued"
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [], "no LeaderAndIsr for a topic that is queued"
     assert stops(driver, "kept-0") == []
 
 
 def test_isr_is_shrunk_in_storage() -> None:
     """controller 10.3: retry list to OfflineReplica, ISR shrunk in storage, the last member stays."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     assert state_of(driver.stored("t-0")) == (-1, (2,), 2)
 
 
 def test_topic_goes_once_every_replica_is_confirmed() -> None:
     """controller 10.4: completion, replicas NonExistent; topic, settings and mark deleted from storage, then memory."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     driver.forget()
     confirm(driver, 1, "t-0", "t-1")
@@ -98,7 +98,7 @@ def test_topic_goes_once_every_replica_is_confirmed() -> None:
 
 def test_name_can_be_used_again() -> None:
     """controller 4: removeTopic drops the topic from every structure."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     for broker in (1, 2):
         confirm(driver, broker, "t-0", "t-1")
@@ -132,14 +132,14 @@ def test_topic_without_partitions_is_gone_at_once() -> None:
 
 def test_unknown_names_are_taken_away() -> None:
     """controller 10.1: names that no topic has, their marks are deleted."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "nowhere")
     assert (driver.store.read_deletions(), driver.batches) == (frozenset(), [])
 
 
 def test_deletion_may_be_disabled() -> None:
     """controller 10.1: delete.topic.enable=false, the marks go and the topics stay."""
-    driver = world(delete_topic_enable=False)
+    driver = make_driver(delete_topic_enable=False)
     mark(driver, "t", "nowhere")
     assert (driver.store.read_deletions(), driver.batches, flags(driver)) == (frozenset(), [], set())
     assert asked(driver, DropDeletions) > 0
@@ -159,7 +159,7 @@ def test_reassignment_does_not_hold_back_a_topic_that_was_not_queued() -> None:
 
 def test_dead_broker_halts_but_the_others_delete() -> None:
     """controller 10.3: offline replicas DeletionIneligible, the topic is halted; online ones are deleted."""
-    driver = world((1, 3))
+    driver = make_driver((1, 3))
     mark(driver, "t")
     assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
     assert flags(driver) == {QUEUED, BEGUN, HALTED}
@@ -170,7 +170,7 @@ def test_dead_broker_halts_but_the_others_delete() -> None:
 
 def test_start_of_the_broker_resumes() -> None:
     """controller 10.5: broker start with a replica of the topic resumes; deleted ones are not deleted again."""
-    driver = world((1, 3))
+    driver = make_driver((1, 3))
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1")
     driver.forget()
@@ -184,7 +184,7 @@ def test_start_of_the_broker_resumes() -> None:
 
 def test_start_of_another_broker_does_not() -> None:
     """controller 10.5: nobody else resumes, there is no timer."""
-    driver = world((1,))
+    driver = make_driver((1,))
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1")
     driver.forget()
@@ -202,7 +202,7 @@ def test_start_of_another_broker_does_not() -> None:
 )  # fmt: skip
 def test_error_halts(error: ErrorCode, failed: tuple[str, ...], left: dict[str, ReplicaState]) -> None:
     """controller 10.3: error or top-level error, failReplicaDeletion; once nothing is under way it is Offline again."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1", error=error, failed=failed)
     assert flags(driver) == {QUEUED, BEGUN, HALTED}
@@ -218,7 +218,7 @@ def test_error_halts(error: ErrorCode, failed: tuple[str, ...], left: dict[str, 
 
 def test_broker_that_dies_while_it_deletes() -> None:
     """controller 6.3: step 4, replicas of queued topics that go offline have failed."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     driver.forget()
     driver.ensemble.unregister_brokers([2])
@@ -236,7 +236,7 @@ def test_broker_that_dies_while_it_deletes() -> None:
 
 def test_answer_of_an_earlier_office_is_ignored() -> None:
     """controller 10.3: answers to requests of another controller epoch speak of other rows."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1", controller_epoch=driver.context.controller_epoch - 1)
     assert states(driver, "t-0") == {1: STARTED, 2: STARTED}
@@ -244,7 +244,7 @@ def test_answer_of_an_earlier_office_is_ignored() -> None:
 
 def test_answer_for_a_topic_that_is_not_being_deleted_is_ignored() -> None:
     """controller 10.3: entries whose topic has deletion started."""
-    driver = world()
+    driver = make_driver()
     driver.forget()
     confirm(driver, 1, "t-0", "kept-0")
     confirm(driver, 9, "t-0")
@@ -313,7 +313,7 @@ def test_a_move_that_could_not_begin_bars_no_deletion() -> None:
 def test_an_answer_for_an_earlier_registration_halts_nothing() -> None:
     """Found by the simulator, seed 911: it came after the deletion had begun again with the new registration, and the
     good answer to that found nothing that was still to be deleted."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     driver.ensemble.bounce_brokers([1])
     driver.handle(BrokersChanged())

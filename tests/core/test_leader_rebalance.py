@@ -14,7 +14,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, quiet, state_of
 
 HOME: Final = healthy(1, 2)
-AWAY: Final = PartitionSpec((1, 2), 2, (2, 1))
+OFFLINE_BROKERS: Final = PartitionSpec((1, 2), 2, (2, 1))
 #: Cannot go home: the preferred replica is not in sync, or there is no leader at all.
 STUCK: Final = PartitionSpec((1, 2), 2, (2,))
 LEADERLESS: Final = PartitionSpec((1, 2), None, (1, 2))
@@ -34,15 +34,15 @@ def rebalanced(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3), **confi
 
 #: (case, partitions that prefer broker 1, percentage, which are elected)
 LIMITS = [
-    ("at the limit", [AWAY] + [HOME] * 9, 10, []),
-    ("above the limit", [AWAY, AWAY] + [HOME] * 9, 10, ["t-0", "t-1"]),
-    ("one of nine", [AWAY] + [HOME] * 8, 10, ["t-0"]),
-    ("zero allows none", [AWAY] + [HOME] * 99, 0, ["t-0"]),
+    ("at the limit", [OFFLINE_BROKERS] + [HOME] * 9, 10, []),
+    ("above the limit", [OFFLINE_BROKERS, OFFLINE_BROKERS] + [HOME] * 9, 10, ["t-0", "t-1"]),
+    ("one of nine", [OFFLINE_BROKERS] + [HOME] * 8, 10, ["t-0"]),
+    ("zero allows none", [OFFLINE_BROKERS] + [HOME] * 99, 0, ["t-0"]),
     ("zero and none", [HOME] * 3, 0, []),
-    ("a hundred allows all", [AWAY] * 3, 100, []),
-    ("those that cannot move count", [AWAY, STUCK] + [HOME] * 9, 10, ["t-0"]),
-    ("those without leader count", [AWAY, LEADERLESS] + [HOME] * 9, 10, ["t-0", "t-1"]),
-    ("those without state count in the total only", [AWAY, STATELESS] + [HOME] * 8, 10, []),
+    ("a hundred allows all", [OFFLINE_BROKERS] * 3, 100, []),
+    ("those that cannot move count", [OFFLINE_BROKERS, STUCK] + [HOME] * 9, 10, ["t-0"]),
+    ("those without leader count", [OFFLINE_BROKERS, LEADERLESS] + [HOME] * 9, 10, ["t-0", "t-1"]),
+    ("those without state count in the total only", [OFFLINE_BROKERS, STATELESS] + [HOME] * 8, 10, []),
     ("those without state are not away", [STATELESS] * 3 + [HOME], 10, []),
 ]
 
@@ -56,9 +56,9 @@ def test_limit(specs: list[PartitionSpec], percentage: int, names: list[str]) ->
 
 def test_elections_are_preferred_ones() -> None:
     """controller 11.4: a preferred election; all replicas are told."""
-    driver = rebalanced(AWAY)
+    driver = rebalanced(OFFLINE_BROKERS)
     assert state_of(driver.stored("t-0")) == (1, (2, 1), 1)
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [1, 2]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_futile_elections_are_not_held(spec: PartitionSpec, live: tuple[int, ...
 
 def test_broker_shutting_down_takes_nothing_back() -> None:
     """controller 11.4: online is live and not shutting down."""
-    driver = quiet({"t": [AWAY]})
+    driver = quiet({"t": [OFFLINE_BROKERS]})
     driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([1])] = 1
     driver.handle(RebalanceLeaders())
     assert driver.writes() == []
@@ -85,7 +85,7 @@ def test_brokers_go_one_after_another() -> None:
     """controller 11.4: one bulk preferred election per broker that is over the limit; others are left alone."""
     away_from_3 = PartitionSpec((3, 1), 1, (1, 3))
     at_limit = [PartitionSpec((2, 3), 3, (3, 2))] + [healthy(2, 3)] * 9
-    driver = quiet({"t": [AWAY, away_from_3, AWAY, away_from_3], "u": at_limit})
+    driver = quiet({"t": [OFFLINE_BROKERS, away_from_3, OFFLINE_BROKERS, away_from_3], "u": at_limit})
     driver.handle(RebalanceLeaders())
     assert driver.written() == [["t-0", "t-2"], ["t-1", "t-3"]]
 
@@ -93,7 +93,7 @@ def test_brokers_go_one_after_another() -> None:
 def test_running_reassignment_is_no_obstacle() -> None:
     """controller 11.4: since 2.6; the first of all replicas counts, adding or not."""
     adding = PartitionSpec((3, 1, 2), 1, (1, 2, 3), adding_replicas=(3,), removing_replicas=(2,))
-    driver = quiet({"t": [adding, AWAY]})
+    driver = quiet({"t": [adding, OFFLINE_BROKERS]})
     driver.cluster.partitions.reassigning[0] = 1
     driver.handle(RebalanceLeaders())
     assert sorted(elected(driver)) == ["t-0", "t-1"]
@@ -101,7 +101,7 @@ def test_running_reassignment_is_no_obstacle() -> None:
 
 def test_raced_state_is_tried_again() -> None:
     """controller 11.4: as in any election, on what storage has then."""
-    driver = quiet({"t": [AWAY]})
+    driver = quiet({"t": [OFFLINE_BROKERS]})
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(2,)))
     driver.handle(RebalanceLeaders())
     assert state_of(driver.stored("t-0")) == (2, (2,), 0)
@@ -117,7 +117,7 @@ def timers(driver: Driver) -> list[float]:
 @pytest.mark.parametrize("enabled, expected", [(True, [5_000.0]), (False, [])])
 def test_first_look_comes_five_seconds_after_a_failover(enabled: bool, expected: list[float]) -> None:
     """controller 3.2: step 11, if auto.leader.rebalance.enable: first check after 5 s."""
-    driver = Driver(cluster_of({"t": [AWAY]}, (1, 2)), {"auto.leader.rebalance.enable": enabled})
+    driver = Driver(cluster_of({"t": [OFFLINE_BROKERS]}, (1, 2)), {"auto.leader.rebalance.enable": enabled})
     driver.handle(Elect())
     assert timers(driver) == expected
     driver.clock.advance(4.999)
@@ -128,7 +128,7 @@ def test_first_look_comes_five_seconds_after_a_failover(enabled: bool, expected:
     assert driver.stored("t-0").leader == (1 if enabled else 2)
 
 
-@pytest.mark.parametrize("spec", [HOME, AWAY, STUCK], ids=["home", "away", "stuck"])
+@pytest.mark.parametrize("spec", [HOME, OFFLINE_BROKERS, STUCK], ids=["home", "away", "stuck"])
 def test_next_look_comes_after_the_interval(spec: PartitionSpec) -> None:
     """controller 11.4: every interval, rescheduled after each run."""
     driver = rebalanced(spec, leader_imbalance_check_interval_seconds=7)

@@ -55,8 +55,8 @@ def test_followers_are_stopped_twice() -> None:
     """controller 8: StopReplica is queued twice for followers; the old leader learns of the new one."""
     driver = quiet({"t": [LED, FOLLOWED]}, (1, 2, 3))
     ask(driver, 2)
-    assert driver.told(Api.STOP_REPLICA, "t-1") == [2, 2]
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [1, 2]
+    assert driver.recipients(Api.STOP_REPLICA, "t-1") == [2, 2]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 2]
 
 
 def test_broker_stays_shutting_down_until_it_goes() -> None:

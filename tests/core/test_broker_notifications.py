@@ -23,7 +23,7 @@ STALE = ErrorCode.STALE_CONTROLLER_EPOCH
 NAMES = ("t-0", "t-1", "u-0")
 
 
-def world(**config: object) -> Driver:
+def make_driver(**config: object) -> Driver:
     return quiet({"t": [healthy(1, 2), healthy(2, 1)], "u": [healthy(1, 3)]}, (1, 2, 3), **config)
 
 
@@ -51,34 +51,34 @@ def offline(driver: Driver) -> set[str]:
 
 def test_changed_isrs_are_taken_over_and_told() -> None:
     """controller 13.2: refresh leadership from storage, UpdateMetadata for them to all, take the word away."""
-    driver = world()
+    driver = make_driver()
     driver.ensemble.write_state("t", 0, isr=(1,))
     driver.ensemble.notify_isr_changes([("t", 0), ("nowhere", 0), ("t", 99)])
     driver.ensemble.notify_isr_changes([("u", 0)])
     driver.follow()
     assert driver.known("t-0").isr == (1,)
     assert {one["api"] for batch in driver.batches for one in batch} == {Api.UPDATE_METADATA}
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == driver.told(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
+    assert driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
     assert driver.entries(Api.UPDATE_METADATA, "t-0")[3]["isr"] == [1]
-    assert driver.told(Api.UPDATE_METADATA, "t-1") == []
+    assert driver.recipients(Api.UPDATE_METADATA, "t-1") == []
     assert driver.store.read_isr_changes().paths == ()
     assert driver.writes() == []
 
 
 def test_a_state_that_is_gone_from_storage_is_not_believed_any_more() -> None:
     """controller 13.2: refresh leadership from storage."""
-    driver = world()
+    driver = make_driver()
     erase(driver, "t-0")
     driver.ensemble.notify_isr_changes([("t", 0), ("u", 0)])
     driver.follow()
     assert (driver.known("t-0").partition_epoch, driver.known("t-0").isr) == (NO_STATE, ())
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == []
-    assert driver.told(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
+    assert driver.recipients(Api.UPDATE_METADATA, "t-0") == []
+    assert driver.recipients(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
 
 
 def test_word_of_nothing_known_is_taken_away() -> None:
     """controller 13.2: the notifications that were read go in any case."""
-    driver = world()
+    driver = make_driver()
     driver.ensemble.notify_isr_changes([("nowhere", 0)])
     driver.handle(IsrChangesLeft())
     assert (driver.batches, driver.store.read_isr_changes().paths) == ([], ())
@@ -86,7 +86,7 @@ def test_word_of_nothing_known_is_taken_away() -> None:
 
 def test_word_left_meanwhile_is_heard_next() -> None:
     """controller 13.2: only the read notifications are deleted; a later one is another event."""
-    driver = world()
+    driver = make_driver()
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.events.clear()
     driver.before(DropNotifications, lambda: driver.ensemble.notify_isr_changes([("t", 1)]))
@@ -100,7 +100,7 @@ def test_word_left_meanwhile_is_heard_next() -> None:
 
 def test_log_dir_event_makes_the_broker_tell() -> None:
     """controller 12: all replicas of those brokers to Online: LeaderAndIsr with every partition, same epochs."""
-    driver = world()
+    driver = make_driver()
     driver.ensemble.notify_log_dir_event(1)
     driver.ensemble.notify_log_dir_event(99)
     driver.follow()
@@ -113,7 +113,7 @@ def test_log_dir_event_makes_the_broker_tell() -> None:
 
 def test_replica_on_a_dead_directory_goes_offline() -> None:
     """controller 12: KAFKA_STORAGE_ERROR is offline: leaders are elected and ISRs shrink."""
-    driver = world()
+    driver = make_driver()
     answer(driver, 1, *NAMES, failed=("t-0", "t-1"))
     assert offline(driver) == {"t-0@1", "t-1@1"}
     assert state_of(driver.stored("t-0")) == (2, (2,), 1)
@@ -124,7 +124,7 @@ def test_replica_on_a_dead_directory_goes_offline() -> None:
 
 def test_what_is_offline_already_is_no_news() -> None:
     """controller 12: newly offline ones only."""
-    driver = world()
+    driver = make_driver()
     answer(driver, 1, *NAMES, failed=("t-0",))
     driver.forget()
     answer(driver, 1, *NAMES, failed=("t-0",))
@@ -151,14 +151,14 @@ def test_replica_that_is_back_only_leaves_the_set() -> None:
 )
 def test_answers_that_tell_nothing(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
     """controller 12: each response without top-level error; rows of another office are not ours."""
-    driver = world()
+    driver = make_driver()
     answer(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)
     assert (offline(driver), driver.effects) == (set(), [])
 
 
 def test_answer_names_only_what_the_broker_hosts() -> None:
     """controller 12: unknown partitions are ignored, and so are those that are elsewhere."""
-    driver = world()
+    driver = make_driver()
     errors = ((("nowhere", 0), STORAGE), (("u", 0), STORAGE))
     driver.handle(LeaderAndIsrAnswered(2, NONE, errors, driver.context.controller_epoch, driver.rows("t-0")))
     assert (offline(driver), driver.effects) == (set(), [])
@@ -167,7 +167,7 @@ def test_answer_names_only_what_the_broker_hosts() -> None:
 @pytest.mark.parametrize("how", ["dies", "bounces"])
 def test_new_registration_forgets_dead_directories(how: str) -> None:
     """controller 6.2 and 6.3: forget their offline-dir sets."""
-    driver = world()
+    driver = make_driver()
     answer(driver, 1, *NAMES, failed=("t-0",))
     if how == "dies":
         driver.ensemble.unregister_brokers([1])
@@ -179,7 +179,7 @@ def test_new_registration_forgets_dead_directories(how: str) -> None:
 
 def test_broker_with_a_dead_directory_does_not_lead_what_is_on_it() -> None:
     """controller 12: the whole way, from the event to the answer to the next election."""
-    driver = world()
+    driver = make_driver()
     driver.handle(LogDirEventsLeft())
     answer(driver, 2, *NAMES[:2], failed=("t-0",))
     driver.ensemble.unregister_brokers([1])
@@ -193,7 +193,7 @@ def test_broker_with_a_dead_directory_does_not_lead_what_is_on_it() -> None:
 @pytest.mark.parametrize("error", [NONE, STALE, ErrorCode.STALE_BROKER_EPOCH])
 def test_answer_to_update_metadata_is_only_logged(error: ErrorCode, caplog: pytest.LogCaptureFixture) -> None:
     """controller 2: UpdateMetadataResponseReceived, the error is only logged."""
-    driver = world()
+    driver = make_driver()
     driver.handle(UpdateMetadataAnswered(1, error))
     assert kinds(driver.effects) == []
     assert (error.name in caplog.text) == (error is not NONE)

@@ -25,12 +25,12 @@ from kframe.model.events import (
 )
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
-from tests.core.deleting import (
+from tests.core.deletion import (
     ALL,
     NONE,
     flags,
+    make_driver,
     mark,
-    world,
 )
 from tests.core.driver import Driver, quiet
 
@@ -70,7 +70,7 @@ def test_gates(event: Any, read: Callable[[Any], Any], answer: Any) -> None:
     driver.handle(event)
     assert read(driver.replies.get(1)) == answer
     assert driver.stored("t-0") == before
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
 def test_gate_of_broker_failures() -> None:
@@ -79,7 +79,7 @@ def test_gate_of_broker_failures() -> None:
     driver.ensemble.unregister_brokers([2])
     driver.handle(BrokersChanged())
     assert (driver.stored("t-0").leader, driver.stored("kept-0").leader) == (2, 1)
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
 def test_gate_of_growth_in_storage() -> None:
@@ -101,21 +101,21 @@ def test_gate_of_growth_in_storage() -> None:
 )  # fmt: skip
 def test_requests(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> None:
     """wire 10: not in metadata 3; the others are marked."""
-    driver = world()
+    driver = make_driver()
     assert driver.ask(DeleteTopicsRequested(names, 1_000, 1)).codes == codes
     assert driver.store.read_deletions() == {name for name, code in codes.items() if code is NONE}
 
 
 def test_requests_while_deletion_is_disabled() -> None:
     """wire 10: delete.topic.enable=false 73."""
-    driver = world(delete_topic_enable=False)
+    driver = make_driver(delete_topic_enable=False)
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": ErrorCode.TOPIC_DELETION_DISABLED}
     assert (driver.store.read_deletions(), flags(driver)) == (frozenset(), set())
 
 
 def test_marked_twice() -> None:
     """wire 10: already marked is treated as success; once brokers were told that the topic goes it is unknown."""
-    driver = world((1, 3))
+    driver = make_driver((1, 3))
     driver.ensemble.mark_for_deletion(["t"])
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": NONE}
     unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -131,7 +131,7 @@ def test_topic_that_brokers_never_heard_of() -> None:
 
 def test_states_of_a_topic_being_deleted_are_not_written_by_elections() -> None:
     """controller 10.5: nothing but the shrinking of ISRs is written once the topic is queued."""
-    driver = world()
+    driver = make_driver()
     mark(driver, "t")
     rows = np.concatenate([effect.change.rows for effect in driver.effects if isinstance(effect, WriteStates)])
     assert set(rows.tolist()) == set(driver.rows("t-0", "t-1").tolist())

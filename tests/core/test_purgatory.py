@@ -26,7 +26,7 @@ ON_5 = ((0, (5,)),)
 PATIENT_MS = 1_000
 
 
-def world() -> Driver:
+def make_driver() -> Driver:
     """Broker 5 is not there: what is assigned to it alone stays without a leader until it comes."""
     return quiet({"t": [healthy(1, 2)], "stuck": [PartitionSpec((5,))]}, (1, 2))
 
@@ -46,7 +46,7 @@ def answers(driver: Driver) -> dict[int, dict[str, ErrorCode]]:
 
 def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
     """wire 9: wait until every partition of the topic shows a leader."""
-    driver = world()
+    driver = make_driver()
     driver.handle(creation(PATIENT_MS))
     driver.follow()
     assert answers(driver) == {}
@@ -59,7 +59,7 @@ def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
 
 def test_who_waits_is_answered_when_the_time_is_up() -> None:
     """wire 9: timeout, 7 for the laggards; what is led or refused is answered as it is."""
-    driver = world()
+    driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1, NewTopic("soon", 1, 1), NewTopic("t")))
     pass_time(driver, PATIENT_MS - 1)
     assert answers(driver) == {}
@@ -70,7 +70,7 @@ def test_who_waits_is_answered_when_the_time_is_up() -> None:
 
 def test_everybody_has_a_time_of_their_own() -> None:
     """wire 9: several wait at once."""
-    driver = world()
+    driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1))
     driver.handle(CreatePartitionsRequested((NewPartitions("stuck", 2),), PATIENT_MS // 2, token=2))
     pass_time(driver, PATIENT_MS // 2)
@@ -83,7 +83,7 @@ def test_everybody_has_a_time_of_their_own() -> None:
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_who_does_not_wait_is_told_what_is_not_done(timeout_ms: int) -> None:
     """wire 9: timeoutMs <= 0, the topic is created anyway."""
-    driver = world()
+    driver = make_driver()
     assert driver.ask(creation(timeout_ms)).codes == {"late": LATE}
     assert not [effect for effect in driver.effects if isinstance(effect, SetTimer)]
     assert "late" in driver.store.read_topic_names()
@@ -99,12 +99,12 @@ NO_TIME = [
 @pytest.mark.parametrize("request_", NO_TIME)
 def test_who_does_not_wait_is_never_told_that_it_is_done(request_: Any) -> None:
     """wire 9, 10 and 11: timeoutMs <= 0 is answered by 7 for the good ones, done or not."""
-    assert set(world().ask(request_).codes.values()) == {LATE}
+    assert set(make_driver().ask(request_).codes.values()) == {LATE}
 
 
 def test_validation_never_waits() -> None:
     """wire 9: validateOnly gives the result at once."""
-    driver = world()
+    driver = make_driver()
     request = CreateTopicsRequested((NewTopic("late", assignments=ON_5),), PATIENT_MS, True, token=1)
     assert driver.ask(request).codes == {"late": NONE}
     growth = CreatePartitionsRequested((NewPartitions("t", 2),), PATIENT_MS, True, token=2)
@@ -113,7 +113,7 @@ def test_validation_never_waits() -> None:
 
 def test_refusals_never_wait() -> None:
     """wire 9: a request of which nothing is accepted."""
-    assert world().ask(CreateTopicsRequested((NewTopic("t"),), PATIENT_MS, token=1)).codes == {
+    assert make_driver().ask(CreateTopicsRequested((NewTopic("t"),), PATIENT_MS, token=1)).codes == {
         "t": ErrorCode.TOPIC_ALREADY_EXISTS
     }
 
@@ -129,7 +129,7 @@ def test_who_deletes_is_answered_once_brokers_were_told() -> None:
 @pytest.mark.parametrize("how", ["session", "abandoned"])
 def test_who_waits_learns_that_we_are_not_controller_any_more(how: str) -> None:
     """controller 1: whoever waits when we resign is told to look elsewhere."""
-    driver = world()
+    driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1))
     driver.handle(CreateTopicsRequested((NewTopic("too", assignments=ON_5),), PATIENT_MS, token=2))
     if how == "session":
@@ -143,7 +143,7 @@ def test_who_waits_learns_that_we_are_not_controller_any_more(how: str) -> None:
 
 def test_controller_that_is_not_active_answers_at_once() -> None:
     """wire 9 to 11: check 1, 41 for every topic."""
-    driver = world()
+    driver = make_driver()
     driver.handle(SessionExpired())
     requests: dict[int, Event] = {
         1: CreateTopicsRequested((NewTopic("a"), NewTopic("b")), PATIENT_MS, token=1),

@@ -17,7 +17,7 @@ from kframe.model.events import (
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind, PartitionState, ReplicaFlag
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, state_of
-from tests.core.electing import UNCLEAN, Overheard, elect, world
+from tests.core.elections import UNCLEAN, Overheard, elect, make_driver
 
 # -- 1 inputs, 2 initial rule
 
@@ -40,33 +40,33 @@ def test_who_is_online(isr: tuple[int, ...] | None, befall: Callable[[Driver], N
     """elections 1: online is registered, not shutting down, and no offline log directory.
     elections 2: a shutting-down broker is not eligible.
     """
-    driver = world(PartitionSpec((1, 2, 3), isr=isr))
+    driver = make_driver(PartitionSpec((1, 2, 3), isr=isr))
     befall(driver)
     elect(driver, leader_election.OFFLINE)
     assert state_of(driver.stored("t-0"))[:2] == (2, (2, 3))
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [2, 3]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [2, 3]
 
 
 def test_a_broker_that_shuts_down_does_not_count_as_online_elsewhere() -> None:
     """elections 1: shutting-down brokers count only in controlled shutdown, as recipients."""
-    driver = world(PartitionSpec((1, 2, 3), 1, (1, 2, 3)))
+    driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 2, 3)))
     shut_down(driver)
     elect(driver, leader_election.CONTROLLED_SHUTDOWN)
     assert state_of(driver.stored("t-0"))[:2] == (2, (2, 3))
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [1, 2, 3]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 2, 3]
 
 
 def test_the_target_of_a_reassignment_is_who_is_not_removed() -> None:
     """elections 1: target is replicas minus removing, order kept."""
-    driver = world(PartitionSpec((1, 3, 2), 1, (1, 2, 3), removing_replicas=(1,)))
+    driver = make_driver(PartitionSpec((1, 3, 2), 1, (1, 2, 3), removing_replicas=(1,)))
     elect(driver, leader_election.REASSIGN)
     assert state_of(driver.stored("t-0")) == (3, (1, 2, 3), 1)
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [2, 3]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [2, 3]
 
 
 def test_a_partition_that_stayed_new_is_tried_again_when_a_broker_starts() -> None:
     """elections 2: retried whenever trigger-online runs."""
-    driver = world(PartitionSpec((7, 8)), live=(1,))
+    driver = make_driver(PartitionSpec((7, 8)), live=(1,))
     for broker_id, expected in ((2, None), (8, (8, (8,), 0))):
         driver.start_broker(broker_id)
         driver.handle(BrokersChanged())
@@ -88,7 +88,7 @@ def test_an_election_raises_the_leader_epoch_and_keeps_the_rest(strategy: Strate
     state-machines 1: derived state.
     """
     spec = PartitionSpec((1, 2), 2, (2, 1), leader_epoch=5, controller_epoch=0, partition_epoch=3, recovery=1)
-    driver = world(spec)
+    driver = make_driver(spec)
     elect(driver, strategy)
     view = driver.stored("t-0")
     assert (*state_of(view), view.recovery, view.partition_epoch) == (1, (2, 1), 6, 1, 4)
@@ -102,7 +102,7 @@ def test_no_election_is_unclean_while_an_isr_member_is_online(strategy: Strategy
     """elections 3: unclean only if no ISR member is online."""
     overheard = Overheard()
     spec, dead = PartitionSpec((1, 2, 3), 3, (3, 2)), PartitionSpec((1, 9), 9, (9,))
-    driver = world(spec, dead, live=(1, 2), config=UNCLEAN, selection=overheard)
+    driver = make_driver(spec, dead, live=(1, 2), config=UNCLEAN, selection=overheard)
     rows = driver.rows("t-0", "t-1")
     driver.run(partition_state_machine.transition(driver.context, rows, PartitionState.ONLINE, strategy))
     assert overheard.heard == [(ElectionKind.OFFLINE, ["t-0", "t-1"], [0, 1])]
@@ -113,7 +113,7 @@ def test_no_election_is_unclean_while_an_isr_member_is_online(strategy: Strategy
 
 def test_the_operator_may_elect_uncleanly_whatever_the_topic_says() -> None:
     """elections 3: allowUnclean of the strategy."""
-    driver = world(PartitionSpec((1, 9), 9, (9,)))
+    driver = make_driver(PartitionSpec((1, 9), 9, (9,)))
     driver.cluster.topics.unclean[0] = 0
     elect(driver, leader_election.UNCLEAN)
     assert (*state_of(driver.stored("t-0")), driver.stored("t-0").recovery) == (1, (1,), 1, 1)
@@ -121,7 +121,7 @@ def test_the_operator_may_elect_uncleanly_whatever_the_topic_says() -> None:
 
 def test_an_unclean_election_that_is_refused_by_storage_is_counted_again() -> None:
     """elections 3: the meter is marked before the write succeeds."""
-    driver = world(PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
+    driver = make_driver(PartitionSpec((1, 9), 9, (9,)), config=UNCLEAN)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, leader_epoch=3))
     elect(driver, leader_election.OFFLINE)
     assert state_of(driver.stored("t-0")) == (1, (1,), 4)
@@ -130,7 +130,7 @@ def test_an_unclean_election_that_is_refused_by_storage_is_counted_again() -> No
 
 def test_an_election_out_of_an_empty_isr_is_unclean() -> None:
     """elections 3: leader not in the old ISR means RECOVERING, also if that ISR was empty."""
-    driver = world(PartitionSpec((1, 2), None, ()), config=UNCLEAN)
+    driver = make_driver(PartitionSpec((1, 2), None, ()), config=UNCLEAN)
     elect(driver, leader_election.OFFLINE)
     assert (*state_of(driver.stored("t-0")), driver.stored("t-0").recovery) == (1, (1,), 1, 1)
 
@@ -140,7 +140,7 @@ def test_recovering_depends_on_the_inter_broker_protocol(protocol: str, recovery
     """elections 3: RECOVERING from inter-broker protocol 3.2.
     state-machines 5: recovery state from inter-broker protocol 3.2.
     """
-    driver = world(PartitionSpec((1, 9), 9, (9,)), config={**UNCLEAN, "inter.broker.protocol.version": protocol})
+    driver = make_driver(PartitionSpec((1, 9), 9, (9,)), config={**UNCLEAN, "inter.broker.protocol.version": protocol})
     elect(driver, leader_election.OFFLINE)
     assert driver.stored("t-0").recovery == recovery
 
@@ -150,7 +150,7 @@ def test_recovering_depends_on_the_inter_broker_protocol(protocol: str, recovery
 )
 def test_a_strategy_does_not_ask_whether_the_leader_is_right_already(strategy: Strategy) -> None:
     """elections 3: preferred and reassign do not check the present leader."""
-    driver = world(healthy(1, 2, leader_epoch=5))
+    driver = make_driver(healthy(1, 2, leader_epoch=5))
     elect(driver, strategy)
     assert state_of(driver.stored("t-0")) == (1, (1, 2), 6)
 
@@ -158,7 +158,7 @@ def test_a_strategy_does_not_ask_whether_the_leader_is_right_already(strategy: S
 def test_controlled_shutdown_where_the_broker_does_not_lead_is_no_election() -> None:
     """elections 3: controlled shutdown of a follower."""
     overheard = Overheard()
-    driver = world(healthy(2, 1, leader_epoch=5), selection=overheard)
+    driver = make_driver(healthy(2, 1, leader_epoch=5), selection=overheard)
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH, token=1))
     assert overheard.heard == []
     assert state_of(driver.stored("t-0")) == (2, (2,), 6)

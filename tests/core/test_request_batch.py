@@ -170,8 +170,8 @@ def test_every_broker_gets_the_metadata_that_any_broker_gets() -> None:
     batch = RequestBatch(cluster)
     batch.add_metadata(brokers(cluster, 1), at(0))
     batch.add_metadata(brokers(cluster, 2), at(2))
-    told = requests_to(cluster, close(batch), Api.UPDATE_METADATA)
-    assert [(request["broker"], list(request["partitions"])) for request in told] == [
+    recipients = requests_to(cluster, close(batch), Api.UPDATE_METADATA)
+    assert [(request["broker"], list(request["partitions"])) for request in recipients] == [
         (1, ["a-0", "b-0"]),
         (2, ["a-0", "b-0"]),
     ]

@@ -16,12 +16,12 @@ from kframe.model.asks import ReadStates, WriteStates
 from kframe.model.effects import Send
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, ReplicaState
 from kframe.testing.clusters import PartitionSpec, cluster_of
-from tests.core.driver import Driver, be_overtaken, erase, kinds, refusals, state_of
+from tests.core.driver import Driver, erase, kinds, overtake, refusals, state_of
 
 STATED = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), leader_epoch=5)
 
 
-def world(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
+def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
     """``t`` with these partitions, adopted under controller epoch 4."""
     driver = Driver(cluster_of({"t": list(specs)}, live), controller_epoch=4)
     driver.adopt()
@@ -51,14 +51,14 @@ def replica_state(driver: Driver, name: str) -> ReplicaState:
 
 def test_no_replica_is_nothing_done() -> None:
     """state-machines 3.1: empty input."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     assert len(take_offline(driver)) == 0
     assert driver.effects == []
 
 
 def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.1: invalid ones are logged and skipped."""
-    driver = world(STATED, STATED)
+    driver = make_driver(STATED, STATED)
     driver.cluster.partitions.replica_state[driver.replicas("t-0@2").slots(driver.cluster.partitions)] = (
         ReplicaState.NON_EXISTENT
     )
@@ -71,7 +71,7 @@ def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) 
 
 def test_one_batch_goes_out_for_the_replicas_of_all_brokers() -> None:
     """state-machines 3.1: one send at the end."""
-    driver = world(STATED, STATED)
+    driver = make_driver(STATED, STATED)
     take_offline(driver, "t-0@2", "t-1@3")
     assert kinds(driver.effects) == ["WriteStates", "WriteStates", "Send"]
 
@@ -82,7 +82,7 @@ def test_brokers_are_taken_in_the_order_of_kafkas_hash_map() -> None:
     Of twelve that leave at once the last in that order, 4, stays in the ISR.
     """
     everybody = tuple(range(1, 13))
-    driver = world(PartitionSpec(everybody, leader=1, isr=everybody), live=everybody)
+    driver = make_driver(PartitionSpec(everybody, leader=1, isr=everybody), live=everybody)
     take_offline(driver, *(f"t-0@{broker_id}" for broker_id in everybody))
     assert state_of(driver.stored("t-0")) == (-1, (4,), 12)
     order = [5, 10, 1, 6, 9, 2, 12, 7, 3, 11, 8, 4]
@@ -96,18 +96,23 @@ def test_brokers_are_taken_in_the_order_of_kafkas_hash_map() -> None:
 
 def test_a_new_replica_of_a_led_partition_learns_its_state() -> None:
     """state-machines 3.2: New with leadership."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     move(driver, ReplicaState.NEW, "t-0@2", given=ReplicaState.NON_EXISTENT)
     (request,) = driver.requests(Api.LEADER_AND_ISR)
-    told = request["partitions"]["t-0"]
-    assert (request["broker"], told["is_new"], told["leader_epoch"], told["replicas"]) == (2, True, 5, [1, 2, 3])
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == [1, 2, 3]
+    recipients = request["partitions"]["t-0"]
+    assert (request["broker"], recipients["is_new"], recipients["leader_epoch"], recipients["replicas"]) == (
+        2,
+        True,
+        5,
+        [1, 2, 3],
+    )
+    assert driver.recipients(Api.UPDATE_METADATA, "t-0") == [1, 2, 3]
     assert driver.writes() == []
 
 
 def test_a_new_replica_of_a_partition_without_state_learns_nothing() -> None:
     """state-machines 3.2: New without leadership."""
-    driver = world(PartitionSpec((1, 2)))
+    driver = make_driver(PartitionSpec((1, 2)))
     move(driver, ReplicaState.NEW, "t-0@2", given=ReplicaState.NON_EXISTENT)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is ReplicaState.NEW
@@ -115,7 +120,7 @@ def test_a_new_replica_of_a_partition_without_state_learns_nothing() -> None:
 
 def test_a_leader_cannot_be_new(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.2: New where it leads already."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     move(driver, ReplicaState.NEW, "t-0@1", given=ReplicaState.NON_EXISTENT)
     assert driver.effects == []
     assert replica_state(driver, "t-0@1") is ReplicaState.NON_EXISTENT
@@ -124,7 +129,7 @@ def test_a_leader_cannot_be_new(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_new_replica_comes_online_without_a_word() -> None:
     """state-machines 3.2: Online from New."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     move(driver, ReplicaState.ONLINE, "t-0@2", given=ReplicaState.NEW)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is ReplicaState.ONLINE
@@ -133,19 +138,19 @@ def test_a_new_replica_comes_online_without_a_word() -> None:
 @pytest.mark.parametrize("given", [ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE])
 def test_any_other_replica_that_comes_online_learns_the_state(given: ReplicaState) -> None:
     """state-machines 3.2: Online from others."""
-    driver = world(STATED, PartitionSpec((1, 2)))
+    driver = make_driver(STATED, PartitionSpec((1, 2)))
     move(driver, ReplicaState.ONLINE, "t-0@2", "t-1@2", given=given)
     (request,) = driver.requests(Api.LEADER_AND_ISR)
     assert (request["broker"], list(request["partitions"])) == (2, ["t-0"])
     assert request["partitions"]["t-0"]["is_new"] is False
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == [1, 2, 3]
+    assert driver.recipients(Api.UPDATE_METADATA, "t-0") == [1, 2, 3]
     assert replica_state(driver, "t-1@2") is ReplicaState.ONLINE
 
 
 @pytest.mark.parametrize("deleting, leader_epoch", [(True, EPOCH_DURING_DELETE), (False, 5)])
 def test_deletion_starts_with_stop_replica(deleting: bool, leader_epoch: int) -> None:
     """state-machines 3.2: ReplicaDeletionStarted."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     driver.cluster.topics.deleting[0] = deleting
     move(driver, ReplicaState.DELETION_STARTED, "t-0@2", given=ReplicaState.OFFLINE)
     (request,) = driver.requests(Api.STOP_REPLICA)
@@ -165,7 +170,7 @@ def test_deletion_starts_with_stop_replica(deleting: bool, leader_epoch: int) ->
 )
 def test_the_ends_of_a_deletion_are_state_only(given: ReplicaState, target: ReplicaState) -> None:
     """state-machines 3.2: ReplicaDeletionSuccessful and ReplicaDeletionIneligible."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     move(driver, target, "t-0@2", given=given)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is target
@@ -173,7 +178,7 @@ def test_the_ends_of_a_deletion_are_state_only(given: ReplicaState, target: Repl
 
 def test_a_replica_that_is_gone_has_no_state() -> None:
     """state-machines 3.2: NonExistent drops its state and sends nothing."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     move(driver, ReplicaState.NON_EXISTENT, "t-0@2", given=ReplicaState.DELETION_SUCCESSFUL)
     assert driver.effects == []
     assert replica_state(driver, "t-0@2") is ReplicaState.NON_EXISTENT
@@ -185,7 +190,7 @@ def test_a_replica_that_is_gone_has_no_state() -> None:
 @pytest.mark.parametrize("spec, leader_epoch", [(STATED, 5), (PartitionSpec((1, 2, 3)), NO_EPOCH)])
 def test_a_replica_is_stopped_first(spec: PartitionSpec, leader_epoch: int) -> None:
     """state-machines 3.3: StopReplica without delete, with the leader epoch known before."""
-    driver = world(spec)
+    driver = make_driver(spec)
     take_offline(driver, "t-0@2")
     (request,) = driver.requests(Api.STOP_REPLICA)
     assert request["broker"] == 2
@@ -194,32 +199,37 @@ def test_a_replica_is_stopped_first(spec: PartitionSpec, leader_epoch: int) -> N
 
 def test_the_other_replicas_learn_who_left() -> None:
     """state-machines 3.3: LeaderAndIsr to all assigned replicas but this one, metadata to all."""
-    driver = world(STATED, live=(1, 2, 3, 9))
+    driver = make_driver(STATED, live=(1, 2, 3, 9))
     take_offline(driver, "t-0@2")
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [1, 3]
-    told = driver.requests(Api.LEADER_AND_ISR)[0]["partitions"]["t-0"]
-    assert (told["isr"], told["leader_epoch"], told["replicas"], told["is_new"]) == ([1, 3], 6, [1, 2, 3], False)
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == [1, 2, 3, 9]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 3]
+    recipients = driver.requests(Api.LEADER_AND_ISR)[0]["partitions"]["t-0"]
+    assert (recipients["isr"], recipients["leader_epoch"], recipients["replicas"], recipients["is_new"]) == (
+        [1, 3],
+        6,
+        [1, 2, 3],
+        False,
+    )
+    assert driver.recipients(Api.UPDATE_METADATA, "t-0") == [1, 2, 3, 9]
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
 def test_nobody_is_told_of_a_topic_that_is_being_deleted() -> None:
     """state-machines 3.3: topic queued for deletion."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     driver.cluster.topics.deleting[0] = 1
     take_offline(driver, "t-0@2")
     assert driver.requests(Api.LEADER_AND_ISR) == driver.requests(Api.UPDATE_METADATA) == []
-    assert driver.told(Api.STOP_REPLICA, "t-0") == [2]
+    assert driver.recipients(Api.STOP_REPLICA, "t-0") == [2]
     assert driver.stored("t-0").isr == (1, 3)
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
 def test_without_leadership_all_brokers_learn_only_who_is_there() -> None:
     """state-machines 3.3: partition without leadership."""
-    driver = world(PartitionSpec((1, 2)))
+    driver = make_driver(PartitionSpec((1, 2)))
     take_offline(driver, "t-0@2")
     assert [request["broker"] for request in driver.requests(Api.UPDATE_METADATA)] == [1, 2, 3]
-    assert driver.told(Api.UPDATE_METADATA, "t-0") == []
+    assert driver.recipients(Api.UPDATE_METADATA, "t-0") == []
     assert driver.writes() == []
     assert driver.requests(Api.LEADER_AND_ISR) == []
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
@@ -227,10 +237,10 @@ def test_without_leadership_all_brokers_learn_only_who_is_there() -> None:
 
 def test_a_dead_broker_is_stopped_in_vain() -> None:
     """state-machines 3.3: StopReplica to a dead broker is dropped when the batch is sent."""
-    driver = world(STATED, live=(1, 3))
+    driver = make_driver(STATED, live=(1, 3))
     move(driver, ReplicaState.OFFLINE, "t-0@2", given=ReplicaState.ONLINE)
     assert driver.requests(Api.STOP_REPLICA) == []
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [1, 3]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 3]
 
 
 # -- 3.4 out of the ISR
@@ -245,7 +255,7 @@ def erase_after_a_race(driver: Driver) -> None:
     driver.before(ReadStates, lambda: erase(driver, "t-0"))
 
 
-@pytest.mark.parametrize("befall", [erase_first, erase_after_a_race, be_overtaken])
+@pytest.mark.parametrize("befall", [erase_first, erase_after_a_race, overtake])
 def test_a_replica_whose_partition_cannot_be_written_keeps_its_state(
     befall: Callable[[Driver], None], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -253,13 +263,13 @@ def test_a_replica_whose_partition_cannot_be_written_keeps_its_state(
     state-machines 3.4: a later controller's state is final.
     state-machines 3.3: failures are logged, and the replica keeps its state although it was stopped.
     """
-    driver = world(STATED, STATED)
+    driver = make_driver(STATED, STATED)
     driver.before(WriteStates, lambda: befall(driver))
     take_offline(driver, "t-0@2", "t-1@2")
     assert replica_state(driver, "t-0@2") is ReplicaState.ONLINE
     assert replica_state(driver, "t-1@2") is ReplicaState.OFFLINE
-    assert driver.told(Api.STOP_REPLICA, "t-0") == [2]
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == []
+    assert driver.recipients(Api.STOP_REPLICA, "t-0") == [2]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
     assert driver.stored("t-0").leader_epoch in (5, 20)
     assert len(refusals(caplog)) == 1
     assert "t-0: stays as it is" in refusals(caplog)[0]
@@ -267,7 +277,7 @@ def test_a_replica_whose_partition_cannot_be_written_keeps_its_state(
 
 def test_the_missing_state_of_a_topic_under_deletion_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.4: no state in storage, topic queued for deletion."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     driver.cluster.topics.deleting[0] = 1
     driver.before(WriteStates, lambda: erase(driver, "t-0"))
     take_offline(driver, "t-0@2")
@@ -291,7 +301,7 @@ def test_leaving_an_isr(spec: PartitionSpec, leaver: int, expected: tuple[int, t
     state-machines 3.4: last member stays.
     state-machines 5: the last ISR member is always kept, as since 1.1.
     """
-    driver = world(spec)
+    driver = make_driver(spec)
     take_offline(driver, f"t-0@{leaver}")
     view = driver.stored("t-0")
     assert state_of(view) == state_of(driver.known("t-0")) == expected
@@ -300,7 +310,7 @@ def test_leaving_an_isr(spec: PartitionSpec, leaver: int, expected: tuple[int, t
 
 def test_the_worked_example() -> None:
     """state-machines 3.4: worked example."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     seen = []
     for leaver in (1, 2, 3):
         take_offline(driver, f"t-0@{leaver}")
@@ -310,18 +320,18 @@ def test_the_worked_example() -> None:
 
 def test_a_replica_outside_the_isr_costs_no_write() -> None:
     """state-machines 3.4: replica not in the ISR, no write, LeaderAndIsr with the unchanged leader epoch."""
-    driver = world(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, partition_epoch=7))
+    driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, partition_epoch=7))
     take_offline(driver, "t-0@2")
     assert driver.writes() == []
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [1, 3]
-    told = driver.requests(Api.LEADER_AND_ISR)[0]["partitions"]["t-0"]
-    assert (told["leader_epoch"], told["partition_epoch"]) == (5, 7)
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 3]
+    recipients = driver.requests(Api.LEADER_AND_ISR)[0]["partitions"]["t-0"]
+    assert (recipients["leader_epoch"], recipients["partition_epoch"]) == (5, 7)
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
 def test_a_replica_outside_the_isr_puts_the_partition_under_our_controller_epoch() -> None:
     """state-machines 3.4: replica not in the ISR, cached with our controller epoch."""
-    driver = world(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, controller_epoch=2))
+    driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 3), leader_epoch=5, controller_epoch=2))
     take_offline(driver, "t-0@2")
     assert driver.known("t-0").controller_epoch == 4
     assert driver.stored("t-0").controller_epoch == 2
@@ -330,19 +340,19 @@ def test_a_replica_outside_the_isr_puts_the_partition_under_our_controller_epoch
 @pytest.mark.parametrize("isr, expected", [((1, 2), (1, (1,), 6)), ((1, 3), (1, (1, 3), 5))])
 def test_a_stale_version_is_read_again(isr: tuple[int, ...], expected: tuple[int, tuple[int, ...], int]) -> None:
     """state-machines 3.4: stale version."""
-    driver = world(STATED, STATED)
+    driver = make_driver(STATED, STATED)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=isr))
     take_offline(driver, "t-0@2", "t-1@2")
     assert state_of(driver.stored("t-0")) == expected
     assert driver.written()[0] == ["t-0", "t-1"]
     assert driver.written()[1:] == ([["t-0"]] if 2 in isr else [])
-    assert driver.told(Api.LEADER_AND_ISR, "t-0") == [1, 3]
+    assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 3]
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
 def test_a_state_that_keeps_changing_is_given_up_in_the_end(caplog: pytest.LogCaptureFixture) -> None:
     """state-machines 3.4: attempts are bounded (Kafka's are not)."""
-    driver = world(STATED)
+    driver = make_driver(STATED)
     for _ in range(ATTEMPTS_MAX):
         driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 3)))
     take_offline(driver, "t-0@2")
@@ -353,14 +363,14 @@ def test_a_state_that_keeps_changing_is_given_up_in_the_end(caplog: pytest.LogCa
 
 def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
     """state-machines 2.4: no poisoned batch of replicas."""
-    driver = world(STATED, STATED)
+    driver = make_driver(STATED, STATED)
     driver.fail(WriteStates, StoreError("connection lost"))
     with pytest.raises(StoreError):
         take_offline(driver, "t-0@2")
     driver.forget()
     take_offline(driver, "t-1@3")
-    assert driver.told(Api.STOP_REPLICA, "t-0") == []
-    assert driver.told(Api.STOP_REPLICA, "t-1") == [3]
+    assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
+    assert driver.recipients(Api.STOP_REPLICA, "t-1") == [3]
 
 
 # -- 4 order
@@ -368,7 +378,7 @@ def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
 
 def test_one_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> None:
     """state-machines 4: LeaderAndIsr, UpdateMetadata, StopReplica."""
-    driver = world(STATED, STATED)
+    driver = make_driver(STATED, STATED)
     take_offline(driver, "t-0@2", "t-1@3")
     (batch,) = driver.batches
     for broker in (2, 3):
@@ -383,7 +393,7 @@ def test_one_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> Non
 def test_an_isr_that_outgrows_its_slots_in_between_takes_the_replicas_along(target: ReplicaState) -> None:
     """A stale state is read again; if its ISR is longer than the row has slots, the row stands elsewhere from then on,
     and what was named before goes on to be what is moved."""
-    driver = world(PartitionSpec((1, 2), leader=1, isr=(1, 2)), live=(1, 2, 3, 4))
+    driver = make_driver(PartitionSpec((1, 2), leader=1, isr=(1, 2)), live=(1, 2, 3, 4))
     before = driver.cluster.partitions.slot_start.tolist()
     replicas = driver.replicas("t-0@1", "t-0@2")
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(2, 3, 4, 1)))

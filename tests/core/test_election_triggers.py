@@ -24,7 +24,7 @@ from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver
-from tests.core.electing import UNCLEAN, Overheard, world
+from tests.core.elections import UNCLEAN, Overheard, make_driver
 
 
 def fail_over(driver: Driver) -> None:
@@ -108,7 +108,7 @@ def test_preferred_election_left_in_storage_goes_in_any_case(found: tuple[TopicP
     controller 3.2: step 10, pending preferred elections.
     elections 6: preferred elections left in storage are taken away, and the next one is watched for.
     """
-    driver = world(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
+    driver = make_driver(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
     driver.ensemble.leave_preferred_election(found)
     driver.events.clear()
     driver.handle(PreferredElectionLeft())

@@ -23,13 +23,13 @@ from kframe.model.columns import Int32, Ragged, UInt8
 from kframe.model.elections import ElectionBatch, LeaderSelector
 from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 from kframe.registry.random_elections import random_cluster
-from tests.core.even_rows import AWAY, even_cluster, even_rows
+from tests.core.equal_rows import OFFLINE_BROKERS, even_cluster, even_rows
 
 BROKERS = 5
 
 
 @dataclass(frozen=True)
-class World:
+class ElectionCase:
     """A small cluster and an election in all of its partitions."""
 
     cluster: ClusterState
@@ -93,7 +93,7 @@ class World:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def election_cases(draw: st.DrawFn) -> ElectionCase:
     cluster = ClusterState()
     cluster.brokers.register([Registration(100 + at, 1) for at in range(BROKERS)])
     fates = draw(st.lists(st.sampled_from(["live", "live", "leaving", "gone"]), min_size=BROKERS, max_size=BROKERS))
@@ -108,7 +108,7 @@ def worlds(draw: st.DrawFn) -> World:
     flags = cluster.partitions.replica_flags
     flags[:] = draw(st.lists(st.sampled_from([0, 0, 1, 2, 4, 6]), min_size=len(flags), max_size=len(flags)))
     unclean = draw(st.lists(st.integers(0, 1), min_size=len(replicas), max_size=len(replicas)))
-    return World(cluster, draw(st.sampled_from(ElectionKind)), unclean)
+    return ElectionCase(cluster, draw(st.sampled_from(ElectionKind)), unclean)
 
 
 @dataclass
@@ -138,44 +138,42 @@ class Anything:
 written = st.lists(st.one_of(st.integers(-2, BROKERS), st.sampled_from([-(2**31), 2**31 - 1])), min_size=5, max_size=5)
 
 
-def chosen(world: World, selector: LeaderSelector) -> list[int]:
+def choices(case: ElectionCase, selector: LeaderSelector) -> list[int]:
     """What a Selection makes of a selector; the built-in rule is Kafka's in plain loops."""
 
     def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
-        return np.array([world.kafka_choice(row) for row in rows.tolist()], np.int32)
+        return np.array([case.kafka_choice(row) for row in rows.tolist()], np.int32)
 
-    selection = Selection({world.kind: selector}, fallback)
-    rows = np.arange(len(world), dtype=np.int32)
-    unclean_allowed = np.array(world.unclean_allowed, np.uint8)
-    return [int(one) for one in selection.choose(world.cluster, world.kind, rows, unclean_allowed)]
+    selection = Selection({case.kind: selector}, fallback)
+    rows = np.arange(len(case), dtype=np.int32)
+    unclean_allowed = np.array(case.unclean_allowed, np.uint8)
+    return [int(one) for one in selection.choose(case.cluster, case.kind, rows, unclean_allowed)]
 
 
-@given(worlds(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
-def test_a_choice_is_used_exactly_where_it_is_lawful(world: World, leaders: list[int], worse: str) -> None:
-    result = chosen(world, Anything(leaders, worse))
+@given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
+def test_a_choice_is_used_exactly_where_it_is_lawful(case: ElectionCase, leaders: list[int], worse: str) -> None:
+    result = choices(case, Anything(leaders, worse))
     for row, leader in enumerate(result):
-        lawful = worse in ("", "lie") and (leaders[row] == NO_LEADER or world.may_lead(row, leaders[row]))
-        assert leader == (leaders[row] if lawful else world.kafka_choice(row))
+        lawful = worse in ("", "lie") and (leaders[row] == NO_LEADER or case.may_lead(row, leaders[row]))
+        assert leader == (leaders[row] if lawful else case.kafka_choice(row))
 
 
-@given(worlds(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
-def test_no_selector_breaks_an_invariant(world: World, leaders: list[int], worse: str) -> None:
-    for row, leader in enumerate(chosen(world, Anything(leaders, worse))):
+@given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
+def test_no_selector_breaks_an_invariant(case: ElectionCase, leaders: list[int], worse: str) -> None:
+    for row, leader in enumerate(choices(case, Anything(leaders, worse))):
         if leader == NO_LEADER:
             continue
-        brokers, replicas = world.cluster.brokers, world.cluster.partitions.replicas_of(row).tolist()
-        isr, after = world.isr(row), world.isr_after(row, leader)
+        brokers, replicas = case.cluster.brokers, case.cluster.partitions.replicas_of(row).tolist()
+        isr, after = case.isr(row), case.isr_after(row, leader)
         assert leader in replicas, "I4"
         assert brokers.registered[leader], "I4"
         assert not brokers.shutting_down[leader], "I4"
         assert leader in after, "I5"
         assert len(set(after)) == len(after), "I5"
         assert set(after) <= set(replicas), "I5"
-        if world.kind != ElectionKind.INITIAL and not (
-            world.kind == ElectionKind.OFFLINE and world.unclean_allowed[row]
-        ):
+        if case.kind != ElectionKind.INITIAL and not (case.kind == ElectionKind.OFFLINE and case.unclean_allowed[row]):
             assert leader in isr, "I6"
-        if world.kind != ElectionKind.INITIAL and leader not in isr:
+        if case.kind != ElectionKind.INITIAL and leader not in isr:
             assert after == [leader], "I7"
 
 
@@ -197,11 +195,11 @@ def shown(
     return [*read, marks.tolist()]
 
 
-@given(worlds(), st.data())
-def test_the_kernels_equal_their_twins(world: World, data: st.DataObject) -> None:
-    order = data.draw(st.permutations(range(len(world))))
-    rows = np.array(order[: data.draw(st.integers(0, len(world)))], np.int32)
-    assert shown(_selectors, world.cluster, world.kind, rows) == shown(twins, world.cluster, world.kind, rows)
+@given(election_cases(), st.data())
+def test_the_kernels_equal_their_twins(case: ElectionCase, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(len(case))))
+    rows = np.array(order[: data.draw(st.integers(0, len(case)))], np.int32)
+    assert shown(_selectors, case.cluster, case.kind, rows) == shown(twins, case.cluster, case.kind, rows)
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
@@ -215,7 +213,7 @@ def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
     """Then many are taken at a time."""
-    cluster = even_cluster(width, width, AWAY[width % 3], odd=(0.01, 0.03, 0.5)[width // 3 % 3])
+    cluster = even_cluster(width, width, OFFLINE_BROKERS[width % 3], odd=(0.01, 0.03, 0.5)[width // 3 % 3])
     for rows, allowed in even_rows(width, cluster):
         seen = [shown(module, cluster, kind, rows, allowed) for module in (_selectors, twins)]
         assert seen[0] == seen[1]
@@ -230,24 +228,24 @@ def test_one_short_isr_among_whole_ones_is_seen() -> None:
     assert seen[0] == seen[1]
 
 
-@given(worlds(), written)
-def test_faults_are_counted_as_they_are_found(world: World, leaders: list[int]) -> None:
-    rows = np.arange(len(world), dtype=np.int32)
-    batch = election_batch(world.cluster, world.kind, rows, np.array(world.unclean_allowed, np.uint8))
-    leader = np.array(leaders[: len(world)], np.int32)
+@given(election_cases(), written)
+def test_faults_are_counted_as_they_are_found(case: ElectionCase, leaders: list[int]) -> None:
+    rows = np.arange(len(case), dtype=np.int32)
+    batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
+    leader = np.array(leaders[: len(case)], np.int32)
     found = sum(len(positions) for positions in find_faults(batch, leader).values())
     for module in (_selectors, twins):
-        assert found == unlawful(module, world, leader)
+        assert found == violations(module, case, leader)
 
 
-def unlawful(module: ModuleType, world: World, leader: Int32) -> Any:
+def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
     """As a module counts it."""
-    p, live, count = world.cluster.partitions, world.cluster.brokers.live, len(world)
-    rows, allowed = np.arange(count, dtype=np.int32), np.array(world.unclean_allowed, np.uint8)
+    p, live, count = case.cluster.partitions, case.cluster.brokers.live, len(case)
+    rows, allowed = np.arange(count, dtype=np.int32), np.array(case.unclean_allowed, np.uint8)
     offsets, first = np.empty(count + 1, np.int32), np.empty(count, np.int16)
     values, may_lead = np.empty(p.slot_count, np.int32), np.empty(p.slot_count, np.uint8)
-    module.gather_candidates(int(world.kind), rows, p, live, allowed, offsets, values, may_lead, first)
-    return module.count_violations(int(world.kind), rows, p, live, allowed, first, leader)
+    module.gather_candidates(int(case.kind), rows, p, live, allowed, offsets, values, may_lead, first)
+    return module.count_violations(int(case.kind), rows, p, live, allowed, first, leader)
 
 
 @given(st.lists(st.lists(st.integers(0, 1), max_size=4), max_size=5), st.integers(-2, 2))
@@ -264,24 +262,24 @@ def test_the_first_that_a_mask_hits_is_the_twin_s(lists: list[list[int]], beyond
     assert outs[0].tolist() == outs[1].tolist()
 
 
-@given(worlds())
-def test_shipped_selectors_choose_as_plain_loops_do(world: World) -> None:
-    rows = np.arange(len(world), dtype=np.int32)
-    batch = election_batch(world.cluster, world.kind, rows, np.array(world.unclean_allowed, np.uint8))
+@given(election_cases())
+def test_shipped_selectors_choose_as_plain_loops_do(case: ElectionCase) -> None:
+    rows = np.arange(len(case), dtype=np.int32)
+    batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
     for selector, kinds in SHIPPED.items():
-        if world.kind in kinds and selector.name != "controlled-shutdown-0.8.2":
+        if case.kind in kinds and selector.name != "controlled-shutdown-0.8.2":
             leader = run_selector(selector.name, selector, batch)
-            assert leader.tolist() == [world.kafka_choice(row) for row in range(len(world))], selector.name
+            assert leader.tolist() == [case.kafka_choice(row) for row in range(len(case))], selector.name
 
 
-@given(worlds())
-def test_the_0_8_2_selector_takes_the_head_of_the_isr_without_those_that_leave(world: World) -> None:
-    rows = np.arange(len(world), dtype=np.int32)
-    batch = election_batch(world.cluster, world.kind, rows, np.array(world.unclean_allowed, np.uint8))
+@given(election_cases())
+def test_the_0_8_2_selector_takes_the_head_of_the_isr_without_those_that_leave(case: ElectionCase) -> None:
+    rows = np.arange(len(case), dtype=np.int32)
+    batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
     (selector,) = (one for one in SHIPPED if one.name == "controlled-shutdown-0.8.2")
-    leaving = world.cluster.brokers.shutting_down
+    leaving = case.cluster.brokers.shutting_down
     expected = [
-        next((one for one in batch.isr[row].tolist() if not leaving[one]), NO_LEADER) for row in range(len(world))
+        next((one for one in batch.isr[row].tolist() if not leaving[one]), NO_LEADER) for row in range(len(case))
     ]
     assert run_selector(selector.name, selector, batch).tolist() == expected
 

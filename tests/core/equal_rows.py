@@ -13,7 +13,7 @@ BROKERS = 24
 #: Partitions of each topic. A block is 64 rows: some have all their rows in one topic, some in two.
 SIZES = (70, 64, 66, 130)
 #: How many brokers are away: none, so few that they are looked for one by one, and more than that.
-AWAY = (0, 2, 11)
+OFFLINE_BROKERS = (0, 2, 11)
 
 
 def even_cluster(seed: int, width: int, away: int, odd: float) -> ClusterState:
