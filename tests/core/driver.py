@@ -13,7 +13,7 @@ import pytest
 from kframe.core.context import Context, Operation
 from kframe.core.controller import Controller
 from kframe.core.selectors.leader_selection import Selection
-from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.embedded import Api, MemoryEnsemble, RecordingTransport, Request, VirtualClock
 from kframe.embedded.describe import describe_requests
 from kframe.embedded.topics import topic_path
@@ -157,7 +157,7 @@ class Driver:
     def rows(self, *names: str) -> Int32:
         return rows_of(self.cluster, names)
 
-    def replicas(self, *names: str) -> Replicas:
+    def replicas(self, *names: str) -> PartitionReplicas:
         """Replicas written ``t-0@1``: partition and broker id."""
         rows, places = [], []
         for name in names:
@@ -166,7 +166,7 @@ class Driver:
             assigned = self.cluster.brokers.ids_of(self.cluster.partitions.replicas_of(row))
             rows.append(row)
             places.append(assigned.index(int(broker_id)))
-        return Replicas(np.array(rows, np.int32), np.array(places, np.int32))
+        return PartitionReplicas(np.array(rows, np.int32), np.array(places, np.int32))
 
     def stored(self, name: str) -> PartitionView:
         """A partition as storage has it."""

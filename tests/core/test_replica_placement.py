@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kframe.core.topics.replica_placement import Arrangement, assign_automatically
+from kframe.core.topics.replica_placement import AssignableBrokers, assign_automatically
 from kframe.model.brokers import Brokers
 from kframe.testing.clusters import registration
 
@@ -21,7 +21,7 @@ def brokers_in(racks: Mapping[int, str | None]) -> Brokers:
 
 
 def placed(brokers: Brokers, *how: int) -> list[tuple[int, ...]]:
-    lists = assign_automatically(Arrangement.of(brokers), *how)
+    lists = assign_automatically(AssignableBrokers.of(brokers), *how)
     return [tuple(lists[partition].tolist()) for partition in range(len(lists))]
 
 

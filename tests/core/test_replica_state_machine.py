@@ -9,7 +9,7 @@ import pytest
 
 from kframe.core.context import ATTEMPTS_MAX
 from kframe.core.state_machines import replica_state_machine
-from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.embedded import Api
 from kframe.errors import StoreError
 from kframe.model.asks import ReadStates, WriteStates
@@ -29,7 +29,7 @@ def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Dri
     return driver
 
 
-def move(driver: Driver, target: ReplicaState, *names: str, given: ReplicaState | None = None) -> Replicas:
+def move(driver: Driver, target: ReplicaState, *names: str, given: ReplicaState | None = None) -> PartitionReplicas:
     """Move replicas written ``t-0@1``, which are ``given`` before if that is said; return the refused."""
     replicas = driver.replicas(*names)
     if given is not None:
@@ -37,7 +37,7 @@ def move(driver: Driver, target: ReplicaState, *names: str, given: ReplicaState 
     return driver.run(replica_state_machine.transition(driver.context, replicas, target))
 
 
-def take_offline(driver: Driver, *names: str) -> Replicas:
+def take_offline(driver: Driver, *names: str) -> PartitionReplicas:
     return move(driver, ReplicaState.OFFLINE, *names)
 
 

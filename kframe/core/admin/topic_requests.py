@@ -12,7 +12,7 @@ from kframe.core.context import Context, Operation, ask
 from kframe.core.reassignment.protocols import protocol_of
 from kframe.core.topics import stored_reassignments, topic_deletion, topic_metadata, unknown_brokers
 from kframe.core.topics.replica_assignment import current, is_reassigning, table_of
-from kframe.core.topics.replica_placement import Arrangement, assign_automatically
+from kframe.core.topics.replica_placement import AssignableBrokers, assign_automatically
 from kframe.core.topics.topic_validation import creation_error, growth_error, settings_problem
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
@@ -198,7 +198,7 @@ _STORED = {
 
 def _with_replicas(context: Context, topics: list[NewTopic], request: CreateTopicsRequested) -> TopicTable:
     """New topics with their assignments."""
-    arrangement, lists = Arrangement.of(context.cluster.brokers), []
+    arrangement, lists = AssignableBrokers.of(context.cluster.brokers), []
     for topic in topics:
         if topic.assignments is not None:
             lists.append(Ragged.of([replicas for _, replicas in sorted(topic.assignments)]))
@@ -220,7 +220,9 @@ def _grown(context: Context, topic: int, count: int) -> Ragged:
     start = next((position for position, broker_id in enumerate(registered) if broker_id >= first), 0)
     known = int(cluster.topics.partition_count[topic])
     replication_factor = int(p.replica_count[first_row])
-    return assign_automatically(Arrangement.of(brokers), count, replication_factor, start, start, first_partition=known)
+    return assign_automatically(
+        AssignableBrokers.of(brokers), count, replication_factor, start, start, first_partition=known
+    )
 
 
 def _extended(table: TopicTable, added: Ragged) -> TopicTable:

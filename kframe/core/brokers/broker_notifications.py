@@ -10,7 +10,7 @@ from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import names_of
 from kframe.core.reassignment import offline_log_dirs, protocols
 from kframe.core.state_machines import replica_state_machine
-from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.errors import ErrorCode
 from kframe.model.asks import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 from kframe.model.columns import Int32
@@ -102,7 +102,7 @@ def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: 
     offline_log_dirs.healed(context, broker, recovered)
     if not flagged:
         return
-    replicas: Replicas = replica_state_machine.replicas_of_broker(context, broker, recovered)
+    replicas: PartitionReplicas = replica_state_machine.replicas_of_broker(context, broker, recovered)
     p.replica_flags[replicas.slots(p)] &= ~_OFFLINE
 
 

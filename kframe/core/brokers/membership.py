@@ -10,7 +10,7 @@ from kframe import kernels
 from kframe.core.context import Context, Operation, ask
 from kframe.core.reassignment import offline_log_dirs, partition_reassignment, protocols
 from kframe.core.state_machines import last_replica_hold, partition_state_machine, replica_state_machine
-from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics import topic_deletion
 from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Registration
@@ -103,7 +103,7 @@ def broker_modified(context: Context, broker_id: int) -> Operation[None]:
     yield from context.announce(context.registered())
 
 
-def on_replicas_offline(context: Context, replicas: Replicas) -> Operation[None]:
+def on_replicas_offline(context: Context, replicas: PartitionReplicas) -> Operation[None]:
     """Elect new leaders, then remove ``replicas`` from ISRs (Kafka 3.9 ``onReplicasBecomeOffline``).
 
     Elections cover every partition without an online leader, not only those of ``replicas``. If no request was sent,
@@ -170,7 +170,7 @@ def on_broker_failure(context: Context, indexes: Int32) -> Operation[None]:
     yield from on_replicas_offline(context, _reset_log_dirs(context, context.mask(indexes)))
 
 
-def _reset_log_dirs(context: Context, broker_mask: UInt8) -> Replicas:
+def _reset_log_dirs(context: Context, broker_mask: UInt8) -> PartitionReplicas:
     """All replicas on these brokers, with offline log directories of an earlier registration forgotten."""
     replicas = replica_state_machine.replicas_on(context, broker_mask)
     offline_log_dirs.forget(context, np.flatnonzero(broker_mask).astype(np.int32))

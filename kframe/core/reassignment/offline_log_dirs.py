@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.context import Context
-from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.model.columns import Int32
 from kframe.model.ids import ReplicaFlag
 
 _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
 
 
-def note(context: Context, removed: Replicas) -> None:
+def note(context: Context, removed: PartitionReplicas) -> None:
     """Record which of these replicas, about to lose their slots, are on offline log directories."""
     p = context.cluster.partitions
     offline = removed.where((p.replica_flags[removed.slots(p)] & _OFFLINE) != 0)

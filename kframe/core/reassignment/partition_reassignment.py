@@ -13,7 +13,7 @@ from kframe.core.context import ATTEMPTS_MAX, Context, Operation, ask, stale
 from kframe.core.reassignment import offline_log_dirs
 from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
 from kframe.core.state_machines.leader_election import queue_leader_and_isr
-from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics import topic_deletion, topic_metadata, unknown_brokers
 from kframe.core.topics.replica_assignment import (
     Assignments,
@@ -196,13 +196,13 @@ def _elect_where_leader_removed(context: Context, rows: Int32) -> Operation[None
     yield from partition_state_machine.transition(context, result.failed, PartitionState.OFFLINE)
 
 
-def removed_replicas(context: Context, rows: Int32, counts: Int32) -> Replicas:
+def removed_replicas(context: Context, rows: Int32, counts: Int32) -> PartitionReplicas:
     """The replicas (``counts`` for each of ``rows``) that have just left the lists; their slots follow the list."""
     p = context.cluster.partitions
-    return Replicas(np.repeat(rows, counts), ragged_positions(p.replica_count[rows], counts).astype(np.int32))
+    return PartitionReplicas(np.repeat(rows, counts), ragged_positions(p.replica_count[rows], counts).astype(np.int32))
 
 
-def stop_replicas(context: Context, replicas: Replicas) -> Operation[None]:
+def stop_replicas(context: Context, replicas: PartitionReplicas) -> Operation[None]:
     """Stop and delete replicas that left an assignment, without waiting for the brokers' confirmation."""
     for target in (
         ReplicaState.OFFLINE,
@@ -377,13 +377,13 @@ def _assigned_isrs(context: Context, rows: Int32) -> Ragged:
     return isr if stays.all() else isr.keep(stays | ~isr.any(stays)[isr.owners])
 
 
-def _new_replicas(context: Context, rows: Int32) -> Replicas:
+def _new_replicas(context: Context, rows: Int32) -> PartitionReplicas:
     """Added replicas that do not exist yet. In a resumed reassignment they do; Kafka logs an illegal transition."""
     p, adding = context.cluster.partitions, _flagged(context, rows, ReplicaFlag.ADDING)
     return adding.where(p.replica_state[adding.slots(p)] == ReplicaState.NON_EXISTENT)
 
 
-def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> Replicas:
+def _flagged(context: Context, rows: Int32, flag: ReplicaFlag) -> PartitionReplicas:
     p = context.cluster.partitions
     replicas = replica_state_machine.replicas_of(context, rows)
     return replicas.where((p.replica_flags[replicas.slots(p)] & np.uint8(flag)) != 0)

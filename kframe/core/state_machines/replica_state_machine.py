@@ -24,7 +24,7 @@ _NO_ROWS = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Replicas:
+class PartitionReplicas:
     """Replicas as (row, position in the row's list) pairs.
 
     They stay valid when a row gets other slots, as reading a state may cause. A new assignment invalidates them.
@@ -34,9 +34,9 @@ class Replicas:
     positions: Int32
 
     @staticmethod
-    def at(p: Partitions, rows: Int32, slots: NDArray[Any]) -> Replicas:
+    def at(p: Partitions, rows: Int32, slots: NDArray[Any]) -> PartitionReplicas:
         """The replicas of ``rows`` in these slots."""
-        return Replicas(rows, (slots - p.slot_start[rows]).astype(np.int32, copy=False))
+        return PartitionReplicas(rows, (slots - p.slot_start[rows]).astype(np.int32, copy=False))
 
     def slots(self, p: Partitions) -> Int32:
         """Their slots at present."""
@@ -46,37 +46,37 @@ class Replicas:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def where(self, mask: UInt8 | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Replicas:
+    def where(self, mask: UInt8 | np.ndarray[tuple[int], np.dtype[np.bool_]]) -> PartitionReplicas:
         """The replicas that a mask selects."""
         chosen = mask.astype(np.bool_, copy=False)
-        return self if chosen.all() else Replicas(self.rows[chosen], self.positions[chosen])
+        return self if chosen.all() else PartitionReplicas(self.rows[chosen], self.positions[chosen])
 
 
-def replicas_on(context: Context, broker_mask: UInt8) -> Replicas:
+def replicas_on(context: Context, broker_mask: UInt8) -> PartitionReplicas:
     """All replicas on the brokers (by index) that the mask selects."""
     p = context.cluster.partitions
     rows = context.replica_index.rows_on(broker_mask)
     capacity = int(p.replica_count[rows].sum())
     owners, positions = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     count = kernels.list_replicas_on(rows, broker_mask, p.slot_start, p.replica_count, p.replica, owners, positions)
-    return Replicas(owners[:count], positions[:count])
+    return PartitionReplicas(owners[:count], positions[:count])
 
 
-def replicas_of(context: Context, rows: Int32) -> Replicas:
+def replicas_of(context: Context, rows: Int32) -> PartitionReplicas:
     """All assigned replicas of ``rows``."""
     p = context.cluster.partitions
-    return Replicas.at(p, np.repeat(rows, p.replica_count[rows]), p.slots_of(rows))
+    return PartitionReplicas.at(p, np.repeat(rows, p.replica_count[rows]), p.slots_of(rows))
 
 
-def replicas_of_broker(context: Context, broker: int, rows: Int32) -> Replicas:
+def replicas_of_broker(context: Context, broker: int, rows: Int32) -> PartitionReplicas:
     """The replicas of ``rows`` on one broker (index)."""
     p = context.cluster.partitions
     slots, owner = p.slots_of(rows), np.repeat(rows, p.replica_count[rows])
     on_broker = p.replica[slots] == broker
-    return Replicas.at(p, owner[on_broker].astype(np.int32), slots[on_broker])
+    return PartitionReplicas.at(p, owner[on_broker].astype(np.int32), slots[on_broker])
 
 
-def are_online(context: Context, replicas: Replicas) -> Bool:
+def are_online(context: Context, replicas: PartitionReplicas) -> Bool:
     """Whether each is on a live broker and on no offline log directory (Kafka 3.9 ``isReplicaOnline``)."""
     p, slots = context.cluster.partitions, replicas.slots(context.cluster.partitions)
     log_dir_online = (p.replica_flags[slots] & np.uint8(ReplicaFlag.OFFLINE_DIR)) == 0
@@ -100,13 +100,13 @@ def startup(context: Context) -> Operation[None]:
 
 
 def transition(
-    context: Context, replicas: Replicas, target: ReplicaState, occasion: Occasion = Occasion.REPLICAS
-) -> Operation[Replicas]:
+    context: Context, replicas: PartitionReplicas, target: ReplicaState, occasion: Occasion = Occasion.REPLICAS
+) -> Operation[PartitionReplicas]:
     """Change replicas to ``target``, with the requests that the transition requires; return the refused replicas.
 
     Illegal transitions are logged and change nothing. One batch of requests is sent at the end.
     """
-    refused = Replicas(_NO_ROWS, _NO_ROWS)
+    refused = PartitionReplicas(_NO_ROWS, _NO_ROWS)
     if len(replicas) == 0:
         return refused
     p, legal = context.cluster.partitions, np.empty(len(replicas), np.uint8)
@@ -133,7 +133,7 @@ def transition(
     return refused
 
 
-def set_new(context: Context, replicas: Replicas) -> None:
+def set_new(context: Context, replicas: PartitionReplicas) -> None:
     """Set replicas without a state to New. No broker is notified."""
     p = context.cluster.partitions
     before = p.replica_state[replicas.slots(p)]
@@ -141,13 +141,13 @@ def set_new(context: Context, replicas: Replicas) -> None:
     context.gauges.replica_states_changed(replicas.rows, before, p.replica_state[replicas.slots(p)])
 
 
-def _brokers(context: Context, replicas: Replicas) -> Int32:
+def _brokers(context: Context, replicas: PartitionReplicas) -> Int32:
     p = context.cluster.partitions
     return p.hosts_of(replicas.slots(p))
 
 
 def _queue_states(
-    context: Context, batch: RequestBatch, replicas: Replicas, brokers: Int32, is_new: bool
+    context: Context, batch: RequestBatch, replicas: PartitionReplicas, brokers: Int32, is_new: bool
 ) -> None:  # fmt: skip
     """Add LeaderAndIsr for the broker of each replica whose partition has a state, and metadata for all brokers."""
     stated = context.cluster.partitions.partition_epoch[replicas.rows] != NO_STATE
@@ -158,7 +158,7 @@ def _queue_states(
         batch.add_leader_and_isr(brokers, rows, changed, is_new)
 
 
-def _create(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
+def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) -> None:
     """NonExistent → New. A replica that leads its partition cannot be New: it is refused and logged."""
     p = context.cluster.partitions
     brokers = _brokers(context, replicas)
@@ -170,7 +170,7 @@ def _create(context: Context, replicas: Replicas, batch: RequestBatch) -> None:
     p.replica_state[replicas.slots(p)] = ReplicaState.NEW
 
 
-def _bring_online(context: Context, replicas: Replicas, slots: Int32, batch: RequestBatch) -> None:
+def _bring_online(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> None:
     """Send the partition's state to all but New replicas, which have it; ``slots`` are those of ``replicas``."""
     p = context.cluster.partitions
     known = p.replica_state[slots] != ReplicaState.NEW
@@ -179,7 +179,7 @@ def _bring_online(context: Context, replicas: Replicas, slots: Int32, batch: Req
     p.replica_state[slots] = ReplicaState.ONLINE
 
 
-def _take_offline(context: Context, replicas: Replicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
+def _take_offline(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
     """Stop the replicas and remove them from ISRs, broker by broker in Kafka's order; ``slots`` are theirs."""
     brokers, hosts = context.cluster.brokers, context.cluster.partitions.hosts_of(slots)
     if len(hosts) and bool((hosts == hosts[0]).all()):
@@ -192,11 +192,13 @@ def _take_offline(context: Context, replicas: Replicas, slots: Int32, batch: Req
         broker = brokers.find(broker_id)
         assert broker is not None, "a broker index without a broker id"
         part = slice(offsets[broker], offsets[broker + 1])
-        of_broker = Replicas(rows[part], replicas.positions[origin[part]])
+        of_broker = PartitionReplicas(rows[part], replicas.positions[origin[part]])
         yield from _take_broker_offline(context, broker, of_broker, batch)
 
 
-def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batch: RequestBatch) -> Operation[None]:
+def _take_broker_offline(
+    context: Context, broker: int, replicas: PartitionReplicas, batch: RequestBatch
+) -> Operation[None]:
     cluster = context.cluster
     p = cluster.partitions
     if cluster.brokers.registered[broker]:
@@ -216,7 +218,7 @@ def _take_broker_offline(context: Context, broker: int, replicas: Replicas, batc
     p.replica_state[offline.slots(p)] = ReplicaState.OFFLINE
 
 
-def plan_first_removals(context: Context, replicas: Replicas) -> StateChange | None:
+def plan_first_removals(context: Context, replicas: PartitionReplicas) -> StateChange | None:
     """The part of the first write of a transition to OFFLINE that no election before it can change, or None.
 
     The store sends it behind the elections without waiting for their answer. Elections change only partitions that are

@@ -11,7 +11,7 @@ from kframe.model.columns import Int32, Int64, Ragged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Arrangement:
+class AssignableBrokers:
     """The brokers that can have replicas, in round-robin order.
 
     ``ids`` ascend without racks and alternate between racks otherwise. ``racks`` has each broker's rack number, or is
@@ -22,23 +22,23 @@ class Arrangement:
     racks: Int32
 
     @staticmethod
-    def of(brokers: Brokers) -> Arrangement:
+    def of(brokers: Brokers) -> AssignableBrokers:
         """All registered brokers; none or all of them have a rack."""
         ids = brokers.registered_ids()
         named = {broker_id: rack for broker_id in ids if (rack := _rack(brokers, broker_id)) is not None}
         if not named:
-            return Arrangement(np.array(ids, np.int32), np.empty(0, np.int32))
+            return AssignableBrokers(np.array(ids, np.int32), np.empty(0, np.int32))
         racks = {broker_id: named.get(broker_id, "") for broker_id in ids}
         numbers = {rack: number for number, rack in enumerate(sorted(set(racks.values())))}
         alternating = _alternating(racks)
-        return Arrangement(
+        return AssignableBrokers(
             np.array(alternating, np.int32),
             np.array([numbers[racks[broker_id]] for broker_id in alternating], np.int32),
         )
 
 
 def assign_automatically(
-    arrangement: Arrangement,
+    arrangement: AssignableBrokers,
     partitions: int,
     replication_factor: int,
     start_index: int,

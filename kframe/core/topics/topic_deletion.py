@@ -13,7 +13,7 @@ import numpy as np
 from kframe.core.context import Context, Operation, ask
 from kframe.core.event_log import NAMES_LOGGED
 from kframe.core.state_machines import partition_state_machine, replica_state_machine
-from kframe.core.state_machines.replica_state_machine import Replicas
+from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics.stored_reassignments import forget_stored
 from kframe.errors import ErrorCode
 from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
@@ -127,7 +127,7 @@ def halt(context: Context, indexes: Iterable[int], reason: str) -> None:
         context.log.add(Message.DELETION_HALTED, topics=names, reason=reason)
 
 
-def fail_replicas(context: Context, replicas: Replicas) -> Operation[None]:
+def fail_replicas(context: Context, replicas: PartitionReplicas) -> Operation[None]:
     """Replicas could not be deleted: halt their topics."""
     queued = _of_queued(context, replicas)
     if len(queued):
@@ -248,12 +248,12 @@ def _rows(context: Context, indexes: Int32) -> Int32:
     return np.sort(context.cluster.topics.rows_of_all(indexes))
 
 
-def _of_queued(context: Context, replicas: Replicas) -> Replicas:
+def _of_queued(context: Context, replicas: PartitionReplicas) -> PartitionReplicas:
     cluster = context.cluster
     return replicas.where(cluster.doomed(replicas.rows))
 
 
-def _topics_of(context: Context, replicas: Replicas) -> list[int]:
+def _topics_of(context: Context, replicas: PartitionReplicas) -> list[int]:
     topics: list[int] = np.unique(context.cluster.partitions.topic[replicas.rows]).tolist()
     return topics
 
