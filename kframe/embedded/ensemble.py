@@ -60,14 +60,18 @@ class MemoryEnsemble:
         self.records.create(self._operator, CONTROLLER_EPOCH, str(controller_epoch).encode())
 
     @classmethod
-    def from_cluster(cls, cluster: ClusterState, controller_epoch: int = 0) -> MemoryEnsemble:
-        """Hold what ``cluster`` says: topics, states, delete markers, and its registered brokers with their broker
-        epochs. ``cluster`` stays the caller's."""
-        ensemble, brokers = cls(StateColumns(cluster), controller_epoch), cluster.brokers
-        ensemble.register_brokers(
+    def from_cluster(cls, cluster: ClusterState, controller_epoch: int = 0, *, copy: bool = True) -> MemoryEnsemble:
+        """Store the topics, states and delete markers of ``cluster``, and register its brokers at their epochs.
+
+        With ``copy`` False the ensemble takes ``cluster`` over: the caller must not use it any more.
+        """
+        brokers = cluster.brokers
+        registrations = [
             brokers.registrations[index] or Registration(int(brokers.ids[index]), int(brokers.broker_epoch[index]))
             for index in brokers.registered.nonzero()[0]
-        )
+        ]
+        ensemble = cls(StateColumns(cluster, copy=copy), controller_epoch)
+        ensemble.register_brokers(registrations)
         return ensemble
 
     def connect(self) -> MemoryStore:

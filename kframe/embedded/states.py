@@ -27,10 +27,10 @@ from kframe.model.topics import Topics
 class StateColumns:
     """The stored topics, assignments and states of a cluster. Brokers are only ids here, none is registered."""
 
-    def __init__(self, cluster: ClusterState) -> None:
-        """Take an independent copy of what storage would know of ``cluster``; what only a controller knows is left out
-        (partition and replica states, dead log directories, brokers shutting down)."""
-        self.cluster = cluster.copy()
+    def __init__(self, cluster: ClusterState, *, copy: bool = True) -> None:
+        """Store a copy of ``cluster`` without what only a controller knows: partition and replica states, offline log
+        directories, registered brokers and brokers shutting down. With ``copy`` False it takes ``cluster`` over."""
+        self.cluster = cluster.copy() if copy else cluster
         """As stored; read it, write through the methods."""
         self._topic_tables: WeakKeyDictionary[Topics, tuple[tuple[int, int], Int32 | None]] = WeakKeyDictionary()
         partitions, brokers = self.cluster.partitions, self.cluster.brokers

@@ -98,7 +98,7 @@ class WhatIf:
         self._record = Record(len(cluster.brokers))
         self._partition_timelines: list[PartitionTimeline] = []
         self._transport = HandingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
-        self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch_of(snapshot) - 1)
+        self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch_of(snapshot) - 1, copy=False)
         self._selection = WatchedSelection(self._selectors, self._note_election)
         store = watched(self._ensemble.connect(), self._note_written)
         controller = Controller(controller_id_of(snapshot), self.config, self._selection)
@@ -130,11 +130,14 @@ class WhatIf:
         return self._loop.controller.controller_epoch
 
     def health(self) -> ClusterHealth:
-        """The present health of the cluster."""
-        return self.health_of(self.cluster)
+        """The health of the cluster now."""
+        return self._health_of(self.cluster)
 
     def health_of(self, cluster: ClusterState) -> ClusterHealth:
         """The health of ``cluster`` under this controller's settings."""
+        return self._health_of(cluster)
+
+    def _health_of(self, cluster: ClusterState) -> ClusterHealth:
         return health_of(cluster, self.config, self.snapshot.topics.configs is not None)
 
     def follow(self, topic: str, partition: int) -> PartitionTimeline:
@@ -269,7 +272,8 @@ class WhatIf:
 
     def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
         """Play steps and return their outcome."""
-        cluster, before, notes = self.cluster, self.health(), tuple(self._notes(operation))
+        cluster, notes = self.cluster, tuple(self._notes(operation))
+        before = self._health_of(cluster)
         columns, after, encoded_ms = cluster.partitions.copy(), before, self._transport.encode_ms
         self._record = record = Record(len(cluster.brokers))
         self._transport.begin()
@@ -283,7 +287,7 @@ class WhatIf:
             self._settle()
             report = report if isinstance(report, StepReport) else StepReport(report)
             events = record.take() if report.events is None else report.events
-            after = report.health or self.health()
+            after = report.health or self._health_of(cluster)
             for what, was, now in (
                 (FailOn.OFFLINE, before.offline, after.offline),
                 (FailOn.UNDER_MIN_ISR, before.under_min_isr, after.under_min_isr),
