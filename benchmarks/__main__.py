@@ -19,7 +19,7 @@ from typing import Any, Final
 from benchmarks.fleet import sweep as sweeping
 from benchmarks.limits import growth
 from benchmarks.records import LATEST, RESULTS, Growing, newest, table
-from benchmarks.report.ratios import Held, Ratio, as_plain, held, lines, of_record, to_record
+from benchmarks.report.ratios import Ratio, TargetResult, as_plain, compare_targets, lines, of_record, to_record
 from benchmarks.suite import timed
 from kframe.bench import BENCHES
 
@@ -57,7 +57,7 @@ class Found:
 
     def ratios(self) -> list[Ratio]:
         """What is compared between records, and held against targets."""
-        growths = [Ratio(f"growth of {one['bench']}", one["exponent"], less=True) for one in self.requests]
+        growths = [Ratio(f"growth of {request['bench']}", request["exponent"], less=True) for request in self.requests]
         alter = [Ratio("alter-partition beside a small cluster", one["ratio"], less=True)
                  for one in self.alter_partition]  # fmt: skip
         return [*timed.ratios(self.suite), *growths, *alter]
@@ -81,10 +81,10 @@ class Found:
 
 
 def _suite(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
-    for one in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches, chosen.runs):
-        which = f", {one.only[0]}" if len(one.only) == 1 else ""
-        with record.part(f"suite, {one.partitions:,} partitions, {one.brokers:,} brokers{which}"):
-            found.suite += timed.run(one)
+    for part in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches, chosen.runs):
+        which = f", {part.only[0]}" if len(part.only) == 1 else ""
+        with record.part(f"suite, {part.partitions:,} partitions, {part.brokers:,} brokers{which}"):
+            found.suite += timed.run(part)
 
 
 def _requests(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
@@ -108,10 +108,10 @@ PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Found, Growing], None]]]
 }  # fmt: skip
 
 
-def targets(ratios: Sequence[Ratio]) -> list[Held]:
+def targets(ratios: Sequence[Ratio]) -> list[TargetResult]:
     """Every target beside these figures, and where they lack one beside the last record that has it."""
     kept = {record["file"]: of_record(record) for folder in (RESULTS, LATEST) for record in newest(folder)}
-    return held(ratios, kept)
+    return compare_targets(ratios, kept)
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -103,13 +103,13 @@ def rows(controller: str, ours: Sequence[Result], figures: Mapping[str, kafka_cl
     cluster."""
     size = {key: ours[0][key] for key in ("partitions", "brokers")}
     found = []
-    benches = {one["bench"] for one in ours}
+    benches = {result["bench"] for result in ours}
     for pair in (one for one in PAIRS[controller] if one.bench in benches):
-        medians = [one["seconds"][pair.phase]["median"] for one in ours if one["bench"] == pair.bench]
-        by_collector = {name: kafka_classes.best_seconds(one, pair.parts) for name, one in figures.items()}
+        medians = [result["seconds"][pair.phase]["median"] for result in ours if result["bench"] == pair.bench]
+        by_collector = {name: kafka_classes.best_seconds(figure, pair.parts) for name, figure in figures.items()}
         found.append(row(controller, pair.bench, pair.phase, size, medians, by_collector))
-    held = [one["state_bytes_per_partition"] for one in ours]
-    heaps = {name: float(kafka_classes.heap_bytes(one, controller)) for name, one in figures.items()}
+    held = [result["state_bytes_per_partition"] for result in ours]
+    heaps = {name: float(kafka_classes.heap_bytes(figure, controller)) for name, figure in figures.items()}
     return [*found, row(controller, "memory", "bytes a partition", size, held, heaps)]
 
 
@@ -137,8 +137,8 @@ def line(found: Result) -> tuple[str, ...]:
 def ratios(found: Sequence[Result], alive: Sequence[Result]) -> list[Ratio]:
     """What is compared between records: of the classes the median ratio, of whole controllers the least."""
     of_classes = [
-        Ratio(f"{one['bench']}/{one['partitions']}/{one['brokers']} beside {one['beside']}", one["ratio"]["median"])
-        for one in found
+        Ratio(f"{row['bench']}/{row['partitions']}/{row['brokers']} beside {row['beside']}", row["ratio"]["median"])
+        for row in found
     ]
     return of_classes + live.ratios(alive)
 

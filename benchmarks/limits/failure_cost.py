@@ -43,7 +43,7 @@ def with_small_brokers(partitions: int, brokers: int, hosted: int, small: int = 
     """A cluster in which ``small`` further brokers lead ``hosted`` partitions each, spread over all of it."""
     cluster = whole_cluster(partitions, brokers)
     p = cluster.partitions
-    indexes = cluster.brokers.register(tuple(Registration(brokers + one, 1) for one in range(small)))
+    indexes = cluster.brokers.register(tuple(Registration(brokers + index, 1) for index in range(small)))
     rows = np.linspace(0, partitions, hosted * small, endpoint=False).astype(np.int32)
     owners = np.tile(indexes, hosted).astype(np.int32)
     p.leader[rows] = p.replica[p.slot_start[rows]] = p.isr[p.slot_start[rows]] = owners
@@ -58,8 +58,8 @@ def failure(partitions: int, brokers: int, hosted: int) -> Record:
     controller.adopt()
     gc.collect()
     seconds, found = [], []
-    for one in range(FAILURES):
-        controller.ensemble.unregister_brokers([brokers + one])
+    for index in range(FAILURES):
+        controller.ensemble.unregister_brokers([brokers + index])
         begun = time.thread_time()
         with controller.watch.event() as phases:
             controller.run_until_idle()
@@ -97,14 +97,14 @@ def measure(clusters: Sequence[int], hosted: Sequence[int], brokers: int, runs: 
 def lines(found: Sequence[Record]) -> list[tuple[str, ...]]:
     """A table with its headings."""
     cells: list[tuple[str, ...]] = [HEADINGS]
-    for one in found:
-        for point in one["points"]:
+    for row in found:
+        for point in row["points"]:
             phases = (
                 f"{point[phase] * 1000:.2f}" if phase in point else "-" for phase in ("ready", "decide", "encode")
             )
             size = f"{point['partitions']:,}", f"{point['hosted']:,}", f"{point['seconds'] * 1000:.3f}"
-            cells.append((one["series"], *size, *phases))
-        cells.append((f"^{one['exponent']:.2f}", f"by {one['along']}", "", "", "", "", ""))
+            cells.append((row["series"], *size, *phases))
+        cells.append((f"^{row['exponent']:.2f}", f"by {row['along']}", "", "", "", "", ""))
     return cells
 
 

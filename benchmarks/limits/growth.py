@@ -39,7 +39,7 @@ def lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
     """A table with its headings; all results are of the same sizes."""
     figure = "exponent" if "exponent" in results[0] else "ratio"
     headings = ("milliseconds at", *(f"{size:,}" for size in results[0]["partitions"]), figure, "at most")
-    return [headings, *((*_cells(one), f"{one[figure]:.2f}", str(one["target"])) for one in results)]
+    return [headings, *((*_cells(result), f"{result[figure]:.2f}", str(result["target"])) for result in results)]
 
 
 def _cells(result: Result) -> tuple[str, ...]:

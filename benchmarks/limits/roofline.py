@@ -141,9 +141,9 @@ def at_once(threads: int, partitions: int, brokers: int, runs: int) -> dict[str,
 def _elapsed(
     pool: ThreadPoolExecutor, name: str, grounds: Sequence[Ground], calls: Sequence[Mapping[str, Call]]
 ) -> float:
-    works = [_checked(g, name, one[name]) for g, one in zip(grounds, calls, strict=True)]
-    for one in calls:
-        one[name].before()
+    works = [_checked(g, name, call[name]) for g, call in zip(grounds, calls, strict=True)]
+    for call in calls:
+        call[name].before()
     begun = time.perf_counter()
     list(pool.map(lambda work: work(), works))
     return time.perf_counter() - begun

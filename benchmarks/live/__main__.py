@@ -68,23 +68,27 @@ def lives(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -
 def rows(measured: Sequence[Record]) -> list[Record]:
     """What comes of the measurements: a row for each event and size."""
     return [
-        _row(event, [one for one in measured if one["partitions"] == partitions])
-        for partitions in dict.fromkeys(one["partitions"] for one in measured)
+        _row(event, [measurement for measurement in measured if measurement["partitions"] == partitions])
+        for partitions in dict.fromkeys(measurement["partitions"] for measurement in measured)
         for event in EVENTS
     ]
 
 
 def _row(event: str, measured: Sequence[Record]) -> Record:
     """One event in clusters of one size. Where there are few lives the last one counts."""
-    ours = [one for one in measured if one["controller"] != KAFKA]
+    ours = [measurement for measurement in measured if measurement["controller"] != KAFKA]
     alone, at_once = (
-        {one["life"]: float(one[EVENTS[event] + kind]) for one in ours if one["bench"] == "raw"}
+        {row["life"]: float(row[EVENTS[event] + kind]) for row in ours if row["bench"] == "raw"}
         for kind in ("", AT_ONCE)
     )
-    lives_of_ours = {one["life"]: one["seconds"] for one in ours if one["bench"] == event}
-    compiler = {one["life"]: one["compiler_seconds"] for one in ours if one["bench"] == event}
+    lives_of_ours = {row["life"]: row["seconds"] for row in ours if row["bench"] == event}
+    compiler = {row["life"]: row["compiler_seconds"] for row in ours if row["bench"] == event}
     counted = [life for life in lives_of_ours if life >= WARMING] or [max(lives_of_ours)]
-    kafka = [one["seconds"] for one in measured if one["controller"] == KAFKA and one["bench"] == event]
+    kafka = [
+        measurement["seconds"]
+        for measurement in measured
+        if measurement["controller"] == KAFKA and measurement["bench"] == event
+    ]
     kframe = [lives_of_ours[life] for life in counted]
     return {
         "event": event,

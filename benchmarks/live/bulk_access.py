@@ -153,7 +153,7 @@ def run(session: Session, partitions: int, rounds: int) -> dict[str, Any]:
     middle = {name: statistics.median(times) for name, times in seconds.items()}
     return {
         "partitions": partitions,
-        "seconds": {name: [round(one, 3) for one in times] for name, times in seconds.items()},
+        "seconds": {name: [round(elapsed, 3) for elapsed in times] for name, times in seconds.items()},
         "create_seconds": round(created, 3),
         "partitions_per_second": {name: round(partitions / one) for name, one in middle.items()},
         "read_ratio": round(middle["read_singly"] / middle["read"], 1),

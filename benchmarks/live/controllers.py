@@ -118,7 +118,7 @@ def lives(arguments: argparse.Namespace) -> Iterator[Life]:
         controllers.append((KAFKA, None))
     if arguments.controller is not None:
         controllers.append((arguments.name, arguments.controller))
-    return (Life(*one, number) for number in range(arguments.lives) for one in controllers)
+    return (Life(*controller, number) for number in range(arguments.lives) for controller in controllers)
 
 
 def compiling(server: int) -> float:

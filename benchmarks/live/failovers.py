@@ -53,14 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = json.dumps(record, indent=1)
     print(text)
     if options.out is not None:
-        rows = ",\n  ".join(json.dumps(asdict(one)) for one in failovers)
+        rows = ",\n  ".join(json.dumps(asdict(failover)) for failover in failovers)
         options.out.write_text(f'{text[:-2]},\n "failovers": [\n  {rows}\n ]\n}}\n')
-    return 1 if any(one.cause == "killed" and one.controller_epochs != 1 for one in failovers) else 0
+    return 1 if any(failover.cause == "killed" and failover.controller_epochs != 1 for failover in failovers) else 0
 
 
 def _summary(cause: str, failovers: Sequence[Any]) -> dict[str, Any]:
     """Counts of one cause, and quantiles of the time until another instance was active (seconds)."""
-    chosen = [one for one in failovers if one.cause == cause]
+    chosen = [failover for failover in failovers if failover.cause == cause]
     elected, active = ([getattr(one, name) for one in chosen] for name in ("elected_s", "active_s"))
     return {
         "cause": cause,
@@ -76,7 +76,7 @@ def _quantiles(seconds: Sequence[float]) -> dict[str, float]:
     if not seconds:
         return {}
     values = np.quantile(seconds, (0.0, 0.5, 0.99, 1.0))
-    return dict(zip(("least", "median", "p99", "most"), (round(float(one), 3) for one in values), strict=True))
+    return dict(zip(("least", "median", "p99", "most"), (round(float(value), 3) for value in values), strict=True))
 
 
 if __name__ == "__main__":

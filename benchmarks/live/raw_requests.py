@@ -94,11 +94,13 @@ class Raw:
         topic_paths = [paths.topic_path(name) for name in names]
         nodes = read_nodes(session, topic_paths)
         topics = [decode_topic(name, node.data) for name, node in zip(names, nodes, strict=True) if node is not None]
-        state_paths = [paths.state_path(one.name, number) for one in topics for number in range(len(one.replicas))]
+        state_paths = [
+            paths.state_path(topic.name, number) for topic in topics for number in range(len(topic.replicas))
+        ]
         hit = [
-            paths.state_path(one.name, number)
-            for one in topics
-            for number, replicas in enumerate(one.replicas)
+            paths.state_path(topic.name, number)
+            for topic in topics
+            for number, replicas in enumerate(topic.replicas)
             if broker in replicas
         ]
         guard = check(paths.CONTROLLER_EPOCH, session.client.get(paths.CONTROLLER_EPOCH)[1].version)
@@ -109,7 +111,7 @@ class Raw:
 
     def read(self, session: Session) -> None:
         """Read everything."""
-        for _ in session.ask([MultiRead(*one, session.fence) for one in self.reads]):
+        for _ in session.ask([MultiRead(*read, session.fence) for read in self.reads]):
             pass
 
     def write(self, session: Session) -> None:

@@ -53,7 +53,7 @@ def sink(listener: socket.socket) -> None:
 
 def sinks(listeners: Sequence[socket.socket]) -> None:
     """All sinks, each in a thread."""
-    threads = [threading.Thread(target=sink, args=(one,), daemon=True) for one in listeners]
+    threads = [threading.Thread(target=sink, args=(listener,), daemon=True) for listener in listeners]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -57,8 +57,8 @@ class Compared:
 
 def compare(stored: Iterable[Ratio], new: Iterable[Ratio]) -> list[Compared]:
     """Every ratio of both, by name; of several of one name the last stands. Absolute figures are left out."""
-    before = {one.name: one for one in stored if not one.absolute}
-    after = {one.name: one for one in new if not one.absolute}
+    before = {ratio.name: ratio for ratio in stored if not ratio.absolute}
+    after = {ratio.name: ratio for ratio in new if not ratio.absolute}
     found = []
     for name in sorted(before.keys() | after.keys()):
         old, now = before.get(name), after.get(name)
@@ -82,12 +82,12 @@ def main(words: Sequence[str] | None = None) -> int:
     new = [_read(path) for path in chosen.new or sorted(LATEST.glob("*.json"))]
     against = [_read(path) for path in chosen.against] if chosen.against else newest(RESULTS)
     compared = compare(_ratios(against), _ratios(new))
-    if not any(one.left is not None for one in compared):
+    if not any(ratio.left is not None for ratio in compared):
         print("nothing to compare: run make bench or make bench-peers first, and keep a record", file=sys.stderr)
         return 2
     table([HEADINGS, *map(line, compared)], LEGEND)
-    worse = [one.name for one in compared if one.verdict == "WORSE"]
-    print(f"{len(worse)} of {sum(one.left is not None for one in compared)} ratios fell by more than a fifth")
+    worse = [ratio.name for ratio in compared if ratio.verdict == "WORSE"]
+    print(f"{len(worse)} of {sum(ratio.left is not None for ratio in compared)} ratios fell by more than a fifth")
     return 1 if worse else 0
 
 

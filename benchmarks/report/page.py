@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from benchmarks.limits.roofline import TIMES_MAX, nanoseconds, why
 from benchmarks.records import RESULTS, newest
 from benchmarks.report.kept import Kept, kept
-from benchmarks.report.ratios import held, of_record
+from benchmarks.report.ratios import compare_targets, of_record
 
 Row = dict[str, Any]
 Block: TypeAlias = Callable[[Path], str]
@@ -60,19 +60,19 @@ def milliseconds(seconds: float) -> str:
 
 
 def targets(results: Path) -> str:
-    """Every target of the issue beside what was measured last."""
+    """Every target beside the latest measurement."""
     records = newest(results)
-    all_held = held((), {record["file"]: of_record(record) for record in records})
-    if not any(one.reached is not None for one in all_held):
+    outcomes = compare_targets((), {record["file"]: of_record(record) for record in records})
+    if not any(outcome.reached is not None for outcome in outcomes):
         return NONE
     word = {True: "yes", False: "**no**", None: "not measured"}
     return _table(
         ("what", "wanted", "measured", "reached"),
-        [(
-            one.target.text, f"at {'most' if one.target.at_most else 'least'} {one.target.wanted:g} {one.target.unit}",
-            "" if one.measured is None else f"{one.measured:.3g} {one.target.unit}", word[one.reached],
-        ) for one in all_held],
-    )  # fmt: skip
+        [
+            (outcome.target.text, outcome.limit_text, outcome.measured_text or "", word[outcome.reached])
+            for outcome in outcomes
+        ],
+    )
 
 
 def classes(rows: Sequence[Row]) -> str:
@@ -120,13 +120,13 @@ def _times(ratios: Sequence[float]) -> str:
 def own_work(found: Sequence[Row]) -> str:
     """Cost against size."""
     rows = []
-    for one in found:
-        first, last = one["points"][0], one["points"][-1]
-        what = one["series"] if one["along"] == "hosted" or one["series"] != "broker-failure" else (
-            f"{one['series']}, {first['hosted']:,} hosted")  # fmt: skip
-        sizes = [f"{milliseconds(point['seconds'])} ms at {point[one['along']]:,}" for point in (first, last)]
-        by = {"hosted": "hosted by the broker", "partitions": "in the cluster"}[one["along"]]
-        rows.append((what, by, *sizes, f"{one['exponent']:.2f}"))
+    for row in found:
+        first, last = row["points"][0], row["points"][-1]
+        what = row["series"] if row["along"] == "hosted" or row["series"] != "broker-failure" else (
+            f"{row['series']}, {first['hosted']:,} hosted")  # fmt: skip
+        sizes = [f"{milliseconds(point['seconds'])} ms at {point[row['along']]:,}" for point in (first, last)]
+        by = {"hosted": "hosted by the broker", "partitions": "in the cluster"}[row["along"]]
+        rows.append((what, by, *sizes, f"{row['exponent']:.2f}"))
     return _table(("what", "partitions", "least", "most", "exponent"), rows)
 
 
@@ -159,11 +159,11 @@ def roofline(found: Row) -> str:
 
 def suite(results: Sequence[Row]) -> str:
     """Every bench at every size that it was run at, and what its time is made of at a middling one."""
-    found = {(one["bench"], one["partitions"], one["brokers"]): one for one in results}
+    found = {(result["bench"], result["partitions"], result["brokers"]): result for result in results}
     sizes = sorted({(partitions, brokers) for _, partitions, brokers in found})
     benches = dict.fromkeys(name for name, *_ in found)
     ready = [(name, *(_ready(found.get((name, *size))) for size in sizes)) for name in benches]
-    known = sum(one.get("answer_known", False) for one in results)
+    known = sum(result.get("answer_known", False) for result in results)
     table = _table(("ready, ms", *(f"{partitions:,} / {brokers:,}" for partitions, brokers in sizes)), ready)
     return f"Partitions / brokers.\n\n{table}\n{known} of these {len(results)} were held to a known answer.\n"
 
@@ -171,10 +171,10 @@ def suite(results: Sequence[Row]) -> str:
 def phases(results: Sequence[Row]) -> str:
     """Deciding and encoding in a million partitions over a hundred brokers, or in what is next to that."""
     best: dict[str, Row] = {}
-    for one in results:
-        before = best.get(one["bench"])
-        if "decide" in one["seconds"] and (before is None or _far(one) < _far(before)):
-            best[one["bench"]] = one
+    for result in results:
+        before = best.get(result["bench"])
+        if "decide" in result["seconds"] and (before is None or _far(result) < _far(before)):
+            best[result["bench"]] = result
     return _table(
         ("bench", "partitions", "brokers", "ready, ms", "of it deciding", "of it encoding"),
         [(

@@ -111,12 +111,12 @@ GROWTH: Final = {
 def draw_growth(found: Sequence[Row], figure: Any) -> None:
     """Cost against size (``benchmarks.limits.failure_cost``): what hangs on the cluster, and what on the broker."""
     axes = figure.subplots()
-    for one in found:
-        label, colour = GROWTH[one["series"], one["along"]]
-        sizes = [point[one["along"]] for point in one["points"]]
-        seconds = [point["seconds"] * 1000 for point in one["points"]]
+    for row in found:
+        label, colour = GROWTH[row["series"], row["along"]]
+        sizes = [point[row["along"]] for point in row["points"]]
+        seconds = [point["seconds"] * 1000 for point in row["points"]]
         axes.plot(sizes, seconds, marker="o", markersize=4, color=colour, linewidth=1.6)
-        text = f"{label.format(**one['points'][-1])}\nexponent {one['exponent']:.2f}"
+        text = f"{label.format(**row['points'][-1])}\nexponent {row['exponent']:.2f}"
         axes.annotate(text, (sizes[-1], seconds[-1]), (8, 0), textcoords="offset points", color=colour, fontsize=8,
                       va="center")  # fmt: skip
     axes.set_xscale("log")

@@ -1,5 +1,4 @@
-"""Figures that mean the same on every machine, because both sides of each were measured on one: kept in records,
-compared between them, and held against targets."""
+"""Ratios that are comparable between machines, because both sides were measured on the same one; and targets."""
 
 from __future__ import annotations
 
@@ -12,8 +11,11 @@ from benchmarks.report.targets import TARGETS, Target
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One figure. ``name`` says what was measured at which size, beside what. ``less`` is whether less is better;
-    ``absolute`` marks seconds and the like, which are held against targets and not compared between machines."""
+    """One figure. ``name`` states the measurement, its size and what it is compared with.
+
+    ``less`` tells whether less is better. ``absolute`` marks seconds and bytes, which have targets but are not compared
+    between machines.
+    """
 
     name: str
     value: float
@@ -22,18 +24,20 @@ class Ratio:
 
 
 def to_record(ratios: Iterable[Ratio]) -> list[dict[str, Any]]:
-    """As a record keeps them, under ``ratios``."""
-    return [{"name": one.name, "value": one.value, "less": one.less, "absolute": one.absolute} for one in ratios]
+    """The entry ``ratios`` of a record."""
+    return [
+        {"name": ratio.name, "value": ratio.value, "less": ratio.less, "absolute": ratio.absolute} for ratio in ratios
+    ]
 
 
 def of_record(record: Mapping[str, Any]) -> list[Ratio]:
-    """What a record keeps; none if it was made before records kept any."""
-    return [Ratio(**one) for one in record.get("ratios", ())]
+    """The ratios of a record; none in the oldest records."""
+    return [Ratio(**ratio) for ratio in record.get("ratios", ())]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A target, and what was measured, if it was: ``where`` says in which run."""
+class TargetResult:
+    """A target and its measurement, if there is one; ``where`` names the run or the record."""
 
     target: Target
     measured: float | None = None
@@ -41,40 +45,49 @@ class Held:
 
     @property
     def reached(self) -> bool | None:
-        """None where nothing was measured."""
+        """None without a measurement."""
         if self.measured is None:
             return None
         wanted = self.target.wanted
         return self.measured <= wanted if self.target.at_most else self.measured >= wanted
 
+    @property
+    def limit_text(self) -> str:
+        """The limit with its unit, such as ``at most 1.5 times``."""
+        return f"at {'most' if self.target.at_most else 'least'} {self.target.wanted:g} {self.target.unit}"
 
-def held(now: Iterable[Ratio], kept: Mapping[str, Sequence[Ratio]]) -> list[Held]:
-    """Every target with what was measured ``now``, else in the last of the ``kept`` records (by name) that has it."""
-    known: dict[str, Held] = {}
-    for where, ratios in (*kept.items(), ("this run", now)):
-        for one in ratios:
-            if one.name in TARGETS:
-                known[one.name] = Held(TARGETS[one.name], one.value, where)
-    return [known.get(name, Held(target)) for name, target in TARGETS.items()]
+    @property
+    def measured_text(self) -> str | None:
+        """The measurement with its unit."""
+        return None if self.measured is None else f"{self.measured:.3g} {self.target.unit}"
 
 
-def lines(all_held: Iterable[Held]) -> list[tuple[str, ...]]:
+def compare_targets(now: Iterable[Ratio], records: Mapping[str, Sequence[Ratio]]) -> list[TargetResult]:
+    """Every target with the value measured ``now``, else with that of the last of ``records`` (by name) that has it."""
+    known: dict[str, TargetResult] = {}
+    for where, ratios in (*records.items(), ("this run", now)):
+        for ratio in ratios:
+            if ratio.name in TARGETS:
+                known[ratio.name] = TargetResult(TARGETS[ratio.name], ratio.value, where)
+    return [known.get(name, TargetResult(target)) for name, target in TARGETS.items()]
+
+
+def lines(results: Iterable[TargetResult]) -> list[tuple[str, ...]]:
     """A table with its headings."""
-    return [("target", "wanted", "measured", "reached", "where"), *map(_line, all_held)]
+    reached = {True: "yes", False: "NO", None: "-"}
+    rows = (
+        (result.target.text, result.limit_text, result.measured_text or "not measured", reached[result.reached],
+         result.where or "-")
+        for result in results
+    )  # fmt: skip
+    return [("target", "wanted", "measured", "reached", "where"), *rows]
 
 
-def _line(one: Held) -> tuple[str, ...]:
-    target = one.target
-    reached = {True: "yes", False: "NO", None: "-"}[one.reached]
-    wanted = f"{'at most' if target.at_most else 'at least'} {target.wanted:g} {target.unit}"
-    measured = "not measured" if one.measured is None else f"{one.measured:.3g} {target.unit}"
-    return (target.text, wanted, measured, reached, one.where or "-")
-
-
-def as_plain(all_held: Iterable[Held]) -> list[dict[str, Any]]:
+def as_plain(results: Iterable[TargetResult]) -> list[dict[str, Any]]:
     """The same table as plain data."""
     return [
-        {"target": one.target.text, "name": one.target.name, "wanted": one.target.wanted, "unit": one.target.unit,
-         "at_most": one.target.at_most, "measured": one.measured, "reached": one.reached, "where": one.where}
-        for one in all_held
+        {"target": target.text, "name": target.name, "wanted": target.wanted, "unit": target.unit,
+         "at_most": target.at_most, "measured": result.measured, "reached": result.reached, "where": result.where}
+        for result in results
+        for target in [result.target]
     ]  # fmt: skip

@@ -19,7 +19,7 @@ def in_memory(results: Path) -> str:
         ratios = [row["ratio"] for row in found.rows if row["beside"] == "kafka" and row["bench"] != "memory"]
         if ratios:
             least, most = (
-                f"{figure(one[end] for one in ratios):,.0f}" for figure, end in ((min, "least"), (max, "most"))
+                f"{figure(ratio[end] for ratio in ratios):,.0f}" for figure, end in ((min, "least"), (max, "most"))
             )
             told.append(
                 "In memory, beside Kafka's own controller classes, kframe decides, applies and encodes "

@@ -77,7 +77,7 @@ def run(part: Part) -> list[Result]:
         command += [f"--bench-only={','.join(part.only)}"] if part.only else []
         subprocess.run(command, stdout=_STDERR, check=True, cwd=SUITE.parent.parent)
         document = json.loads(out.read_text(encoding="utf-8"))
-    return [one["extra_info"] for one in document["benchmarks"]]
+    return [benchmark["extra_info"] for benchmark in document["benchmarks"]]
 
 
 def line(result: Result) -> tuple[str, ...]:
@@ -122,12 +122,12 @@ def ratios(results: Sequence[Result]) -> list[Ratio]:
         size = f"{one['partitions']}/{one['brokers']}"
         tier = OF_TIERS[one["bench"]] + one["tier"]
         kept += [Ratio(f"{phase}-{tier}/{size}", one[phase], less=True) for phase in ("choose", "decide")]
-    for one in results:
-        if one["bench"] not in ("broker-failure", "controller-failover"):
+    for result in results:
+        if result["bench"] not in ("broker-failure", "controller-failover"):
             continue
-        name = f"{one['bench']}/{one['partitions']}/{one['brokers']}"
-        kept.append(Ratio(f"{name} bytes a partition", one["state_bytes_per_partition"], less=True))
-        kept.append(Ratio(f"{name} seconds", one["seconds"]["ready"]["median"], less=True, absolute=True))
-        if "resident_bytes" in one:
-            kept.append(Ratio(f"{name} resident", one["resident_bytes"] / 2**30, less=True, absolute=True))
+        name = f"{result['bench']}/{result['partitions']}/{result['brokers']}"
+        kept.append(Ratio(f"{name} bytes a partition", result["state_bytes_per_partition"], less=True))
+        kept.append(Ratio(f"{name} seconds", result["seconds"]["ready"]["median"], less=True, absolute=True))
+        if "resident_bytes" in result:
+            kept.append(Ratio(f"{name} resident", result["resident_bytes"] / 2**30, less=True, absolute=True))
     return kept

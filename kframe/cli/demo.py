@@ -162,8 +162,8 @@ def _explain_one(console: Console, outcome: Outcome, whatif: WhatIf) -> None:
         topic, partition = changes.topic_names[int(changes.topic[at])], int(changes.partition[at])
         now = explain(whatif, topic, partition).before
         console.print(f"\n  Why? {topic}-{partition}: {now.text}", highlight=False, soft_wrap=True)
-        for one in now.candidates:
-            line = f"    broker {one.broker_id}: {one.verdict.value}; {one.reason}"
+        for candidate in now.candidates:
+            line = f"    broker {candidate.broker_id}: {candidate.verdict.value}; {candidate.reason}"
             console.print(line, highlight=False, soft_wrap=True)
 
 

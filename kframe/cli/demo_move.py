@@ -74,4 +74,4 @@ def _totals(impact: Impact, moves: ReassignmentResult) -> str:
 
 
 def _ids(brokers: Iterable[int]) -> str:
-    return ",".join(str(one) for one in brokers)
+    return ",".join(str(broker) for broker in brokers)

@@ -33,7 +33,7 @@ def command(
     from kframe.whatif import WhatIf
 
     election = ElectionType[kind.upper()]
-    named = [topic_partition("--partition", one) for one in partitions] or None
+    named = [topic_partition("--partition", partition) for partition in partitions] or None
     if not execute:
         whatif = WhatIf(admin.capture())
         emit_outcome(whatif.elect(election, named), whatif, output, 50)

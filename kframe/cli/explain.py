@@ -49,7 +49,7 @@ def _emit_decision(decision: Decision, output: str) -> None:
     click.echo(decision.text)
     click.echo(f"rule: {decision.rule}" + (f" (selector {decision.selector})" if decision.selector else ""))
     click.echo(f"ISR: {_ids(decision.isr)}")
-    rows = [_plain(asdict(one)) for one in decision.candidates]
+    rows = [_plain(asdict(candidate)) for candidate in decision.candidates]
     emit_rows(Table("", ("position", "broker_id", "verdict", "reason"), rows), output)
 
 

@@ -72,7 +72,7 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
 def warnings_told() -> Iterator[None]:
     """Warnings of kframe and its plugins go to stderr, a line each, unless somebody listens to the log already."""
     log, handler = logging.getLogger(), logging.StreamHandler(sys.stderr)
-    if any(not isinstance(one, logging.NullHandler) for one in log.handlers):
+    if any(not isinstance(handler, logging.NullHandler) for handler in log.handlers):
         yield
         return
     handler.setLevel(logging.WARNING)

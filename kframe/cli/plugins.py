@@ -82,7 +82,7 @@ def group() -> None:
 def list_plugins(plugins: PluginSettings, output: str) -> None:
     """List the plugins found and what they offer."""
     columns = ("plugin", "distribution", "source", "state", "offers", "error")
-    rows = (_record(one) | {"offers": _offers(one)} for one in plugins.registry().plugins)
+    rows = (_record(plugin) | {"offers": _offers(plugin)} for plugin in plugins.registry().plugins)
     emit_rows(Table("kframe.plugins/v1", columns, rows), output)
 
 
@@ -143,9 +143,10 @@ def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSet
     """A row for each check of something that a plugin offers; ``passed`` is None for what could not be tried."""
     record = {"offer": _name(spec), "kind": _kind(spec)}
     try:
-        for one in _findings(registry, spec, url, plugins):
+        for finding in _findings(registry, spec, url, plugins):
+            passed = finding.problem is None
             yield record | {
-                "check": one.check, "passed": one.problem is None, "problem": one.problem, "rule": one.doc
+                "check": finding.check, "passed": passed, "problem": finding.problem, "rule": finding.doc
             }  # fmt: skip
     except (InputError, PluginError) as error:
         yield record | {"check": "not-tried", "passed": None, "problem": f"not tried: {error}", "rule": ""}
@@ -254,7 +255,8 @@ def _record(plugin: Plugin) -> dict[str, Any]:
 
 def _selector(spec: SelectorSpec) -> dict[str, Any]:
     options = [
-        {"name": one.name, "type": one.type.__name__, "default": one.default, "doc": one.doc} for one in spec.options
+        {"name": option.name, "type": option.type.__name__, "default": option.default, "doc": option.doc}
+        for option in spec.options
     ]
     kinds = [kind.name for kind in spec.kinds]
     return {

@@ -69,7 +69,7 @@ def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool,
     from kframe.scenario.format import topic_partition
     from kframe.whatif.execution import to_cancel
 
-    named = [topic_partition("TOPIC-PARTITION", one) for one in partitions]
+    named = [topic_partition("TOPIC-PARTITION", partition) for partition in partitions]
     click.get_current_context().exit(
         give_up(admin, named or to_cancel(dict(admin.reassignments()), None), execute, output)
     )

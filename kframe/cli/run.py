@@ -134,7 +134,7 @@ def risks(settings: Settings, arrangement: Arrangement, brokers: Collection[int]
         yield "transport recording: sends nothing; brokers will not hear of any decision"
     elif not arrangement.servers:
         yield "no server: brokers and clients cannot ask this controller for anything"
-    open_ = [one for one in _texts(settings.get(LISTENERS)) if _is_plain(settings, one)]
+    open_ = [text for text in _texts(settings.get(LISTENERS)) if _is_plain(settings, text)]
     if open_ and arrangement.servers:
         yield f"{', '.join(open_)}: no TLS, anybody on the way reads and changes what is said"
     if arrangement.metrics_listen is not None and not only_here(parse_place(arrangement.metrics_listen)[0]):
@@ -187,7 +187,7 @@ def _is_plain(settings: Settings, listener: str) -> bool:
     """Whether a listener has no TLS, by its name or by the map of names."""
     name = listener.partition("://")[0].upper()
     named = (
-        one.upper().replace(" ", "").partition(":") for one in _texts(settings.get("listener.security.protocol.map"))
+        text.upper().replace(" ", "").partition(":") for text in _texts(settings.get("listener.security.protocol.map"))
     )
     return {key: protocol for key, _, protocol in named}.get(name, name) in ("PLAINTEXT", "SASL_PLAINTEXT")
 

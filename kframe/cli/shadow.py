@@ -107,15 +107,15 @@ class Watcher:
             rounds=1, judged=verdict.judged, passed_over=verdict.passed_over, disagreements=len(verdict.disagreements)
         )
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        records = [{"at": at, **one.record()} for one in verdict.disagreements]
+        records = [{"at": at, **disagreement.record()} for disagreement in verdict.disagreements]
         if self._output == "jsonl":
             for record in records:
                 click.echo(json.dumps(record))
         elif self._output == "json":
             self._records += records
         else:
-            for one in verdict.disagreements[:LINES_MOST]:
-                click.echo(f"{at} {one.line()}")
+            for disagreement in verdict.disagreements[:LINES_MOST]:
+                click.echo(f"{at} {disagreement.line()}")
             if len(verdict.disagreements) > LINES_MOST:
                 click.echo(f"{at} and {len(verdict.disagreements) - LINES_MOST} more (-o jsonl lists them all)")
 

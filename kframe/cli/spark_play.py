@@ -148,7 +148,10 @@ def _run(
     schema, names = f"kframe.spark-{stage.shown.name}/v1", stage.shown.schema.names
     emit_rows(Table(schema, names, map(_plain, result.rows())), output)
     bad = findings(fail_on, lambda what: _count(result.parts(), f"found_{str(what).replace('-', '_')}"))
-    told = (f"cluster {one['cluster']}, scenario {one['scenario'] or '-'}: {one['problem']}" for one in result.problems)
+    told = (
+        f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"
+        for problem in result.problems
+    )
     tell(result.changed, told, bad, "scenario")
 
 

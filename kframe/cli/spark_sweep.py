@@ -52,7 +52,7 @@ def sweep(
         _emit(found.shown, top, output)
         problems = [row.asDict() for row in found.problems.orderBy("cluster", "problem").collect()]
         bad = findings(fail_on, lambda what: rows_with(found.shown, _BROUGHT[what]))
-    tell(found.changed, (f"cluster {one['cluster']}: {one['problem']}" for one in problems), bad, "failure")
+    tell(found.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure")
 
 
 def _emit(found: Any, top: int, output: str) -> None:

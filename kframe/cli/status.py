@@ -71,8 +71,13 @@ def report(found: ClusterStatus, page: Page, config: ControllerConfig) -> dict[s
         "controller_epoch": found.controller_epoch,
         "elected": None if found.elected_ms is None else utc_text(found.elected_ms),
         "standbys": [
-            {"id": one.controller_id, "host": one.host, "pid": one.pid, "started": utc_text(one.started_ms)}
-            for one in found.standbys
+            {
+                "id": standby.controller_id,
+                "host": standby.host,
+                "pid": standby.pid,
+                "started": utc_text(standby.started_ms),
+            }
+            for standby in found.standbys
         ],
         "cluster_id": found.cluster_id,
         "brokers": list(found.broker_ids),
@@ -99,7 +104,7 @@ def show(record: Mapping[str, Any], output: str) -> None:
     lines |= {key: record[key] for key in ("brokers", "topics", "partitions", *_COUNTS)}
     lines["queues"] = record["queues"] if record["queues_unknown"] is None else f"unknown: {record['queues_unknown']}"
     if isinstance(lines["queues"], dict):
-        lines["queues"] = ", ".join(f"broker {one}: {waiting}" for one, waiting in lines["queues"].items())
+        lines["queues"] = ", ".join(f"broker {queue}: {waiting}" for queue, waiting in lines["queues"].items())
     lines |= {key: len(record[key]) for key in lists if key == "quarantined" or record[key]}
     lines["security"] = _security_line(record["warnings"])
     emit_record(SCHEMA, lines, output)
@@ -155,7 +160,7 @@ def _controller_line(record: Mapping[str, Any]) -> str:
             text = f"{cell(controller_id)}, neither a registered broker nor a listed instance of kframe"
     if kind is not None:
         text += f", epoch {cell(record['controller_epoch'])}, since {cell(record['elected'])}"
-    standbys = ", ".join(f"{one['id']} on {one['host']} pid {one['pid']}" for one in record["standbys"])
+    standbys = ", ".join(f"{standby['id']} on {standby['host']} pid {standby['pid']}" for standby in record["standbys"])
     return f"{text}; stand-bys: {standbys or 'none'}"
 
 

@@ -122,7 +122,7 @@ def elect(study: StudySettings, election: str, partitions: tuple[str, ...], repo
         from kframe.model.events import ElectionType
         from kframe.scenario.format import topic_partition
 
-        named = [topic_partition("--partition", one) for one in partitions]
+        named = [topic_partition("--partition", partition) for partition in partitions]
         return whatif.elect(ElectionType[election.upper()], named or None)
 
     _run(study, reporting, act)

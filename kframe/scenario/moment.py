@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def require_registered(runner: ScenarioRunner, where: str, broker_ids: Iterable[int]) -> None:
     """Raise ScenarioError unless all of these brokers are registered."""
-    registered = {one.broker_id for one in runner.storage.registrations()}
+    registered = {registration.broker_id for registration in runner.storage.registrations()}
     for broker_id in broker_ids:
         if broker_id not in registered:
             raise ScenarioError(where, f"broker {broker_id}", "a broker that is registered at this step")

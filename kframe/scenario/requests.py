@@ -115,9 +115,9 @@ def _request(
         known.broker_epoch if known else 0,
         _ALTER_PARTITION_VERSION,
         tuple((runner.topic_id(topic), partition) for topic, partition in proposals),
-        np.array([one["leader_epoch"] for one in true], np.int32),
-        np.array([one["partition_epoch"] for one in true], np.int32),
-        np.array([one["leader_recovery_state"] for one in true], np.uint8),
+        np.array([proposal["leader_epoch"] for proposal in true], np.int32),
+        np.array([proposal["partition_epoch"] for proposal in true], np.int32),
+        np.array([proposal["leader_recovery_state"] for proposal in true], np.uint8),
         isr,
         isr_epochs=np.array(epochs, np.int64),
     )

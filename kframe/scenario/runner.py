@@ -67,7 +67,7 @@ class ScenarioRunner:
         config = ControllerConfig(settings, where)
         self.storage = make_storage(build_cluster(scenario))
         self.storage.register_brokers(registration(broker) for broker in scenario.brokers)
-        self.registrations = {one.broker_id: one for one in self.storage.registrations()}
+        self.registrations = {registration.broker_id: registration for registration in self.storage.registrations()}
         """The last registration of every broker that was ever registered."""
         controller = Controller(CONTROLLER_ID, config, Selection(selectors or {}))
         self.loop = ControllerLoop(controller, self.storage.connect(), self.brokers, self.clock)

@@ -83,7 +83,7 @@ def _read_startup(where: str, argument: Any) -> Action:
     brokers = tuple(broker_spec(f"{where}[{i}]", one) for i, one in enumerate(argument))
 
     def act(runner: ScenarioRunner) -> None:
-        registered = {one.broker_id for one in runner.storage.registrations()}
+        registered = {registration.broker_id for registration in runner.storage.registrations()}
         for broker in brokers:
             if broker.broker_id in registered:
                 raise ScenarioError(where, f"broker {broker.broker_id}", "a broker that is not registered at this step")
@@ -100,7 +100,9 @@ def _registration(runner: ScenarioRunner, broker: ScenarioBroker) -> Registratio
 
 
 def _remember(runner: ScenarioRunner) -> None:
-    runner.registrations.update((one.broker_id, one) for one in runner.storage.registrations())
+    runner.registrations.update(
+        (registration.broker_id, registration) for registration in runner.storage.registrations()
+    )
 
 
 # -- how brokers answer, and time
@@ -116,8 +118,8 @@ def _read_answer(where: str, argument: Any) -> Action:
     )
     fields.expect(api is None or api in _APIS, "api", "one of " + ", ".join(_APIS))
     fields.expect(partitions is None or isinstance(partitions, list), "partitions", "a list of partitions")
-    for one in partitions or ():
-        topic_partition(f"{where}.partitions", one)
+    for partition in partitions or ():
+        topic_partition(f"{where}.partitions", partition)
 
     def act(runner: ScenarioRunner) -> None:
         moment.require_known(runner, f"{where}.broker", broker_id)

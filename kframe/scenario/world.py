@@ -40,22 +40,24 @@ def build_cluster(scenario: Scenario) -> ClusterState:
 
 def _add_topic(cluster: ClusterState, topic: ScenarioTopic) -> None:
     index_of = cluster.brokers.index_of
-    stated = np.array([one.leader is not None for one in topic.partitions])
-    replicas = Ragged.of([index_of(one.replicas).tolist() for one in topic.partitions])
-    isr = Ragged.of([index_of(one.isr).tolist() for one in topic.partitions])
-    leaders = [-1 if one.leader in (None, -1) else int(index_of([one.leader])[0]) for one in topic.partitions]
+    stated = np.array([partition.leader is not None for partition in topic.partitions])
+    replicas = Ragged.of([index_of(partition.replicas).tolist() for partition in topic.partitions])
+    isr = Ragged.of([index_of(partition.isr).tolist() for partition in topic.partitions])
+    leaders = [
+        -1 if partition.leader in (None, -1) else int(index_of([partition.leader])[0]) for partition in topic.partitions
+    ]
     values: dict[str, NDArray[Any]] = {
         "leader": np.array(leaders, np.int32),
-        "leader_epoch": np.array([one.leader_epoch for one in topic.partitions], np.int32),
+        "leader_epoch": np.array([partition.leader_epoch for partition in topic.partitions], np.int32),
         "controller_epoch": np.zeros(len(stated), np.int32),
         "partition_epoch": np.where(stated, 0, NO_STATE).astype(np.int32),
-        "recovery": np.array([one.leader_recovery_state for one in topic.partitions], np.uint8),
+        "recovery": np.array([partition.leader_recovery_state for partition in topic.partitions], np.uint8),
     }
     topic_id = hashlib.sha256(topic.name.encode()).digest()[:16]
     rows = cluster.add_topics([topic.name], np.array([len(stated)]), replicas, isr, values, [topic_id])
-    for row, one in zip(rows, topic.partitions, strict=True):
-        cluster.flag_replicas(int(row), index_of(one.adding_replicas), ReplicaFlag.ADDING)
-        cluster.flag_replicas(int(row), index_of(one.removing_replicas), ReplicaFlag.REMOVING)
+    for row, partition in zip(rows, topic.partitions, strict=True):
+        cluster.flag_replicas(int(row), index_of(partition.adding_replicas), ReplicaFlag.ADDING)
+        cluster.flag_replicas(int(row), index_of(partition.removing_replicas), ReplicaFlag.REMOVING)
 
 
 def _unclean(scenario: Scenario, topic: ScenarioTopic) -> int:

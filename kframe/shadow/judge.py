@@ -162,7 +162,7 @@ def _ids(cluster: ClusterState, indexes: Int16) -> Int32:
 
 def _live_isr(cluster: ClusterState, partition: TopicPartition) -> tuple[int, ...]:
     live = set(cluster.brokers.registered_ids())
-    return tuple(one for one in cluster[partition].isr if one in live)
+    return tuple(replica for replica in cluster[partition].isr if replica in live)
 
 
 def _members(cluster: ClusterState, row: int) -> set[int]:

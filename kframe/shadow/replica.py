@@ -58,7 +58,7 @@ class Replica:
 
     def registered(self) -> dict[int, int]:
         """Broker epoch of each registered broker, by id."""
-        return {one.broker_id: one.broker_epoch for one in self._ensemble.registrations()}
+        return {registration.broker_id: registration.broker_epoch for registration in self._ensemble.registrations()}
 
     def play(self, inputs: Sequence[Input], polite: bool = False) -> None:
         """Let these happen, one after another. ``polite`` brokers ask for controlled shutdown before they go: that
@@ -85,8 +85,8 @@ class Replica:
 
     def _leaving(self, now: BrokersAre) -> list[int]:
         """Who goes, or has come back as somebody new."""
-        there = {one.broker_id: one.broker_epoch for one in now.registrations}
-        return [one for one, epoch in self.registered().items() if there.get(one) != epoch]
+        there = {registration.broker_id: registration.broker_epoch for registration in now.registrations}
+        return [broker_id for broker_id, epoch in self.registered().items() if there.get(broker_id) != epoch]
 
     def _play(self, one: Input) -> None:
         match one:

@@ -152,7 +152,7 @@ class Shadow:
         ids, names = self._base.brokers.ids, (self._base.view(row) for row in rows[changed].tolist())
         isrs = (tuple(ids[seen.isr[place]].tolist()) for place in changed.tolist())
         self._inputs.append(
-            IsrsAre(tuple((one.topic, one.partition, isr) for one, isr in zip(names, isrs, strict=True)))
+            IsrsAre(tuple((view.topic, view.partition, isr) for view, isr in zip(names, isrs, strict=True)))
         )
 
     def _differs(self) -> Bool:
@@ -197,8 +197,8 @@ class Shadow:
                 pass  # who is controller, and ISRs, are looked at in any case
 
     def _note_brokers(self, registrations: tuple[Registration, ...]) -> None:
-        known = {one.broker_id: one.broker_epoch for one in self._registrations}
-        if known != {one.broker_id: one.broker_epoch for one in registrations}:
+        known = {registration.broker_id: registration.broker_epoch for registration in self._registrations}
+        if known != {registration.broker_id: registration.broker_epoch for registration in registrations}:
             self._inputs.append(BrokersAre(registrations))
         self._registrations = registrations
 

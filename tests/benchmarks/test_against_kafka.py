@@ -41,7 +41,7 @@ def test_the_better_collector_counts_against_our_medians() -> None:
     assert (memory["collector"], memory["ratio"]["median"]) == ("g1", 8.0)
     cells = dict(zip(against_kafka.HEADINGS, against_kafka.line(failure), strict=True))
     assert (cells["what"], cells["kframe"], cells["peer"]) == ("broker-failure: decide", "500.0", "4,000.0")
-    assert [(one.name, one.value) for one in against_kafka.ratios([failure, memory], [])] == [
+    assert [(ratio.name, ratio.value) for ratio in against_kafka.ratios([failure, memory], [])] == [
         ("broker-failure/1000/10 beside kraft", 8.0), ("memory/1000/10 beside kraft", 8.0),
     ]  # fmt: skip
 
@@ -72,10 +72,10 @@ def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: py
 
 def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
     plan = Plan(10, 1, 1, "1g", elections_max=1_000)
-    assert [one.bench for one in plan.pairs("zk", 1_000)] == [
+    assert [pair.bench for pair in plan.pairs("zk", 1_000)] == [
         "broker-failure", "controller-failover", "preferred-election",
     ]  # fmt: skip
-    assert [one.bench for one in plan.pairs("zk", 1_001)] == ["broker-failure", "controller-failover"]
+    assert [pair.bench for pair in plan.pairs("zk", 1_001)] == ["broker-failure", "controller-failover"]
     assert "layout.partitions <= electionsMax" in SCALA.read_text()
 
 
@@ -90,7 +90,7 @@ def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: p
         return [ours("broker-failure", 1.0, 0.5)], {"g1": kraft(8.0, 640)}
 
     def lives(partitions: int, *_rest: object, alone: bool) -> list[dict[str, Any]]:
-        assert [one["partitions"] for one in json.loads(out.read_text())["classes"]] == [1_000, 1_000], "kept by now"
+        assert [row["partitions"] for row in json.loads(out.read_text())["classes"]] == [1_000, 1_000], "kept by now"
         return []
 
     out = tmp_path / "peers.json"
@@ -100,7 +100,7 @@ def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: p
     sizes = ["--partitions", "2000", "1000", "--live", "1000", "--alone"]
     assert against_kafka.main(["--only", "kraft", "live", *sizes, "--out", str(out)]) == 1
     record = json.loads(out.read_text())
-    assert [one["bench"] for one in record["classes"]] == ["broker-failure", "memory"]
+    assert [row["bench"] for row in record["classes"]] == ["broker-failure", "memory"]
     assert record["failed"] == ["kraft classes, 2,000 partitions"]
     assert list(record["part_seconds"]) == [
         "kraft classes, 1,000 partitions", "kraft classes, 2,000 partitions", "whole controllers, 1,000 partitions",

@@ -45,11 +45,11 @@ def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
         {**size, "bench": "broker-failure", "choose": 3.0, "decide": 1.2},
         {**size, "bench": "election-of-all", "choose": 1.4, "decide": 1.1},
     ]
-    assert [timed.tier_line(one)[2:] for one in timed.tiers(results)] == [
+    assert [timed.tier_line(tier)[2:] for tier in timed.tiers(results)] == [
         ("broker-failure", "bulk", "3.00", "1.20"),
         ("election-of-all", "bulk", "1.40", "1.10"),
     ]
-    kept = {one.name: (one.value, one.less, one.absolute) for one in timed.ratios(results)}
+    kept = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in timed.ratios(results)}
     assert kept == {
         "choose-bulk/1000/100": (3.0, True, False),
         "decide-bulk/1000/100": (1.2, True, False),
@@ -68,7 +68,7 @@ def test_the_largest_clusters_are_measured_bench_by_bench() -> None:
         (9_000, timed.LARGEST_BROKERS, ("broker-failure",), timed.LARGEST_RUNS),
         (9_000, timed.LARGEST_BROKERS, ("batching",), timed.LARGEST_RUNS),
     ]
-    assert [one.runs for one in timed.parts([1_000], [10], [9_000], ["batching"], runs=7)] == [7, 7]
+    assert [part.runs for part in timed.parts([1_000], [10], [9_000], ["batching"], runs=7)] == [7, 7]
     assert set(timed.LARGEST) <= set(BENCHES)
 
 
@@ -116,8 +116,8 @@ def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert swept["played_all"] == swept["seconds"]["played"] * 25
     assert record["command"][:3] == ["python", "-m", "benchmarks"]
     assert {"commit", "processor", "cores"} <= set(record)
-    assert {"choose-native/1000/10", "growth of topic-creation"} <= {one["name"] for one in record["ratios"]}
-    assert [one["name"] for one in record["targets"]] == list(TARGETS)
+    assert {"choose-native/1000/10", "growth of topic-creation"} <= {ratio["name"] for ratio in record["ratios"]}
+    assert [target["name"] for target in record["targets"]] == list(TARGETS)
     assert list(record["part_seconds"]) == [
         "suite, 1,000 partitions, 10 brokers", "requests", "alter-partition", "sweep, 6 brokers",
     ]  # fmt: skip

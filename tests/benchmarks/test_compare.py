@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.records import newest
 from benchmarks.report import compare
-from benchmarks.report.ratios import Ratio, held, of_record, to_record
+from benchmarks.report.ratios import Ratio, compare_targets, of_record, to_record
 from benchmarks.report.targets import TARGETS
 
 
@@ -81,7 +81,7 @@ def test_each_ratio_is_held_against_the_newest_record_that_has_it(tmp_path: Path
     (tmp_path / "old.json").write_text(json.dumps({"when": "2025-01-01", "rows": []}))
     assert [one["file"] for one in newest(tmp_path)] == ["old.json", "b.json", "a.json"]
     found = compare.compare([ratio for one in newest(tmp_path) for ratio in of_record(one)], [])
-    assert [(one.name, one.stored) for one in found] == [("bytes", 7.0), ("speed", 2.0)]
+    assert [(row.name, row.stored) for row in found] == [("bytes", 7.0), ("speed", 2.0)]
 
 
 def test_nothing_in_common_is_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +94,9 @@ def test_nothing_in_common_is_nothing_to_compare(tmp_path: Path, capsys: pytest.
 def test_targets_are_held_against_this_run_before_any_record() -> None:
     speed, native = "broker-failure/1000000/100 beside kafka", "choose-native/1000000/100"
     kept = {"old": [Ratio(speed, 99.0), Ratio(native, 1.0, less=True)], "newer": [Ratio(speed, 120.0)]}
-    found = {one.target.name: one for one in held([Ratio(native, 1.6, less=True), Ratio("another", 1.0)], kept)}
+    found = {
+        one.target.name: one for one in compare_targets([Ratio(native, 1.6, less=True), Ratio("another", 1.0)], kept)
+    }
     assert set(found) == set(TARGETS)
     assert (found[speed].measured, found[speed].where, found[speed].reached) == (120.0, "newer", True)
     assert (found[native].measured, found[native].where, found[native].reached) == (1.6, "this run", False)

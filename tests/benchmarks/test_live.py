@@ -51,13 +51,13 @@ def test_alone_there_is_no_ratio() -> None:
     (failover, _) = live.rows(KFRAME)
     assert failover["ratio"] is None
     assert live.line(failover)[4:6] == ("-", "-")
-    assert [one.name for one in live.ratios([failover])] == [
+    assert [ratio.name for ratio in live.ratios([failover])] == [
         f"live failover/1000/10 {end}" for end in ("beside raw", "beside raw at once", "seconds")
     ]
 
 
 def test_ratios_are_kept_for_comparison() -> None:
-    kept = {one.name: (one.value, one.less, one.absolute) for one in live.ratios(live.rows(MEASURED))}
+    kept = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in live.ratios(live.rows(MEASURED))}
     assert kept["live failover/1000/10 beside kafka"] == (10.0, False, False)
     assert kept["live failover/1000/10 beside raw"] == (1.5, True, False)
     assert kept["live failover/1000/10 beside raw at once"] == (3.0, True, False)

@@ -33,7 +33,11 @@ def test_in_json(snapshot: Path) -> None:
     assert found["schema"] == "kframe.explanation/v1"
     assert (found["before"]["leader"], found["leader"], found["isr"]) == (1, 2, [2, 3])
     (election,) = found["elections"]
-    assert [one["verdict"] for one in election["candidates"]] == ["dead", "chosen", "later in the assignment"]
+    assert [candidate["verdict"] for candidate in election["candidates"]] == [
+        "dead",
+        "chosen",
+        "later in the assignment",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_bad_input_is_one_line(
     bad = tmp_path / "bad.json"
     bad.write_text('{"version":1,"partitions":[')
     places = {"PLAN": plan, "SNAPSHOT": snapshot, "BAD": bad}
-    done = run(*(places.get(one, one) for one in arguments))
+    done = run(*(places.get(argument, argument) for argument in arguments))
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1

@@ -23,8 +23,11 @@ def test_dot_is_the_engines() -> None:
 def test_json_has_every_move() -> None:
     rows = json.loads(output("-o", "json"))["rows"]
     found = {(row["machine"], row["state"]): set(row["moves_to"]) for row in rows}
-    wanted = {("partition", state.name): {one.name for one in moves} for state, moves in PARTITION_TRANSITIONS.items()}
-    wanted |= {("replica", kind.name): {one.name for one in kinds} for kind, kinds in REPLICA_TRANSITIONS.items()}
+    wanted = {
+        ("partition", state.name): {target.name for target in targets}
+        for state, targets in PARTITION_TRANSITIONS.items()
+    }
+    wanted |= {("replica", kind.name): {kind.name for kind in kinds} for kind, kinds in REPLICA_TRANSITIONS.items()}
     assert found == wanted
 
 

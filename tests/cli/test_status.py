@@ -131,7 +131,7 @@ def test_queues_and_quarantined_records_come_from_the_page() -> None:
     with builder.build() as controller:
         controller.inspect(lambda _cluster: None).result(timeout=30)
         found = status(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
-        assert fetch_page(found) == Page({str(one): 0 for one in controller.transport.queues()}, {})
+        assert fetch_page(found) == Page({str(broker_id): 0 for broker_id in controller.transport.queues()}, {})
         assert report(found, fetch_page(found), ControllerConfig())["quarantined_by"] == "controller"
 
 

@@ -30,7 +30,7 @@ def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
     assert (found["registered_brokers"], found["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
     assert found["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0}
     assert (found["before"]["offline"], found["before"]["leader_skew"]["most"]) == (1, 2)
-    assert [one["brokers"] for one in found["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
+    assert [row["brokers"] for row in found["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
     assert len(found["rows"]) == 9
 
 
@@ -39,7 +39,7 @@ def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
     lines = [json.loads(line) for line in whatif("sweep", snapshot, "-o", "jsonl").stdout.splitlines()]
     assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
     cells = list(csv.DictReader(io.StringIO(whatif("sweep", snapshot, "-o", "csv").stdout)))
-    assert [(one["brokers"], one["offline"], one["leader_skew"]) for one in cells] == [
+    assert [(cell["brokers"], cell["offline"], cell["leader_skew"]) for cell in cells] == [
         (",".join(map(str, one["brokers"])), str(one["offline"]), str(one["leader_skew"])) for one in wanted
     ]
     assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == wanted
@@ -48,8 +48,8 @@ def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
 def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
     table, found = whatif("sweep", snapshot, "-o", "wide").stdout, document("sweep", snapshot)
     lines = [line.split() for line in table.splitlines()]
-    for one in found["rows"]:
-        cells = [",".join(map(str, value)) if isinstance(value, list) else str(value) for value in one.values()]
+    for row in found["rows"]:
+        cells = [",".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()]
         assert [cell.replace("None", "-") for cell in cells] in lines
     for name, count in found["failures"].items():
         assert f"{name}: {count}" in table
@@ -65,14 +65,14 @@ def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
 
 
 def test_what_is_not_asked_for_does_not_fail(snapshot: Path) -> None:
-    assert {one["kind"] for one in rows(snapshot, "--depth", "1")} == {"broker", "rack"}
-    assert {one["kind"] for one in rows(snapshot, "--no-racks")} == {"broker", "pair"}
+    assert {row["kind"] for row in rows(snapshot, "--depth", "1")} == {"broker", "rack"}
+    assert {row["kind"] for row in rows(snapshot, "--no-racks")} == {"broker", "pair"}
 
 
 def test_sorting(snapshot: Path) -> None:
     assert tuple(SortBy) == SORT_BY
     assert rows(snapshot, "--sort-by", "unclean")[0]["brokers"] == [2, 3]
-    skews = [one["leader_skew"] for one in rows(snapshot, "--sort-by", "skew")]
+    skews = [row["leader_skew"] for row in rows(snapshot, "--sort-by", "skew")]
     assert skews == sorted(skews, reverse=True)
 
 
@@ -103,7 +103,7 @@ def test_settings_reach_the_sweep(tmp_path: Path) -> None:
 def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
     out, plot = tmp_path / "all.parquet", tmp_path / "pairs.svg"
     assert whatif("sweep", snapshot, "--out", out, "--plot", plot).exit_code == 0
-    assert parquet.read_table(out)["brokers"].to_pylist() == [one["brokers"] for one in rows(snapshot)]
+    assert parquet.read_table(out)["brokers"].to_pylist() == [row["brokers"] for row in rows(snapshot)]
     assert "<svg" in plot.read_text()
     again = whatif("sweep", snapshot, "--out", out)
     assert (again.exit_code, again.stdout) == (2, "")

@@ -23,8 +23,8 @@ def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
     assert found["operation"]["text"] == "fail broker 1"
     assert found["impact"]["leaders_moved"] == 1
     assert found["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0}
-    assert [one["partition"] for one in found["partitions"]] == [0, 1, 3]
-    assert [one["broker_id"] for one in found["brokers"]] == [1, 2, 3, 4]
+    assert [partition["partition"] for partition in found["partitions"]] == [0, 1, 3]
+    assert [broker["broker_id"] for broker in found["brokers"]] == [1, 2, 3, 4]
 
 
 def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:

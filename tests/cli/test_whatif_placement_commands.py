@@ -30,8 +30,14 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
     assert found["steps"][0]["answer"]["named"] == ["t-1", "t-8"]
     moved = found["reassignment"]
     assert (moved["completed"], moved["refused"], moved["replicas_copied"], moved["replicas_deleted"]) == (2, 2, 1, 2)
-    assert {one["partition"]: one["reason"] for one in moved["problems"]} == {1: "not live: 4", 8: "no such partition"}
-    assert [(one["partition"], one["replicas_after"]) for one in found["partitions"]] == [(0, [1, 2]), (3, [2])]
+    assert {problem["partition"]: problem["reason"] for problem in moved["problems"]} == {
+        1: "not live: 4",
+        8: "no such partition",
+    }
+    assert [(partition["partition"], partition["replicas_after"]) for partition in found["partitions"]] == [
+        (0, [1, 2]),
+        (3, [2]),
+    ]
     table = whatif("reassign", snapshot, plan).stdout
     for step in found["steps"]:
         for timeline_event in step["timeline"]:
@@ -80,7 +86,7 @@ def test_create_and_delete_tell_the_fate_of_each_topic(snapshot: Path) -> None:
         "create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5"
     )["partitions"]  # fmt: skip
     gone = document("delete", snapshot, "t", "nope")
-    assert [(one["topic"], one["fate"], one["waiting_for"]) for one in gone["topics"]] == [
+    assert [(topic["topic"], topic["fate"], topic["waiting_for"]) for topic in gone["topics"]] == [
         ("t", "waiting", [4]), ("nope", "refused", []),
     ]  # fmt: skip
     table = whatif("delete", snapshot, "t", "nope").stdout
@@ -129,7 +135,7 @@ def test_bad_input_is_one_line_and_writes_nothing(
     if "BROKEN" in arguments:
         plan.write_text("{")
     before = sorted(path.name for path in tmp_path.iterdir())
-    verb, *rest = (plan if one in (*plans, "BROKEN") else one for one in arguments)
+    verb, *rest = (plan if argument in (*plans, "BROKEN") else argument for argument in arguments)
     done = whatif(verb, snapshot, *rest, "--out", tmp_path / "out")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")

@@ -38,7 +38,9 @@ def test_every_scenario_has_a_trace_and_every_trace_a_scenario() -> None:
 def test_the_comparison_sees_another_leader(tmp_path: Path) -> None:
     golden = GOLDEN / "traces" / "broker-failure-leader-and-follower.json"
     trace = json.loads(golden.read_text())
-    stored = next(one for step in trace["steps"] for one in step["partitions"].values() if one["leader"] > 0)
+    stored = next(
+        partition for step in trace["steps"] for partition in step["partitions"].values() if partition["leader"] > 0
+    )
     stored["leader"] += 1
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(trace))

@@ -181,7 +181,7 @@ def test_what_a_controller_has_decided_is_agreed_with(world: World, what: Callab
     """Also what was asked of it, which leaves no trace in storage: the engine decides what would have come of it."""
     what(world)
     verdict = world.judged()
-    assert [one.line() for one in verdict.disagreements] == []
+    assert [disagreement.line() for disagreement in verdict.disagreements] == []
     assert (verdict.judged, verdict.passed_over) == (len(world.ensemble.stored()), 0)
 
 
@@ -211,10 +211,10 @@ def test_a_controller_that_does_not_act_is_found(world: World) -> None:
     """Of the partitions of a broker that is gone, those that had it in the ISR stand as nobody would leave them."""
     world.ensemble.unregister_brokers((1,))
     verdict = world.judged()
-    assert sorted((one.topic, one.partition) for one in verdict.disagreements) == [
+    assert sorted((disagreement.topic, disagreement.partition) for disagreement in verdict.disagreements) == [
         ("moved", 0), ("t", 0), ("t", 1), ("t", 2), ("thin", 0)
     ]  # fmt: skip
-    assert {one.causes for one in verdict.disagreements} == {("brokers 2,3",)}
+    assert {disagreement.causes for disagreement in verdict.disagreements} == {("brokers 2,3",)}
 
 
 def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(world: World) -> None:
@@ -224,7 +224,7 @@ def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(world: World) -> Non
     world.ensemble.write_state("t", 0, isr=(1, 2, 3))
     world.shadow.look()
     world.start(4)
-    assert [(one.topic, one.partition) for one in world.judged().disagreements] == []
+    assert [(disagreement.topic, disagreement.partition) for disagreement in world.judged().disagreements] == []
 
 
 def test_topics_under_way_are_passed_over(world: World) -> None:
