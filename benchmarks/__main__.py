@@ -1,9 +1,8 @@
-"""Measure kframe: ``python -m benchmarks`` (``make bench``); print the figures, and what they come to beside what they
-should.
+"""Measure kframe and compare with the targets: ``python -m benchmarks`` (``make bench``).
 
-The suite (``benchmarks/suite``) times every bench at every size; requests for more and more partitions show how cost
-grows; all failures are swept. The record is kept after each part, and a part that fails ends no other. What stands
-beside Kafka's controllers is measured by ``make bench-peers``, and here taken from the last record of it.
+The suite (``benchmarks/suite``) times every bench at every size. Requests for more and more partitions show how cost
+grows. Sweeps cover all failures. The record is written after each part, and a failing part does not stop the others.
+Comparisons with Kafka's controllers come from the last record of ``make bench-peers``.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ LEGEND: Final = "where: this run, or the last record that has it. make bench-pee
 def main(words: Sequence[str] | None = None) -> int:
     """Parse the command line, run, print, write."""
     chosen = _arguments(words)
-    found = Found()
+    results = Measurements()
     command = ["python", "-m", "benchmarks", *(sys.argv[1:] if words is None else words)]
-    record = Growing(chosen.out, command, found.measured)
+    record = Growing(chosen.out, command, results.as_record)
     for part, measure in PARTS.items():
         if part in (chosen.only or PARTS):
-            measure(chosen, found, record)
+            measure(chosen, results, record)
     if chosen.output == "json":
         print(json.dumps(record.document, indent=1))
         return record.end()
-    for cells, legend in (*found.tables(), (lines(targets(found.ratios())), LEGEND)):
+    for cells, legend in (*results.tables(), (lines(targets(results.ratios())), LEGEND)):
         table(cells, legend)
     return record.end()
 
 
 @dataclass
-class Found:
-    """What was measured so far, by part."""
+class Measurements:
+    """The figures so far, by part."""
 
     suite: list[Result] = field(default_factory=list)
     requests: list[Result] = field(default_factory=list)
@@ -58,12 +57,12 @@ class Found:
     def ratios(self) -> list[Ratio]:
         """What is compared between records, and held against targets."""
         growths = [Ratio(f"growth of {request['bench']}", request["exponent"], less=True) for request in self.requests]
-        alter = [Ratio("alter-partition beside a small cluster", one["ratio"], less=True)
-                 for one in self.alter_partition]  # fmt: skip
+        alter = [Ratio("alter-partition beside a small cluster", result["ratio"], less=True)
+                 for result in self.alter_partition]  # fmt: skip
         return [*timed.ratios(self.suite), *growths, *alter]
 
-    def measured(self) -> dict[str, Any]:
-        """As a record keeps it."""
+    def as_record(self) -> dict[str, Any]:
+        """The content of a record."""
         ratios = self.ratios()
         parts = {key: rows for key, rows in vars(self).items() if rows}
         return {"ratios": to_record(ratios), "targets": as_plain(targets(ratios)), **parts}
@@ -80,38 +79,38 @@ class Found:
             yield sweeping.lines(self.sweep), sweeping.LEGEND
 
 
-def _suite(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+def _suite(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
     for part in timed.parts(chosen.partitions, chosen.over, chosen.largest, chosen.benches, chosen.runs):
         which = f", {part.only[0]}" if len(part.only) == 1 else ""
         with record.part(f"suite, {part.partitions:,} partitions, {part.brokers:,} brokers{which}"):
-            found.suite += timed.run(part)
+            results.suite += timed.run(part)
 
 
-def _requests(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+def _requests(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
     with record.part("requests"):
-        found.requests += growth.of_requests(chosen.sizes, chosen.brokers, chosen.growth_runs)
+        results.requests += growth.of_requests(chosen.sizes, chosen.brokers, chosen.growth_runs)
 
 
-def _alter_partition(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+def _alter_partition(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
     with record.part("alter-partition"):
-        found.alter_partition.append(growth.of_cluster(chosen.clusters, chosen.brokers, chosen.runs or ALTER_RUNS))
+        results.alter_partition.append(growth.of_cluster(chosen.clusters, chosen.brokers, chosen.runs or ALTER_RUNS))
 
 
-def _sweep(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+def _sweep(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
     for brokers in chosen.swept:
         with record.part(f"sweep, {brokers:,} brokers"):
-            found.sweep.append(sweeping.of_pairs(max(chosen.clusters), brokers, chosen.sweep_runs))
+            results.sweep.append(sweeping.of_pairs(max(chosen.clusters), brokers, chosen.sweep_runs))
 
 
-PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Found, Growing], None]]] = {
+PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, Growing], None]]] = {
     "suite": _suite, "requests": _requests, "alter-partition": _alter_partition, "sweep": _sweep,
 }  # fmt: skip
 
 
 def targets(ratios: Sequence[Ratio]) -> list[TargetResult]:
     """Every target beside these figures, and where they lack one beside the last record that has it."""
-    kept = {record["file"]: of_record(record) for folder in (RESULTS, LATEST) for record in newest(folder)}
-    return compare_targets(ratios, kept)
+    records = {record["file"]: of_record(record) for folder in (RESULTS, LATEST) for record in newest(folder)}
+    return compare_targets(ratios, records)
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -91,8 +91,8 @@ class Growing:
             traceback.print_exc()
             self.failed.append(name)
         self._seconds[name] = round(time.monotonic() - begun, 1)
-        kept = {**self._measured(), "part_seconds": self._seconds, "failed": self.failed}
-        self.document = write_record(self._path, self._command, kept)
+        measured = {**self._measured(), "part_seconds": self._seconds, "failed": self.failed}
+        self.document = write_record(self._path, self._command, measured)
 
     def end(self) -> int:
         """Say what has failed; the exit code of a command."""
@@ -103,5 +103,5 @@ class Growing:
 
 def newest(folder: Path) -> list[dict[str, Any]]:
     """All records of a folder, the newest last; each has its file's name under ``file``."""
-    found = [{"file": path.name, **json.loads(path.read_text(encoding="utf-8"))} for path in folder.glob("*.json")]
-    return sorted(found, key=lambda record: (str(record.get("when", "")), str(record["file"])))
+    records = [{"file": path.name, **json.loads(path.read_text(encoding="utf-8"))} for path in folder.glob("*.json")]
+    return sorted(records, key=lambda record: (str(record.get("when", "")), str(record["file"])))

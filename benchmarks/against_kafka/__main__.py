@@ -1,13 +1,13 @@
-"""kframe beside Kafka's own controllers, in turn: ``python -m benchmarks.against_kafka`` (``make bench-peers``).
+"""Compare kframe with Kafka's own controllers: ``python -m benchmarks.against_kafka`` (``make bench-peers``).
 
-- ``zk``: Kafka 3.9's ZooKeeper controller classes. ``kraft``: Kafka's KRaft classes; beside their records made and
-  applied stands what kframe's core decides, without bytes. Each under both garbage collectors, of which the better
-  counts, by its best run; kframe's median is taken before, between and after them.
-- ``live``: whole controllers over a real ZooKeeper (``benchmarks.live``).
+- ``zk``: Kafka 3.9's ZooKeeper controller classes.
+- ``kraft``: Kafka's KRaft classes. Creating and applying their records is compared with the decisions of kframe's core,
+  without encoding.
+- ``live``: running controllers on a real ZooKeeper (``benchmarks.live``).
 
-What takes longest comes last, and the record is kept after each part, so that a run that is cut short keeps the others;
-a part that fails ends no other. Needs Maven and JDK 17 or newer; some 27 minutes, most of them Kafka's. ``--partitions
-10000 --live 5000 --alone`` takes five.
+The classes run under two garbage collectors. The better one counts, by its best run. kframe's median is measured
+before, between and after them. The record is written after each part, and a failing part does not stop the others.
+Needs Maven and JDK 17 or newer, and about 27 minutes. ``--partitions 10000 --live 5000 --alone`` takes five.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Plan:
     def pairs(self, controller: str, partitions: int) -> list[Pair]:
         """What is compared in a cluster of so many partitions: in the largest not the election of all leaders, which
         takes Kafka's classes minutes."""
-        return [one for one in PAIRS[controller] if one is not ELECTION or partitions <= self.elections_max]
+        return [pair for pair in PAIRS[controller] if pair is not ELECTION or partitions <= self.elections_max]
 
 
 def turns(controller: str, partitions: int, plan: Plan) -> tuple[list[Result], dict[str, kafka_classes.Figures]]:
@@ -102,15 +102,15 @@ def rows(controller: str, ours: Sequence[Result], figures: Mapping[str, kafka_cl
     """A row for each pair that was measured, and one for memory; ``ours`` are results of kframe's benches on one
     cluster."""
     size = {key: ours[0][key] for key in ("partitions", "brokers")}
-    found = []
+    table_rows = []
     benches = {result["bench"] for result in ours}
-    for pair in (one for one in PAIRS[controller] if one.bench in benches):
+    for pair in (pair for pair in PAIRS[controller] if pair.bench in benches):
         medians = [result["seconds"][pair.phase]["median"] for result in ours if result["bench"] == pair.bench]
         by_collector = {name: kafka_classes.best_seconds(figure, pair.parts) for name, figure in figures.items()}
-        found.append(row(controller, pair.bench, pair.phase, size, medians, by_collector))
-    held = [result["state_bytes_per_partition"] for result in ours]
+        table_rows.append(row(controller, pair.bench, pair.phase, size, medians, by_collector))
+    state_bytes = [result["state_bytes_per_partition"] for result in ours]
     heaps = {name: float(kafka_classes.heap_bytes(figure, controller)) for name, figure in figures.items()}
-    return [*found, row(controller, "memory", "bytes a partition", size, held, heaps)]
+    return [*table_rows, row(controller, "memory", "bytes a partition", size, state_bytes, heaps)]
 
 
 def row(
@@ -124,21 +124,21 @@ def row(
             "peer": dict(theirs), "collector": collector, "ratio": ratio}  # fmt: skip
 
 
-def line(found: Result) -> tuple[str, ...]:
+def line(row: Result) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
-    unit = 1 if found["bench"] == "memory" else 1000
-    what = found["bench"] if found["phase"] == "ready" else f"{found['bench']}: {found['phase']}"
-    ours, theirs = statistics.median(found["kframe"]) * unit, found["peer"][found["collector"]] * unit
-    ratio = (f"{found['ratio'][name]:.1f}" for name in ("least", "median", "most"))
-    return (found["beside"], what, f"{found['partitions']:,}", f"{ours:,.1f}", f"{theirs:,.1f}", found["collector"],
+    unit = 1 if row["bench"] == "memory" else 1000
+    what = row["bench"] if row["phase"] == "ready" else f"{row['bench']}: {row['phase']}"
+    ours, theirs = statistics.median(row["kframe"]) * unit, row["peer"][row["collector"]] * unit
+    ratio = (f"{row['ratio'][name]:.1f}" for name in ("least", "median", "most"))
+    return (row["beside"], what, f"{row['partitions']:,}", f"{ours:,.1f}", f"{theirs:,.1f}", row["collector"],
             *ratio)  # fmt: skip
 
 
-def ratios(found: Sequence[Result], alive: Sequence[Result]) -> list[Ratio]:
+def ratios(rows: Sequence[Result], alive: Sequence[Result]) -> list[Ratio]:
     """What is compared between records: of the classes the median ratio, of whole controllers the least."""
     of_classes = [
         Ratio(f"{row['bench']}/{row['partitions']}/{row['brokers']} beside {row['beside']}", row["ratio"]["median"])
-        for row in found
+        for row in rows
     ]
     return of_classes + live.ratios(alive)
 
@@ -149,53 +149,53 @@ def main(words: Sequence[str] | None = None) -> int:
     if lacking := kafka_classes.missing():
         print(f"no {lacking} on this machine: there is nothing to be measured beside", file=sys.stderr)
         return 2
-    found = Found()
+    results = Measurements()
     command = ["python", "-m", "benchmarks.against_kafka", *(sys.argv[1:] if words is None else words)]
-    record = Growing(chosen.out, command, found.kept)
+    record = Growing(chosen.out, command, results.as_record)
     for part in PARTS:
         if part in chosen.only:
             if part == "live":
-                _live(chosen, found, record)
+                _live(chosen, results, record)
             else:
-                _classes(part, chosen, found, record)
-    if found.classes:
-        table([HEADINGS, *map(line, found.classes)], LEGEND)
-    if alive := live.rows(found.lives):
+                _classes(part, chosen, results, record)
+    if results.classes:
+        table([HEADINGS, *map(line, results.classes)], LEGEND)
+    if alive := live.rows(results.lives):
         table([live.HEADINGS, *map(live.line, alive)], live.LEGEND)
     return record.end()
 
 
 @dataclass
-class Found:
-    """What was measured so far."""
+class Measurements:
+    """The figures so far."""
 
     classes: list[Result] = field(default_factory=list)
     measured: list[Result] = field(default_factory=list)
     lives: list[Result] = field(default_factory=list)
 
-    def kept(self) -> dict[str, Any]:
-        """As a record keeps it."""
+    def as_record(self) -> dict[str, Any]:
+        """The content of a record."""
         alive = live.rows(self.lives)
         return {"ratios": to_record(ratios(self.classes, alive)), "classes": self.classes, "live": alive,
                 "measured": self.measured + self.lives}  # fmt: skip
 
 
-def _classes(controller: str, chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+def _classes(controller: str, chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
     for partitions in sorted(chosen.partitions):
         with record.part(f"{controller} classes, {partitions:,} partitions"):
             peer_runs = chosen.peer_runs or (1 if partitions >= 1_000_000 and controller == "zk" else 2)
             plan = Plan(chosen.brokers, chosen.runs, peer_runs, chosen.heap, chosen.elections_max)
             ours, figures = turns(controller, partitions, plan)
-            found.measured.append({"kframe": ours, "peer": controller, "figures": figures})
-            found.classes += rows(controller, ours, figures)
+            results.measured.append({"kframe": ours, "peer": controller, "figures": figures})
+            results.classes += rows(controller, ours, figures)
 
 
-def _live(chosen: argparse.Namespace, found: Found, record: Growing) -> None:
+def _live(chosen: argparse.Namespace, results: Measurements, record: Growing) -> None:
     for alone, sizes in ((False, chosen.live), (True, chosen.alone)):
         for size in sizes:
             with record.part(f"whole controllers, {size:,} partitions{', kframe alone' if alone else ''}"):
                 # A list, lest half the lives of a part that fails are looked for their other half.
-                found.lives += [*live.lives(size, chosen.live_brokers, chosen.lives, chosen.live_heap, alone=alone)]
+                results.lives += [*live.lives(size, chosen.live_brokers, chosen.lives, chosen.live_heap, alone=alone)]
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:

@@ -1,10 +1,10 @@
-"""``kframe spark failover`` against a loop of ``kframe whatif fail``, from exec to exit, in turn.
+"""Compare ``kframe spark failover`` with a loop of ``kframe whatif fail``, from exec to exit.
 
-``python -m benchmarks.fleet.commands --clusters 6 30`` generates that many clusters, ingests them, and times the same
-failure of one broker in every cluster: by one process a cluster, one after another, and by one command on
-``local[2]``; each once with and once without ``--out``. Seconds are wall times of all runs; a ratio is that of the
-fastest runs. ``jobs``, ``stages`` and ``tasks`` come from Spark's event log of one more run, and so does
-``largest_event_bytes``, which would show plans that are told as megabytes of text.
+``python -m benchmarks.fleet.commands --clusters 6 30`` generates and ingests that many clusters. It times the failure
+of one broker in every cluster, by one process per cluster and by one Spark command on ``local[2]``, with and without
+``--out``. Seconds are elapsed times of all runs; a ratio is that of the fastest runs. ``jobs``, ``stages``, ``tasks``
+and ``largest_event_bytes`` come from Spark's event log of one more run; large events would reveal plans written as
+text.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ LEGEND: Final = "Fastest of each, from exec to exit, measured in turn; the same 
 
 def main() -> None:
     """Measure, print, and keep the record."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--clusters", type=int, nargs="+", default=[6, 30])
-    options.add_argument("--partitions", type=int, default=100_000, help="of each cluster")
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--master", default="local[2]")
-    options.add_argument("--place", type=Path, help="where clusters are generated, and found by a later run")
-    options.add_argument("--out", type=Path, default=LATEST / "fleet-commands.json")
-    given = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clusters", type=int, nargs="+", default=[6, 30])
+    parser.add_argument("--partitions", type=int, default=100_000, help="of each cluster")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--place", type=Path, help="where clusters are generated, and found by a later run")
+    parser.add_argument("--out", type=Path, default=LATEST / "fleet-commands.json")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kframe-bench-") as scratch:
-        place = given.place or Path(scratch)
-        fleets = [_measured(place, count, given) for count in given.clusters]
-    write_record(given.out, [sys.executable, "-m", "benchmarks.fleet.commands", *sys.argv[1:]], {"fleets": fleets})
+        folder = options.place or Path(scratch)
+        fleets = [_measured(folder, count, options) for count in options.clusters]
+    write_record(options.out, [sys.executable, "-m", "benchmarks.fleet.commands", *sys.argv[1:]], {"fleets": fleets})
     table([HEADINGS, *(line for fleet in fleets for line in lines(fleet))], LEGEND)
 
 
@@ -56,20 +56,20 @@ def lines(fleet: dict[str, Any]) -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
-def _measured(place: Path, clusters: int, given: argparse.Namespace) -> dict[str, Any]:
-    sources = [place / f"{given.partitions}" / f"cluster-{number:03d}" for number in range(clusters)]
-    fleet = place / f"fleet-{given.partitions}-{clusters}"
+def _measured(folder: Path, clusters: int, options: argparse.Namespace) -> dict[str, Any]:
+    sources = [folder / f"{options.partitions}" / f"cluster-{number:03d}" for number in range(clusters)]
+    fleet = folder / f"fleet-{options.partitions}-{clusters}"
     for number, source in enumerate(sources):
         if not source.exists():
             source.parent.mkdir(parents=True, exist_ok=True)
-            run_kframe("snapshot", "generate", source, "--partitions", given.partitions, "--brokers", BROKERS,
+            run_kframe("snapshot", "generate", source, "--partitions", options.partitions, "--brokers", BROKERS,
                     "--racks", 3, "--seed", number)  # fmt: skip
-    ingest = _seconds(lambda: run_kframe("spark", "ingest", *sources, "--out", fleet, "--master", given.master))
-    failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", given.master)
-    runs = [_in_turn(place / "results", sources, failover, given.rounds, written) for written in (False, True)]
+    ingest = _seconds(lambda: run_kframe("spark", "ingest", *sources, "--out", fleet, "--master", options.master))
+    failover = ("spark", "failover", fleet, "--brokers", FAILED, "--master", options.master)
+    runs = [_in_turn(folder / "results", sources, failover, options.rounds, written) for written in (False, True)]
     return {
-        "clusters": clusters, "partitions": clusters * given.partitions, "ingest": ingest, "runs": runs,
-        **_counted(place / "events", failover),
+        "clusters": clusters, "partitions": clusters * options.partitions, "ingest": ingest, "runs": runs,
+        **_counted(folder / "events", failover),
     }  # fmt: skip
 
 

@@ -1,14 +1,13 @@
-"""A fleet on Spark against the engine alone: ``python -m benchmarks.fleet.spark``, of failovers or with ``--sweep``.
+"""Compare a fleet on Spark with the engine alone: ``python -m benchmarks.fleet.spark``, for failovers or ``--sweep``.
 
-Times are wall times in seconds. ``engine`` is one machine, one cluster after another, from tables in memory to the
-changed partitions as a table. ``start`` is a session's start; ``first`` the same failover of a cluster of a thousand
-partitions, which costs what Spark costs whatever the rows: planning, compiling, workers. ``no_op`` carries the same
-rows through ``mapInArrow`` and back. ``failover`` should stay within ``limit``: three times ``engine`` and ``no_op``.
-``peak`` is the memory that this process, the JVM and the Python workers hold together (proportional set size), sampled
-while the failover runs once more: looking slows what it looks at.
+Times are elapsed seconds. ``engine`` processes one cluster after another on one machine, from tables in memory to a
+table of changed partitions. ``start`` is the start of a Spark session. ``first`` is the same failover on a cluster of
+a thousand partitions: Spark's fixed cost. ``no_op`` passes the same rows through ``mapInArrow``. ``failover`` should
+stay within ``limit``: three times ``engine`` plus ``no_op``. ``peak`` is the memory of this process, the JVM and the
+Python workers (proportional set size), sampled during another run.
 
-With ``--sweep`` every broker, every two brokers and every rack fail instead: ``sweep`` in place of ``failover``, its
-``limit`` two minutes, ``engine`` what ``kframe.whatif.sweep`` takes for the same.
+With ``--sweep`` every broker, every pair and every rack fails instead: ``sweep`` replaces ``failover``, its ``limit``
+is two minutes, and ``engine`` is the time of ``kframe.whatif.sweep``.
 """
 
 from __future__ import annotations
@@ -45,28 +44,28 @@ SWEEP_SECONDS_MAX: Final = 120
 
 def main() -> None:
     """Measure and print one line of JSON."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--clusters", type=int, default=1)
-    options.add_argument("--partitions", type=int, default=1_000_000, help="of each cluster")
-    options.add_argument("--brokers", type=int, default=100)
-    options.add_argument("--master", default="local[2]")
-    options.add_argument("--driver-memory", default="1g")
-    options.add_argument("--sweep", action="store_true", help="sweep all failures instead of a failover")
-    given = options.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        work = SWEEP if given.sweep else FAILOVER
-        found: dict[str, Any] = {**vars(given), "engine": 0.0, "rows": 0}
-        for number in range(given.clusters):
-            snapshot = generate(given.partitions, given.brokers, racks=4, seed=number)
-            _write(snapshot, f"cluster-{number:03d}", Path(place) / "whole")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clusters", type=int, default=1)
+    parser.add_argument("--partitions", type=int, default=1_000_000, help="of each cluster")
+    parser.add_argument("--brokers", type=int, default=100)
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--driver-memory", default="1g")
+    parser.add_argument("--sweep", action="store_true", help="sweep all failures instead of a failover")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work = SWEEP if options.sweep else FAILOVER
+        figures: dict[str, Any] = {**vars(options), "engine": 0.0, "rows": 0}
+        for number in range(options.clusters):
+            snapshot = generate(options.partitions, options.brokers, racks=4, seed=number)
+            _write(snapshot, f"cluster-{number:03d}", Path(folder) / "whole")
             seconds, rows = timed(partial(work.alone, snapshot))
-            found["engine"] += seconds
-            found["rows"] += rows
+            figures["engine"] += seconds
+            figures["rows"] += rows
         del snapshot
-        _write(generate(1_000, given.brokers, racks=4), "small", Path(place) / "small")
-        found |= _on_spark(Path(place), given, work)
-    found["limit"] = SWEEP_SECONDS_MAX if given.sweep else 3 * found["engine"] + found["no_op"]
-    print(json.dumps({name: round(value, 2) if isinstance(value, float) else value for name, value in found.items()}))
+        _write(generate(1_000, options.brokers, racks=4), "small", Path(folder) / "small")
+        figures |= _on_spark(Path(folder), options, work)
+    figures["limit"] = SWEEP_SECONDS_MAX if options.sweep else 3 * figures["engine"] + figures["no_op"]
+    print(json.dumps({name: round(value, 2) if isinstance(value, float) else value for name, value in figures.items()}))
 
 
 @dataclass(frozen=True)
@@ -110,16 +109,16 @@ FAILOVER: Final = Work("failover", _fail_alone, _fail_on_spark)
 SWEEP: Final = Work("sweep", _sweep_alone, _sweep_on_spark)
 
 
-def _on_spark(place: Path, given: argparse.Namespace, work: Work) -> dict[str, Any]:
-    conf = {"spark.driver.memory": given.driver_memory, "spark.sql.shuffle.partitions": 2,
-            "spark.local.dir": str(place / "local")}  # fmt: skip
-    start, spark = timed(lambda: session(given.master, conf=conf))
+def _on_spark(folder: Path, options: argparse.Namespace, work: Work) -> dict[str, Any]:
+    conf = {"spark.driver.memory": options.driver_memory, "spark.sql.shuffle.partitions": 2,
+            "spark.local.dir": str(folder / "local")}  # fmt: skip
+    start, spark = timed(lambda: session(options.master, conf=conf))
     spark.sparkContext.setLogLevel("ERROR")
 
-    def read(where: Path) -> list[Any]:
-        return [spark.read.parquet(str(where / table.name)) for table in (PARTITIONS, BROKERS, CLUSTERS)]
+    def read(path: Path) -> list[Any]:
+        return [spark.read.parquet(str(path / table.name)) for table in (PARTITIONS, BROKERS, CLUSTERS)]
 
-    partitions, brokers, clusters = read(place / "whole")
+    partitions, brokers, clusters = read(folder / "whole")
 
     def same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
@@ -127,7 +126,7 @@ def _on_spark(place: Path, given: argparse.Namespace, work: Work) -> dict[str, A
     def carry() -> None:
         partitions.mapInArrow(same, partitions.schema).write.format("noop").mode("overwrite").save()
 
-    first, _ = timed(lambda: work.on_spark(spark, read(place / "small")))
+    first, _ = timed(lambda: work.on_spark(spark, read(folder / "small")))
     no_op, _ = timed(carry)
     seconds, rows = timed(lambda: work.on_spark(spark, (partitions, brokers, clusters)))
     with _Memory() as memory:
@@ -137,11 +136,11 @@ def _on_spark(place: Path, given: argparse.Namespace, work: Work) -> dict[str, A
             "peak_mib": memory.peak // 2**20}  # fmt: skip
 
 
-def _write(snapshot: Snapshot, cluster: str, place: Path) -> None:
+def _write(snapshot: Snapshot, cluster: str, folder: Path) -> None:
     for table in (PARTITIONS, BROKERS, CLUSTERS):
-        (place / table.name).mkdir(parents=True, exist_ok=True)
+        (folder / table.name).mkdir(parents=True, exist_ok=True)
         rows = pa.Table.from_batches(list(rows_of(snapshot, cluster, table)), table.schema)
-        parquet.write_table(rows, place / table.name / f"{cluster}.parquet", row_group_size=2**17)
+        parquet.write_table(rows, folder / table.name / f"{cluster}.parquet", row_group_size=2**17)
 
 
 class _Memory:
@@ -168,10 +167,10 @@ def _family(process: int) -> Iterator[int]:
     yield process
     for children in Path(f"/proc/{process}/task").glob("*/children"):
         try:
-            found = children.read_text().split()
+            text = children.read_text().split()
         except OSError:
             continue
-        for child in found:
+        for child in text:
             yield from _family(int(child))
 
 

@@ -1,4 +1,4 @@
-"""What a sweep of all failures costs, and what playing each of them would."""
+"""Time a sweep of all failures, and a single failure on the engine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def of_pairs(partitions: int, brokers: int, runs: int) -> Result:
         swept = _timed(seconds["work_out"], lambda: sweep_of(counts))  # noqa: B023
         failures = len(swept)
         _timed(seconds["played"], lambda: WhatIf(snapshot).fail([0, 1]))
-    medians = {name: statistics.median(found) for name, found in seconds.items()}
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
     return {"partitions": partitions, "brokers": brokers, "failures": failures, "seconds": medians,
             "all": medians["columns"] + medians["count"] + medians["work_out"], "target": SECONDS_MAX,
             "played_all": medians["played"] * failures}  # fmt: skip

@@ -1,11 +1,11 @@
-"""How a broker failure's cost grows with what the broker hosts and with the cluster.
+"""How the cost of a broker failure grows with the broker's replicas and with the cluster.
 
     python -m benchmarks.limits.failure_cost
 
-Clusters of the peers' layout, with a few brokers more that host just so many partitions each and lead them; these fail
-one after another, and the least of their times counts: processor time of the whole event, the stand-in for storage
-included, which other programs disturb least. One series grows the cluster around them, another what they host. A third
-is one AlterPartition in larger and larger clusters. Of each the exponent of a power law is fitted.
+Each cluster has a few extra brokers that lead a fixed number of partitions. These fail one after another, and the least
+processor time of the whole event counts; it includes the in-memory store. One series grows the cluster, another the
+replicas of these brokers, and a third sends one AlterPartition to larger and larger clusters. Each is fitted by a power
+law.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ def failure(partitions: int, brokers: int, hosted: int) -> Record:
     controller = TimedController(with_small_brokers(partitions, brokers, hosted))
     controller.adopt()
     gc.collect()
-    seconds, found = [], []
+    seconds, phases_of_runs = [], []
     for index in range(FAILURES):
         controller.ensemble.unregister_brokers([brokers + index])
         begun = time.thread_time()
         with controller.watch.event() as phases:
             controller.run_until_idle()
         seconds.append(time.thread_time() - begun)
-        found.append(phases)
+        phases_of_runs.append(phases)
     controller.expect_led(partitions)
-    best = min(found, key=lambda phases: phases.ready_seconds)
+    best = min(phases_of_runs, key=lambda phases: phases.ready_seconds)
     return {
         "partitions": partitions, "hosted": hosted, "seconds": min(seconds), "ready": best.ready_seconds,
-        "decide": best.decide_seconds, "encode": best.encode_seconds, "made_bytes": found[0].made_bytes,
+        "decide": best.decide_seconds, "encode": best.encode_seconds, "made_bytes": phases_of_runs[0].made_bytes,
     }  # fmt: skip
 
 
@@ -94,10 +94,10 @@ def measure(clusters: Sequence[int], hosted: Sequence[int], brokers: int, runs: 
     ]  # fmt: skip
 
 
-def lines(found: Sequence[Record]) -> list[tuple[str, ...]]:
+def lines(series_list: Sequence[Record]) -> list[tuple[str, ...]]:
     """A table with its headings."""
     cells: list[tuple[str, ...]] = [HEADINGS]
-    for row in found:
+    for row in series_list:
         for point in row["points"]:
             phases = (
                 f"{point[phase] * 1000:.2f}" if phase in point else "-" for phase in ("ready", "decide", "encode")
@@ -120,11 +120,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=int, default=3, help="of AlterPartition")
     parser.add_argument("--out", help="write all figures as JSON, for example to benchmarks/results/NAME.json")
     chosen = parser.parse_args(words)
-    found = measure(chosen.clusters, chosen.hosted, chosen.brokers, chosen.runs)
-    table(lines(found), LEGEND)
+    results = measure(chosen.clusters, chosen.hosted, chosen.brokers, chosen.runs)
+    table(lines(results), LEGEND)
     if chosen.out:
         command = ["python", "-m", "benchmarks.limits.failure_cost", *(sys.argv[1:] if words is None else words)]
-        write_record(Path(chosen.out), command, {"own_work": found})
+        write_record(Path(chosen.out), command, {"own_work": results})
     return 0
 
 

@@ -49,6 +49,6 @@ def _cells(result: Result) -> tuple[str, ...]:
 def _measured(name: str, sizes: Sequence[int], brokers: int, runs: int, figure: str, target: float) -> Result:
     results = [timing.run_bench(name, size, brokers, runs) for size in sizes]
     seconds = [result["seconds"]["ready"]["min"] for result in results]
-    found = exponent(sizes, seconds) if figure == "exponent" else seconds[-1] / seconds[0]
-    return {"bench": name, "partitions": list(sizes), "seconds": seconds, figure: found, "target": target,
+    value = exponent(sizes, seconds) if figure == "exponent" else seconds[-1] / seconds[0]
+    return {"bench": name, "partitions": list(sizes), "seconds": seconds, figure: value, "target": target,
             "kframe": results}  # fmt: skip

@@ -1,10 +1,8 @@
-"""What each bulk kernel is called with on a cluster, and the bytes that it cannot do without.
+"""The arguments of each bulk kernel on a cluster, and the bytes that the kernel must touch.
 
-A kernel *must touch* each array that it is handed once: what stands beside the rows whole, and of a column the cache
-lines of 64 bytes in which the rows stand, since memory comes by lines. So it is counted, from the columns' own dtypes;
-reading twice, or waiting for an address, is the kernel's own affair and shows as distance from the limit. Two things
-are left out where ``Call`` says so: what is only read for rows that are not healthy, and room that is left over.
-Tables of brokers and topics stay in the cache; they count once, which is next to nothing.
+A kernel must touch each of its arrays once: an array beside the rows as a whole, a column by the 64-byte cache lines
+of its rows. The count comes from the columns' dtypes. Two things are excluded where ``Call`` states it: columns that
+are read for unhealthy rows only, and unused capacity. Tables of brokers and topics stay in the cache and count once.
 """
 
 from __future__ import annotations
@@ -72,12 +70,12 @@ class Ground:
         self.replicas, self.isrs = p.lists("replica", self.rows), p.lists("isr", self.rows)
         self.m = len(self.replicas.values)
         name_offsets, names = topics.wire_names()
-        one = np.ones(brokers, np.uint8)
+        ones = np.ones(brokers, np.uint8)
         self.named: Arguments = {
-            "rows": self.rows, "live": one, "shutting_down": np.zeros(brokers, np.uint8), "deleting": topics.deleting,
-            "deletion_started": topics.deletion_started, "topic_deleting": topics.deleting, "registered": one,
-            "old_epoch": p.leader_epoch, "old_recovery": p.recovery, "old_leader": p.leader, "allowed": one,
-            "chosen": one, "broker_ids": self.cluster.brokers.ids, "name_offsets": name_offsets,
+            "rows": self.rows, "live": ones, "shutting_down": np.zeros(brokers, np.uint8), "deleting": topics.deleting,
+            "deletion_started": topics.deletion_started, "topic_deleting": topics.deleting, "registered": ones,
+            "old_epoch": p.leader_epoch, "old_recovery": p.recovery, "old_leader": p.leader, "allowed": ones,
+            "chosen": ones, "broker_ids": self.cluster.brokers.ids, "name_offsets": name_offsets,
             "names": names, "topic_ids": topics.ids.reshape(-1),
             "rack": (np.arange(brokers) % 4).astype(np.int32), "rack_bit": 1 << np.arange(brokers, dtype=np.int64) % 4,
             "min_insync": np.full(len(topics), 2, np.int32),
@@ -86,8 +84,8 @@ class Ground:
 
     def value(self, name: str, call: Call) -> Any:
         """An argument by its name."""
-        found = call.given.get(name, self.named.get(name))
-        return getattr(self.p, name) if found is None else found
+        value = call.given.get(name, self.named.get(name))
+        return getattr(self.p, name) if value is None else value
 
     def arguments(self, name: str, call: Call) -> Arguments:
         """All arguments of a kernel, in order."""
@@ -109,8 +107,8 @@ class Ground:
             return int((array.size if filled is None else filled) * array.itemsize)
         if self.k == self.n:
             return int(array.nbytes)
-        places = self.rows if per == "row" else self.p.slots_of(self.rows)
-        return len(np.unique(places.astype(np.int64) * array.itemsize // LINE_BYTES)) * LINE_BYTES
+        positions = self.rows if per == "row" else self.p.slots_of(self.rows)
+        return len(np.unique(positions.astype(np.int64) * array.itemsize // LINE_BYTES)) * LINE_BYTES
 
 
 def parameters(name: str) -> list[str]:
@@ -162,18 +160,18 @@ def deciding(g: Ground) -> dict[str, Call]:
 
 def _indexing(g: Ground) -> dict[str, Call]:
     """Kernels that make and read the index of who hosts what, as a controller does."""
-    given: Arguments = {"offsets": _i64(g.b + 1)}
-    size = kernels.size_replica_index(*g.arguments("size_replica_index", Call(given, 0)).values())
-    made: Arguments = given | {"last": _i32(g.b), "ends": _i64(g.b), "deltas": _u8(size)}
+    arguments: Arguments = {"offsets": _i64(g.b + 1)}
+    size = kernels.size_replica_index(*g.arguments("size_replica_index", Call(arguments, 0)).values())
+    made: Arguments = arguments | {"last": _i32(g.b), "ends": _i64(g.b), "deltas": _u8(size)}
     run(g, "build_replica_index", Call(made, g.p.slot_count))
-    written = int((made["ends"] - given["offsets"][:-1]).sum())
+    written = int((made["ends"] - arguments["offsets"][:-1]).sum())
     calls = {
-        "size_replica_index": Call(given, size),
+        "size_replica_index": Call(arguments, size),
         "build_replica_index": Call(made, g.p.slot_count, filled={"deltas": written}),
     }
-    one = made["deltas"][: made["ends"][0]].copy()
-    most = np.empty(len(one), np.int32)
-    calls["read_replica_index"] = Call({"deltas": one, "rows": most}, kernels.read_replica_index(one, most))
+    deltas = made["deltas"][: made["ends"][0]].copy()
+    most = np.empty(len(deltas), np.int32)
+    calls["read_replica_index"] = Call({"deltas": deltas, "rows": most}, kernels.read_replica_index(deltas, most))
     return calls
 
 
@@ -223,15 +221,15 @@ def encoding(g: Ground) -> dict[str, Call]:
     """Kernels of ``_request_entries.pyx`` and ``_request_sections.pyx``, with all rows as one list in one section."""
     k, n, p = g.k, g.n, g.p
     size, pool_offset = _i32(n), _i64(n)
-    given: Arguments = {"version": LEADER_AND_ISR, "entry_size": size}
+    arguments: Arguments = {"version": LEADER_AND_ISR, "entry_size": size}
     by_row = {"entry_size": "row", "pool_offset": "row"}
     calls: dict[str, Call] = {}
     total = kernels.size_leader_and_isr(
         g.rows, LEADER_AND_ISR, p.slot_start, p.replica_count, p.isr_count, p.replica_flags, size
     )
-    calls["size_leader_and_isr"] = Call(given, total, addressed=by_row)
+    calls["size_leader_and_isr"] = Call(arguments, total, addressed=by_row)
     pool = _u8(total)
-    calls["write_leader_and_isr"] = Call(given | {"pool_offset": pool_offset, "pool": pool}, k, addressed=by_row)
+    calls["write_leader_and_isr"] = Call(arguments | {"pool_offset": pool_offset, "pool": pool}, k, addressed=by_row)
     run(g, "write_leader_and_isr", calls["write_leader_and_isr"])
     cut = _cut(g, calls, size)
     framed = _framed(g, calls, cut)
@@ -251,12 +249,12 @@ def encoding(g: Ground) -> dict[str, Call]:
 def _others(g: Ground) -> dict[str, Call]:
     """UpdateMetadata and StopReplica."""
     k, p, size = g.k, g.p, _i32(g.n)
-    given: Arguments = {"version": UPDATE_METADATA, "entry_size": size}
+    arguments: Arguments = {"version": UPDATE_METADATA, "entry_size": size}
     total = kernels.size_update_metadata(
         g.rows, UPDATE_METADATA, p.slot_start, p.replica_count, p.isr_count, p.replica, p.replica_flags,
         g.named["live"], size,
     )  # fmt: skip
-    calls = {"size_update_metadata": Call(given, total, unread=("replica",), addressed={"entry_size": "row"})}
+    calls = {"size_update_metadata": Call(arguments, total, unread=("replica",), addressed={"entry_size": "row"})}
     row_size = size[g.rows]
     at = np.append(0, np.cumsum(row_size[:-1], dtype=np.int64))
     placed = {"row_size": row_size, "entry_offset": at, "out": _u8(total)}
@@ -314,12 +312,12 @@ WHOLE_ONLY: Final = (
 
 def calls_of(g: Ground) -> dict[str, Call]:
     """Every call on this ground by the kernel's name."""
-    found: dict[str, Call] = {}
+    calls: dict[str, Call] = {}
     for part in BY_ROWS:
-        found |= part(g)
+        calls |= part(g)
     if g.k == g.n:
-        return found | sweeping(g)
-    return {name: call for name, call in found.items() if name not in WHOLE_ONLY}
+        return calls | sweeping(g)
+    return {name: call for name, call in calls.items() if name not in WHOLE_ONLY}
 
 
 def run(g: Ground, name: str, call: Call, module: ModuleType = kernels) -> int:

@@ -1,18 +1,16 @@
-"""Each bulk kernel beside what memory allows: ``python -m benchmarks.limits.roofline`` (``make roofline``).
+"""Compare each bulk kernel with memory bandwidth: ``python -m benchmarks.limits.roofline`` (``make roofline``).
 
-For each kernel the bytes that it must touch (``kernel_calls.py`` says how they are counted), the time that it
-takes, and how far that is from a *limit* that is measured in the same run, on one core, by numpy's own compiled loops:
+For each kernel the bytes that it must touch (see ``kernel_calls.py``), its time, and the ratio to a *limit* that
+NumPy's compiled loops reach in the same run on one core:
 
-- ``copy``: a large array copied into another, as STREAM does; for kernels that go through all rows in order;
-- ``gather``: ``take`` from a column of the rows that one broker hosts, in cache lines; for those that visit only such;
-- ``scatter``: values put where a sort by broker puts them; for those that sort, which no order of reading spares that.
+- ``copy``: copying a large array, as STREAM does; for kernels that read all rows in order;
+- ``gather``: ``take`` of the rows of one broker, in cache lines; for kernels that visit only those rows;
+- ``scatter``: writing values in the order of a sort by broker; for kernels that sort.
 
-``times`` is the kernel's time over the limit's; above ``TIMES_MAX`` a note says why. What a row takes *in cache* is
-what its instructions take: where that is nearly all, memory is not what the kernel waits for. *All cores* is what a row
-takes when a thread on each core calls the kernel at once, each for rows of its own: what ``prange`` could come to at
-best. Kernel and limit run in turn, so that what else the machine does disturbs both; times are processor time of the
-thread, of all cores elapsed, the least of several runs. The arrays that are copied have 128 MiB each. A column of five
-million rows has 20 MB: a machine with a large cache may read it from there, and some kernels be faster than the copy.
+``times`` is the kernel's time divided by the limit's. Above ``TIMES_MAX`` a note gives the reason. *In cache* is the
+time per row when the columns fit into caches: the cost of the instructions alone. *All cores* is the time per row
+with a thread on each core, each on its own rows: the best that ``prange`` could reach. Kernel and limit alternate, so
+that other load affects both. Times are the least processor time of several runs; of all cores, elapsed time.
 """
 
 from __future__ import annotations
@@ -90,14 +88,14 @@ def gathering(g: Ground) -> Limit:
 def scattering(g: Ground) -> Limit:
     """A number for each replica put where a stable sort by broker puts it."""
     brokers = g.replicas.values
-    place = np.empty(len(brokers), np.int64)
-    place[np.argsort(brokers, kind="stable")] = np.arange(len(brokers))
+    positions = np.empty(len(brokers), np.int64)
+    positions[np.argsort(brokers, kind="stable")] = np.arange(len(brokers))
     values, out = brokers.copy(), np.empty_like(brokers)
 
     def put() -> None:
-        out[place] = values
+        out[positions] = values
 
-    return Limit(put, place.nbytes + values.nbytes + out.nbytes)
+    return Limit(put, positions.nbytes + values.nbytes + out.nbytes)
 
 
 def measure(g: Ground, runs: int, copied: int) -> list[Record]:
@@ -105,7 +103,7 @@ def measure(g: Ground, runs: int, copied: int) -> list[Record]:
     scattered = g.k < g.n
     limits = {"gather": gathering(g)} if scattered else {"copy": copying(copied)}
     usual, limits["scatter"] = next(iter(limits)), scattering(g)
-    found = []
+    rows = []
     for name, call in calls_of(g).items():
         limit, work, seconds, rates = LIMITS.get(name, usual), _checked(g, name, call), [], []
         for _ in range(runs):
@@ -113,11 +111,11 @@ def measure(g: Ground, runs: int, copied: int) -> list[Record]:
             call.before()
             seconds.append(seconds_of(work))
         nbytes, least = g.bytes_of(name, call), min(seconds)
-        found.append({
+        rows.append({
             "kernel": name, "rows": "one broker's" if scattered else "all", "row_count": g.k, "bytes": nbytes,
             "seconds": least, "limit": limit, "limit_rate": max(rates), "times": least * max(rates) / nbytes,
         })  # fmt: skip
-    return found
+    return rows
 
 
 def in_cache(brokers: int, runs: int, sizes: Sequence[int]) -> dict[str, float]:
@@ -158,11 +156,11 @@ def _times(g: Ground, name: str, call: Call, runs: int) -> Iterator[float]:
 
 def why(row: Record) -> str:
     """Why a kernel is beyond its limit: a note, and how much of its time is not spent on waiting for memory."""
-    told = [NOTES[row["kernel"]]] if row["kernel"] in NOTES else []
+    reasons = [NOTES[row["kernel"]]] if row["kernel"] in NOTES else []
     if "cached_seconds" in row:
         taken, cached = row["seconds"] / row["row_count"], row["cached_seconds"]
-        told.append(f"{cached * 1e9:.1f} ns a row with all of it in cache, {taken * 1e9:.1f} without")
-    return "; ".join(told) or "no note yet"
+        reasons.append(f"{cached * 1e9:.1f} ns a row with all of it in cache, {taken * 1e9:.1f} without")
+    return "; ".join(reasons) or "no note yet"
 
 
 def _checked(g: Ground, name: str, call: Call) -> Callable[[], None]:
@@ -220,14 +218,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--cached", type=int, nargs=2, default=CACHED, help="partitions of two that caches hold")
     parser.add_argument("--out", help="write all figures as JSON, for example to benchmarks/results/NAME.json")
     chosen = parser.parse_args(words)
-    found = roofline(chosen.partitions, chosen.brokers, chosen.runs, chosen.copied, chosen.cached)
-    table([HEADINGS, *map(line, found["kernels"])], LEGEND)
-    for row in found["kernels"]:
+    results = roofline(chosen.partitions, chosen.brokers, chosen.runs, chosen.copied, chosen.cached)
+    table([HEADINGS, *map(line, results["kernels"])], LEGEND)
+    for row in results["kernels"]:
         if row["times"] > TIMES_MAX:
             print(f"* {row['kernel']}: {why(row)}")
     if chosen.out:
         command = ["python", "-m", "benchmarks.limits.roofline", *(sys.argv[1:] if words is None else words)]
-        write_record(Path(chosen.out), command, {"roofline": found})
+        write_record(Path(chosen.out), command, {"roofline": results})
     return 0
 
 

@@ -1,14 +1,14 @@
-"""Whole controllers on a real ZooKeeper, Kafka 3.9.1's and kframe's in turn: ``python -m benchmarks.live``.
+"""Compare Kafka 3.9.1 and kframe as running controllers on a real ZooKeeper: ``python -m benchmarks.live``.
 
-A failover is a controller that takes over in a cluster whose ZooKeeper has been at work for days. So the lives of both
-follow on one another on one server and one set of brokers that only answer (``controllers.py``, which keeps the
-clock for both from outside), and each finds the same cluster. The server is warmed up, and right before each life the
-bulk reads and writes that kframe's failover and its broker's failure cannot do without are timed alone
-(``raw_requests.py``), after pauses as events come: each life of ours is held against those before it.
-In the first two lives of each
-the server sees much for the first time, and its compiler is at work again, which the processor time of that shows: they
-are told apart, and none of kframe's that count. Kafka is compared by the best of all its lives, kframe by the slowest
-that counts. ``--alone`` sizes are kframe's only. Needs Maven and JDK 17 for Kafka's jars.
+In production a controller takes over on a ZooKeeper that has run for days. So the runs of both controllers follow on
+one another on one warmed-up server with brokers that only respond (``controllers.py`` measures both from outside).
+Each run starts with the same cluster.
+
+Right before each run the bulk reads and writes that a failover and a broker failure need are timed alone
+(``raw_requests.py``), after a pause, as before a real event. Each run of kframe is compared with those before it. In
+the first two runs of each controller the server's JIT compiler is still active; they are reported separately and do
+not count. Kafka counts by its best run, kframe by its slowest. At ``--alone`` sizes only kframe runs. Needs Maven and
+JDK 17.
 """
 
 from __future__ import annotations
@@ -83,39 +83,39 @@ def _row(event: str, measured: Sequence[Record]) -> Record:
     )
     lives_of_ours = {row["life"]: row["seconds"] for row in ours if row["bench"] == event}
     compiler = {row["life"]: row["compiler_seconds"] for row in ours if row["bench"] == event}
-    counted = [life for life in lives_of_ours if life >= WARMING] or [max(lives_of_ours)]
+    counted = [run for run in lives_of_ours if run >= WARMING] or [max(lives_of_ours)]
     kafka = [
         measurement["seconds"]
         for measurement in measured
         if measurement["controller"] == KAFKA and measurement["bench"] == event
     ]
-    kframe = [lives_of_ours[life] for life in counted]
+    kframe = [lives_of_ours[run] for run in counted]
     return {
         "event": event,
         "partitions": measured[0]["partitions"],
         "brokers": measured[0]["brokers"],
         "kframe": kframe,
-        "first_lives": [seconds for life, seconds in lives_of_ours.items() if life < min(counted)],
-        "compiler": [compiler[life] for life in sorted(compiler)],
+        "first_lives": [seconds for run, seconds in lives_of_ours.items() if run < min(counted)],
+        "compiler": [compiler[run] for run in sorted(compiler)],
         "kafka": kafka,
-        "raw": statistics.median(alone[life] for life in counted),
-        "times_raw": [lives_of_ours[life] / alone[life] for life in counted],
-        "raw_at_once": statistics.median(at_once[life] for life in counted),
-        "times_raw_at_once": [lives_of_ours[life] / at_once[life] for life in counted],
+        "raw": statistics.median(alone[run] for run in counted),
+        "times_raw": [lives_of_ours[run] / alone[run] for run in counted],
+        "raw_at_once": statistics.median(at_once[run] for run in counted),
+        "times_raw_at_once": [lives_of_ours[run] / at_once[run] for run in counted],
         "ratio": min(kafka) / max(kframe) if kafka else None,
     }
 
 
-def ratios(found: Sequence[Record]) -> list[Ratio]:
+def ratios(rows: Sequence[Record]) -> list[Ratio]:
     """What is compared between records, and the seconds of kframe's slowest lives."""
-    kept = []
-    for row in found:
+    result = []
+    for row in rows:
         name = f"live {row['event']}/{row['partitions']}/{row['brokers']}"
-        kept += [Ratio(f"{name} beside kafka", row["ratio"])] if row["ratio"] else []
-        kept.append(Ratio(f"{name} beside raw", statistics.median(row["times_raw"]), less=True))
-        kept.append(Ratio(f"{name} beside raw at once", statistics.median(row["times_raw_at_once"]), less=True))
-        kept.append(Ratio(f"{name} seconds", max(row["kframe"]), less=True, absolute=True))
-    return kept
+        result += [Ratio(f"{name} beside kafka", row["ratio"])] if row["ratio"] else []
+        result.append(Ratio(f"{name} beside raw", statistics.median(row["times_raw"]), less=True))
+        result.append(Ratio(f"{name} beside raw at once", statistics.median(row["times_raw_at_once"]), less=True))
+        result.append(Ratio(f"{name} seconds", max(row["kframe"]), less=True, absolute=True))
+    return result
 
 
 def line(row: Record) -> tuple[str, ...]:
@@ -131,8 +131,8 @@ def line(row: Record) -> tuple[str, ...]:
 
 def spread(ratios: Sequence[float]) -> str:
     """The median of some ratios, with the least and the most of several."""
-    told = f"{statistics.median(ratios):.2f}"
-    return told if len(ratios) == 1 else f"{told} ({min(ratios):.2f} to {max(ratios):.2f})"
+    text = f"{statistics.median(ratios):.2f}"
+    return text if len(ratios) == 1 else f"{text} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -151,12 +151,12 @@ def main(words: Sequence[str] | None = None) -> int:
     for alone, sizes in ((False, chosen.partitions), (True, chosen.alone)):
         for size in sizes:
             measured += lives(size, chosen.brokers, chosen.runs, chosen.heap, alone=alone)
-    found = rows(measured)
-    table([HEADINGS, *map(line, found)], LEGEND)
+    results = rows(measured)
+    table([HEADINGS, *map(line, results)], LEGEND)
     if chosen.out:
         command = ["python", "-m", "benchmarks.live", *(sys.argv[1:] if words is None else words)]
         write_record(
-            Path(chosen.out), command, {"ratios": to_record(ratios(found)), "rows": found, "measured": measured}
+            Path(chosen.out), command, {"ratios": to_record(ratios(results)), "rows": results, "measured": measured}
         )
     return 0
 

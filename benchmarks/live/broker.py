@@ -1,4 +1,4 @@
-"""A broker that only answers, over Kafka's own protocol."""
+"""A broker that responds to control requests with success, over Kafka's protocol."""
 
 from __future__ import annotations
 

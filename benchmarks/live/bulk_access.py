@@ -1,11 +1,11 @@
-"""States read and written in bulk, beside what plain kazoo does, in one run on one server.
+"""Compare bulk reads and writes of partition states with plain kazoo, on one server.
 
     python -m benchmarks.live.bulk_access [--partitions 100000] [--rounds 3] [--hosts HOST:PORT]
 
-Prints one JSON record: seconds and partitions a second of each way, the ratios, machine and versions. Kazoo reads by
-``get_async`` and writes by a multi of its own for each partition (the check of the controller epoch, and one setData,
-as Kafka sends them), 2,000 requests in flight. Every way has to leave and to see the same states. Without ``--hosts`` a
-server of its own is started, which does not force its log to disk.
+Prints one JSON record: seconds and partitions per second of each method, their ratios, machine and versions. Kazoo
+reads by ``get_async`` and writes by one multi per partition (a check of the controller epoch and a setData, as
+Kafka), with 2,000 requests in flight. All methods must write and read the same states. Without ``--hosts`` a server
+is started that does not sync its log to disk.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ CONTROLLER_EPOCH: Final = 7
 ACL: Final = encode_acl([(31, "world", "anyone")])
 
 
-class World:
-    """Topics below a chroot of their own, and the states that are to be written."""
+class StoredStates:
+    """Topics below a new chroot, and the partition states to write."""
 
     def __init__(self, session: Session, partitions: int) -> None:
         self.session = session
@@ -63,8 +63,8 @@ class World:
         self.guard = check(f"{self.chroot}/epoch", 0)
         self.writer = StateWriter(session, self.guard, ACL)
         nodes = [self.chroot, f"{self.chroot}/epoch", *(f"{self.chroot}/{name}" for name in self.topics)]
-        fates, _ = write_all(session, b"", Writes.of([[create(path, b"7", ACL)] for path in nodes]))
-        require(fates)
+        codes, _ = write_all(session, b"", Writes.of([[create(path, b"7", ACL)] for path in nodes]))
+        require(codes)
 
     def states(self, expected: int) -> NewStates:
         """The states to be written over version ``expected``."""
@@ -108,13 +108,13 @@ class World:
     def read_singly(self, expected: int) -> None:
         """By ``get_async``, each state decoded."""
         wanted, client, waiting = self.states(expected - 1), self.session.client, deque[Any]()
-        found = []
+        answers = []
         for i in range(len(self.topic)):
             waiting.append(client.get_async(self._path(i)))
             if len(waiting) == WINDOW:
-                found.append(waiting.popleft().get())
-        found += [result.get() for result in waiting]
-        for i, (data, stat) in enumerate(found):
+                answers.append(waiting.popleft().get())
+        answers += [result.get() for result in waiting]
+        for i, (data, stat) in enumerate(answers):
             state, _ = decode_state(data, "")
             assert (state.leader, stat.version) == (wanted.leader[i], expected)
 
@@ -139,25 +139,25 @@ def server(hosts: str | None) -> Iterator[str]:
 
 def run(session: Session, partitions: int, rounds: int) -> dict[str, Any]:
     """Every way in turn, ``rounds`` times, on the same states."""
-    world = World(session, partitions)
+    cluster = StoredStates(session, partitions)
     seconds: dict[str, list[float]] = {name: [] for name in ("read", "read_singly", "write", "write_singly")}
-    created = timed(lambda: world.write(NO_STATE))[0]
-    world.write(0)  # neither side is measured cold
+    created = timed(lambda: cluster.write(NO_STATE))[0]
+    cluster.write(0)  # neither side is measured cold
     version = 1
     for _ in range(rounds):
         for write in ("write_singly", "write"):
-            seconds[write].append(timed(partial(getattr(world, write), version))[0])
+            seconds[write].append(timed(partial(getattr(cluster, write), version))[0])
             version += 1
         for read in ("read_singly", "read"):
-            seconds[read].append(timed(partial(getattr(world, read), version))[0])
-    middle = {name: statistics.median(times) for name, times in seconds.items()}
+            seconds[read].append(timed(partial(getattr(cluster, read), version))[0])
+    medians = {name: statistics.median(times) for name, times in seconds.items()}
     return {
         "partitions": partitions,
         "seconds": {name: [round(elapsed, 3) for elapsed in times] for name, times in seconds.items()},
         "create_seconds": round(created, 3),
-        "partitions_per_second": {name: round(partitions / one) for name, one in middle.items()},
-        "read_ratio": round(middle["read_singly"] / middle["read"], 1),
-        "write_ratio": round(middle["write_singly"] / middle["write"], 1),
+        "partitions_per_second": {name: round(partitions / median) for name, median in medians.items()},
+        "read_ratio": round(medians["read_singly"] / medians["read"], 1),
+        "write_ratio": round(medians["write_singly"] / medians["write"], 1),
     }
 
 

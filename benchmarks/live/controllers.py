@@ -1,26 +1,25 @@
-r"""Time a cluster controller from outside: a real ZooKeeper, many partitions, brokers that only answer.
+r"""Time cluster controllers from outside: a real ZooKeeper, many partitions, and brokers that only respond.
 
-The brokers register in ZooKeeper, take the controller's connections, read every LeaderAndIsr, UpdateMetadata and
-StopReplica and answer success at once. What is timed needs no word from the controller:
+The brokers register in ZooKeeper and accept the controller's connections. They read every LeaderAndIsr, UpdateMetadata
+and StopReplica request and respond with success at once. Two events are timed, without any help of the controller:
 
-    failover        /controller appears in ZooKeeper  ->  the last byte of the last control request has arrived
-    broker-failure  a broker's registration vanishes  ->  the same
+    failover        /controller appears in ZooKeeper -> the last byte of the last control request arrives
+    broker-failure  a broker's registration vanishes -> the same
 
-so Kafka's own controller and any other are measured by the same clock at the same work. What the brokers take they
-drop in the kernel where that can be done (Linux): they share the machine with what is timed, and need no copy.
+Thus Kafka's controller and any other are measured by the same clock on the same work. On Linux the brokers discard what
+they read in the kernel, because they share the machine with the controller.
 
     python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10
     python -m benchmarks.live.controllers --jars JARS --partitions 100000 --brokers 10 --lives 3 --in-turn \
         --controller 'kframe controller run --zookeeper {zookeeper} --id {id} --listener PLAINTEXT://127.0.0.1:{port}'
 
-JARS is a folder with Kafka 3.9.1's jars. ``--lives`` of each controller follow on one another on one server, in turn
-with those of Kafka's own where that is asked for (``--in-turn``). A life is a process of its own. At its end it is
-killed, its records in ZooKeeper are deleted, the failed broker registers anew and the states of its partitions become
-what they were: every life finds the same cluster. ``--warm COMMAND`` is run on the server before the first of them;
-``--first COMMAND`` before each one, so that what the server needs by itself is measured at that moment: the JSON
-objects that it prints are told with the life that follows. Prints one JSON object a measurement, with the processor
-seconds that the server's own compiler took until all was quiet: a server that still compiles is not what it is after
-some days (where there is a /proc to tell). All on loopback.
+JARS is a folder with Kafka 3.9.1's jars. ``--lives`` is the number of runs of each controller on one server; with
+``--in-turn`` they alternate with runs of Kafka. Each run is a process. At its end it is killed, its znodes are deleted,
+the failed broker registers again and its partitions get their old states: every run finds the same cluster.
+
+``--warm COMMAND`` runs before the first run, ``--first COMMAND`` before each. The latter measures what the server needs
+by itself; the JSON objects that it prints are reported with the run. Each measurement includes the processor seconds of
+the server's JIT compiler, because a server that still compiles is slower (Linux only). Everything is on loopback.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from benchmarks.live.broker import LEADER_AND_ISR, StandInBroker
-from benchmarks.live.znodes import FAILING, count_relying_on, mend_topics, populate
+from benchmarks.live.znodes import FAILING, count_unmoved, populate, restore_topics
 
 KAFKA = "kafka-3.9.1"  # what the records call its own controller
 CONTROLLER_ID = 1000
 COMPILERS = ("C1 Compiler", "C2 Compiler")  # threads of a JVM
-QUIET_SECONDS = 4.0  # an event may be over when no broker has heard anything for this long,
+QUIET_SECONDS = 4.0  # an event is over when no broker has received anything for this long,
 QUIET_SHARE = 1.0  # or for as long as the event has taken so far, whichever is longer
 
 
 def free_port() -> int:
-    """A port on which nobody listens now, and which no outgoing connection is given, not even one to itself."""
+    """A free port outside the range of outgoing connections."""
     while True:
         port = random.randrange(10_000, 30_000)
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
@@ -83,7 +82,7 @@ def start_java(jars: Path, main: str, config: str, folder: Path, name: str, heap
 
 
 def wait_until_settled(brokers: list[StandInBroker], since: float, limit: float, settled: Callable[[], bool]) -> float:
-    """The time at which the last byte came, once all brokers have gone quiet and ``settled`` agrees that it is over."""
+    """The arrival time of the last byte, once no broker receives any more and ``settled`` returns True."""
     while time.time() - since < limit:
         last = max(broker.last_byte_at for broker in brokers)
         if last > since and time.time() - last > max(QUIET_SECONDS, QUIET_SHARE * (last - since)) and settled():
@@ -93,15 +92,15 @@ def wait_until_settled(brokers: list[StandInBroker], since: float, limit: float,
 
 
 @dataclass(frozen=True)
-class Life:
-    """One life of one controller: ``command`` starts it, None stands for Kafka's own."""
+class ControllerRun:
+    """One run of one controller: ``command`` starts it, None is Kafka's own."""
 
     name: str
     command: str | None
     number: int
 
     def about(self, arguments: argparse.Namespace) -> dict[str, Any]:
-        """What each of its measurements says."""
+        """The fields that each measurement of this run has."""
         return {
             "controller": self.name,
             "life": self.number,
@@ -111,18 +110,18 @@ class Life:
         }
 
 
-def lives(arguments: argparse.Namespace) -> Iterator[Life]:
-    """All of them, in turn where there are two controllers."""
+def controller_runs(arguments: argparse.Namespace) -> Iterator[ControllerRun]:
+    """All runs, alternating between two controllers."""
     controllers: list[tuple[str, str | None]] = []
     if arguments.controller is None or arguments.in_turn:
         controllers.append((KAFKA, None))
     if arguments.controller is not None:
         controllers.append((arguments.name, arguments.controller))
-    return (Life(*controller, number) for number in range(arguments.lives) for controller in controllers)
+    return (ControllerRun(*controller, number) for number in range(arguments.lives) for controller in controllers)
 
 
 def compiling(server: int) -> float:
-    """Processor seconds that the compiler threads of a JVM, a process, have taken so far; 0 where nobody tells."""
+    """Processor seconds that the compiler threads of a JVM, a process, have used so far; 0 without /proc."""
     ticks = 0
     for thread in Path(f"/proc/{server}/task").glob("*"):
         with suppress(OSError):  # it has ended
@@ -135,24 +134,24 @@ def compiling(server: int) -> float:
 def report(
     name: str, about: dict[str, Any], seconds: float, compiled: float, brokers: list[StandInBroker]
 ) -> None:  # fmt: skip
-    """Print one measurement, and count what brokers receive anew."""
+    """Print one measurement, and reset the counters of the brokers."""
     received = {
         "compiler_seconds": round(max(compiled, 0.0), 2),  # a thread that ends takes its time with it
         "bytes": sum(broker.bytes_received for broker in brokers),
         "requests": sum(sum(broker.requests.values()) for broker in brokers),
     }
     print(json.dumps({"bench": name, "seconds": round(seconds, 3)} | about | received), flush=True)
-    forget(brokers)
+    reset_counters(brokers)
 
 
-def forget(brokers: list[StandInBroker]) -> None:
-    """What they have received; only while nobody sends."""
+def reset_counters(brokers: list[StandInBroker]) -> None:
+    """Reset the counters of received bytes and requests, while no controller sends."""
     for broker in brokers:
         broker.bytes_received, broker.requests = 0, {}
 
 
 def main() -> int:
-    """Measure all lives."""
+    """Measure all runs."""
     arguments = _arguments()
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)
     folder = Path(tempfile.mkdtemp(prefix="zk-failover-"))
@@ -172,16 +171,16 @@ def main() -> int:
             register(client, broker)
         elected_at: list[float] = []
         client.DataWatch("/controller", lambda data, stat: elected_at.append(time.time()) if data else None)
-        for place, life in enumerate(lives(arguments)):
-            if place:
-                bury(arguments, client, brokers)
-            about = life.about(arguments)
-            print(f"{arguments.partitions:,} partitions, {life.name}, life {life.number + 1}", file=sys.stderr)
-            for found in first_of_all(arguments, zookeeper):
-                print(json.dumps(found | about), flush=True)
+        for number, run in enumerate(controller_runs(arguments)):
+            if number:
+                clean_up(arguments, client, brokers)
+            about = run.about(arguments)
+            print(f"{arguments.partitions:,} partitions, {run.name}, run {run.number + 1}", file=sys.stderr)
+            for figures in measure_before_run(arguments, zookeeper):
+                print(json.dumps(figures | about), flush=True)
             elected_at.clear()
-            place_of_its_own = folder / f"{life.name}-{life.number}"
-            live(arguments, place_of_its_own, zookeeper, server.pid, life, client, brokers, elected_at)
+            run_folder = folder / f"{run.name}-{run.number}"
+            perform_run(arguments, run_folder, zookeeper, server.pid, run, client, brokers, elected_at)
         return 0
     finally:
         if client is not None:
@@ -196,8 +195,8 @@ def register(client: KazooClient, broker: StandInBroker) -> None:
     client.create(f"/brokers/ids/{broker.broker_id}", broker.registration(), ephemeral=True)
 
 
-def first_of_all(arguments: argparse.Namespace, zookeeper: str) -> list[dict[str, Any]]:
-    """What the command for the beginning of each life has to say."""
+def measure_before_run(arguments: argparse.Namespace, zookeeper: str) -> list[dict[str, Any]]:
+    """The output of the command that precedes each run."""
     if arguments.first is None:
         return []
     command = shlex.split(arguments.first.format(zookeeper=zookeeper))
@@ -205,38 +204,38 @@ def first_of_all(arguments: argparse.Namespace, zookeeper: str) -> list[dict[str
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def live(
+def perform_run(
     arguments: argparse.Namespace,
     folder: Path,
     zookeeper: str,
     server: int,
-    life: Life,
+    run: ControllerRun,
     client: KazooClient,
     brokers: list[StandInBroker],
     elected_at: list[float],
 ) -> None:
-    """One life from its start to its end; ``elected_at`` gets the time at which it has become controller."""
+    """Perform one run; ``elected_at`` receives the time of the election."""
     folder.mkdir()
-    forget(brokers)
-    process = start_controller(arguments, folder, zookeeper, life.command)
+    reset_counters(brokers)
+    process = start_controller(arguments, folder, zookeeper, run.command)
     try:
         while not elected_at:
             if process.poll() is not None:
                 raise RuntimeError((folder / "controller.log").read_text()[-2000:])
             time.sleep(0.01)
-        measure(arguments, life.about(arguments), server, client, brokers, elected_at[0])
+        measure(arguments, run.about(arguments), server, client, brokers, elected_at[0])
     finally:
         process.kill()
         process.wait()
 
 
-def bury(arguments: argparse.Namespace, client: KazooClient, brokers: list[StandInBroker]) -> None:
-    """Nobody is controller, and the cluster is what it was before the controller of this life came."""
+def clean_up(arguments: argparse.Namespace, client: KazooClient, brokers: list[StandInBroker]) -> None:
+    """Delete the controller's records and restore the cluster as it was before the run."""
     for path in ("/controller", f"/brokers/ids/{CONTROLLER_ID}"):
         with suppress(NoNodeError):
             client.delete(path)
     register(client, brokers[FAILING])
-    mend_topics(client, arguments.partitions, arguments.brokers, arguments.replication_factor)
+    restore_topics(client, arguments.partitions, arguments.brokers, arguments.replication_factor)
 
 
 def _arguments() -> argparse.Namespace:
@@ -251,15 +250,15 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--in-turn", action="store_true", help="Kafka's own, too, on the same server")
     parser.add_argument("--lives", type=int, default=1, help="of each controller")
-    parser.add_argument("--warm", help="command that is run before the first life; {zookeeper} is filled in")
-    parser.add_argument("--first", help="command that is run before each life; {zookeeper} is filled in")
+    parser.add_argument("--warm", help="command that is run before the first run; {zookeeper} is filled in")
+    parser.add_argument("--first", help="command that is run before each run; {zookeeper} is filled in")
     parser.add_argument("--heap", default="3g", help="heap of each JVM")
     parser.add_argument("--limit", type=float, default=900, help="seconds for one event")
     return parser.parse_args()
 
 
 def start_zookeeper(arguments: argparse.Namespace, folder: Path, port: str) -> subprocess.Popen[bytes]:
-    """A server of its own."""
+    """Start a ZooKeeper server."""
     config = (
         f"dataDir={folder}/zookeeper\nclientPort={port}\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\n"
         "admin.enableServer=false\nmaxSessionTimeout=60000\n"
@@ -271,7 +270,7 @@ def start_zookeeper(arguments: argparse.Namespace, folder: Path, port: str) -> s
 def start_controller(
     arguments: argparse.Namespace, folder: Path, zookeeper: str, command: str | None
 ) -> subprocess.Popen[bytes]:
-    """Kafka's, or the one of ``command``."""
+    """Start Kafka, or the controller of ``command``."""
     port = free_port()
     if command is None:
         config = (
@@ -292,21 +291,21 @@ def measure(
     brokers: list[StandInBroker],
     elected_at: float,
 ) -> None:
-    """Wait for the end of the failover that began at ``elected_at``, then fail a broker; report both."""
+    """Wait for the end of the failover that started at ``elected_at``, fail a broker, and report both."""
 
-    def all_told() -> bool:
+    def all_notified() -> bool:
         return all(LEADER_AND_ISR in broker.requests for broker in brokers)
 
-    def nobody_relies_on_it() -> bool:
-        return not count_relying_on(client, arguments.partitions)
+    def failed_broker_removed() -> bool:
+        return not count_unmoved(client, arguments.partitions)
 
     compiled = compiling(server)
-    done_at = wait_until_settled(brokers, elected_at, arguments.limit, all_told)
+    done_at = wait_until_settled(brokers, elected_at, arguments.limit, all_notified)
     report("failover", about, done_at - elected_at, compiling(server) - compiled, brokers)
     left = [broker for broker in brokers if broker.broker_id != FAILING]
     compiled, failed_at = compiling(server), time.time()
     client.delete(f"/brokers/ids/{FAILING}")
-    done_at = wait_until_settled(left, failed_at, arguments.limit, nobody_relies_on_it)
+    done_at = wait_until_settled(left, failed_at, arguments.limit, failed_broker_removed)
     report("broker-failure", about, done_at - failed_at, compiling(server) - compiled, brokers)
 
 

@@ -1,8 +1,8 @@
-"""Who is elected when the active instance of kframe is killed or frozen among standbys and Kafka's brokers.
+"""Kill or freeze the active kframe controller among standbys and Kafka brokers, and record each failover.
 
     python -m benchmarks.live.failovers --kills 200 --freezes 20 --out docs/evidence/failovers.json
 
-Starts ZooKeeper, three Kafka brokers and four instances of kframe. ``docs/evidence/failovers.md`` describes the record.
+Starts ZooKeeper, three Kafka brokers and four kframe controllers. ``docs/evidence/failovers.md`` describes the record.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _summary(cause: str, failovers: Sequence[Any]) -> dict[str, Any]:
     """Counts of one cause, and quantiles of the time until another instance was active (seconds)."""
     chosen = [failover for failover in failovers if failover.cause == cause]
-    elected, active = ([getattr(one, name) for one in chosen] for name in ("elected_s", "active_s"))
+    elected, active = ([getattr(failover, name) for failover in chosen] for name in ("elected_s", "active_s"))
     return {
         "cause": cause,
         "failovers": len(chosen),
-        "controller_epochs": dict(sorted(Counter(str(one.controller_epochs) for one in chosen).items())),
-        "winners": dict(sorted(Counter(str(one.winner) for one in chosen).items())),
+        "controller_epochs": dict(sorted(Counter(str(failover.controller_epochs) for failover in chosen).items())),
+        "winners": dict(sorted(Counter(str(failover.winner) for failover in chosen).items())),
         "elected_s": _quantiles(elected),
         "active_s": _quantiles(active),
     }

@@ -1,10 +1,10 @@
-"""A whole cluster loaded by a controller's store under a short session, in one process beside its server.
+"""Load a whole cluster by a controller's store under a short session timeout.
 
     python -m benchmarks.live.load [--partitions 1000000] [--session-timeout-ms 6000]
 
-Prints one JSON record: seconds of the load and of a write of all states, the peak of the loading process's memory, the
-longest time for which its threads stood still, and whether its session lived on. A server of its own is started on the
-same machine, which does not force its log to disk. Writing a million partitions there first takes a minute.
+Prints one JSON record: seconds to load the cluster and to write all states, the peak memory of the loading process,
+the longest stall of its threads, and whether its session survived. The server runs on the same machine and does not
+sync its log to disk. Writing a million partitions first takes a minute.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def load(url: str) -> dict[str, Any]:
         assert not store.quarantined()
         return {
             "partitions": len(cluster),
-            "session_lived_on": not any(isinstance(one, SessionExpired) for one in heard),
+            "session_lived_on": not any(isinstance(event, SessionExpired) for event in heard),
             **figures,
         }
 

@@ -1,20 +1,17 @@
-"""What a ZooKeeper server needs for a cluster's bulk reads and writes alone, without anybody who makes use of them.
+"""Time the bulk reads and writes of a cluster on a ZooKeeper server, without a controller.
 
     python -m benchmarks.live.raw_requests HOST:PORT [--broker 0] [--rounds 5]
 
-Reads every topic and every state by multiReads, and writes the states of one broker's partitions back as they stand,
-by multis that check the controller epoch: the requests that a failover and a broker's failure cannot do without, made
-ready before the clock starts, their answers left lying. Prints one JSON object: the median of the rounds in seconds.
+Reads every topic and state by multiRead requests, and rewrites the states of one broker's partitions by multi requests
+that check the controller epoch. A failover and a broker failure cannot do with less. Requests are encoded before the
+clock starts and responses are not decoded. Prints one JSON object with the median of the rounds in seconds.
 
-Each round comes after a pause, as the events do that these figures stand beside: a server that had nothing to do for a
-while finds its memory gone from the processor's caches. Rounds that follow on one another at once are timed as well: at
-20,000 partitions they took a fifth to a third less.
+Each round follows a pause, as a real event does: after a pause other data has replaced the server's in the CPU caches.
+Rounds without a pause are timed as well; at 20,000 partitions they took a fifth to a third less.
 
-The server is warmed up first, by all kinds of requests that a controller sends, in several sessions. Its compiler goes
-through several versions of this code during the first million reads: at 100,000 partitions rounds of 150 ms were
-followed by some of 650, and only from the twelfth on were all of 130; and what it has compiled for some kinds of
-requests it throws away at the first of another kind. A server at work has long been through all that; on one that has
-not, figures tell of the moment they were taken in, and not only those of this script.
+The server is warmed up by all requests that a controller sends, in several sessions, because its JIT compiler replaces
+this code several times during the first million reads. At 100,000 partitions rounds of 150 ms were followed by some of
+650 ms, and only from the twelfth round on all took 130 ms.
 """
 
 from __future__ import annotations
@@ -136,8 +133,8 @@ def _session(hosts: str) -> Session:
     return session
 
 
-def _reads(where: Sequence[str], most: int) -> Iterator[tuple[bytes, int]]:
-    parts = (where[first : first + most] for first in range(0, len(where), most))
+def _reads(paths_: Sequence[str], most: int) -> Iterator[tuple[bytes, int]]:
+    parts = (paths_[first : first + most] for first in range(0, len(paths_), most))
     return ((b"".join(map(get_data, part)), len(part)) for part in parts)
 
 

@@ -1,10 +1,10 @@
-"""A failover's control requests sent over loopback to brokers that take everything and answer at once.
+"""Send the control requests of a failover over loopback to brokers that read everything and respond at once.
 
     python -m benchmarks.live.transport [--partitions 100000] [--brokers 10] [--runs 5]
 
-Prints one JSON record, medians in milliseconds: encoding alone, ``send`` (what the controller waits for), until all is
-answered, and the reading of an answer for each partition of a broker. Sinks run in a process of their own, on the same
-machine, and read without looking.
+Prints one JSON record with medians in milliseconds: encoding alone, ``send`` (the time that the controller waits),
+until all responses arrived, and decoding one response with all partitions of a broker. The brokers run in a separate
+process on the same machine.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ def failover(cluster: ClusterState) -> ControlRequests:
 
 def answer_ms(cluster: ClusterState, requests: ControlRequests) -> float:
     """Reading a broker's answer to all of its partitions, none in error, grouped by topic id."""
-    (_, where), *_ = requests.leader_and_isr.slices()
-    rows = requests.leader_and_isr.rows[where]
+    (_, part), *_ = requests.leader_and_isr.slices()
+    rows = requests.leader_and_isr.rows[part]
     topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
-    told = Told(LEADER_AND_ISR, rows, topic, partition, None, None, TopicNames.of(cluster, topic))
+    sent = Told(LEADER_AND_ISR, rows, topic, partition, None, None, TopicNames.of(cluster, topic))
     starts = np.flatnonzero(np.concatenate([[True], topic[1:] != topic[:-1]])).tolist()
     reply = b"\0\0\0\1\0\0\0" + unsigned_varint(len(starts) + 1)
     for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
         reply += cluster.topics.ids[topic[start]].tobytes() + unsigned_varint(stop - start + 1)
-        reply += b"".join(int(one).to_bytes(4, "big") + b"\0\0\0" for one in partition[start:stop]) + b"\0"
-    asked = Asked(0, 1, LEADER_AND_ISR, 7, 1, told, slice(0, len(rows)))
+        reply += b"".join(int(number).to_bytes(4, "big") + b"\0\0\0" for number in partition[start:stop]) + b"\0"
+    asked = Asked(0, 1, LEADER_AND_ISR, 7, 1, sent, slice(0, len(rows)))
     begun = time.perf_counter()
     read_answer(asked, reply + b"\0")
     return (time.perf_counter() - begun) * 1000
@@ -117,7 +117,7 @@ def main() -> None:
     for _ in range(options.runs):
         await_idle(transport)
         begun = time.perf_counter()
-        nbytes = sum(one.nbytes for one in list(encoder.encode(cluster, requests)))
+        nbytes = sum(request.nbytes for request in list(encoder.encode(cluster, requests)))
         encoded = time.perf_counter()
         transport.send(cluster, requests)
         sent = time.perf_counter()
@@ -130,7 +130,7 @@ def main() -> None:
         taken["answer_ms"].append(answer_ms(cluster, requests))
     transport.close()
     process.kill()
-    result: dict[str, Any] = {name: round(statistics.median(one), 3) for name, one in taken.items()}
+    result: dict[str, Any] = {name: round(statistics.median(request), 3) for name, request in taken.items()}
     result |= {
         "partitions": options.partitions, "brokers": options.brokers, "megabytes": round(nbytes / 1e6, 1),
         "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

@@ -1,4 +1,4 @@
-"""The znodes of a cluster: topics of 100 partitions, leaders spread evenly, and what the failure of a broker leaves."""
+"""The znodes of a benchmark cluster: writing them, and restoring them after a broker failure."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def populate(client: KazooClient, partitions: int, brokers: int, replication_fac
     client.ensure_path("/controller_epoch")
     client.set("/controller_epoch", b"1")
     client.create("/feature", b'{"features":{},"version":2,"status":1}')
-    carry_out(create_topic(client, topic, brokers, replication_factor) for topic in topics(partitions))
+    execute(create_topic(client, topic, brokers, replication_factor) for topic in topics(partitions))
 
 
 def topics(partitions: int) -> range:
-    """Their numbers."""
+    """Topic numbers."""
     return range(partitions // PARTITIONS_PER_TOPIC)
 
 
 def topic_path(topic: int) -> str:
-    """Where a topic stands."""
+    """The path of a topic."""
     return f"/brokers/topics/topic-{topic:06d}"
 
 
 def state_path(topic: int, partition: int) -> str:
-    """Where the state of a partition stands."""
+    """The path of a partition state."""
     return f"{topic_path(topic)}/partitions/{partition}/state"
 
 
@@ -92,7 +92,7 @@ def create_topic(client: KazooClient, topic: int, brokers: int, replication_fact
     return write
 
 
-def mend_topic(client: KazooClient, topic: int, brokers: int, replication_factor: int) -> TransactionRequest:
+def restore_topic(client: KazooClient, topic: int, brokers: int, replication_factor: int) -> TransactionRequest:
     """The states of a topic's partitions that the failing broker hosts, as they were before it failed."""
     write = client.transaction()
     for partition, replicas in enumerate(assignment(topic, brokers, replication_factor)):
@@ -101,13 +101,13 @@ def mend_topic(client: KazooClient, topic: int, brokers: int, replication_factor
     return write
 
 
-def mend_topics(client: KazooClient, partitions: int, brokers: int, replication_factor: int) -> None:
-    """What the failure of the failing broker has changed becomes what it was."""
-    carry_out(mend_topic(client, topic, brokers, replication_factor) for topic in topics(partitions))
+def restore_topics(client: KazooClient, partitions: int, brokers: int, replication_factor: int) -> None:
+    """Restore the states that the broker failure changed."""
+    execute(restore_topic(client, topic, brokers, replication_factor) for topic in topics(partitions))
 
 
-def carry_out(writes: Iterable[TransactionRequest]) -> None:
-    """Some of them at a time. Raises what the server refuses one for."""
+def execute(writes: Iterable[TransactionRequest]) -> None:
+    """Execute a few transactions at a time. Raises the server's error."""
     left = iter(writes)
     while waiting := [write.commit_async() for write in islice(left, TRANSACTIONS)]:
         for result in waiting:
@@ -116,7 +116,7 @@ def carry_out(writes: Iterable[TransactionRequest]) -> None:
                     raise answer
 
 
-def count_relying_on(client: KazooClient, partitions: int) -> int:
+def count_unmoved(client: KazooClient, partitions: int) -> int:
     """In a sample of 50 topics, the partitions whose stored state still names the failed broker as leader or in
     sync."""
     wrong = 0

@@ -2,11 +2,10 @@
 
     python -m benchmarks.report.compare [NEW ...] [--against RECORD ...]
 
-Compares the ratios of records (side-by-side ratios, growth exponents, bytes a partition), never seconds, because no two
-machines are alike. NEW are the records that ``make bench`` and ``make bench-peers`` last wrote unless others are named;
-they are held against the newest of the stored records that has each ratio. A ratio that fell by more than a fifth is
-flagged, and ends the command with 1. A ratio that is only stored was not measured this time and is listed so; one that
-is only new has nothing to be held against. Ends with 2 if there is nothing to compare.
+Compares ratios (with other controllers, growth exponents, bytes per partition), never seconds, because machines
+differ. NEW defaults to the last records of ``make bench`` and ``make bench-peers``. Each ratio is compared with the
+newest stored record that has it. A ratio that fell by more than a fifth is marked, and the exit code is 1. Ratios
+without a counterpart are listed as new or not measured. The exit code is 2 if there is nothing to compare.
 """
 
 from __future__ import annotations
@@ -59,18 +58,18 @@ def compare(stored: Iterable[Ratio], new: Iterable[Ratio]) -> list[Compared]:
     """Every ratio of both, by name; of several of one name the last stands. Absolute figures are left out."""
     before = {ratio.name: ratio for ratio in stored if not ratio.absolute}
     after = {ratio.name: ratio for ratio in new if not ratio.absolute}
-    found = []
+    compared = []
     for name in sorted(before.keys() | after.keys()):
         old, now = before.get(name), after.get(name)
         less = (now or old or Ratio(name, 0.0)).less
-        found.append(Compared(name, old.value if old else None, now.value if now else None, less))
-    return found
+        compared.append(Compared(name, old.value if old else None, now.value if now else None, less))
+    return compared
 
 
-def line(one: Compared) -> tuple[str, ...]:
+def line(ratio: Compared) -> tuple[str, ...]:
     """A row as cells under HEADINGS."""
-    values = ("-" if value is None else f"{value:.3g}" for value in (one.stored, one.new, one.left))
-    return (one.name + (" *" if one.less else ""), *values, one.verdict)
+    values = ("-" if value is None else f"{value:.3g}" for value in (ratio.stored, ratio.new, ratio.left))
+    return (ratio.name + (" *" if ratio.less else ""), *values, ratio.verdict)
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -92,8 +91,8 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
 
 
 def _ratios(records: Iterable[Mapping[str, Any]]) -> list[Ratio]:

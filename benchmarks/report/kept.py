@@ -1,4 +1,4 @@
-"""The newest kept figures of each kind, whichever record has them: what the pictures and the page are made of."""
+"""The newest stored figures of each kind, from whichever record has them."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
 
 def kept(kind: str, folder: Path = RESULTS) -> Kept | None:
     """The newest figures of a kind, None if no record has any."""
-    found = [(rows, record) for record in newest(folder) if (rows := KINDS[kind](record))]
-    return Kept(*found[-1]) if found else None
+    matches = [(rows, record) for record in newest(folder) if (rows := KINDS[kind](record))]
+    return Kept(*matches[-1]) if matches else None

@@ -33,9 +33,9 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _source(found: Kept) -> str:
+def _source(figures: Kept) -> str:
     """Where figures come from: the record, when, at which commit, on what, by which command."""
-    record = found.record
+    record = figures.record
     machine = f"{record['cores']} cores, {record['processor']}, Python {record['python']}"
     changed = ", with changes" if record.get("modified") else ""
     command = f" by `{' '.join(record['command'])}`" if "command" in record else ""
@@ -47,8 +47,8 @@ def _source(found: Kept) -> str:
 
 def _of(kind: str, write: Callable[[Any], str]) -> Block:
     def block(results: Path) -> str:
-        found = kept(kind, results)
-        return NONE if found is None else write(found.rows) + _source(found)
+        figures = kept(kind, results)
+        return NONE if figures is None else write(figures.rows) + _source(figures)
 
     return block
 
@@ -95,7 +95,7 @@ def _class(row: Row) -> tuple[str, ...]:
 def live(rows: Sequence[Row]) -> str:
     """Whole controllers."""
     return _table(
-        ("event", "partitions", "kframe, slowest", "its first lives", "server's compiler, life by life", "Kafka, best",
+        ("event", "partitions", "kframe, slowest", "its first runs", "server's compiler, run by run", "Kafka, best",
          "times", "requests alone", "kframe in times of them", "back to back", "kframe in times of these"),
         [_live(row) for row in rows],
     )  # fmt: skip
@@ -117,10 +117,10 @@ def _times(ratios: Sequence[float]) -> str:
     return f"{statistics.median(ratios):.1f}{spread}"
 
 
-def own_work(found: Sequence[Row]) -> str:
+def own_work(series: Sequence[Row]) -> str:
     """Cost against size."""
     rows = []
-    for row in found:
+    for row in series:
         first, last = row["points"][0], row["points"][-1]
         what = row["series"] if row["along"] == "hosted" or row["series"] != "broker-failure" else (
             f"{row['series']}, {first['hosted']:,} hosted")  # fmt: skip
@@ -139,7 +139,7 @@ def requests(rows: Sequence[Row]) -> str:
     )
 
 
-def roofline(found: Row) -> str:
+def roofline(figures: Row) -> str:
     """Kernels beside their limits, and why some are beyond."""
     rows = [(
         f"`{row['kernel']}`", row["rows"], f"{row['bytes'] / row['row_count']:.0f}",
@@ -148,10 +148,10 @@ def roofline(found: Row) -> str:
         f"{row['bytes'] / row['seconds'] / 1e9:.1f}",
         f"{row['limit']}, {row['limit_rate'] / 1e9:.1f}",
         f"**{row['times']:.1f}**" if row["times"] > TIMES_MAX else f"{row['times']:.1f}",
-    ) for row in found["kernels"]]  # fmt: skip
-    far = [row for row in found["kernels"] if row["times"] > TIMES_MAX]
+    ) for row in figures["kernels"]]  # fmt: skip
+    far = [row for row in figures["kernels"] if row["times"] > TIMES_MAX]
     notes = "".join(f"- `{row['kernel']}`, {row['rows']}: {why(row)}\n" for row in far)
-    size = f"{found['partitions']:,} partitions, {found['brokers']:,} brokers.\n\n"
+    size = f"{figures['partitions']:,} partitions, {figures['brokers']:,} brokers.\n\n"
     headings = ("kernel", "rows", "bytes a row", "ns a row", "in cache", "all cores", "GB/s", "limit, GB/s", "times")
     table = _table(headings, rows)
     return f"{size}{table}\nBeyond {TIMES_MAX:g} times the limit:\n\n{notes}" if far else f"{size}{table}"
@@ -159,10 +159,10 @@ def roofline(found: Row) -> str:
 
 def suite(results: Sequence[Row]) -> str:
     """Every bench at every size that it was run at, and what its time is made of at a middling one."""
-    found = {(result["bench"], result["partitions"], result["brokers"]): result for result in results}
-    sizes = sorted({(partitions, brokers) for _, partitions, brokers in found})
-    benches = dict.fromkeys(name for name, *_ in found)
-    ready = [(name, *(_ready(found.get((name, *size))) for size in sizes)) for name in benches]
+    by_bench = {(result["bench"], result["partitions"], result["brokers"]): result for result in results}
+    sizes = sorted({(partitions, brokers) for _, partitions, brokers in by_bench})
+    benches = dict.fromkeys(name for name, *_ in by_bench)
+    ready = [(name, *(_ready(by_bench.get((name, *size))) for size in sizes)) for name in benches]
     known = sum(result.get("answer_known", False) for result in results)
     table = _table(("ready, ms", *(f"{partitions:,} / {brokers:,}" for partitions, brokers in sizes)), ready)
     return f"Partitions / brokers.\n\n{table}\n{known} of these {len(results)} were held to a known answer.\n"
@@ -178,18 +178,18 @@ def phases(results: Sequence[Row]) -> str:
     return _table(
         ("bench", "partitions", "brokers", "ready, ms", "of it deciding", "of it encoding"),
         [(
-            name, f"{one['partitions']:,}", f"{one['brokers']:,}",
-            *(milliseconds(one["seconds"][phase]["median"]) for phase in ("ready", "decide", "encode")),
-        ) for name, one in best.items()],
+            name, f"{result['partitions']:,}", f"{result['brokers']:,}",
+            *(milliseconds(result["seconds"][phase]["median"]) for phase in ("ready", "decide", "encode")),
+        ) for name, result in best.items()],
     )  # fmt: skip
 
 
-def _ready(one: Row | None) -> str:
-    return "" if one is None else milliseconds(one["seconds"]["ready"]["median"])
+def _ready(result: Row | None) -> str:
+    return "" if result is None else milliseconds(result["seconds"]["ready"]["median"])
 
 
-def _far(one: Row) -> tuple[float, float]:
-    return abs(math.log10(one["partitions"] / 1_000_000)), abs(math.log10(one["brokers"] / 100))
+def _far(result: Row) -> tuple[float, float]:
+    return abs(math.log10(result["partitions"] / 1_000_000)), abs(math.log10(result["brokers"] / 100))
 
 
 TABLES: Final[Mapping[str, Block]] = {

@@ -1,8 +1,9 @@
-"""All pictures, the tables of docs/explanation/performance.md and the figures in README.md, out of the kept records:
-``python -m benchmarks.report.plots`` (``make plots``).
+"""Write all plots, the tables of docs/explanation/performance.md and the figures in README.md from the records.
 
-Each picture shows the newest record in ``benchmarks/results`` that has its figures; without one it stays as it is.
-Backgrounds are white whatever the page behind is, lines are labelled where they end, axes are logarithmic.
+    python -m benchmarks.report.plots     (make plots)
+
+Each plot shows the newest record in ``benchmarks/results`` that has its figures; without one it stays unchanged. The
+background is white, lines are labelled at their ends, and axes are logarithmic.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ Row = dict[str, Any]
 def bars(panels: Sequence[Any], titles: Mapping[str, str], rows: Mapping[str, Sequence[Row]], unit: str) -> None:
     """A panel for each title; a row of it is a group of bars: name, colour and seconds under ``shown``."""
     for axes, (key, title) in zip(panels, titles.items(), strict=True):
-        for place, row in enumerate(rows[key]):
-            shown = [one for one in row["shown"] if one[2] is not None]
+        for position, row in enumerate(rows[key]):
+            shown = [bar for bar in row["shown"] if bar[2] is not None]
             for number, (who, colour, seconds) in enumerate(shown):
-                at = place + (number - (len(shown) - 1) / 2) * 0.29
+                at = position + (number - (len(shown) - 1) / 2) * 0.29
                 axes.bar(at, seconds, 0.26, color=colour)
                 axes.annotate(duration(seconds), (at, seconds), ha="center", va="bottom", fontsize=8)
                 axes.annotate(who, (at, 0), (0, 5), xycoords=("data", "axes fraction"), textcoords="offset points",
@@ -44,7 +45,7 @@ def bars(panels: Sequence[Any], titles: Mapping[str, str], rows: Mapping[str, Se
         axes.set_yscale("log")
         axes.set_xticks(range(len(rows[key])), [f"{row['partitions']:,}\npartitions" for row in rows[key]])
         _bare(axes)
-    heights = (one[2] for group in rows.values() for row in group for one in row["shown"])
+    heights = (bar[2] for group in rows.values() for row in group for bar in row["shown"])
     least = min((seconds for seconds in heights if seconds is not None), default=1.0)
     panels[0].set_ylim(bottom=least / ROOM)  # room for a name in the shortest bar
     panels[0].set_ylabel(unit)
@@ -108,10 +109,10 @@ GROWTH: Final = {
 }
 
 
-def draw_growth(found: Sequence[Row], figure: Any) -> None:
+def draw_growth(series: Sequence[Row], figure: Any) -> None:
     """Cost against size (``benchmarks.limits.failure_cost``): what hangs on the cluster, and what on the broker."""
     axes = figure.subplots()
-    for row in found:
+    for row in series:
         label, colour = GROWTH[row["series"], row["along"]]
         sizes = [point[row["along"]] for point in row["points"]]
         seconds = [point["seconds"] * 1000 for point in row["points"]]
@@ -130,17 +131,17 @@ def draw_growth(found: Sequence[Row], figure: Any) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: duration(value / 1000))
 
 
-def draw_roofline(found: Row, figure: Any) -> None:
+def draw_roofline(figures: Row, figure: Any) -> None:
     """How many times longer than its limit each kernel takes (``benchmarks.limits.roofline``)."""
     panels = figure.subplots(1, 2)
     for axes, rows in zip(panels, ("all", "one broker's"), strict=True):
-        here = sorted((row for row in found["kernels"] if row["rows"] == rows), key=lambda row: -float(row["times"]))
+        here = sorted((row for row in figures["kernels"] if row["rows"] == rows), key=lambda row: -float(row["times"]))
         colours = [THEIRS if row["times"] > 3 else OURS for row in here]
-        places = range(len(here))
-        axes.barh(places, [row["times"] for row in here], color=colours, height=0.7)
-        for place, row in enumerate(here):
-            axes.annotate(f" {row['times']:.1f} × {row['limit']}", (row["times"], place), va="center", fontsize=7)
-        axes.set_yticks(places, [row["kernel"] for row in here], fontsize=7)
+        positions = range(len(here))
+        axes.barh(positions, [row["times"] for row in here], color=colours, height=0.7)
+        for position, row in enumerate(here):
+            axes.annotate(f" {row['times']:.1f} × {row['limit']}", (row["times"], position), va="center", fontsize=7)
+        axes.set_yticks(positions, [row["kernel"] for row in here], fontsize=7)
         axes.set_xscale("log")
         axes.set_xlim(0.3, max(10.0, *(row["times"] for row in here)) * 3)
         axes.axvline(1, color=QUIET, linewidth=0.8)
@@ -166,10 +167,10 @@ def draw(docs: Path, results: Path = RESULTS, ending: str = ".svg") -> list[Path
     """Draw all pictures that there are figures for; return their files."""
     drawn = []
     for name, (kind, paint, size) in PICTURES.items():
-        found = kept(kind, results)
-        if found is not None:
+        figures = kept(kind, results)
+        if figures is not None:
             figure = new_figure(*size)
-            paint(found.rows, figure)
+            paint(figures.rows, figure)
             drawn.append(docs / "plots" / f"{name}{ending}")
             put_figure(figure, drawn[-1])
     return drawn

@@ -1,4 +1,4 @@
-"""The sentences of README.md that tell figures, out of the newest kept records."""
+"""Write the sentences of README.md that contain figures, from the newest records."""
 
 from __future__ import annotations
 
@@ -13,47 +13,46 @@ Row = dict[str, Any]
 
 
 def in_memory(results: Path) -> str:
-    """Beside Kafka's ZooKeeper classes, and bytes of state a partition."""
-    told = []
-    if (found := kept("classes", results)) is not None:
-        ratios = [row["ratio"] for row in found.rows if row["beside"] == "kafka" and row["bench"] != "memory"]
+    """Ratios to Kafka's ZooKeeper classes, and bytes of state per partition."""
+    sentences = []
+    if (figures := kept("classes", results)) is not None:
+        ratios = [row["ratio"] for row in figures.rows if row["beside"] == "kafka" and row["bench"] != "memory"]
         if ratios:
             least, most = (
                 f"{figure(ratio[end] for ratio in ratios):,.0f}" for figure, end in ((min, "least"), (max, "most"))
             )
-            told.append(
+            sentences.append(
                 "In memory, beside Kafka's own controller classes, kframe decides, applies and encodes "
-                f"{least} to {most} times as fast ({_record(found)})."
+                f"{least} to {most} times as fast ({_record(figures)})."
             )
-    if (found := kept("suite", results)) is not None:
-        states = [row for row in found.rows if "state_bytes_per_partition" in row]
+    if (figures := kept("suite", results)) is not None:
+        states = [row for row in figures.rows if "state_bytes_per_partition" in row]
         if states:
             largest = max(states, key=lambda row: (row["partitions"], row["bench"] == "controller-failover"))
-            told.append(
+            sentences.append(
                 f"At {largest['partitions']:,} partitions it holds {largest['state_bytes_per_partition']:.0f} bytes of "
-                f"state for each ({_record(found)})."
+                f"state for each ({_record(figures)})."
             )
-    return "".join(f"{sentence}\n" for sentence in told) or NONE
+    return "".join(f"{sentence}\n" for sentence in sentences) or NONE
 
 
 def live(results: Path) -> str:
-    """Whole controllers: the largest cluster that both took over, and the largest that kframe did."""
-    found = kept("live", results)
-    if found is None:
+    """Running controllers: the largest cluster of both, and the largest of kframe."""
+    figures = kept("live", results)
+    if figures is None:
         return NONE
-    sizes = {max((row["partitions"] for row in rows), default=0) for rows in (_beside(found), found.rows)}
-    told = "; ".join(_event(row) for row in found.rows if row["partitions"] in sizes)
-    row = found.rows[0]
+    sizes = {max((row["partitions"] for row in rows), default=0) for rows in (_beside(figures), figures.rows)}
+    text = "; ".join(_event(row) for row in figures.rows if row["partitions"] in sizes)
+    row = figures.rows[0]
     first = len(row.get("first_lives", ()))
-    lives, but = len(row["kframe"]) + first, f" but the first {first}" if first else ""
-    several = f"{lives} lives each, kframe's slowest{but} and Kafka's best" if lives > 1 else "one life each"
-    return (
-        f"{told[:1].upper()}{told[1:]} ({_record(found)}, {found.record['cores']} cores for all of them, {several}).\n"
-    )
+    runs, but = len(row["kframe"]) + first, f" but the first {first}" if first else ""
+    several = f"{runs} runs each, kframe's slowest{but} and Kafka's best" if runs > 1 else "one run each"
+    cores = f"{figures.record['cores']} cores for all processes"
+    return f"{text[:1].upper()}{text[1:]} ({_record(figures)}, {cores}, {several}).\n"
 
 
-def _beside(found: Kept) -> list[Row]:
-    return [row for row in found.rows if row["kafka"]]
+def _beside(figures: Kept) -> list[Row]:
+    return [row for row in figures.rows if row["kafka"]]
 
 
 def _event(row: Row) -> str:
@@ -62,10 +61,10 @@ def _event(row: Row) -> str:
     return f"{what} at {row['partitions']:,} partitions: kframe {max(row['kframe']):.2f} s{theirs}"
 
 
-def _record(found: Kept) -> str:
-    name = found.record["file"]
-    return f"[record of {found.record['when'][:10]}](benchmarks/results/{name})"
+def _record(figures: Kept) -> str:
+    name = figures.record["file"]
+    return f"[record of {figures.record['when'][:10]}](benchmarks/results/{name})"
 
 
-#: What stands between the marks of each name.
+#: The generated text by the name of its markers.
 SENTENCES: Final[Mapping[str, Callable[[Path], str]]] = {"in-memory": in_memory, "live": live}

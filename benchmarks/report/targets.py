@@ -1,4 +1,4 @@
-"""What the figures are to reach: replication factor 3, two cores, each beside its peer in one run."""
+"""The targets of the figures: replication factor 3, two cores, both sides measured in one run."""
 
 from __future__ import annotations
 

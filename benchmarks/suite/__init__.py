@@ -1,13 +1,12 @@
-"""Every bench of ``kframe bench``, by pytest-benchmark, each with a known answer.
+"""Every bench of ``kframe bench`` with a known answer, timed by pytest-benchmark.
 
-The ordinary tests run each once at 1,000 partitions and look at the answer only. ``make bench`` times them all at
-100,000 and 1,000,000, ``make bench-suite`` some at 10,000,000 too and keeps the record; by hand, with any of pytest's
-and pytest-benchmark's own options::
+The ordinary tests run each bench once at 1,000 partitions and check the answer. ``make bench`` times all at 100,000
+and 1,000,000 partitions, ``make bench-suite`` some at 10,000,000 too. By hand, with any option of pytest and
+pytest-benchmark::
 
     python -m pytest benchmarks/suite --benchmark-enable --bench-partitions 100000 --bench-brokers 10,100 -k failover
 
-``answers.json`` holds the known answers: digests over what was decided, the columns at the end and all bytes that were
-made. The reference twins make the same (``KFRAME_KERNELS=reference``). A change that alters them on purpose makes them
-anew with ``--new-answers``, at every size that is kept there. At a size that is not, a bench is timed all the
-same, and its result says ``"answer_known": false``.
+``answers.json`` holds the known answers: digests of the decisions, the final columns and all encoded bytes. The
+reference kernels give the same answers (``KFRAME_KERNELS=reference``). After an intended change ``--new-answers``
+writes them anew, at every size in the file. At other sizes a result says ``"answer_known": false``.
 """

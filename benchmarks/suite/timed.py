@@ -1,4 +1,4 @@
-"""The suite of benches timed by pytest-benchmark, in a process of its own, and the ratios between its results."""
+"""Time the suite with pytest-benchmark in a separate process, and compute ratios between its results."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any, Final, NamedTuple
 from benchmarks.report.ratios import Ratio
 
 SUITE: Final = Path(__file__).resolve().parent
-#: What fits into some gigabytes at ten million partitions and is over in minutes; those with targets first.
+#: Benches that fit into a few gigabytes and minutes at ten million partitions; those with targets first.
 LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching")
 LARGEST_BROKERS: Final = 1_000
 #: Counted runs of each.
 LARGEST_RUNS: Final = 3
-#: At most so many counted runs of each bench, and as many as fit into so many seconds: a run in a large cluster takes
-#: seconds to get ready. Targets are of a hundred brokers.
+#: Limits of counted runs and seconds for each bench: preparing a run of a large cluster takes seconds. Targets refer to
+#: clusters of a hundred brokers, which get more time.
 RUNS: Final = 10
 SECONDS, SECONDS_OF_TARGETS, BROKERS_OF_TARGETS = 2, 5, 100
 #: Standard output is for results.
@@ -30,8 +30,8 @@ HEADINGS: Final = ("partitions", "brokers", "bench", "ready ms", "least", "most"
 LEGEND: Final = (
     "kframe: median milliseconds of one event, decided, applied and all bytes ready; least and most of all runs."
 )
-#: The benches that are there for each tier too, and what their ratios' names have before the tier: in one only the
-#: partitions of a broker elect, which lie far apart, in the other all do, one after another.
+#: Benches that exist for each selector tier, with the prefix of their ratios' names. One elects for the scattered rows
+#: of a broker, the other for all rows in order.
 OF_TIERS: Final = {"broker-failure": "", "election-of-all": "all-"}
 TIER_HEADINGS: Final = ("partitions", "brokers", "bench", "selector", "choosing", "deciding")
 TIER_LEGEND: Final = "How many times as long as with the built-in rule; the fastest run of each."
@@ -40,13 +40,13 @@ Result = dict[str, Any]
 
 
 class Part(NamedTuple):
-    """What is timed together, in a process of its own: the ``only`` benches, all if there are none, at a size."""
+    """Benches timed together in one process: ``only`` these, or all, at one size."""
 
     partitions: int
     brokers: int
     only: tuple[str, ...] = ()
     runs: int | None = None
-    """How often each is timed; as often as there is time for if nobody says."""
+    """Counted runs of each; by default as many as fit into the time limit."""
 
 
 def parts(
@@ -56,8 +56,7 @@ def parts(
     only: Sequence[str] = (),
     runs: int | None = None,
 ) -> list[Part]:
-    """All sizes, the small ones first; of the ``largest``, which are in memory alone, each bench by itself, so that
-    none finds the memory that another had."""
+    """All parts, small sizes first. Each bench of the ``largest`` sizes gets its own process and thus fresh memory."""
     together = [Part(*size, tuple(only), runs) for size in product(partitions, brokers)]
     alone = [name for name in LARGEST if not only or name in only]
     of_largest = runs or LARGEST_RUNS
@@ -65,8 +64,10 @@ def parts(
 
 
 def run(part: Part) -> list[Result]:
-    """The results (schema ``kframe.bench/v1``) of its benches. What goes on is told on standard error. Raises
-    CalledProcessError if a bench fails or gives another answer than the known one; pytest has said which."""
+    """The results of the benches (schema ``kframe.bench/v1``). Progress goes to standard error.
+
+    Raises CalledProcessError if a bench fails or its answer differs from the known one.
+    """
     seconds = SECONDS_OF_TARGETS if part.brokers == BROKERS_OF_TARGETS else SECONDS
     often = [f"--bench-runs={part.runs}"] if part.runs else [f"--bench-runs={RUNS}", f"--bench-seconds={seconds}"]
     with TemporaryDirectory(prefix="kframe-bench-") as folder:
@@ -92,8 +93,8 @@ def line(result: Result) -> tuple[str, ...]:
 
 
 def tiers(results: Sequence[Result]) -> list[Result]:
-    """For each size, and each bench that has tiers, what selectors of each tier cost beside the built-in rule."""
-    found = []
+    """The cost of selectors of each tier relative to the built-in rule, for each size and bench with tiers."""
+    rows = []
     for result in results:
         if result["bench"] not in OF_TIERS:
             continue
@@ -105,29 +106,29 @@ def tiers(results: Sequence[Result]) -> list[Result]:
                         phase: other["seconds"][phase]["min"] / result["seconds"][phase]["min"]
                         for phase in ("choose", "decide")
                     }
-                    found.append({**size, "bench": result["bench"], "tier": tier, **times})
-    return found
+                    rows.append({**size, "bench": result["bench"], "tier": tier, **times})
+    return rows
 
 
-def tier_line(found: Result) -> tuple[str, ...]:
+def tier_line(row: Result) -> tuple[str, ...]:
     """A row of ``tiers`` as cells under TIER_HEADINGS."""
-    size = (f"{found['partitions']:,}", f"{found['brokers']:,}")
-    return (*size, found["bench"], found["tier"], f"{found['choose']:.2f}", f"{found['decide']:.2f}")
+    size = (f"{row['partitions']:,}", f"{row['brokers']:,}")
+    return (*size, row["bench"], row["tier"], f"{row['choose']:.2f}", f"{row['decide']:.2f}")
 
 
 def ratios(results: Sequence[Result]) -> list[Ratio]:
-    """What is compared between records, and seconds and memory of what is held against targets."""
-    kept = []
-    for one in tiers(results):
-        size = f"{one['partitions']}/{one['brokers']}"
-        tier = OF_TIERS[one["bench"]] + one["tier"]
-        kept += [Ratio(f"{phase}-{tier}/{size}", one[phase], less=True) for phase in ("choose", "decide")]
+    """The ratios that records compare, and seconds and memory that have targets."""
+    collected: list[Ratio] = []
+    for row in tiers(results):
+        size = f"{row['partitions']}/{row['brokers']}"
+        tier = OF_TIERS[row["bench"]] + row["tier"]
+        collected += [Ratio(f"{phase}-{tier}/{size}", row[phase], less=True) for phase in ("choose", "decide")]
     for result in results:
         if result["bench"] not in ("broker-failure", "controller-failover"):
             continue
         name = f"{result['bench']}/{result['partitions']}/{result['brokers']}"
-        kept.append(Ratio(f"{name} bytes a partition", result["state_bytes_per_partition"], less=True))
-        kept.append(Ratio(f"{name} seconds", result["seconds"]["ready"]["median"], less=True, absolute=True))
+        collected.append(Ratio(f"{name} bytes a partition", result["state_bytes_per_partition"], less=True))
+        collected.append(Ratio(f"{name} seconds", result["seconds"]["ready"]["median"], less=True, absolute=True))
         if "resident_bytes" in result:
-            kept.append(Ratio(f"{name} resident", result["resident_bytes"] / 2**30, less=True, absolute=True))
-    return kept
+            collected.append(Ratio(f"{name} resident", result["resident_bytes"] / 2**30, less=True, absolute=True))
+    return collected

@@ -67,7 +67,7 @@ def test_the_readme_tells_what_the_records_tell() -> None:
         ("in-memory", ["kframe decides, applies and encodes 4 to 16 times as fast ([record of 2026-11-22](",
                        "At 10,000,000 partitions it holds 81 bytes of state for each ("]),
         ("live", ["A failover at 1,000 partitions: kframe 1.00 s, Kafka 20.0 s; a broker's failure at 1,000 partitions",
-                  "2 cores for all of them, 4 lives each, kframe's slowest but the first 2 and Kafka's best"]),
+                  "2 cores for all processes, 4 runs each, kframe's slowest but the first 2 and Kafka's best"]),
     ],
 )  # fmt: skip
 def test_a_sentence_of_the_newest_record(name: str, told: list[str], results: Path) -> None:
