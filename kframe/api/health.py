@@ -37,7 +37,7 @@ def ready(controller: Controller) -> Health:
     if not controller.store.connected():
         reasons.append("no live session with storage")
     if not status.active and status.active_controller == NO_LEADER:
-        reasons.append("nobody is known to be controller")
+        reasons.append("no known controller")
     return Health(tuple(reasons), _details(controller))
 
 

@@ -61,7 +61,7 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _connected(bootstrap: str, file: Path | None, plugins: PluginSettings) -> Iterator[Administration]:
     from kframe.api.properties import read_properties
 
-    config = {} if file is None else {one.key: one.value for one in read_properties(file)}
+    config = {} if file is None else {address.key: address.value for address in read_properties(file)}
     try:
         admin: Administration = plugins.registry().open_admin(f"{SCHEME}://{bootstrap}", config)
     except PluginError as error:
@@ -111,17 +111,20 @@ def apply(
 
 def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:
     """Print a code a partition."""
-    rows = ({"topic": topic, "partition": one, "error": code.name} for (topic, one), code in sorted(codes.items()))
+    rows = (
+        {"topic": topic, "partition": partition, "error": code.name}
+        for (topic, partition), code in sorted(codes.items())
+    )
     emit_rows(Table("kframe.partition-codes/v1", _RESULTS, rows), output)
 
 
-def _write_rollback(held: CheckedPlan, path: Path) -> None:
+def _write_rollback(plan_file: CheckedPlan, path: Path) -> None:
     """Before anything moves: on the disk, and never over another one."""
     from kframe.whatif.execution import rollback_document
 
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(rollback_document(held))
+            file.write(rollback_document(plan_file))
             file.flush()
             os.fsync(file.fileno())
     except OSError as problem:
@@ -131,11 +134,11 @@ def _write_rollback(held: CheckedPlan, path: Path) -> None:
 
 def _follow(carried: PlanExecution, wait: bool) -> None:
     """Begin batch after batch, and say how far it is whenever that has changed."""
-    begun_s, told = time.monotonic(), -1
+    begun_s, reported = time.monotonic(), -1
     while carried.begin():
         while wait and carried.look():
-            if carried.done != told:
-                told = carried.done
+            if carried.done != reported:
+                reported = carried.done
                 _tell(carried, time.monotonic() - begun_s)
             time.sleep(LOOK_EVERY_S)
     if wait:

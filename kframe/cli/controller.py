@@ -132,8 +132,8 @@ def status(settings: Settings, quick: bool, plugins: PluginSettings, output: str
 
     config = settings.controller_config()
     with progress("reading") as tick, settings.located():
-        found = cluster_of(settings, plugins).status(tick, quick=quick)
-    reporting.show(reporting.report(found, reporting.fetch_page(found), config), output)
+        report = cluster_of(settings, plugins).status(tick, quick=quick)
+    reporting.show(reporting.report(report, reporting.fetch_page(report), config), output)
 
 
 @group.command()

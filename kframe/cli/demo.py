@@ -124,7 +124,8 @@ def _brokers_table(outcome: Outcome) -> Any:
     from kframe.whatif.timeline import size_text
 
     records = sorted(
-        broker_records(outcome), key=lambda one: (one["registered_after"], -(one["bytes"] or one["requests"]))
+        broker_records(outcome),
+        key=lambda record: (record["registered_after"], -(record["bytes"] or record["requests"])),
     )
     table = Table(title="brokers, the failed one first", title_justify="left", title_style="bold")
     for name in (
@@ -138,12 +139,13 @@ def _brokers_table(outcome: Outcome) -> Any:
         "bytes",
     ):
         table.add_column(name, justify="left" if name == "rack" else "right")
-    for one in records[:_BROKERS_SHOWN]:
-        size = "unknown" if one["bytes"] is None else size_text(one["bytes"])
+    for record in records[:_BROKERS_SHOWN]:
+        size = "unknown" if record["bytes"] is None else size_text(record["bytes"])
         table.add_row(
-            str(one["broker_id"]), one["rack"] or "-", _number(one["leaders_before"]), _number(one["leaders_after"]),
-            _number(one["in_sync_before"]), _number(one["in_sync_after"]), _number(one["requests"]), size,
-            style="red" if not one["registered_after"] else None,
+            str(record["broker_id"]), record["rack"] or "-",
+            _number(record["leaders_before"]), _number(record["leaders_after"]),
+            _number(record["in_sync_before"]), _number(record["in_sync_after"]), _number(record["requests"]), size,
+            style="red" if not record["registered_after"] else None,
         )  # fmt: skip
     if len(records) > _BROKERS_SHOWN:
         table.caption = f"and {len(records) - _BROKERS_SHOWN} more"

@@ -47,17 +47,17 @@ def _chosen(whatif: WhatIf) -> PartitionView | None:
     return next((view for view in views if movable(view)), None)
 
 
-def _trail_table(title: str, trail: PartitionTimeline) -> Any:
+def _trail_table(title: str, timeline: PartitionTimeline) -> Any:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold")
     for name in ("stored", "assigned", "adding", "removing", "ISR"):
         table.add_column(name)
     table.add_column("leader", justify="right")
-    for moment in trail.entries:
-        view = moment.view
+    for state in timeline.entries:
+        view = state.view
         lists = (view.replicas, view.adding_replicas, view.removing_replicas, view.isr)
-        table.add_row(moment.what, *(_ids(one) or "–" for one in lists), str(view.leader))
+        table.add_row(state.what, *(_ids(ids) or "–" for ids in lists), str(view.leader))
     return table
 
 

@@ -61,9 +61,9 @@ def _plain(value: Any) -> Any:
     """Enumerations as their text, tuples as lists."""
     match value:
         case Mapping():
-            return {name: _plain(one) for name, one in value.items()}
+            return {name: _plain(item) for name, item in value.items()}
         case list() | tuple():
-            return [_plain(one) for one in value]
+            return [_plain(item) for item in value]
         case Enum():
             return str(value.value)
         case _:

@@ -32,14 +32,14 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
     counts = {what: count(FailOn(what)) for what in dict.fromkeys(fail_on)}
     for what, number in counts.items():
         if number is None:
-            found = "found a snapshot without topic settings, expected one that has min.insync.replicas"
-            raise BadInput(f"--fail-on {what}: {found}")
+            problem = "found a snapshot without topic settings, expected one that has min.insync.replicas"
+            raise BadInput(f"--fail-on {what}: {problem}")
     return {what: number for what, number in counts.items() if number}
 
 
-def end_with(found: Mapping[str, int], unit: str) -> None:
+def end_with(result: Mapping[str, int], unit: str) -> None:
     """Say what ``findings`` found, counted in ``unit`` (singular), and end the command with FOUND if it is any."""
-    for what, count in found.items():
+    for what, count in result.items():
         click.echo(f"--fail-on {what}: {count:,} {unit}{'s' if count > 1 else ''}", err=True)
-    if found:
+    if result:
         click.get_current_context().exit(FOUND)

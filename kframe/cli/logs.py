@@ -38,7 +38,9 @@ class _OneLine(logging.Formatter):
         level, record.levelname = record.levelname, _SPELLINGS.get(record.levelname, record.levelname)
         text = super().formatMessage(record)
         record.levelname = level
-        return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+        return (
+            text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+        )
 
 
 def start_logs(controller_id: int, folder: Path | None, level: str = "INFO") -> None:

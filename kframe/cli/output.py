@@ -90,7 +90,7 @@ def emit_record(schema: str, record: Record, output: str, wide: Collection[str] 
     """Print one thing to stdout: as ``name  value`` lines (those in ``wide`` only if asked for), or as data."""
     match output:
         case "table" | "wide":
-            _emit_fields({name: one for name, one in record.items() if output == "wide" or name not in wide})
+            _emit_fields({name: element for name, element in record.items() if output == "wide" or name not in wide})
         case "csv":
             _emit_csv(list(record), [record])
         case "jsonl":
@@ -122,9 +122,9 @@ def cell(value: Any) -> str:
         case bool():
             return "yes" if value else "no"
         case Mapping():
-            return ",".join(f"{name}={cell(one)}" for name, one in value.items()) or "-"
+            return ",".join(f"{name}={cell(element)}" for name, element in value.items()) or "-"
         case list() | tuple():
-            return ",".join(cell(one) for one in value) or "-"
+            return ",".join(cell(element) for element in value) or "-"
         case _:
             return _printable(str(value))
 
@@ -155,14 +155,14 @@ def _emit_fields(record: Record) -> None:
     names = {name: name.replace("_", " ") for name in record}
     width = max(map(len, names.values()), default=0)
     for name, value in record.items():
-        lines = [cell(one) for one in value] if isinstance(value, list) and value else _field_lines(value)
+        lines = [cell(element) for element in value] if isinstance(value, list) and value else _field_lines(value)
         for number, line in enumerate(lines):
             click.echo(f"{names[name] if number == 0 else '':<{width}}  {line}".rstrip())
 
 
 def _field_lines(value: Any) -> list[str]:
     if isinstance(value, Mapping) and value:
-        return [f"{name}: {cell(one)}" for name, one in value.items()]
+        return [f"{name}: {cell(element)}" for name, element in value.items()]
     return [cell(value)]
 
 
@@ -182,7 +182,7 @@ def _csv_cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        return ",".join(f"{name}={_csv_cell(one)}" for name, one in value.items())
+        return ",".join(f"{name}={_csv_cell(element)}" for name, element in value.items())
     return ",".join(map(_csv_cell, value)) if isinstance(value, list | tuple) else str(value)
 
 
@@ -225,4 +225,4 @@ def _is_number(value: Any) -> bool:
 
 def _printable(text: str) -> str:
     """Text that cannot steer a terminal."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

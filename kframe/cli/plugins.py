@@ -267,13 +267,13 @@ def _selector(spec: SelectorSpec) -> dict[str, Any]:
 
 def _offers(plugin: Plugin) -> list[str]:
     record = _record(plugin)
-    return [one["name"] for what in _LISTS for one in record[what]] + (["commands"] if record["commands"] else [])
+    return [offer["name"] for what in _LISTS for offer in record[what]] + (["commands"] if record["commands"] else [])
 
 
 def _in_words(offer: Mapping[str, Any]) -> str:
     """One offer on one line."""
     about = f" ({offer['tier']}; {', '.join(offer['kinds'])})" if "tier" in offer else ""
     options = "".join(
-        f" [{one['name']}={one['default']} ({one['type']}): {one['doc']}]" for one in offer.get("options", ())
+        f" [{word['name']}={word['default']} ({word['type']}): {word['doc']}]" for word in offer.get("options", ())
     )
     return f"{offer['name']}{about}: {offer['doc']}{options}"

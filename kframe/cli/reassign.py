@@ -49,9 +49,9 @@ def start(
 def list_(admin: Administration, output: str) -> None:
     """List what is being moved."""
     rows = (
-        {"topic": topic, "partition": partition, "replicas": list(one.replicas), "adding": list(one.adding),
-         "removing": list(one.removing)}
-        for (topic, partition), one in sorted(admin.reassignments().items())
+        {"topic": topic, "partition": partition, "replicas": list(entry.replicas), "adding": list(entry.adding),
+         "removing": list(entry.removing)}
+        for (topic, partition), entry in sorted(admin.reassignments().items())
     )  # fmt: skip
     emit_rows(Table("kframe.reassignments/v1", _MOVING, rows), output)
 
@@ -91,6 +91,6 @@ def _assignment(text: str) -> tuple[TopicPartition, tuple[int, ...]]:
     from kframe.scenario.format import topic_partition
 
     name, _, ids = text.partition("=")
-    if not all(one.isascii() and one.isdecimal() for one in ids.split(",")):
+    if not all(replica.isascii() and replica.isdecimal() for replica in ids.split(",")):
         raise BadInput(f"{text!r}: expected TOPIC-PARTITION=ID,ID...")
     return topic_partition(text, name), tuple(map(int, ids.split(",")))

@@ -74,9 +74,9 @@ def refuse_brokers_id(settings: Settings, addresses: Mapping[int, str], duplicat
 
 def describe(store: Store, instance: Instance, controller: Controller) -> None:
     """Show other instances where the pages of this one are, if the store shows instances."""
-    places = [server.addresses[METRICS] for server in controller.servers if METRICS in server.addresses]
-    if isinstance(store, Enlisting) and places:
-        store.enlist(replace(instance, metrics=places[0]))
+    addresses = [server.addresses[METRICS] for server in controller.servers if METRICS in server.addresses]
+    if isinstance(store, Enlisting) and addresses:
+        store.enlist(replace(instance, metrics=addresses[0]))
 
 
 def instances(settings: Settings) -> frozenset[int]:
@@ -145,7 +145,7 @@ def summary(settings: Settings, controller: Controller, arrangement: Arrangement
     """Who this is, where, and what it speaks, in a line."""
     config = settings.controller_config()
     protocol, listener = config.given.get(PROTOCOL, KEYS[PROTOCOL].default), config["inter.broker.listener.name"]
-    served = [f"{name} on {place}" for server in controller.servers for name, place in server.addresses.items()]
+    served = [f"{name} on {address}" for server in controller.servers for name, address in server.addresses.items()]
     return (
         f"kframe {kframe.__version__} stands for election as {own_id(settings)} at {settings.get(CONNECT)}, "
         f"transport {arrangement.transport}, listeners {', '.join(served) or 'none'}, "
@@ -193,4 +193,4 @@ def _is_plain(settings: Settings, listener: str) -> bool:
 
 
 def _texts(value: str | None) -> list[str]:
-    return [one.strip() for one in (value or "").split(",") if one.strip()]
+    return [text.strip() for text in (value or "").split(",") if text.strip()]

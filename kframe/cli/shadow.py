@@ -19,7 +19,7 @@ from kframe.cli.monitor import LISTENER, Monitor
 from kframe.cli.run import asked_to_stop
 from kframe.errors import StoreError
 from kframe.model.ids import NO_LEADER
-from kframe.shadow import Shadow, Verdict
+from kframe.shadow import Comparison, Shadow
 from kframe.snapshot.live import LiveCluster
 
 _log = logging.getLogger("kframe.shadow")
@@ -32,13 +32,13 @@ LOOK_EVERY_S: Final = 0.5
 LOOK_SHARE: Final = 0.2
 #: A round in which something moves all the time is given up after so many settling times.
 PATIENCE: Final = 20
-#: Lines for one verdict; data has them all.
-LINES_MOST: Final = 50
+#: The most lines printed for a comparison; JSON has all.
+LINES_MAX: Final = 50
 _KINDS: Final = ("rounds", "judged", "passed_over", "given_up", "disagreements")
 
 
 class Watcher:
-    """One run: when to look, when to judge, and what came of it."""
+    """One run of the command: schedules comparisons and counts their results."""
 
     def __init__(self, shadow: Shadow, settle_s: float, output: str) -> None:
         self.shadow = shadow
@@ -46,11 +46,11 @@ class Watcher:
         self._settle_s = settle_s
         self._output = output
         self._records: list[dict[str, Any]] = []
-        self._moved_s = self._begun_s = 0.0
+        self._changed_s = self._waiting_since_s = 0.0
         self._problem = ""
 
     def follow(self, stop: threading.Event, for_s: float | None) -> None:
-        """Look and judge until told to stop, or for so long; what is unsettled then is waited for."""
+        """Look and compare until ``stop`` is set or ``for_s`` seconds have passed and all changes are compared."""
         end_s = float("inf") if for_s is None else time.monotonic() + for_s
         while not stop.is_set() and (time.monotonic() < end_s or self.shadow.unsettled):
             before = time.monotonic()
@@ -67,21 +67,21 @@ class Watcher:
         return {f"kframe_shadow_{kind}_total": self.counts[kind] for kind in _KINDS}
 
     def ready(self) -> Health:
-        """Whether there is a controller to look at, and a session to look by. Callable from any thread."""
+        """Whether there is a controller and a live session. Callable from any thread."""
         reasons = [self._problem] if self._problem else []
         reasons += [] if self.shadow.connected else ["no live session with storage"]
-        reasons += [] if self.shadow.controller != NO_LEADER else ["nobody is known to be controller"]
+        reasons += [] if self.shadow.controller != NO_LEADER else ["no known controller"]
         return Health(tuple(reasons), self._summary())
 
     def finish(self) -> None:
-        """Say how it went."""
+        """Print the summary."""
         document = {"schema": SCHEMA, **self._summary()}
         if self._output == "json":
             click.echo(json.dumps({**document, "found": self._records}, indent=2))
         elif self._output == "table":
-            told = "{rounds} rounds, {judged} partitions judged, {passed_over} passed over, {given_up} rounds given up"
+            text = "{rounds} rounds, {judged} partitions compared, {passed_over} skipped, {given_up} rounds given up"
             click.echo(
-                f"{told}: {{disagreements}} disagreements".format(**{kind: self.counts[kind] for kind in _KINDS})
+                f"{text}: {{disagreements}} disagreements".format(**{kind: self.counts[kind] for kind in _KINDS})
             )
 
     def _summary(self) -> dict[str, Any]:
@@ -89,35 +89,40 @@ class Watcher:
 
     def _step(self) -> None:
         now = time.monotonic()
-        waiting = self._begun_s > 0
+        waiting = self._waiting_since_s > 0
         if self.shadow.look():
-            self._moved_s = now
-            self._begun_s = self._begun_s if waiting else now
+            self._changed_s = now
+            self._waiting_since_s = self._waiting_since_s if waiting else now
         if not self.shadow.unsettled:
-            self._begun_s = 0.0
-        elif now - self._moved_s >= self._settle_s or (waiting and now - self._begun_s > PATIENCE * self._settle_s):
-            settled = now - self._moved_s >= self._settle_s
-            verdict = self.shadow.judge()
-            if verdict is not None:
-                self._begun_s = 0.0
-                self._tell(verdict) if settled else self.counts.update(given_up=1)
+            self._waiting_since_s = 0.0
+        elif now - self._changed_s >= self._settle_s or (
+            waiting and now - self._waiting_since_s > PATIENCE * self._settle_s
+        ):
+            settled = now - self._changed_s >= self._settle_s
+            comparison = self.shadow.compare()
+            if comparison is not None:
+                self._waiting_since_s = 0.0
+                self._report(comparison) if settled else self.counts.update(given_up=1)
 
-    def _tell(self, verdict: Verdict) -> None:
+    def _report(self, comparison: Comparison) -> None:
         self.counts.update(
-            rounds=1, judged=verdict.judged, passed_over=verdict.passed_over, disagreements=len(verdict.disagreements)
+            rounds=1,
+            judged=comparison.compared,
+            passed_over=comparison.skipped,
+            disagreements=len(comparison.disagreements),
         )
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        records = [{"at": at, **disagreement.record()} for disagreement in verdict.disagreements]
+        records = [{"at": at, **disagreement.record()} for disagreement in comparison.disagreements]
         if self._output == "jsonl":
             for record in records:
                 click.echo(json.dumps(record))
         elif self._output == "json":
             self._records += records
         else:
-            for disagreement in verdict.disagreements[:LINES_MOST]:
+            for disagreement in comparison.disagreements[:LINES_MAX]:
                 click.echo(f"{at} {disagreement.line()}")
-            if len(verdict.disagreements) > LINES_MOST:
-                click.echo(f"{at} and {len(verdict.disagreements) - LINES_MOST} more (-o jsonl lists them all)")
+            if len(comparison.disagreements) > LINES_MAX:
+                click.echo(f"{at} and {len(comparison.disagreements) - LINES_MAX} more (-o jsonl lists them all)")
 
 
 def run(

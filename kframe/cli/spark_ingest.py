@@ -19,7 +19,7 @@ _PATH: Final = click.Path(file_okay=False)
 
 @click.command()
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True)
-@click.option("--out", "place", type=_PATH, required=True, metavar="DIR", help="Where the fleet's tables are put.")
+@click.option("--out", "folder", type=_PATH, required=True, metavar="DIR", help="Where the fleet's tables are put.")
 @click.option("--name", metavar="PATTERN", help="Names of clusters, such as {parent}@{stem}.  [default: {stem}]")
 @click.option("--force", is_flag=True, help="Do clusters again whose input has not changed.")
 @click.option("--fail-on", multiple=True, type=click.Choice(("quarantined", "refused")),
@@ -27,7 +27,7 @@ _PATH: Final = click.Path(file_okay=False)
 @spark_options
 @output_option
 def ingest(
-    sources: tuple[str, ...], place: str, name: str | None, force: bool, fail_on: tuple[str, ...],
+    sources: tuple[str, ...], folder: str, name: str | None, force: bool, fail_on: tuple[str, ...],
     spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Put the clusters in SRC into the tables of a fleet in DIR, and what cannot be taken into its quarantine.
@@ -40,17 +40,17 @@ def ingest(
     from kframe.spark.ingest import ingest as ingested
     from kframe.spark.sources import find_sources
 
-    found = find_sources(sources, name)
+    result = find_sources(sources, name)
 
     def whole() -> tuple[int, int]:
-        return sum(record_of(Path(place), source.cluster) is not None for source in found), len(found)
+        return sum(record_of(Path(folder), source.cluster) is not None for source in result), len(result)
 
-    tell_safe(place, whole, "clusters")
-    rows = ingested(spark.session(), found, place, force=force).toArrow().sort_by("cluster").to_pylist()
+    tell_safe(folder, whole, "clusters")
+    rows = ingested(spark.session(), result, folder, force=force).toArrow().sort_by("cluster").to_pylist()
     emit_rows(Table("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
     bad = {"quarantined": sum(row["quarantined"] for row in rows), "refused": sum(_refused(row) for row in rows)}
     refused, quarantined = bad["refused"], bad["quarantined"]
-    click.echo(f"{place}: {len(rows)} clusters, {refused} refused, {quarantined} rows in quarantine", err=True)
+    click.echo(f"{folder}: {len(rows)} clusters, {refused} refused, {quarantined} rows in quarantine", err=True)
     if any(bad[what] for what in fail_on):
         click.get_current_context().exit(FOUND)
 
@@ -60,7 +60,7 @@ def _refused(row: dict[str, Any]) -> bool:
 
 
 @click.command()
-@click.argument("place", metavar="DIR")
+@click.argument("folder", metavar="DIR")
 @click.option("--out", type=_PATH, metavar="DIR", help="Also write the violations as Parquet by cluster to DIR.")
 @click.option("--force", is_flag=True, help="Validate again what is in the DIR of --out already.")
 @click.option("--fail-on", type=click.Choice(("error", "warning")), help="Exit with 3 if one is found, or a worse one.")
@@ -69,7 +69,7 @@ def _refused(row: dict[str, Any]) -> bool:
 @spark_options
 @output_option
 def validate(
-    place: str, out: str | None, force: bool, fail_on: str | None, limit: int, spark: SparkSettings, output: str
+    folder: str, out: str | None, force: bool, fail_on: str | None, limit: int, spark: SparkSettings, output: str
 ) -> None:  # fmt: skip
     """Say where the clusters in DIR break the rules of states, and where they are in trouble.
 
@@ -83,19 +83,19 @@ def validate(
     from kframe.spark.rules import VIOLATIONS
 
     session = spark.session()
-    fleet = open_fleet(session, place, fingerprints=out is not None)
-    with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as found:
-        by_severity = found.shown.groupBy("severity").count().toArrow().to_pylist()
-        ordered = found.shown.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
+    fleet = open_fleet(session, folder, fingerprints=out is not None)
+    with validated(session, fleet, Writing(out, force, planned_in(out, "clusters"))) as result:
+        by_severity = result.shown.groupBy("severity").count().toArrow().to_pylist()
+        ordered = result.shown.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
         shown = ordered.limit(limit) if output in ("table", "wide") else ordered
         rows = (row.asDict() for row in shown.toLocalIterator())
         emit_rows(Table("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
     counts = {row["severity"]: row["count"] for row in by_severity}
     errors, warnings = counts.get("error", 0), counts.get("warning", 0)
-    tell(found.changed, (), {}, "")
+    tell(result.changed, (), {}, "")
     more = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
     )
-    click.echo(f"{place}: {errors} errors, {warnings} warnings{more}", err=True)
+    click.echo(f"{folder}: {errors} errors, {warnings} warnings{more}", err=True)
     if (fail_on is not None and errors) or (fail_on == "warning" and warnings):
         click.get_current_context().exit(FOUND)

@@ -72,12 +72,12 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
         asked = Asked(**{name: kwargs.pop(name) for name in fields})
         if plugins.trace:
             plugins.registry()  # of this machine; executors have nobody to tell
-        place = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
-        engine = Engine(config_pairs(config), selectors, plugins_dir=place, disabled=plugins.disabled)
+        folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
+        engine = Engine(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
         return command(*args, asked=asked, engine=engine, **kwargs)
 
     options = (
-        click.argument("place", metavar="DIR"),
+        click.argument("folder", metavar="DIR"),
         click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers of every cluster."),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
         click.option("--each-broker", is_flag=True, help="A scenario for each registered broker."),
@@ -102,7 +102,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @spark_options
 @output_option
 def failover(
-    place: str, asked: Asked, engine: Any, out: str | None, force: bool, fail_on: tuple[str, ...],
+    folder: str, asked: Asked, engine: Any, out: str | None, force: bool, fail_on: tuple[str, ...],
     spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Say what scenarios come to in every cluster of the fleet in DIR, in numbers of partitions.
@@ -113,7 +113,7 @@ def failover(
     from kframe.spark.marks import Writing
     from kframe.spark.stages import FAILOVER
 
-    _run(FAILOVER, place, asked, engine, Writing(out, force, planned_in(out, _UNIT)), spark, output, fail_on)
+    _run(FAILOVER, folder, asked, engine, Writing(out, force, planned_in(out, _UNIT)), spark, output, fail_on)
 
 
 @click.command()
@@ -124,7 +124,7 @@ def failover(
 @spark_options
 @output_option
 def requests(
-    place: str, asked: Asked, engine: Any, out: str | None, force: bool, encoded: bool, spark: SparkSettings,
+    folder: str, asked: Asked, engine: Any, out: str | None, force: bool, encoded: bool, spark: SparkSettings,
     output: str,
 ) -> None:  # fmt: skip
     """Say what each broker of the fleet in DIR is sent in scenarios: requests, entries and bytes by kind."""
@@ -132,27 +132,27 @@ def requests(
     from kframe.spark.stages import REQUESTED, REQUESTED_ENCODED
 
     writing = Writing(out, force, planned_in(out, _UNIT))
-    _run(REQUESTED_ENCODED if encoded else REQUESTED, place, asked, engine, writing, spark, output)
+    _run(REQUESTED_ENCODED if encoded else REQUESTED, folder, asked, engine, writing, spark, output)
 
 
 def _run(
-    stage: Any, place: str, asked: Asked, engine: Any, writing: Any, spark: SparkSettings, output: str,
+    stage: Any, folder: str, asked: Asked, engine: Any, writing: Any, spark: SparkSettings, output: str,
     fail_on: tuple[str, ...] = (),
 ) -> None:  # fmt: skip
     from kframe.spark.opening import open_fleet
 
     session = spark.session()
-    fleet = open_fleet(session, place, fingerprints=writing.out is not None)
+    fleet = open_fleet(session, folder, fingerprints=writing.out is not None)
     scenarios = asked.table(functools.cache(fleet.brokers))
     result = stage.play(session, fleet, scenarios, engine, writing)
     schema, names = f"kframe.spark-{stage.shown.name}/v1", stage.shown.schema.names
     emit_rows(Table(schema, names, map(_plain, result.rows())), output)
     bad = findings(fail_on, lambda what: _count(result.parts(), f"found_{str(what).replace('-', '_')}"))
-    told = (
+    lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"
         for problem in result.problems
     )
-    tell(result.changed, told, bad, "scenario")
+    tell(result.changed, lines, bad, "scenario")
 
 
 def _count(parts: Iterable[Any], column: str) -> int | None:

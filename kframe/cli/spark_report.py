@@ -23,7 +23,7 @@ _WIDE: Final = frozenset({
 
 
 @click.command()
-@click.argument("place", metavar="DIR")
+@click.argument("folder", metavar="DIR")
 @click.option("--by", type=click.Choice(BY), default=BY[0], show_default=True, help="What a row is, in each scenario.")
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
               help="Rows that a table and --plot show, the worst first; data has them all.")  # fmt: skip
@@ -33,7 +33,7 @@ _WIDE: Final = frozenset({
 @spark_options
 @output_option
 def report(
-    place: str, by: str, top: int, plot: Path | None, force: bool, spark: SparkSettings, output: str
+    folder: str, by: str, top: int, plot: Path | None, force: bool, spark: SparkSettings, output: str
 ) -> None:  # fmt: skip
     """Sum up what kframe spark failover and requests wrote to DIR by --out, the worst first.
 
@@ -47,7 +47,7 @@ def report(
         check_file(plot, PICTURES, force=force)
         new_figure(1, 1)  # tells that matplotlib is missing before Spark is asked
     session = spark.session()
-    played, chosen = written(session, place), REPORTS[by]
+    played, chosen = written(session, folder), REPORTS[by]
     ordered, table = chosen.ordered(played), output in ("table", "wide")
     rows = (row.asDict() for row in (ordered.limit(top + 1) if table else ordered).toLocalIterator())
     shown = islice(rows, top) if table else rows

@@ -111,9 +111,9 @@ def spark_options(command: Command) -> Command:
                 _drop_log(ctx)
                 click.echo(f"error: interrupted by SIGINT: {_safe(ctx)}", err=True)
                 ctx.exit(INTERRUPTED)
-            if (found := _IN_EXECUTOR.search(str(problem))) is not None:
+            if (result := _IN_EXECUTOR.search(str(problem))) is not None:
                 _drop_log(ctx)
-                raise BadInput(found[1]) from problem
+                raise BadInput(result[1]) from problem
             if not _is_of_spark(problem):
                 _drop_log(ctx)
                 raise
@@ -125,8 +125,8 @@ def spark_options(command: Command) -> Command:
     wrapped: Any = with_spark
     for option in reversed(_OPTIONS):
         wrapped = option(wrapped)
-    found: Command = wrapped
-    return found
+    result: Command = wrapped
+    return result
 
 
 @contextmanager

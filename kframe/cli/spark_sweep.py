@@ -19,7 +19,7 @@ _BROUGHT: Final = {"offline": "newly_offline", "under-min-isr": "newly_under_min
 
 
 @click.command()
-@click.argument("place", metavar="DIR")
+@click.argument("folder", metavar="DIR")
 @failure_options
 @click.option("--top", type=click.IntRange(min=0), default=5, show_default=True,
               help="Failures of each kind that a table lists for each cluster; data has them all.")  # fmt: skip
@@ -31,7 +31,7 @@ _BROUGHT: Final = {"offline": "newly_offline", "under-min-isr": "newly_under_min
 @spark_options
 @output_option
 def sweep(
-    place: str, swept: Swept, top: int, config: tuple[str, ...], out: str | None, force: bool,
+    folder: str, swept: Swept, top: int, config: tuple[str, ...], out: str | None, force: bool,
     fail_on: tuple[str, ...], spark: SparkSettings, output: str,
 ) -> None:  # fmt: skip
     """Every broker dies, every two brokers together, and every rack, in each cluster of the fleet in DIR.
@@ -46,17 +46,19 @@ def sweep(
     from kframe.spark.sweeping import Sweeping
 
     session = spark.session()
-    fleet = open_fleet(session, place, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
+    fleet = open_fleet(session, folder, (PARTITIONS, BROKERS, CLUSTERS), fingerprints=out is not None)
     how = Sweeping(config_pairs(config), swept.depth, swept.racks, swept.by)
-    with sweeping(session, fleet, how, Writing(out, force, planned_in(out, "clusters"))) as found:
-        _emit(found.shown, top, output)
-        problems = [row.asDict() for row in found.problems.orderBy("cluster", "problem").collect()]
-        bad = findings(fail_on, lambda what: rows_with(found.shown, _BROUGHT[what]))
-    tell(found.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure")
+    with sweeping(session, fleet, how, Writing(out, force, planned_in(out, "clusters"))) as result:
+        _emit(result.shown, top, output)
+        problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
+        bad = findings(fail_on, lambda what: rows_with(result.shown, _BROUGHT[what]))
+    tell(
+        result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
+    )
 
 
-def _emit(found: Any, top: int, output: str) -> None:
-    ordered = found.orderBy("cluster", "rank")
+def _emit(result: Any, top: int, output: str) -> None:
+    ordered = result.orderBy("cluster", "rank")
     columns = ["cluster", "rank", *COLUMNS]
     table = output in ("table", "wide")
     chosen = ordered.where(f"rank_of_kind <= {top}") if table else ordered

@@ -10,16 +10,16 @@ import click
 from kframe.cli.findings import FOUND, end_with
 
 
-def tell(changed: Iterable[str], problems: Iterable[str], found: Mapping[str, int], unit: str) -> None:
+def tell(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
     """Say which clusters were done again since their input has changed, what could not be done and why, and what
     ``findings`` found. Ends the command with FOUND if it is any of the latter two."""
     for cluster in changed:
         click.echo(f"cluster {cluster}: its input has changed since it was written; done again", err=True)
-    told = list(problems)
-    for problem in told:
+    lines = list(problems)
+    for problem in lines:
         click.echo(problem, err=True)
-    end_with(found, unit)
-    if told:
+    end_with(result, unit)
+    if lines:
         click.get_current_context().exit(FOUND)
 
 

@@ -39,13 +39,13 @@ class Page:
     problem: str | None = None
 
 
-def fetch_page(found: ClusterStatus) -> Page:
+def fetch_page(status: ClusterStatus) -> Page:
     """The page of the instance that is controller. Whatever goes wrong with it is named in the result."""
-    if found.kind is None:
+    if status.kind is None:
         return Page(problem="there is no controller")
-    if found.instance is None:
+    if status.instance is None:
         return Page(problem="the controller is no instance of kframe")
-    instance = found.instance
+    instance = status.instance
     if instance.metrics is None:
         return Page(problem="the controller serves no pages (--metrics-listen)")
     try:
@@ -57,19 +57,19 @@ def fetch_page(found: ClusterStatus) -> Page:
     return Page(queues, quarantined)
 
 
-def report(found: ClusterStatus, page: Page, config: ControllerConfig) -> dict[str, Any]:
+def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> dict[str, Any]:
     """All that is known, as plain data; None is unknown. ``config`` has the settings that brokers do not store."""
-    quarantined, unreadable = page.quarantined, found.unreadable
+    quarantined, unreadable = page.quarantined, status.unreadable
     if quarantined is None:
         # Of what a quick look reads, a controller leaves out whatever cannot be read.
-        quarantined = found.unreadable if found.counts is None else found.counts.quarantined
+        quarantined = status.unreadable if status.counts is None else status.counts.quarantined
     return {
-        "controller_id": found.controller_id,
-        "controller_kind": found.kind,
-        "controller_host": None if found.instance is None else found.instance.host,
-        "controller_pid": None if found.instance is None else found.instance.pid,
-        "controller_epoch": found.controller_epoch,
-        "elected": None if found.elected_ms is None else utc_text(found.elected_ms),
+        "controller_id": status.controller_id,
+        "controller_kind": status.kind,
+        "controller_host": None if status.instance is None else status.instance.host,
+        "controller_pid": None if status.instance is None else status.instance.pid,
+        "controller_epoch": status.controller_epoch,
+        "elected": None if status.elected_ms is None else utc_text(status.elected_ms),
         "standbys": [
             {
                 "id": standby.controller_id,
@@ -77,20 +77,20 @@ def report(found: ClusterStatus, page: Page, config: ControllerConfig) -> dict[s
                 "pid": standby.pid,
                 "started": utc_text(standby.started_ms),
             }
-            for standby in found.standbys
+            for standby in status.standbys
         ],
-        "cluster_id": found.cluster_id,
-        "brokers": list(found.broker_ids),
-        "topics": found.topics,
-        "partitions": found.partitions,
-        **_partition_counts(found.counts, config),
+        "cluster_id": status.cluster_id,
+        "brokers": list(status.broker_ids),
+        "topics": status.topics,
+        "partitions": status.partitions,
+        **_partition_counts(status.counts, config),
         "queues": page.queues if page.queues is None else dict(page.queues),
         "queues_unknown": page.problem,
-        "quick": found.counts is None,
+        "quick": status.counts is None,
         "quarantined_by": "storage" if page.quarantined is None else "controller",
         "quarantined": _reasons(quarantined),
         "unreadable": _reasons({path: reason for path, reason in unreadable.items() if path not in quarantined}),
-        "warnings": list(found.warnings),
+        "warnings": list(status.warnings),
     }
 
 
@@ -130,9 +130,9 @@ def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> di
     with suppress(ConfigError):  # brokers refuse such a value too, and go by their own
         config = ControllerConfig({**config.given, **dynamic})
     health = health_of(counts.cluster, config).counts()
-    found = (health["offline"], health["under_replicated"], health["under_min_isr"], counts.deletions,
+    values = (health["offline"], health["under_replicated"], health["under_min_isr"], counts.deletions,
              _reassigning(counts))  # fmt: skip
-    return dict(zip(_COUNTS, found, strict=True))
+    return dict(zip(_COUNTS, values, strict=True))
 
 
 def _reassigning(counts: LiveCounts) -> int:

@@ -28,7 +28,7 @@ PATH: Final = click.Path(path_type=Path)
 def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
     """Callback of an option that takes broker ids with commas between them: ``2,5`` as (2, 5)."""
     try:
-        return () if value is None else tuple(int(one) for one in value.split(","))
+        return () if value is None else tuple(int(text) for text in value.split(","))
     except ValueError as problem:
         raise click.BadParameter(f"found {value!r}, expected broker ids such as 2,5") from problem
 

@@ -93,7 +93,7 @@ def sweep(
     snapshot, by = cluster.read(), swept.by
     with progress("sweeping") as tick:
         every = play(snapshot, cluster.config, depth=swept.depth, racks=swept.racks, progress=tick)
-    found = findings(fail_on, lambda what: _bringing(every, what))
+    result = findings(fail_on, lambda what: _bringing(every, what))
     if out is not None:
         write_table(every, every.ranked(by), out)
     if plot is not None:
@@ -102,7 +102,7 @@ def sweep(
         _emit_tables(every, snapshot, by, output, top)
     else:
         _emit_data(every, snapshot, every.ranked(by), output)
-    end_with(found, "failure")
+    end_with(result, "failure")
 
 
 def _bringing(swept: Sweep, what: FailOn) -> int | None:

@@ -206,8 +206,8 @@ def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], 
     with progress("playing") as tick:
         whatif.step_progress = tick
         outcome = act(whatif)
-    found = findings(reporting.fail_on, outcome.count_of)
+    result = findings(reporting.fail_on, outcome.count_of)
     if reporting.out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
     emit_outcome(outcome, whatif, reporting.output, reporting.limit)
-    end_with(found, "partition")
+    end_with(result, "partition")

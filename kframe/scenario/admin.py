@@ -33,7 +33,7 @@ def read_create_topics(where: str, argument: Any) -> Action:
     """Step ``create_topics``: with replica lists, or with counts."""
     if not isinstance(argument, list):
         raise ScenarioError(where, repr(argument), "a list of topics")
-    topics = tuple(_new_topic(f"{where}[{i}]", one) for i, one in enumerate(argument))
+    topics = tuple(_new_topic(f"{where}[{i}]", entry) for i, entry in enumerate(argument))
     return partial(_create_topics, topics=topics)
 
 
@@ -41,7 +41,7 @@ def _new_topic(where: str, value: Any) -> NewTopic:
     fields = Fields(where, "", value)
     fields.allow("name", "assignments", "partitions", "replication_factor", "config")
     lists = fields.sequence("assignments")
-    fields.expect(all(is_replica_list(one) for one in lists), "assignments", "a list of replica lists")
+    fields.expect(all(is_replica_list(replicas) for replicas in lists), "assignments", "a list of replica lists")
     config = {key: config_text(item) for key, item in fields.mapping("config").items()}
     return NewTopic(
         fields.text("name"),
@@ -62,7 +62,7 @@ def read_create_partitions(where: str, argument: Any) -> Action:
     fields = Fields(where, "", argument)
     fields.allow("topic", "count", "assignments")
     lists = fields.sequence("assignments")
-    fields.expect(all(is_replica_list(one) for one in lists), "assignments", "a list of replica lists")
+    fields.expect(all(is_replica_list(replicas) for replicas in lists), "assignments", "a list of replica lists")
     given = tuple(tuple(replicas) for replicas in lists) if fields.get("assignments") is not None else None
     growth = NewPartitions(fields.text("topic"), fields.whole("count", least=-(2**31)), given)
 
@@ -119,15 +119,15 @@ def read_list_reassignments(where: str, argument: Any) -> Action:
 def _list_reassignments(runner: ScenarioRunner) -> dict[str, Any]:
     response: ReassignmentsListed = runner.call(partial(ListReassignmentsRequested, None))
     cluster = runner.loop.controller.cluster
-    found = {}
+    entries = {}
     for row in np.sort(response.rows).tolist():
         view = cluster.view(row)
-        found[f"{view.topic}-{view.partition}"] = {
+        entries[f"{view.topic}-{view.partition}"] = {
             "replicas": list(view.replicas),
             "adding_replicas": list(view.adding_replicas),
             "removing_replicas": list(view.removing_replicas),
         }
-    return {name: found[name] for name in sorted(found, key=by_partition)}
+    return {name: entries[name] for name in sorted(entries, key=by_partition)}
 
 
 def _named(response: TopicsResponse) -> dict[str, str]:

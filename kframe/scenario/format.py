@@ -102,11 +102,11 @@ def parse_scenario(text: str, source: str) -> Scenario:
     fields.expect(fields.get("schema") == SCHEMA, "schema", f"schema: {SCHEMA}")
     replicate = fields.get("brokers_replicate")
     fields.expect(replicate is None or isinstance(replicate, bool), "brokers_replicate", "true or false")
-    brokers = tuple(_broker(source, f"brokers[{i}]", one) for i, one in enumerate(fields.sequence("brokers")))
+    brokers = tuple(_broker(source, f"brokers[{i}]", entry) for i, entry in enumerate(fields.sequence("brokers")))
     _unique(source, "brokers", [broker.broker_id for broker in brokers])
-    topics = tuple(_topic(source, f"topics[{i}]", one) for i, one in enumerate(fields.sequence("topics")))
+    topics = tuple(_topic(source, f"topics[{i}]", entry) for i, entry in enumerate(fields.sequence("topics")))
     _unique(source, "topics", [topic.name for topic in topics])
-    steps = tuple(_step(source, i, one) for i, one in enumerate(fields.sequence("steps")))
+    steps = tuple(_step(source, i, entry) for i, entry in enumerate(fields.sequence("steps")))
     fields.expect(bool(steps) and steps[0].kind == "elect", "steps", "a list that begins with elect: {}")
     waiting = tuple(Step(kind, argument) for kind, argument in fields.mapping("admin").items())
     config = fields.mapping("config")
@@ -174,7 +174,7 @@ class Fields:
 
 def broker_ids(where: str, value: Any) -> tuple[int, ...]:
     """A list of distinct broker ids. Raises ScenarioError naming ``where``."""
-    if not isinstance(value, list) or not all(_is_id(one) for one in value):
+    if not isinstance(value, list) or not all(_is_id(broker_id) for broker_id in value):
         raise ScenarioError(where, _shown(value), f"a list of broker ids from 0 to {INT32_MAX}")
     if len(set(value)) != len(value):
         raise ScenarioError(where, _shown(value), "each broker id once")
@@ -211,14 +211,14 @@ def _topic(source: str, path: str, value: Any) -> ScenarioTopic:
     problem = topic_name_problem(name)
     fields.expect(problem is None, "name", problem or "")
     partitions = tuple(
-        _partition(source, f"{path}.partitions[{i}]", one) for i, one in enumerate(fields.sequence("partitions"))
+        _partition(source, f"{path}.partitions[{i}]", entry) for i, entry in enumerate(fields.sequence("partitions"))
     )
-    numbers = sorted(one.partition for one in partitions)
+    numbers = sorted(entry.partition for entry in partitions)
     fields.expect(
         bool(numbers) and numbers == list(range(len(numbers))), "partitions", "partitions 0 to n - 1, each once"
     )
     config = {key: config_text(item) for key, item in fields.mapping("config").items()}
-    return ScenarioTopic(name, tuple(sorted(partitions, key=lambda one: one.partition)), config)
+    return ScenarioTopic(name, tuple(sorted(partitions, key=lambda entry: entry.partition)), config)
 
 
 def _partition(source: str, path: str, value: Any) -> ScenarioPartition:
@@ -265,7 +265,9 @@ def config_text(value: Any) -> str:
 
 def is_replica_list(value: Any) -> bool:
     """Whether this is a list of numbers that a request can carry as broker ids, be there such brokers or not."""
-    return isinstance(value, list) and all(type(one) is int and -INT32_MAX - 1 <= one <= INT32_MAX for one in value)
+    return isinstance(value, list) and all(
+        type(element) is int and -INT32_MAX - 1 <= element <= INT32_MAX for element in value
+    )
 
 
 def _is_id(value: Any) -> bool:

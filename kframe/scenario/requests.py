@@ -106,7 +106,8 @@ def _request(
     known = runner.registrations.get(sender)
     isr = Ragged.of([proposal.isr for proposal in proposals.values()])
     epochs = [
-        one.broker_epoch if (one := runner.registrations.get(int(member))) else NO_BROKER_EPOCH for member in isr.values
+        entry.broker_epoch if (entry := runner.registrations.get(int(member))) else NO_BROKER_EPOCH
+        for member in isr.values
     ]
     true = [proposal.true(runner, key) for key, proposal in proposals.items()]
     return partial(
@@ -130,7 +131,7 @@ def read_elect_leaders(where: str, argument: Any) -> Action:
     fields.expect(fields.get("type") in _ELECTIONS, "type", "preferred or unclean")
     listed = fields.get("partitions")
     fields.expect(listed is None or isinstance(listed, list), "partitions", "a list of partitions, or null for all")
-    named = None if listed is None else tuple(topic_partition(f"{where}.partitions", one) for one in listed)
+    named = None if listed is None else tuple(topic_partition(f"{where}.partitions", partition) for partition in listed)
     return partial(_elect_leaders, election=_ELECTIONS[fields.get("type")], named=named)
 
 

@@ -52,7 +52,7 @@ class ScenarioRunner:
         """
         self.scenario = scenario
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
-        waiting = [steps.build_waiting(scenario.source, one) for one in scenario.waiting]
+        waiting = [steps.build_waiting(scenario.source, step) for step in scenario.waiting]
         where, settings = f"{scenario.source}: config", DEFAULTS | dict(scenario.config)
         self.clock = VirtualClock()
         self.replication: Replication | None = None

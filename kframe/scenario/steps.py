@@ -80,7 +80,7 @@ def _bounce(runner: ScenarioRunner, ids: tuple[int, ...]) -> None:
 def _read_startup(where: str, argument: Any) -> Action:
     if not isinstance(argument, list):
         raise ScenarioError(where, repr(argument), "a list of brokers")
-    brokers = tuple(broker_spec(f"{where}[{i}]", one) for i, one in enumerate(argument))
+    brokers = tuple(broker_spec(f"{where}[{i}]", element) for i, element in enumerate(argument))
 
     def act(runner: ScenarioRunner) -> None:
         registered = {registration.broker_id for registration in runner.storage.registrations()}

@@ -30,7 +30,7 @@ def read_preferred_znode(where: str, argument: Any) -> Action:
     """Step ``preferred_znode``: an operator leaves partitions whose preferred leaders are wanted."""
     if not isinstance(argument, list):
         raise ScenarioError(where, repr(argument), "a list of partitions")
-    return partial(_preferred_znode, partitions=tuple(topic_partition(where, one) for one in argument))
+    return partial(_preferred_znode, partitions=tuple(topic_partition(where, partition) for partition in argument))
 
 
 def _preferred_znode(runner: ScenarioRunner, partitions: tuple[TopicPartition, ...]) -> None:

@@ -1,9 +1,9 @@
-"""A controller that decides what another one decides, on a copy, and says where they differ; it writes nothing."""
+"""A read-only second controller that computes the decisions of a running one and reports differences."""
 
 from __future__ import annotations
 
-from kframe.shadow.judge import Disagreement, Verdict
+from kframe.shadow.comparison import Comparison, Disagreement
 from kframe.shadow.reading import ReadOnlyStore
 from kframe.shadow.shadow import Shadow
 
-__all__ = ["Disagreement", "ReadOnlyStore", "Shadow", "Verdict"]
+__all__ = ["Comparison", "Disagreement", "ReadOnlyStore", "Shadow"]

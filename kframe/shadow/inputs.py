@@ -69,9 +69,9 @@ Input: TypeAlias = (
 )
 
 
-def text(one: Input) -> str:
+def text(change: Input) -> str:
     """In a few words."""
-    match one:
+    match change:
         case BrokersAre(registrations=registrations):
             return "brokers " + (",".join(str(each.broker_id) for each in registrations) or "none")
         case TopicsCame(table=table):

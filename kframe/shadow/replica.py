@@ -1,4 +1,4 @@
-"""The engine on a copy of a cluster: inputs are played, and what would be stored can be read."""
+"""A controller on a copy of a cluster: play changes and read the resulting stored states."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from kframe.shadow.inputs import (
     TopicsWent,
 )
 
-#: The id of the copy's controller; nothing that is compared has it.
+#: The id of the replica's controller; no compared field contains it.
 _ID: Final = 2**31 - 1
 
 
 class Replica:
-    """A copy of a cluster with a controller that has run it all along. Nothing here outlives it."""
+    """A copy of a cluster with an active controller."""
 
     def __init__(self, base: ClusterState, config: ControllerConfig) -> None:
         self._config = config
@@ -53,48 +53,50 @@ class Replica:
 
     @property
     def stored(self) -> ClusterState:
-        """What would be stored now; only to be read."""
+        """The stored states; read only."""
         return self._ensemble.stored()
 
     def registered(self) -> dict[int, int]:
         """Broker epoch of each registered broker, by id."""
         return {registration.broker_id: registration.broker_epoch for registration in self._ensemble.registrations()}
 
-    def play(self, inputs: Sequence[Input], polite: bool = False) -> None:
-        """Let these happen, one after another. ``polite`` brokers ask for controlled shutdown before they go: that
+    def play(self, inputs: Sequence[Input], controlled: bool = False) -> None:
+        """Play changes in order. With ``controlled`` brokers ask for controlled shutdown before they leave; that
         request leaves no trace in storage."""
-        for number, one in enumerate(inputs):
-            if polite and isinstance(one, BrokersAre):
-                self.shut_down(self._leaving(one))
-            elif polite and isinstance(one, ControllerLeft):
+        for number, change in enumerate(inputs):
+            if controlled and isinstance(change, BrokersAre):
+                self.shut_down(self._leaving(change))
+            elif controlled and isinstance(change, ControllerLeft):
                 after = next((later for later in inputs[number:] if isinstance(later, BrokersAre)), None)
                 self.shut_down(() if after is None else self._leaving(after))
-            self._play(one)
+            self._play(change)
 
     def shut_down(self, broker_ids: Iterable[int]) -> None:
-        """Registered brokers ask for controlled shutdown, while there is a controller."""
+        """Ask for the controlled shutdown of registered brokers, if epochs is a controller."""
         known = self.registered()
         for broker_id in broker_ids:
             if self._loop is not None and broker_id in known:
                 self._ask(partial(ControlledShutdownRequested, broker_id, NO_BROKER_EPOCH))
 
     def elect(self, partitions: Sequence[TopicPartition]) -> None:
-        """Preferred leaders are elected."""
+        """Elect preferred leaders."""
         if self._loop is not None and partitions:
             self._ask(lambda token: ElectionRequested(ElectionType.PREFERRED, tuple(partitions), token))
 
     def _leaving(self, now: BrokersAre) -> list[int]:
-        """Who goes, or has come back as somebody new."""
-        there = {registration.broker_id: registration.broker_epoch for registration in now.registrations}
-        return [broker_id for broker_id, epoch in self.registered().items() if there.get(broker_id) != epoch]
+        """Brokers that are no longer registered, or registered again."""
+        epochs = {registration.broker_id: registration.broker_epoch for registration in now.registrations}
+        return [broker_id for broker_id, epoch in self.registered().items() if epochs.get(broker_id) != epoch]
 
-    def _play(self, one: Input) -> None:
-        match one:
+    def _play(self, change: Input) -> None:
+        match change:
             case BrokersAre():
-                gone = self._leaving(one)
-                known = self.registered().keys() - set(gone)
-                self._ensemble.unregister_brokers(gone)
-                self._ensemble.register_brokers(each for each in one.registrations if each.broker_id not in known)
+                leaving = self._leaving(change)
+                known = self.registered().keys() - set(leaving)
+                self._ensemble.unregister_brokers(leaving)
+                self._ensemble.register_brokers(
+                    registration for registration in change.registrations if registration.broker_id not in known
+                )
             case TopicsCame(table=table, settings=settings):
                 self._operator.create_topics(table, tuple(map(_config_of, settings)), with_ids=False)
             case TopicsWent(names=names):
@@ -138,9 +140,9 @@ class Replica:
 
 
 def _config_of(settings: TopicSettings) -> dict[str, str]:
-    found = {}
+    config = {}
     if settings.unclean != UNSET:
-        found[UNCLEAN] = "true" if settings.unclean else "false"
+        config[UNCLEAN] = "true" if settings.unclean else "false"
     if settings.min_insync != UNSET:
-        found[MIN_INSYNC] = str(settings.min_insync)
-    return found
+        config[MIN_INSYNC] = str(settings.min_insync)
+    return config

@@ -1,4 +1,4 @@
-"""A shadow of a running controller: it sees what storage shows, notes it, and judges once things have come to rest."""
+"""Follow a running controller through storage, and compare its decisions with those of a replica."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from kframe.model.events import (
 from kframe.model.ids import NO_LEADER, NO_STATE, ReplicaFlag
 from kframe.model.lists import same_lists
 from kframe.model.ports import Store
+from kframe.shadow.comparison import Comparison, compare
 from kframe.shadow.inputs import (
     BrokersAre,
     ControllerCame,
@@ -40,17 +41,16 @@ from kframe.shadow.inputs import (
     TopicsCame,
     TopicsWent,
 )
-from kframe.shadow.judge import Verdict, judge
 from kframe.shadow.reading import read_only
 
 #: The settings that a controller acts on.
 _ACTED_ON = (UNCLEAN, "min.insync.replicas")
-_MOVING = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
+_UNDER_REASSIGNMENT = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 
 
 class Shadow:
-    """Follows a controller through a store of its own, which it only reads. One thread calls it; ``look`` now and then,
-    and ``judge`` when nothing has moved for a while. All raise StoreError where storage cannot be reached."""
+    """Follows a controller through a read-only store. One thread calls ``look`` periodically, and ``compare`` once the
+    states are stable. All methods raise StoreError if storage is unreachable."""
 
     def __init__(self, store: Store, config: ControllerConfig) -> None:
         """``store`` is not open yet."""
@@ -67,21 +67,21 @@ class Shadow:
 
     @property
     def unsettled(self) -> bool:
-        """Whether anything has happened since the last judgement."""
+        """Whether there are changes since the last comparison."""
         return bool(self._inputs) or bool(self._differs().any())
 
     @property
     def connected(self) -> bool:
-        """Whether our session lives."""
+        """Whether the session is alive."""
         return self._store.connected()
 
     @property
     def controller(self) -> int:
-        """Who is controller, as far as we know; -1 for nobody."""
+        """The id of the last known controller; -1 if there is none."""
         return self._holder
 
     def open(self) -> None:
-        """Connect, and take the cluster as it stands for right."""
+        """Connect, and take the stored states as correct."""
         self._store.open(self._events.append)
         self._begin(self._store.load())
 
@@ -90,34 +90,38 @@ class Shadow:
         self._store.close()
 
     def look(self) -> bool:
-        """Note what has happened; whether anything has since the last time."""
+        """Record changes. Returns whether there are any since the last call."""
         before, known = len(self._inputs), self._seen
         events = [self._events.popleft() for _ in range(len(self._events))]
         if self._expired or SessionExpired() in events:
-            return self._return(events)
+            return self._on_session_expired(events)
         self._read_states()
         self._follow_controller(events)
         for event in dict.fromkeys(events):
             self._note(event)
-        moved = known is None or self._seen is None or _moved(known, self._seen)
-        return moved or len(self._inputs) > before
+        written = known is None or self._seen is None or _any_written(known, self._seen)
+        return written or len(self._inputs) > before
 
-    def judge(self) -> Verdict | None:
-        """Hold what should have come of all that was noted against what stands, and begin anew from there; None if that
-        must wait: there is no controller, or no session."""
+    def compare(self) -> Comparison | None:
+        """Compare the expected states with the stored ones, and restart from these.
+
+        Returns None without a controller or session.
+        """
         if self._expired or self._store.controller() == NO_LEADER:
             return None
         real = self._store.load()
         self._note_brokers(_registrations(real))
         self._note_topics(frozenset(name for name in real.topics.names if name in real.topics))
-        self._left_out |= self._store.read_deletions() | _moving(real) | _moving(self._base)
-        verdict = judge(self._base, self._inputs, real, self._config, self._left_out)
+        self._left_out |= (
+            self._store.read_deletions() | _topics_under_reassignment(real) | _topics_under_reassignment(self._base)
+        )
+        comparison = compare(self._base, self._inputs, real, self._config, self._left_out)
         self._begin(real)
-        return verdict
+        return comparison
 
     def _begin(self, real: ClusterState) -> None:
-        """Take ``real`` for right, and arm the watches that loading does not."""
-        self._base, self._inputs, self._left_out = real, [], _moving(real)
+        """Take ``real`` as correct, and set the watches that loading does not."""
+        self._base, self._inputs, self._left_out = real, [], _topics_under_reassignment(real)
         self._seen, self._registrations = None, _registrations(real)
         self._holder = self._store.controller()
         self._left_out |= self._store.read_deletions()
@@ -125,8 +129,8 @@ class Shadow:
         self._store.read_reassignments()
         self._read_states()
 
-    def _return(self, events: Iterable[Event]) -> bool:
-        """Our session has ended, and we have missed things: nothing is judged until we have a new one."""
+    def _on_session_expired(self, events: Iterable[Event]) -> bool:
+        """Handle the end of the session: changes were missed, so restart once there is a new one."""
         self._expired = True
         if Elect() in events and self._store.connected():
             self._expired = False
@@ -134,7 +138,7 @@ class Shadow:
         return True
 
     def _read_states(self) -> None:
-        """Read all states. Leaders may have changed ISRs: as long as nothing else has happened that is how it is."""
+        """Read all states. Leaders change ISRs themselves; without other changes such an ISR is taken as correct."""
         p, before = self._base.partitions, self._seen
         rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
         self._seen = seen = self._store.read_states(self._base, rows)
@@ -147,16 +151,16 @@ class Shadow:
         if len(changed) == 0:
             return
         if not self._inputs and not self._differs()[changed].any():
-            stored_states.reload(self._base, _taken(seen, changed))
+            stored_states.reload(self._base, _take_states(seen, changed))
             return
         ids, names = self._base.brokers.ids, (self._base.view(row) for row in rows[changed].tolist())
-        isrs = (tuple(ids[seen.isr[place]].tolist()) for place in changed.tolist())
+        isrs = (tuple(ids[seen.isr[position]].tolist()) for position in changed.tolist())
         self._inputs.append(
             IsrsAre(tuple((view.topic, view.partition, isr) for view, isr in zip(names, isrs, strict=True)))
         )
 
     def _differs(self) -> Bool:
-        """Beside the states last read: whether the leader or the leader epoch is another one than at the beginning."""
+        """Whether the leader or leader epoch of each state last read differs from the base."""
         if self._seen is None:
             return np.zeros(0, np.bool_)
         seen, p = self._seen, self._base.partitions
@@ -194,7 +198,7 @@ class Shadow:
                 left = self._store.read_reassignments()
                 self._left_out |= set() if left is None else set(left.names)
             case _:
-                pass  # who is controller, and ISRs, are looked at in any case
+                pass  # the controller and ISRs are checked on every call
 
     def _note_brokers(self, registrations: tuple[Registration, ...]) -> None:
         known = {registration.broker_id: registration.broker_epoch for registration in self._registrations}
@@ -204,9 +208,9 @@ class Shadow:
 
     def _note_topics(self, names: frozenset[str]) -> None:
         known = {name for name in self._base.topics.names if name in self._base.topics}
-        for one in self._inputs:
-            known |= set(one.table.names) if isinstance(one, TopicsCame) else set()
-            known -= set(one.names) if isinstance(one, TopicsWent) else set()
+        for change in self._inputs:
+            known |= set(change.table.names) if isinstance(change, TopicsCame) else set()
+            known -= set(change.names) if isinstance(change, TopicsWent) else set()
         if known - names:
             self._inputs.append(TopicsWent(tuple(sorted(known - names))))
         table = self._store.read_topics(tuple(sorted(names - known)))
@@ -214,7 +218,7 @@ class Shadow:
             self._inputs.append(TopicsCame(table, self._store.read_topic_settings(table.names)))
 
     def _note_topic(self, name: str) -> None:
-        """A topic has grown, or it is being moved: then it is not judged."""
+        """Record new partitions of a topic; exclude it during a reassignment."""
         table, topic = self._store.read_topics((name,)), self._base.topics.find(name)
         if len(table) == 0:
             return
@@ -233,19 +237,24 @@ class Shadow:
 
 def _registrations(cluster: ClusterState) -> tuple[Registration, ...]:
     brokers = cluster.brokers
-    there = (brokers.registrations[index] for index in np.flatnonzero(brokers.registered).tolist())
-    return tuple(sorted((one for one in there if one is not None), key=lambda one: one.broker_id))
+    registered = (brokers.registrations[index] for index in np.flatnonzero(brokers.registered).tolist())
+    return tuple(
+        sorted(
+            (registration for registration in registered if registration is not None),
+            key=lambda registration: registration.broker_id,
+        )
+    )
 
 
-def _moving(cluster: ClusterState) -> set[str]:
-    """Topics of which a partition is being moved."""
+def _topics_under_reassignment(cluster: ClusterState) -> set[str]:
+    """Topics with a partition under reassignment."""
     p, topics = cluster.partitions, cluster.topics
     rows = np.flatnonzero(p.topic >= 0)
-    flagged = np.repeat(rows, p.replica_count[rows])[(p.replica_flags[p.slots_of(rows)] & _MOVING) != 0]
+    flagged = np.repeat(rows, p.replica_count[rows])[(p.replica_flags[p.slots_of(rows)] & _UNDER_REASSIGNMENT) != 0]
     return {topics.names[topic] for topic in np.unique(p.topic[flagged]).tolist()}
 
 
-def _taken(states: StoredStates, chosen: Int32) -> StoredStates:
+def _take_states(states: StoredStates, chosen: Int32) -> StoredStates:
     return StoredStates(
         states.rows[chosen], states.found[chosen], states.leader[chosen], states.leader_epoch[chosen],
         states.controller_epoch[chosen], states.partition_epoch[chosen], states.recovery[chosen],
@@ -253,6 +262,6 @@ def _taken(states: StoredStates, chosen: Int32) -> StoredStates:
     )  # fmt: skip
 
 
-def _moved(before: StoredStates, now: StoredStates) -> bool:
-    """Whether any state has been written in between."""
+def _any_written(before: StoredStates, now: StoredStates) -> bool:
+    """Whether any state was written in between."""
     return not np.array_equal(before.partition_epoch, now.partition_epoch)

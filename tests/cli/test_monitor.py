@@ -89,7 +89,7 @@ def test_a_controller_that_has_stopped_is_not_alive(ensemble: MemoryEnsemble) ->
     monitor.start(controller)
     status, _, text = get(monitor.addresses[LISTENER], "/healthz")
     assert (status, json.loads(text)["reasons"]) == (503, ["the thread that handles events has ended"])
-    assert "nobody is known to be controller" in json.loads(get(monitor.addresses[LISTENER], "/readyz")[2])["reasons"]
+    assert "no known controller" in json.loads(get(monitor.addresses[LISTENER], "/readyz")[2])["reasons"]
     place = monitor.addresses[LISTENER]
     monitor.stop()
     monitor.stop()

@@ -13,7 +13,7 @@ from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.config import ControllerConfig
 from kframe.model.events import ElectionType
 from kframe.model.ports import Store
-from kframe.shadow import Shadow, Verdict
+from kframe.shadow import Comparison, Shadow
 from kframe.shadow.reading import READS, read_only
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 
@@ -25,7 +25,7 @@ TOPICS = {
 }
 
 
-class World:
+class ControlledCluster:
     """Three brokers, a controller at work, and a shadow that has seen nothing yet."""
 
     def __init__(self) -> None:
@@ -60,129 +60,132 @@ class World:
         self.controller.controlled_shutdown(broker_id)
         self.work()
 
-    def judged(self) -> Verdict:
+    def comparison(self) -> Comparison:
         """What the shadow says once nothing moves any more."""
         while self.shadow.look():
             pass
-        verdict = self.shadow.judge()
-        assert verdict is not None
+        comparison = self.shadow.compare()
+        assert comparison is not None
         assert not self.shadow.unsettled
-        return verdict
+        return comparison
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def cluster() -> ControlledCluster:
+    return ControlledCluster()
 
 
-def _bounce(world: World) -> None:
-    world.ensemble.bounce_brokers((2,))
-    world.work()
+def _bounce(cluster: ControlledCluster) -> None:
+    cluster.ensemble.bounce_brokers((2,))
+    cluster.work()
 
 
-def _stop_and_look(world: World) -> None:
-    world.stop(1)
-    world.shadow.look()
-    world.start(1)
+def _stop_and_look(cluster: ControlledCluster) -> None:
+    cluster.stop(1)
+    cluster.shadow.look()
+    cluster.start(1)
 
 
-def _politely(world: World) -> None:
-    world.shut_down(2)
-    world.stop(2)
+def _politely(cluster: ControlledCluster) -> None:
+    cluster.shut_down(2)
+    cluster.stop(2)
 
 
-def _still_leaving(world: World) -> None:
-    world.shut_down(1)
+def _still_leaving(cluster: ControlledCluster) -> None:
+    cluster.shut_down(1)
 
 
-def _catch_up(world: World) -> None:
-    world.ensemble.write_state("thin", 0, isr=(1, 2))
-    world.shadow.look()
-    world.stop(1)
+def _catch_up(cluster: ControlledCluster) -> None:
+    cluster.ensemble.write_state("thin", 0, isr=(1, 2))
+    cluster.shadow.look()
+    cluster.stop(1)
 
 
-def _catch_up_in_between(world: World) -> None:
-    world.stop(3)
-    world.shadow.look()
-    world.ensemble.write_state("thin", 0, isr=(1, 2))
-    world.shadow.look()
-    world.stop(1)
+def _catch_up_in_between(cluster: ControlledCluster) -> None:
+    cluster.stop(3)
+    cluster.shadow.look()
+    cluster.ensemble.write_state("thin", 0, isr=(1, 2))
+    cluster.shadow.look()
+    cluster.stop(1)
 
 
-def _prefer(world: World) -> None:
-    world.controller.elect_leaders(ElectionType.PREFERRED, [("moved", 0)])
-    world.work()
+def _prefer(cluster: ControlledCluster) -> None:
+    cluster.controller.elect_leaders(ElectionType.PREFERRED, [("moved", 0)])
+    cluster.work()
 
 
-def _prefer_by_record(world: World) -> None:
-    world.ensemble.leave_preferred_election([("moved", 0)])
-    world.work()
+def _prefer_by_record(cluster: ControlledCluster) -> None:
+    cluster.ensemble.leave_preferred_election([("moved", 0)])
+    cluster.work()
 
 
-def _stop_start_and_prefer(world: World) -> None:
-    world.stop(1)
-    world.shadow.look()
-    world.start(1)
+def _stop_start_and_prefer(cluster: ControlledCluster) -> None:
+    cluster.stop(1)
+    cluster.shadow.look()
+    cluster.start(1)
     for partition in range(3):
-        world.ensemble.write_state("t", partition, isr=(2, 3, 1))
-    world.shadow.look()
-    world.controller.elect_leaders(ElectionType.PREFERRED, [("t", 0)])
-    world.work()
+        cluster.ensemble.write_state("t", partition, isr=(2, 3, 1))
+    cluster.shadow.look()
+    cluster.controller.elect_leaders(ElectionType.PREFERRED, [("t", 0)])
+    cluster.work()
 
 
-def _create(world: World) -> None:
-    world.controller.create_topics([NewTopic("new", 5, 2)])
-    world.work()
+def _create(cluster: ControlledCluster) -> None:
+    cluster.controller.create_topics([NewTopic("new", 5, 2)])
+    cluster.work()
 
 
-def _grow(world: World) -> None:
-    world.controller.create_partitions([NewPartitions("t", 6)])
-    world.work()
+def _grow(cluster: ControlledCluster) -> None:
+    cluster.controller.create_partitions([NewPartitions("t", 6)])
+    cluster.work()
 
 
-def _create_while_a_broker_is_away(world: World) -> None:
-    world.stop(3)
-    world.shadow.look()
-    world.controller.create_topics([NewTopic("new", assignments=((0, (3, 1)), (1, (3,))))])
-    world.work()
+def _create_while_a_broker_is_away(cluster: ControlledCluster) -> None:
+    cluster.stop(3)
+    cluster.shadow.look()
+    cluster.controller.create_topics([NewTopic("new", assignments=((0, (3, 1)), (1, (3,))))])
+    cluster.work()
 
 
-def _fail_over(world: World) -> None:
-    world.controller.stop()
-    world.shadow.look()
-    world.take_over()
+def _fail_over(cluster: ControlledCluster) -> None:
+    cluster.controller.stop()
+    cluster.shadow.look()
+    cluster.take_over()
 
 
-def _fail_over_with_a_broker(world: World) -> None:
+def _fail_over_with_a_broker(cluster: ControlledCluster) -> None:
     """The controller's own broker dies, and nobody acts before another has the role."""
-    world.controller.stop()
-    world.ensemble.unregister_brokers((1,))
-    world.shadow.look()
-    world.take_over()
+    cluster.controller.stop()
+    cluster.ensemble.unregister_brokers((1,))
+    cluster.shadow.look()
+    cluster.take_over()
 
 
-def _unclean(world: World) -> None:
-    world.stop(1)
-    world.shadow.look()
-    world.ensemble.configure_topic("thin", {"unclean.leader.election.enable": "true"})
-    world.work()
+def _unclean(cluster: ControlledCluster) -> None:
+    cluster.stop(1)
+    cluster.shadow.look()
+    cluster.ensemble.configure_topic("thin", {"unclean.leader.election.enable": "true"})
+    cluster.work()
 
 
 @pytest.mark.parametrize(
     "what",
     [
-        lambda world: None, lambda world: world.stop(1), lambda world: world.stop(1, 2), lambda world: world.stop(3),
-        lambda world: world.start(4), _bounce, _stop_and_look, _politely, _still_leaving, _catch_up,
+        lambda cluster: None, lambda cluster: cluster.stop(1),
+        lambda cluster: cluster.stop(1, 2), lambda cluster: cluster.stop(3),
+        lambda cluster: cluster.start(4), _bounce, _stop_and_look, _politely, _still_leaving, _catch_up,
         _catch_up_in_between, _prefer, _prefer_by_record, _stop_start_and_prefer, _create, _grow,
         _create_while_a_broker_is_away, _fail_over, _fail_over_with_a_broker, _unclean,
     ],
 )  # fmt: skip
-def test_what_a_controller_has_decided_is_agreed_with(world: World, what: Callable[[World], None]) -> None:
+def test_what_a_controller_has_decided_is_agreed_with(
+    cluster: ControlledCluster, what: Callable[[ControlledCluster], None]
+) -> None:
     """Also what was asked of it, which leaves no trace in storage: the engine decides what would have come of it."""
-    what(world)
-    verdict = world.judged()
-    assert [disagreement.line() for disagreement in verdict.disagreements] == []
-    assert (verdict.judged, verdict.passed_over) == (len(world.ensemble.stored()), 0)
+    what(cluster)
+    comparison = cluster.comparison()
+    assert [disagreement.line() for disagreement in comparison.disagreements] == []
+    assert (comparison.compared, comparison.skipped) == (len(cluster.ensemble.stored()), 0)
 
 
 @pytest.mark.parametrize(
@@ -194,74 +197,74 @@ def test_what_a_controller_has_decided_is_agreed_with(world: World, what: Callab
         ({"leader": 1, "leader_epoch": 2}, "expected leader 1 epoch 0 isr 1,2,3, found leader 1 epoch 2 isr 1,2,3"),
     ],
 )
-def test_a_state_that_somebody_has_doctored_is_found_once(world: World, changes: dict[str, int], found: str) -> None:
-    """A record and a line name it, and what stands is taken for right from then on."""
-    world.ensemble.write_state("t", 0, **changes)  # type: ignore[arg-type]
-    assert world.shadow.look()
-    assert world.shadow.unsettled
-    (one,) = world.judged().disagreements
-    assert one.line() == f"t-0: {found}, after nothing that storage shows"
-    assert {key: one.record()[key] for key in ("topic", "partition", "causes")} == {
+def test_a_modified_state_is_reported_once(cluster: ControlledCluster, changes: dict[str, int], found: str) -> None:
+    """A record and a line name it, and the stored state is taken as correct from then on."""
+    cluster.ensemble.write_state("t", 0, **changes)  # type: ignore[arg-type]
+    assert cluster.shadow.look()
+    assert cluster.shadow.unsettled
+    (disagreement,) = cluster.comparison().disagreements
+    assert disagreement.line() == f"t-0: {found}, after nothing that storage shows"
+    assert {key: disagreement.record()[key] for key in ("topic", "partition", "causes")} == {
         "topic": "t", "partition": 0, "causes": []
     }  # fmt: skip
-    assert world.judged().disagreements == ()
+    assert cluster.comparison().disagreements == ()
 
 
-def test_a_controller_that_does_not_act_is_found(world: World) -> None:
+def test_a_controller_that_does_not_act_is_found(cluster: ControlledCluster) -> None:
     """Of the partitions of a broker that is gone, those that had it in the ISR stand as nobody would leave them."""
-    world.ensemble.unregister_brokers((1,))
-    verdict = world.judged()
-    assert sorted((disagreement.topic, disagreement.partition) for disagreement in verdict.disagreements) == [
+    cluster.ensemble.unregister_brokers((1,))
+    comparison = cluster.comparison()
+    assert sorted((disagreement.topic, disagreement.partition) for disagreement in comparison.disagreements) == [
         ("moved", 0), ("t", 0), ("t", 1), ("t", 2), ("thin", 0)
     ]  # fmt: skip
-    assert {disagreement.causes for disagreement in verdict.disagreements} == {("brokers 2,3",)}
+    assert {disagreement.causes for disagreement in comparison.disagreements} == {("brokers 2,3",)}
 
 
-def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(world: World) -> None:
-    """ISRs are their leaders' business, but nobody who is not registered joins one."""
-    world.stop(3)
-    world.judged()
-    world.ensemble.write_state("t", 0, isr=(1, 2, 3))
-    world.shadow.look()
-    world.start(4)
-    assert [(disagreement.topic, disagreement.partition) for disagreement in world.judged().disagreements] == []
+def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(cluster: ControlledCluster) -> None:
+    """ISRs are their leaders' business, but nobody who is not registered joins disagreement."""
+    cluster.stop(3)
+    cluster.comparison()
+    cluster.ensemble.write_state("t", 0, isr=(1, 2, 3))
+    cluster.shadow.look()
+    cluster.start(4)
+    assert [(disagreement.topic, disagreement.partition) for disagreement in cluster.comparison().disagreements] == []
 
 
-def test_topics_under_way_are_passed_over(world: World) -> None:
+def test_topics_under_way_are_passed_over(cluster: ControlledCluster) -> None:
     """What moves goes by requests of brokers that nobody else sees."""
-    world.controller.reassign({("t", 0): (2, 3)})
-    world.work()
-    world.ensemble.mark_for_deletion(["thin"])
-    verdict = world.judged()
-    assert (verdict.judged, verdict.passed_over, verdict.disagreements) == (1, 5, ())
+    cluster.controller.reassign({("t", 0): (2, 3)})
+    cluster.work()
+    cluster.ensemble.mark_for_deletion(["thin"])
+    comparison = cluster.comparison()
+    assert (comparison.compared, comparison.skipped, comparison.disagreements) == (1, 5, ())
 
 
-def test_nothing_is_judged_without_a_controller(world: World) -> None:
-    world.controller.stop()
-    world.ensemble.unregister_brokers((1,))
-    world.shadow.look()
-    assert world.shadow.judge() is None
-    world.take_over()
-    assert world.judged().disagreements == ()
+def test_nothing_is_compared_without_a_controller(cluster: ControlledCluster) -> None:
+    cluster.controller.stop()
+    cluster.ensemble.unregister_brokers((1,))
+    cluster.shadow.look()
+    assert cluster.shadow.compare() is None
+    cluster.take_over()
+    assert cluster.comparison().disagreements == ()
 
 
-def test_after_its_session_has_expired_it_begins_anew(world: World) -> None:
-    """What happened meanwhile was not seen, and is not judged."""
-    store = world.ensemble.connect()
+def test_after_its_session_has_expired_it_begins_anew(cluster: ControlledCluster) -> None:
+    """What happened meanwhile was not seen, and is not compared."""
+    store = cluster.ensemble.connect()
     shadow = Shadow(store, ControllerConfig(CONFIG))
     shadow.open()
-    world.ensemble.write_state("t", 0, leader=2)
-    world.ensemble.expire(store)
+    cluster.ensemble.write_state("t", 0, leader=2)
+    cluster.ensemble.expire(store)
     shadow.look()
     shadow.look()
-    verdict = shadow.judge()
-    assert verdict is not None
-    assert verdict.disagreements == ()
+    comparison = shadow.compare()
+    assert comparison is not None
+    assert comparison.disagreements == ()
 
 
-def test_every_call_that_writes_is_refused(world: World) -> None:
+def test_every_call_that_writes_is_refused(cluster: ControlledCluster) -> None:
     """Of a store's calls all but the reading ones; a call that comes new is refused until it is named."""
-    store = world.ensemble.connect()
+    store = cluster.ensemble.connect()
     reader = read_only(store)
     calls = {name for name in vars(Store) if not name.startswith("_")}
     assert calls >= READS

@@ -1,4 +1,4 @@
-"""What a copy would have stored, held against what stands."""
+"""Compare the states that a replica of the controller would store with the stored ones."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.shadow.inputs import Input, IsrsAre, text
 from kframe.shadow.replica import Replica
 
-#: Brokers that are registered still, but may have asked for controlled shutdown, at most.
-LEAVING_MOST = 3
+#: The most registered brokers that are assumed to have asked for controlled shutdown.
+LEAVING_MAX = 3
 #: The fields of a state that are shown.
 _FIELDS = ("leader", "leader_epoch", "isr")
 
@@ -26,71 +26,72 @@ State = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A partition that stands otherwise than it would by us; None is no state at all."""
+    """A partition whose stored state differs from the expected one; None means no state."""
 
     topic: str
     partition: int
     before: State | None
     expected: State | None
-    found: State | None
+    actual: State | None
     causes: tuple[str, ...]
-    """What had happened, in order."""
+    """The preceding changes, in order."""
 
     def record(self) -> dict[str, Any]:
         """As plain data."""
         return {
             "topic": self.topic, "partition": self.partition, "before": self.before, "expected": self.expected,
-            "found": self.found, "causes": list(self.causes),
+            "found": self.actual, "causes": list(self.causes),
         }  # fmt: skip
 
     def line(self) -> str:
-        """For people."""
+        """One line of text."""
         after = "; ".join(self.causes) or "nothing that storage shows"
-        return f"{self.topic}-{self.partition}: expected {_say(self.expected)}, found {_say(self.found)}, after {after}"
+        expected, actual = _state_text(self.expected), _state_text(self.actual)
+        return f"{self.topic}-{self.partition}: expected {expected}, found {actual}, after {after}"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of one round."""
+class Comparison:
+    """The result of one comparison."""
 
-    judged: int
-    """Partitions that were compared."""
-    passed_over: int
-    """Partitions that were not: of topics that are being moved or deleted, or that came too late."""
+    compared: int
+    """Compared partitions."""
+    skipped: int
+    """Partitions of topics that are new or under reassignment or deletion."""
     disagreements: tuple[Disagreement, ...]
 
 
-def judge(
+def compare(
     base: ClusterState, inputs: Sequence[Input], real: ClusterState, config: ControllerConfig,
     left_out: Collection[str] = (),
-) -> Verdict:  # fmt: skip
-    """Play ``inputs`` on a copy of ``base``, and say where ``real`` stands otherwise, but for topics ``left_out``.
+) -> Comparison:  # fmt: skip
+    """Play ``inputs`` on a replica of ``base`` and compare it with ``real``, except for topics in ``left_out``.
 
-    Requests leave no trace in storage. So each partition may stand as after the inputs alone, or as if those who went,
-    or lost leaders, had asked for controlled shutdown first, or, where its preferred replica leads, as if that had been
-    elected on top of either, in the ISR that stands. It must stand so: the engine decides what would come of it.
+    Requests leave no trace in storage. So a partition may have any of these states: that after the inputs alone; that
+    with a controlled shutdown of brokers that left or lost leaders; and, if its preferred replica leads, that after a
+    preferred election on top of either, with the stored ISR. The engine computes each of them.
     """
     hard, soft = Replica(base, config), Replica(base, config)
     hard.play(inputs)
-    soft.play(inputs, polite=True)
-    rows = _judged(real, hard.stored, left_out)
-    wrong = rows[~_agree(hard.stored, real, rows)]
-    leaving = _losers(base, real, wrong)
+    soft.play(inputs, controlled=True)
+    rows = _comparable_rows(real, hard.stored, left_out)
+    differing = rows[~_agree(hard.stored, real, rows)]
+    leaving = _leaving_brokers(base, real, differing)
     soft.shut_down(leaving)
-    wrong = wrong[~_agree(soft.stored, real, wrong)]
-    preferred = _partitions(real, wrong[_led_by_preferred(real, wrong)])
+    differing = differing[~_agree(soft.stored, real, differing)]
+    preferred = _partitions(real, differing[_led_by_preferred(real, differing)])
     for replica in (hard, soft):
-        replica.play([IsrsAre(tuple((*one, _live_isr(real, one)) for one in preferred))])
+        replica.play([IsrsAre(tuple((*item, _live_isr(real, item)) for item in preferred))])
         replica.elect(preferred)
-        wrong = wrong[~_agree(replica.stored, real, wrong)]
-    causes = tuple(text(one) for one in inputs)
+        differing = differing[~_agree(replica.stored, real, differing)]
+    causes = tuple(text(item) for item in inputs)
     plain = Replica(base, config)
     plain.play(inputs)
-    found = tuple(
+    disagreements = tuple(
         Disagreement(*name, _state(base, *name), _state(plain.stored, *name), _state(real, *name), causes)
-        for name in _partitions(real, wrong)
+        for name in _partitions(real, differing)
     )
-    return Verdict(len(rows), int(np.count_nonzero(real.partitions.topic >= 0)) - len(rows), found)
+    return Comparison(len(rows), int(np.count_nonzero(real.partitions.topic >= 0)) - len(rows), disagreements)
 
 
 def same_leadership(known: ClusterState, real: ClusterState, rows: Int32) -> tuple[Int32, Bool]:
@@ -106,43 +107,43 @@ def same_leadership(known: ClusterState, real: ClusterState, rows: Int32) -> tup
 
 
 def _agree(expected: ClusterState, real: ClusterState, rows: Int32) -> Bool:
-    """Whether each row stands as expected. An ISR may be another one, since leaders change it without a controller's
-    decision, but nobody who is gone joins it."""
+    """Whether each row has the expected state. Its ISR may differ, because leaders change it themselves, but it must
+    not contain new members that are not registered."""
     own, same = same_leadership(expected, real, rows)
     isr = real.partitions.lists("isr", rows)
-    gone = isr.any(np.append(real.brokers.registered, 0)[isr.values] == 0) & same
-    for place in np.flatnonzero(gone).tolist():
-        there, known = _members(real, int(rows[place])), _members(expected, int(own[place]))
+    offline = isr.any(np.append(real.brokers.registered, 0)[isr.values] == 0) & same
+    for position in np.flatnonzero(offline).tolist():
+        there, known = _members(real, int(rows[position])), _members(expected, int(own[position]))
         live = set(real.brokers.registered_ids())
-        same[place] = not (there - live) - known
+        same[position] = not (there - live) - known
     return same
 
 
-def _judged(real: ClusterState, expected: ClusterState, left_out: Collection[str]) -> Int32:
+def _comparable_rows(real: ClusterState, expected: ClusterState, left_out: Collection[str]) -> Int32:
     topics = real.topics
-    wanted = np.array([name not in left_out and name in expected.topics for name in topics.names] + [False])
-    rows = np.flatnonzero(wanted[real.partitions.topic]).astype(np.int32)
+    included = np.array([name not in left_out and name in expected.topics for name in topics.names] + [False])
+    rows = np.flatnonzero(included[real.partitions.topic]).astype(np.int32)
     return rows[_rows_in(expected, real, rows) >= 0]
 
 
 def _rows_in(known: ClusterState, real: ClusterState, rows: Int32) -> Int32:
     """The rows of ``known`` that are these partitions of ``real``, -1 where there is none."""
-    index = [-1 if (place := known.topics.find(name)) is None else place for name in real.topics.names]
+    index = [-1 if (index_ := known.topics.find(name)) is None else index_ for name in real.topics.names]
     topic = np.array([*index, -1], np.int32)[real.partitions.topic[rows]]
-    found = np.full(len(rows), -1, np.int32)
+    result = np.full(len(rows), -1, np.int32)
     there = topic >= 0
-    found[there] = known.topics.locate(topic[there], real.partitions.partition[rows[there]])
-    return found
+    result[there] = known.topics.locate(topic[there], real.partitions.partition[rows[there]])
+    return result
 
 
-def _losers(base: ClusterState, real: ClusterState, rows: Int32) -> list[int]:
-    """Brokers that are registered still, and have lost leadership or a place in an ISR of these rows."""
+def _leaving_brokers(base: ClusterState, real: ClusterState, rows: Int32) -> list[int]:
+    """Registered brokers that lost the leadership or ISR membership of these rows."""
     own = _rows_in(base, real, rows)
     rows, own = rows[own >= 0], own[own >= 0]
     lost: set[int] = set()
     for row, known in zip(rows.tolist(), own.tolist(), strict=True):
         lost |= _members(base, known) - _members(real, row)
-        if len(lost) > LEAVING_MOST:
+        if len(lost) > LEAVING_MAX:
             return []
     return sorted(lost)
 
@@ -186,7 +187,7 @@ def _state(cluster: ClusterState, topic: str, partition: int) -> State | None:
     return {"leader": view.leader, "leader_epoch": view.leader_epoch, "isr": list(view.isr)}
 
 
-def _say(state: State | None) -> str:
+def _state_text(state: State | None) -> str:
     if state is None:
         return "no state"
     leader = "none" if state["leader"] is None else state["leader"]
