@@ -32,11 +32,11 @@ FAILED: Final = 1
 STALE: Final = 4
 SCHEME: Final = "kafka"
 LOOK_EVERY_S: Final = 1.0
-#: A broker describes what has moved once the controller has told it: a little later than the controller does.
+#: A broker describes a reassignment slightly later than the controller, once it has received UpdateMetadata.
 TOLD_WITHIN_S: Final = 15.0
 _RESULTS: Final = ("topic", "partition", "error")
 
-EXECUTE: Final = click.option("--execute", is_flag=True, help="Do it; without, only say what would come of it.")
+EXECUTE: Final = click.option("--execute", is_flag=True, help="Execute; without it, only print what would change.")
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,7 +76,7 @@ def apply(
     admin: Administration, plan: Plan, stamp: Stamp | None, *, execute: bool, rollback: Path | None,
     batch_size: int | None, wait: bool, output: str, limit: int, how_to_cancel: str,
 ) -> int:  # fmt: skip
-    """Say what would come of a plan, or carry it out; return the exit code."""
+    """Print what a plan would change, or execute it; return the exit code."""
     from kframe.whatif import WhatIf, reassign
     from kframe.whatif.execution import PlanExecution, Stamp
     from kframe.whatif.plan_check import hold
@@ -99,14 +99,14 @@ def apply(
         click.echo("nothing was changed; --execute does it", err=True)
         return 0
     _write_rollback(held, rollback or Path(f"{plan.name}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json"))
-    carried = PlanExecution(admin, plan, batch_size)
+    execution = PlanExecution(admin, plan, batch_size)
     try:
-        _follow(carried, wait)
+        _follow(execution, wait)
     except KeyboardInterrupt:
-        click.echo(f"left running: {len(carried.moving)} partitions move on; {how_to_cancel}", err=True)
+        click.echo(f"left running: {len(execution.moving)} partitions move on; {how_to_cancel}", err=True)
         return FAILED
-    emit_codes(carried.refused, output)
-    return _judge(admin, plan, carried, wait)
+    emit_codes(execution.refused, output)
+    return _exit_code(admin, plan, execution, wait)
 
 
 def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:
@@ -132,39 +132,41 @@ def _write_rollback(plan_file: CheckedPlan, path: Path) -> None:
     click.echo(f"the way back is in {path}: kframe plan apply {path} --execute", err=True)
 
 
-def _follow(carried: PlanExecution, wait: bool) -> None:
-    """Begin batch after batch, and say how far it is whenever that has changed."""
+def _follow(execution: PlanExecution, wait: bool) -> None:
+    """Start batch after batch, and print the progress whenever it changes."""
     begun_s, reported = time.monotonic(), -1
-    while carried.begin():
-        while wait and carried.look():
-            if carried.done != reported:
-                reported = carried.done
-                _tell(carried, time.monotonic() - begun_s)
+    while execution.begin():
+        while wait and execution.look():
+            if execution.done != reported:
+                reported = execution.done
+                _print_progress(execution, time.monotonic() - begun_s)
             time.sleep(LOOK_EVERY_S)
     if wait:
-        _tell(carried, time.monotonic() - begun_s)
+        _print_progress(execution, time.monotonic() - begun_s)
 
 
-def _tell(carried: PlanExecution, spent_s: float) -> None:
-    left = carried.total - carried.done
-    rest = f", about {spent_s / carried.done * left:,.0f} s left" if carried.done and left else ""
-    click.echo(f"{carried.done:,} of {carried.total:,} partitions, {len(carried.moving):,} moving{rest}", err=True)
+def _print_progress(execution: PlanExecution, spent_s: float) -> None:
+    left = execution.total - execution.done
+    rest = f", about {spent_s / execution.done * left:,.0f} s left" if execution.done and left else ""
+    click.echo(
+        f"{execution.done:,} of {execution.total:,} partitions, {len(execution.moving):,} moving{rest}", err=True
+    )
 
 
-def _judge(admin: Administration, plan: Plan, carried: PlanExecution, wait: bool) -> int:
+def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait: bool) -> int:
     """Look whether everything stands where it should."""
     from kframe.whatif.execution import not_there
     from kframe.whatif.plan_check import hold
 
     if not wait:
-        click.echo(f"{carried.total - len(carried.refused):,} partitions begun", err=True)
-        return FAILED if carried.refused else 0
+        click.echo(f"{execution.total - len(execution.refused):,} partitions begun", err=True)
+        return FAILED if execution.refused else 0
     missing, end_s = list(not_there(plan, hold(plan, admin.capture()))), time.monotonic() + TOLD_WITHIN_S
-    while not set(missing) <= carried.refused.keys() and time.monotonic() < end_s:
+    while not set(missing) <= execution.refused.keys() and time.monotonic() < end_s:
         time.sleep(LOOK_EVERY_S)
         missing = list(not_there(plan, hold(plan, admin.capture())))
     for topic, partition in missing[:20]:
-        if (topic, partition) not in carried.refused:
+        if (topic, partition) not in execution.refused:
             click.echo(f"error: {topic}-{partition} is not assigned as planned: somebody else has moved it", err=True)
-    click.echo(f"{carried.total - len(missing):,} of {carried.total:,} partitions stand as planned", err=True)
+    click.echo(f"{execution.total - len(missing):,} of {execution.total:,} partitions match the plan", err=True)
     return FAILED if missing else 0

@@ -54,7 +54,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
 
 
 class App(ReportingGroup):
-    """The root group. Commands of plugins are looked for when a name is not one of kframe's own."""
+    """The root group. A name that is not a command of kframe is searched among plugins."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of kframe's own commands."""
@@ -124,7 +124,7 @@ def cli(verbose: bool) -> None:
         logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
         log.setLevel(logging.INFO)
     else:
-        for quiet in (log, logging.getLogger()):  # what libraries warn of is nobody's business unless asked for
+        for quiet in (log, logging.getLogger()):  # warnings of libraries are shown only on request
             if not quiet.handlers:
                 quiet.addHandler(logging.NullHandler())
 

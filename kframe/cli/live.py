@@ -51,7 +51,7 @@ def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = 
     from kframe.api.settings import Setting, Settings
 
     given = {key: Setting(value, f"option {option}") for key, (value, option) in (options or {}).items()}
-    with warnings_told():
+    with echo_warnings():
         return Settings.gather(given, os.environ, config)
 
 
@@ -60,7 +60,7 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
     place = settings.get(CONNECT)
     if url is None and not (place or "").strip():
         raise BadInput(f"no place of ZooKeeper: give --zookeeper, or a file with {CONNECT} by --config")
-    with warnings_told(), settings.located():
+    with echo_warnings(), settings.located():
         try:
             cluster: LiveCluster = plugins.registry().open_cluster(url or f"{SCHEME}://{place}", settings.values)
         except PluginError as error:
@@ -69,7 +69,7 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
 
 
 @contextmanager
-def warnings_told() -> Iterator[None]:
+def echo_warnings() -> Iterator[None]:
     """Warnings of kframe and its plugins go to stderr, a line each, unless somebody listens to the log already."""
     log, handler = logging.getLogger(), logging.StreamHandler(sys.stderr)
     if any(not isinstance(handler, logging.NullHandler) for handler in log.handlers):

@@ -22,7 +22,7 @@ from kframe.runtime.metrics import exposition
 
 #: How many callers are served at a time.
 CALLERS_MOST: Final = 8
-#: How long one may take to say what he wants, and to take the answer: seconds.
+#: Seconds for a client to send its request and to read the response.
 PATIENCE_S: Final = 5.0
 LISTENER: Final = "METRICS"
 STATUS: Final = "/status"
@@ -39,7 +39,7 @@ class Monitor:
     def __init__(self, listen: str, token: str = "") -> None:
         """``listen`` is HOST:PORT, :PORT or PORT; without a host it is this machine alone. ``token`` is that of this
         instance, by which a reader of ``/status`` knows it. Raises ConfigError."""
-        self._place = parse_place(listen)
+        self._place = parse_address(listen)
         self._token = token
         self._server: _Listener | None = None
 
@@ -95,7 +95,7 @@ class Monitor:
             server.server_close()
 
 
-def parse_place(listen: str) -> tuple[str, int]:
+def parse_address(listen: str) -> tuple[str, int]:
     """HOST and port of HOST:PORT, [HOST]:PORT, :PORT or PORT. Raises ConfigError."""
     host, _, port = listen.strip().rpartition(":")
     if not (port.isascii() and port.isdecimal() and int(port) < 2**16):
@@ -137,7 +137,7 @@ class _Listener(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A caller who hangs up is nobody's business."""
+        """Ignore a client that closes the connection."""
 
 
 class _Caller(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""How the outcome of a what-if is printed: as tables for people, or as data."""
+"""Print the outcome of a what-if as tables or as data."""
 
 from __future__ import annotations
 

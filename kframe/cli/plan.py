@@ -44,9 +44,9 @@ def group() -> None:
 @_LIMIT
 @output_option
 def check(plan: Path, source: Path | None, source_format: str | None, limit: int, output: str) -> None:
-    """Check PLAN by itself and against a cluster, a finding a row.
+    """Check PLAN alone and against a cluster; print one finding per row.
 
-    Exit code 0: nothing keeps it from being carried out. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
+    Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
     from kframe.whatif.plan import read_plan
     from kframe.whatif.plan_report import PlanReport
@@ -80,7 +80,7 @@ def show(plan: Path, source: Path, source_format: str | None, limit: int, output
 @_LIMIT
 @output_option
 def diff(plan: Path, source: Path, source_format: str | None, limit: int, output: str) -> None:
-    """Print what PLAN changes in SNAPSHOT: the assignment that goes and the one that comes."""
+    """Print what PLAN changes in SNAPSHOT: the old and the new assignment."""
     held = _held(plan, source, source_format)
     rows = list(held.partition_rows(changes_only=True))
     if output not in ("table", "wide"):
@@ -121,7 +121,7 @@ def apply(
     admin: Administration, plan: Path, execute: bool, rollback: Path | None, batch_size: int | None, wait: bool,
     limit: int, output: str,
 ) -> None:  # fmt: skip
-    """Say what would come of PLAN on a live cluster as it is now; with --execute, carry it out.
+    """Print what PLAN would change on a live cluster; with --execute, execute it.
 
     Exit code 1: it is unsound, or not all of it stands as planned. 4: it is stale. Ctrl-C leaves it running.
     """
@@ -144,7 +144,7 @@ def apply(
 @admin_options
 @output_option
 def cancel(admin: Administration, plan: Path, execute: bool, output: str) -> None:
-    """Give up what of PLAN is still being moved: the replicas that were being added go, the others stay."""
+    """Cancel the reassignments of PLAN that are under way: adding replicas are removed, the others stay."""
     from kframe.cli.reassign import give_up
     from kframe.whatif.execution import to_cancel
     from kframe.whatif.plan import read_plan
@@ -215,7 +215,7 @@ def _leader(leader: int | None) -> int | str | None:
 
 def _diff_lines(row: dict[str, Any]) -> Iterator[str]:
     name = click.style(f"{row['topic']}-{row['partition']} ({row['change']})", bold=True)
-    note = "" if row["valid"] else "  cannot be carried out: see kframe plan check"
+    note = "" if row["valid"] else "  cannot be executed: see kframe plan check"
     yield f"{name}{note}"
     if row["replicas"] is not None:
         yield f"- {','.join(map(str, row['replicas']))}"

@@ -12,7 +12,7 @@ DELAY_SECONDS: Final = 2.0
 
 
 class ProgressLine:
-    """Call it with how much of how much is done; it draws nothing where nobody looks."""
+    """Called with (done, total); draws nothing unless standard error is a terminal."""
 
     def __init__(self, label: str, stream: TextIO, clock: Callable[[], float]) -> None:
         self._label, self._stream, self._clock = label, stream, clock

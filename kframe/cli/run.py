@@ -1,4 +1,4 @@
-"""What ``kframe controller run`` does: put a controller together, say who it is, and serve until it is told to stop."""
+"""``kframe controller run``: build a controller, describe it, and run it until a signal stops it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe.api.serving import Server
 from kframe.api.settings import Settings
 from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
-from kframe.cli.monitor import Monitor, only_here, parse_place
+from kframe.cli.monitor import Monitor, only_here, parse_address
 from kframe.cli.output import BadInput
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
@@ -137,7 +137,7 @@ def risks(settings: Settings, arrangement: Arrangement, brokers: Collection[int]
     open_ = [text for text in _texts(settings.get(LISTENERS)) if _is_plain(settings, text)]
     if open_ and arrangement.servers:
         yield f"{', '.join(open_)}: no TLS, anybody on the way reads and changes what is said"
-    if arrangement.metrics_listen is not None and not only_here(parse_place(arrangement.metrics_listen)[0]):
+    if arrangement.metrics_listen is not None and not only_here(parse_address(arrangement.metrics_listen)[0]):
         yield f"--metrics-listen {arrangement.metrics_listen}: anybody who reaches it may look, there are no passwords"
 
 
@@ -154,7 +154,7 @@ def summary(settings: Settings, controller: Controller, arrangement: Arrangement
 
 
 def asked_to_stop() -> threading.Event:
-    """Set once SIGTERM or SIGINT has come; a second one ends the process as if nobody handled it."""
+    """Set once SIGTERM or SIGINT has come; a second one ends the process as without a handler."""
     asked = threading.Event()
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -167,10 +167,10 @@ def asked_to_stop() -> threading.Event:
 
 
 def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> None:
-    """Run until a signal asks us to stop; a second one ends the process as if nobody handled it.
+    """Run until a signal asks us to stop; a second one ends the process as without a handler.
 
     What ``begun`` says is logged once all is open.
-    Stopping is in order: the event under way is finished, the role is given up, whoever waits is answered, all closes.
+    It stops in order: finish the current event, resign, answer waiting callers, close.
     """
     asked = asked_to_stop()
     controller.start(takeover=takeover)

@@ -39,7 +39,7 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
 
 _PATH: Final = click.Path(path_type=Path)
 _FROM: Final = click.option(
-    "--from", "--format", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of IN; told by its content."
+    "--from", "--format", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of IN; detected by default."
 )
 _FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
 

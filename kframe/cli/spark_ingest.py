@@ -12,7 +12,7 @@ from kframe.cli.output import Table, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options, tell_safe
 from kframe.cli.spark_telling import tell
 
-#: How many violations a table shows unless told otherwise; data has them all.
+#: Violations that a table shows by default; data has all.
 _SHOWN: Final = 50
 _PATH: Final = click.Path(file_okay=False)
 

@@ -22,7 +22,7 @@ _UNIT: Final = "clusters and scenarios"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to befall the clusters of a fleet, as a command's options say it."""
+    """The scenario of a fleet from a command's options."""
 
     brokers: tuple[int, ...]
     racks: tuple[str, ...]
@@ -71,7 +71,7 @@ def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
         asked = Asked(**{name: kwargs.pop(name) for name in fields})
         if plugins.trace:
-            plugins.registry()  # of this machine; executors have nobody to tell
+            plugins.registry()  # report errors here; executors have no terminal
         folder = None if plugins.plugins_dir is None else str(plugins.plugins_dir.absolute())
         engine = Engine(config_pairs(config), selectors, plugins_dir=folder, disabled=plugins.disabled)
         return command(*args, asked=asked, engine=engine, **kwargs)

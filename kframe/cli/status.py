@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from kframe.cli.monitor import STATUS, only_here, parse_place
+from kframe.cli.monitor import STATUS, only_here, parse_address
 from kframe.cli.output import cell, emit_heading, emit_reasons, emit_record
 from kframe.errors import ConfigError
 from kframe.model.config import ControllerConfig
@@ -32,7 +32,7 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What the controller says of itself; ``problem`` says why it does not."""
+    """The controller's own figures; ``problem`` is the reason if they are missing."""
 
     queues: Mapping[str, int] | None = None
     quarantined: Mapping[str, str] | None = None
@@ -95,7 +95,7 @@ def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> dict[
 
 
 def show(record: Mapping[str, Any], output: str) -> None:
-    """Print a report: as data, or as a table that begins with who is controller."""
+    """Print a report as data, or as a table that begins with the controller."""
     if output not in ("table", "wide"):
         emit_record(SCHEMA, record, output)
         return
@@ -178,7 +178,7 @@ def _reasons(reasons: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _get(instance: Instance, address: str) -> Any:
     """The document of the page STATUS. Raises OSError, ConfigError and ValueError."""
-    host, port = parse_place(address)
+    host, port = parse_address(address)
     if only_here(host) and instance.host != platform.node():
         raise OSError(f"it is served on {instance.host} alone")
     connection = HTTPConnection(instance.host if host in _EVERYWHERE else host, port, timeout=_PATIENCE_S)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Stopwatch:
-    """How long each phase took, told as it ends."""
+    """Prints the duration of each phase when it ends."""
 
     def __init__(self, console: Console) -> None:
         from kframe.runtime.clock import SystemClock

@@ -1,4 +1,4 @@
-"""The options that commands share which try things on a snapshot: where it is, how the controller is configured."""
+"""Options shared by commands that analyse a snapshot: its path, and the controller's configuration."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ClusterSettings:
     config: Mapping[str, str]
 
     def read(self) -> Snapshot:
-        """Read the snapshot. Raises InputError for one that cannot be used."""
+        """Read the snapshot. Raises InputError if it is unusable."""
         from kframe.snapshot import read_snapshot
 
         with progress("reading") as tick:

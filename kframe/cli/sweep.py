@@ -150,7 +150,9 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, top: in
     summary = _summary(swept, snapshot)
     source = summary["snapshot"]
     tried = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
-    emit_heading(f"fail {tried or 'nobody'}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}")
+    emit_heading(
+        f"fail {tried or 'no broker'}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
+    )
     before = dict(summary["before"])
     skew = before.pop("leader_skew")
     emit_record(

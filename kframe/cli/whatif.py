@@ -1,4 +1,4 @@
-"""``kframe whatif``: try something on a snapshot of a cluster, and see what comes of it."""
+"""``kframe whatif``: apply an operation to a snapshot of a cluster and print the outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reporting:
-    """What is to be done with an outcome."""
+    """How to print and save an outcome."""
 
     output: str
     out: Path | None
@@ -33,9 +33,9 @@ class Reporting:
 
 @click.group("whatif", cls=ReportingGroup)
 def group() -> None:
-    """Try something on a snapshot of a cluster, and see what comes of it.
+    """Apply an operation to a snapshot of a cluster and print the outcome.
 
-    The engine that decides is the controller itself. Nothing but the snapshot is read, nothing real is touched.
+    The controller's own code decides. Only the snapshot is read; no cluster is contacted.
     """
 
 
@@ -67,9 +67,7 @@ def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = (
         click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers, such as 2,5."),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
-        click.option(
-            "--together/--one-by-one", default=True, help="All in one instant (default), or one after another."
-        ),
+        click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
     )
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), command)
 
@@ -81,7 +79,7 @@ def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def fail(
     study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
 ) -> None:
-    """Brokers die."""
+    """Fail brokers."""
     _run(study, reporting, lambda whatif: whatif.fail(brokers, racks, together=together))
 
 
@@ -92,7 +90,7 @@ def fail(
 def restart(
     study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
 ) -> None:
-    """Brokers that are down start; brokers that are up bounce."""
+    """Start brokers that are down; bounce brokers that are up."""
     _run(study, reporting, lambda whatif: whatif.restart(brokers, racks, together=together))
 
 
@@ -103,7 +101,7 @@ def restart(
 def shutdown(
     study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
 ) -> None:
-    """Brokers hand their leaders over, and then are gone."""
+    """Shut brokers down in a controlled way."""
     _run(study, reporting, lambda whatif: whatif.shutdown(brokers, racks, together=together))
 
 
@@ -116,7 +114,7 @@ def shutdown(
               help="Partition to elect for; may be repeated.  [default: all]")  # fmt: skip
 @_reporting_options
 def elect(study: StudySettings, election: str, partitions: tuple[str, ...], reporting: Reporting) -> None:
-    """An operator has leaders elected."""
+    """Elect leaders."""
 
     def act(whatif: WhatIf) -> Outcome:
         from kframe.model.events import ElectionType
@@ -133,7 +131,7 @@ def elect(study: StudySettings, election: str, partitions: tuple[str, ...], repo
 @click.argument("plan", metavar="PLAN", type=PATH)
 @_reporting_options
 def reassign(study: StudySettings, plan: Path, reporting: Reporting) -> None:
-    """Partitions are moved as PLAN says, a reassignment JSON.
+    """Reassign partitions as in PLAN, a reassignment JSON.
 
     PLAN may also be what kafka-reassign-partitions --generate prints: then it is the proposed part.
     """

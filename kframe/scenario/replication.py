@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from kframe.embedded import EmbeddedBrokers
 from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
-from kframe.scenario import moment
+from kframe.scenario import checks
 from kframe.scenario.format import Fields, topic_partition
 from kframe.scenario.requests import Action
 
@@ -59,6 +59,6 @@ def read_produce(where: str, argument: Any) -> Action:
 def _produce(runner: ScenarioRunner, where: str, partitions: dict[TopicPartition, tuple[int, int]]) -> dict[str, str]:
     if runner.replication is None:
         raise ScenarioError(where, "brokers that do not replicate", "brokers_replicate: true")
-    moment.require_partitions(runner, where, partitions)
+    checks.require_partitions(runner, where, partitions)
     produce = runner.replication.produce
     return {f"{topic}-{number}": produce((topic, number), *how) for (topic, number), how in partitions.items()}

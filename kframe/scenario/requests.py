@@ -53,7 +53,7 @@ def _shut_down(runner: ScenarioRunner, broker_id: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An ISR that a leader proposes, and what of it is not what storage has."""
+    """An ISR that a leader proposes, with the fields that differ from the stored state."""
 
     isr: tuple[int, ...]
     given: Mapping[str, int]

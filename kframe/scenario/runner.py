@@ -20,11 +20,11 @@ from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario import steps, trace
+from kframe.scenario.cluster import build_cluster, registration
 from kframe.scenario.format import Scenario, Step
 from kframe.scenario.replication import Replication, ReplicationFactory
 from kframe.scenario.requests import Action
 from kframe.scenario.storage import StorageFactory
-from kframe.scenario.world import build_cluster, registration
 
 #: The id under which the controller of a scenario runs: none of its brokers has it.
 CONTROLLER_ID = 1000
@@ -85,7 +85,7 @@ class ScenarioRunner:
         }
 
     def play_steps(self) -> Iterator[dict[str, Any]]:
-        """Play step by step; yield each step's entry of the trace once it is at rest."""
+        """Play step by step; yield the trace entry of each step once the controller is idle."""
         for step, action in zip(self.scenario.steps, self._steps, strict=True):
             yield self.play_step(step, action)
 
@@ -131,7 +131,7 @@ class ScenarioRunner:
         return None if row is None else cluster.view(row)
 
     def topic_id(self, topic: str) -> bytes:
-        """The id of a topic, one that nobody has if there is no such topic."""
+        """The id of a topic; an unknown id if there is no such topic."""
         topics = self.storage.stored().topics
         index = topics.find(topic)
         return bytes([255] * 16) if index is None else topics.ids[index].tobytes()

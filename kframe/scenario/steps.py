@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.brokers import Registration
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.scenario import admin, moment, replication, requests, stored
+from kframe.scenario import admin, checks, replication, requests, stored
+from kframe.scenario.cluster import registration
 from kframe.scenario.format import Fields, ScenarioBroker, Step, broker_ids, broker_spec, topic_partition
 from kframe.scenario.requests import Action
-from kframe.scenario.world import registration
 
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
@@ -62,7 +62,7 @@ def _read_ids(where: str, argument: Any, action: Callable[[ScenarioRunner, tuple
     ids = broker_ids(where, argument)
 
     def act(runner: ScenarioRunner) -> None:
-        moment.require_registered(runner, where, ids)
+        checks.require_registered(runner, where, ids)
         action(runner, ids)
 
     return act
@@ -122,7 +122,7 @@ def _read_answer(where: str, argument: Any) -> Action:
         topic_partition(f"{where}.partitions", partition)
 
     def act(runner: ScenarioRunner) -> None:
-        moment.require_known(runner, f"{where}.broker", broker_id)
+        checks.require_known(runner, f"{where}.broker", broker_id)
         runner.brokers.answer(broker_id, error, api, partitions)
 
     return act

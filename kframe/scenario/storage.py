@@ -11,7 +11,7 @@ from kframe.model.surroundings import ClusterContext
 
 
 class ScenarioStorage(ClusterContext, Protocol):
-    """Storage whose content can be looked at. ``kframe.embedded.MemoryEnsemble`` is one."""
+    """Storage whose content can be inspected. ``kframe.embedded.MemoryEnsemble`` is one."""
 
     def stored(self) -> ClusterState:
         """Topics, assignments and states as they are stored now; only to be read, and until something changes."""

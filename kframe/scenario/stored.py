@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Targets
-from kframe.scenario import moment
+from kframe.scenario import checks
 from kframe.scenario.admin import read_targets
 from kframe.scenario.format import Fields, config_text, topic_partition
 from kframe.scenario.requests import Action
@@ -60,7 +60,7 @@ def read_isr_znode(where: str, argument: Any) -> Action:
 
 
 def _isr_znode(runner: ScenarioRunner, where: str, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:
-    moment.require_partitions(runner, where, isrs)
+    checks.require_partitions(runner, where, isrs)
     for (topic, partition), isr in isrs.items():
         runner.storage.write_state(topic, partition, isr=isr)
     runner.storage.notify_isr_changes(isrs)
@@ -74,7 +74,7 @@ def read_topic_config(where: str, argument: Any) -> Action:
 
 
 def _topic_config(runner: ScenarioRunner, where: str, changes: dict[str, dict[str, str]]) -> None:
-    moment.require_topics(runner, where, changes)
+    checks.require_topics(runner, where, changes)
     for name, config in changes.items():
         runner.storage.configure_topic(name, config)
 
@@ -90,6 +90,6 @@ def read_log_dir_failure(where: str, argument: Any) -> Action:
 
 
 def _log_dir_failure(runner: ScenarioRunner, where: str, broker_id: int, names: tuple[str, ...]) -> None:
-    moment.require_registered(runner, f"{where}.broker", [broker_id])
+    checks.require_registered(runner, f"{where}.broker", [broker_id])
     runner.brokers.fail_log_dir(broker_id, names)
     runner.storage.notify_log_dir_event(broker_id)

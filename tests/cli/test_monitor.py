@@ -12,7 +12,7 @@ import pytest
 
 from kframe.api.builder import ControllerBuilder
 from kframe.api.controller import Controller
-from kframe.cli.monitor import CALLERS_MOST, LISTENER, Monitor, only_here, parse_place
+from kframe.cli.monitor import CALLERS_MOST, LISTENER, Monitor, only_here, parse_address
 from kframe.embedded import MemoryEnsemble, RecordingTransport
 from kframe.errors import ConfigError
 from kframe.testing.clusters import cluster_of, healthy
@@ -148,13 +148,13 @@ def test_bytes_that_are_no_request_disturb_nobody(ensemble: MemoryEnsemble) -> N
     ],
 )
 def test_places(listen: str, place: tuple[str, int]) -> None:
-    assert parse_place(listen) == place
+    assert parse_address(listen) == place
 
 
 @pytest.mark.parametrize("listen", ["", "localhost", "localhost:", "localhost:x", "1:65536", "1:-1"])
 def test_places_that_there_are_not(listen: str) -> None:
     with pytest.raises(ConfigError):
-        parse_place(listen)
+        parse_address(listen)
 
 
 def test_a_place_that_is_taken(ensemble: MemoryEnsemble) -> None:

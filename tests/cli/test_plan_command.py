@@ -85,8 +85,8 @@ def test_diff_shows_what_goes_and_what_comes(snapshot: Path, plan: Path) -> None
     assert lines == [
         "t-0 (order)", "- 1,2,3", "+ 3,2,1",
         "t-1 (shrink)", "- 2,3,1", "+ 2,3",
-        "t-2 (move)  cannot be carried out: see kframe plan check", "- 3,1", "+ 3,4",
-        "t-9 (unknown)  cannot be carried out: see kframe plan check", "+ 1",
+        "t-2 (move)  cannot be executed: see kframe plan check", "- 3,1", "+ 3,4",
+        "t-9 (unknown)  cannot be executed: see kframe plan check", "+ 1",
         "4 of 4 partitions change",
     ]  # fmt: skip
     rows = [json.loads(line) for line in run("diff", plan, snapshot, "-o", "jsonl").stdout.splitlines()]

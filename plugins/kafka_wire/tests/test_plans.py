@@ -97,7 +97,7 @@ def test_a_plan_is_shown_then_carried_out_then_taken_back(
     before = client_capture(cluster)
 
     done = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json", "--batch-size", 2)
-    assert (done.code, "3 of 3 partitions stand as planned" in done.err) == (0, True), done.err
+    assert (done.code, "3 of 3 partitions match the plan" in done.err) == (0, True), done.err
     after = client_capture(cluster)
     assert [after[topic, number] for number in range(3)] == [(3, 1), (1, 2), (2, 3)]
     again = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json")

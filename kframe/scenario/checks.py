@@ -1,7 +1,7 @@
-"""What a step of a scenario may name at the moment when it is played.
+"""Checks of the brokers, topics and partitions that a step names, when it is played.
 
-What operators leave, clients ask for and brokers report may name anything: Kafka answers that, or passes it over. But a
-broker that does something must be there, and a setting or an ISR belongs to something that storage knows.
+Requests of clients, operators and brokers may name anything: Kafka answers or ignores them. But a broker that acts must
+be registered, and a setting or an ISR must belong to a stored topic or partition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a scenario to a cluster: what storage holds and who is registered before the controller starts."""
+"""Build the stored cluster and the registrations that a scenario starts with."""
 
 from __future__ import annotations
 
