@@ -1,4 +1,4 @@
-"""The simulation that invariants are broken in."""
+"""Fixtures: a simulation at rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kframe sim``: whole clusters from seeds, with all that can befall them, held to the invariants."""
+"""``kframe sim``: simulate clusters from seeds and check the invariants."""
 
 from __future__ import annotations
 

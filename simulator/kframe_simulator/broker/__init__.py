@@ -1,4 +1,4 @@
-"""A broker as its controller, its peers and its clients see it: a deterministic model, without I/O, clock or thread."""
+"""Deterministic broker models without I/O, clock or threads."""
 
 from kframe_simulator.broker.broker import Broker, BrokerState
 from kframe_simulator.broker.config import BrokerConfig

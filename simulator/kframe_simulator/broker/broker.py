@@ -1,4 +1,4 @@
-"""The broker: what it is sent, what it sends, and what befalls it (``spec/broker-partition.md``)."""
+"""One broker: its requests, its responses and its lifecycle (Kafka 3.9 ``KafkaApis``, ``KafkaServer``)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class BrokerState(Enum):
 
 
 class Broker:
-    """One broker. The simulation calls it and carries what it sends; it does nothing by itself.
+    """One broker. The simulation calls it and carries what it sends; it does nothing alone.
 
     ::
 
@@ -91,7 +91,7 @@ class Broker:
         self._copies_at = self._asks_at = NEVER
         self._attempts_left = 0
 
-    # -- what can be looked at
+    # -- what can be checked
 
     @property
     def broker_epoch(self) -> int:
@@ -115,7 +115,7 @@ class Broker:
 
     @property
     def metadata(self) -> MetadataCache:
-        """What it was told of the cluster."""
+        """What it was notified of the cluster."""
         return self._node.cache
 
     @property
@@ -128,7 +128,7 @@ class Broker:
         since the start. Those of a partition: ``partitions[key].gauges()``."""
         return self.replicas.gauges()
 
-    # -- what befalls it
+    # -- its faults
 
     def start(self, broker_epoch: int, now: float) -> None:
         """Come up, registered under ``broker_epoch``, with the logs of all directories that are not dead. Raises
@@ -176,7 +176,7 @@ class Broker:
             self._node.tell(Peer.STORE, 0, CloseSession(self.broker_id, in_order=False))
 
     def fail_log(self, key: TopicPartition, now: float) -> None:
-        """A part of a log directory dies, with this partition's log in it; nobody is told. It can be read no more."""
+        """A part of a log directory dies, with this partition's log in it; nobody is told. It can be read no longer."""
         self.replicas.fail_log(key, now)
 
     def replace_log_dir(self, log_dir: str) -> None:

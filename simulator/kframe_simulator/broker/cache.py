@@ -1,4 +1,4 @@
-"""What a broker has been told of the cluster (Kafka 3.9 ``ZkMetadataCache``)."""
+"""The metadata cache of a broker (Kafka 3.9 ``ZkMetadataCache``)."""
 
 from __future__ import annotations
 

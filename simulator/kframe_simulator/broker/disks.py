@@ -1,4 +1,4 @@
-"""The log directories of a broker: which logs they hold, which have died (Kafka 3.9 ``LogManager``)."""
+"""The log directories of a broker and their logs (Kafka 3.9 ``LogManager``)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Disks:
         self.logs.pop(key, None)
 
     def lose(self, key: TopicPartition) -> None:
-        """A log can be read no more."""
+        """A log can be read no longer."""
         if key in self.logs:
             self.lost[key] = self.logs.pop(key)
 

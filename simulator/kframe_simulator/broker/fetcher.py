@@ -1,5 +1,4 @@
-"""How a follower gets its records: it fetches from leaders, and truncates where its log and theirs diverge (Kafka 3.9
-``AbstractFetcherThread``, ``ReplicaFetcherThread``)."""
+"""Follower fetching and log truncation (Kafka 3.9 ``AbstractFetcherThread``)."""
 
 from __future__ import annotations
 
@@ -79,7 +78,7 @@ class Fetcher:
         link.due = now
 
     def stop(self, key: TopicPartition) -> None:
-        """Fetch a partition no more. An answer that is under way is passed over."""
+        """Fetch a partition no longer. An answer that is under way is passed over."""
         for leader, link in self._links.items():
             if link.follows.pop(key, None) is not None:
                 if not link.follows and not link.in_flight:
@@ -227,7 +226,7 @@ class Fetcher:
         return before != (follow.offset, follow.last_epoch)
 
     def _failed(self, link: _Link, key: TopicPartition, error: ErrorCode | None, now: float) -> None:
-        """Ask again later; a leader that knows a later epoch is asked no more, for the controller will tell us."""
+        """Ask again later; a leader that knows a later epoch is asked no longer, for the controller will tell us."""
         if error is ErrorCode.FENCED_LEADER_EPOCH:
             del link.follows[key]
         else:

@@ -1,4 +1,4 @@
-"""What a broker model is asked, and its answers: small records, named as Kafka names them.
+"""The requests and responses of a broker model, named as Kafka names them.
 
 A partition is a key ``(topic, partition)``, a broker is its id, offsets count records, times are milliseconds. Nothing
 in here is encoded for a wire.

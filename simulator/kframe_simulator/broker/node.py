@@ -1,4 +1,4 @@
-"""What the parts of one broker share."""
+"""State shared by the components of one broker."""
 
 from __future__ import annotations
 

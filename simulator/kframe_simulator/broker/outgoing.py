@@ -1,4 +1,4 @@
-"""What a broker model sends of itself, and what comes back for it; see ``messages`` for what it is asked."""
+"""The requests that a broker model sends, and their responses."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class PendingIsr:
 
 
 Submit: TypeAlias = Callable[["Partition", PendingIsr], None]
-"""Sends a proposal on its way; what becomes of it is told to ``Partition.isr_answered``."""
+"""Sends a proposal on its way; the outcome of it is told to ``Partition.isr_answered``."""
 
 
 class Partition:

@@ -1,4 +1,4 @@
-"""What a log knows of its producers: sequences and open transactions (Kafka 3.9 ``ProducerStateManager``)."""
+"""Producer sequences and open transactions of a log (Kafka 3.9 ``ProducerStateManager``)."""
 
 from __future__ import annotations
 

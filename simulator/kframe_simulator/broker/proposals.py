@@ -1,5 +1,4 @@
-"""How a leader's proposals get to be stored: through the controller, or, before inter-broker protocol 2.7-IV2, by the
-leader's own hand (Kafka 3.9 ``DefaultAlterPartitionManager``, ``ZkAlterPartitionManager``)."""
+"""ISR changes of a leader: AlterPartition, or a write to storage before inter-broker protocol 2.7-IV2."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ class Proposals(Protocol):
     """Either way."""
 
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
-        """Send a proposal; ``partition.isr_answered`` hears of it."""
+        """Send a proposal; ``partition.isr_answered`` learns of it."""
 
     def poll(self, now: float) -> float:
         """Do what is due; return when something will be."""

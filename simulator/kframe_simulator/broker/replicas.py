@@ -1,4 +1,4 @@
-"""The replicas of a broker, and what the controller tells it to do with them (Kafka 3.9 ``ReplicaManager``)."""
+"""The replicas of a broker and the control requests that change them (Kafka 3.9 ``ReplicaManager``)."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class Replicas:
         return True
 
     def fail_log(self, key: TopicPartition, now: float) -> None:
-        """The log of one partition can be read no more."""
+        """The log of one partition can be read no longer."""
         self.node.disks.lose(key)
         if key in self.partitions:
             self._mark_offline(key, now)

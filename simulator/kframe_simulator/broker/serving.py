@@ -1,4 +1,4 @@
-"""What a broker answers followers and clients (Kafka 3.9 ``ReplicaManager``, ``Partition``, ``DelayedProduce``)."""
+"""Responses to followers and clients (Kafka 3.9 ``ReplicaManager``, ``Partition``, ``DelayedProduce``)."""
 
 from __future__ import annotations
 

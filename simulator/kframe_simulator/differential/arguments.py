@@ -1,4 +1,4 @@
-"""With what arguments a history makes each call, and does each thing from outside: drawn from what the model holds."""
+"""Random arguments for the store calls and external changes of a history."""
 
 from __future__ import annotations
 

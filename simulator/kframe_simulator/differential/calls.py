@@ -1,4 +1,4 @@
-"""The calls of a store, as a history makes them: by names, and with results that two storages can be compared by."""
+"""Store calls with results that two storages can be compared by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers and operators do in a storage past its controllers, and how sessions come and go."""
+"""External changes of storage by brokers and operators, and session starts and ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plugins offer, tried: selectors in simulated clusters, stores and transports in seeded histories."""
+"""The simulation checks of ``kframe plugins check``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_offer(offer: SelectorSpec | StoreSpec | TransportSpec, url: str) -> Fi
 
 
 def try_selector(spec: SelectorSpec, make: Callable[[], LeaderSelector]) -> Finding:
-    """Put a selector in charge of elections in whole simulated clusters. What holds only at rest is not looked at: a
+    """Put a selector in charge of elections in whole simulated clusters. What holds only at rest is not checked: a
     selector may choose nobody."""
     always = tuple(invariant for invariant in INVARIANTS if invariant.trigger is not Trigger.RESTED)
     rule = "Clusters that it elects leaders for keep every invariant, whatever befalls them."

@@ -176,7 +176,7 @@ def _times(count: int) -> str:
 
 
 def _name(event: Event) -> str:
-    """The end of a role may be told in either of two ways."""
+    """The end of a role may be notified in either of two ways."""
     if isinstance(event, (Elect, ControllerChanged)):
         return "role"
     return "SessionExpired()" if isinstance(event, SessionExpired) else repr(event)

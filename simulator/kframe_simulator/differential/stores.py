@@ -85,7 +85,7 @@ def _compare(history: History, step: Step, model: Side, tried: Side) -> tuple[st
         return _shown(expected, result), _shown(result, expected)
     history.done(step, expected)
     for number in model.sessions:
-        # A controller that has lost the role, and was not told to give it up yet, hears of that alone for certain.
+        # A controller that has lost the role, and was not told to give it up yet, learns of that alone for certain.
         only_roles = number in deposed or history.deposed(number)
         due = model.heard(number, only_roles, Counter())
         problem = missed(due, tried.heard(number, only_roles, due))

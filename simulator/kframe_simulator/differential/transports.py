@@ -91,7 +91,7 @@ def trial_cluster() -> ClusterState:
 
 
 class _Batches:
-    """Draws what is sent, and what befalls brokers meanwhile; does it at both ends."""
+    """Draws what is sent, and what affects brokers meanwhile; does it at both ends."""
 
     def __init__(self, random: Random, ends: Sequence[_End]) -> None:
         self.answers = hasattr(ends[1].far, "silence")

@@ -1,1 +1,1 @@
-"""The plan of a run: faults, and what operators do, as data and as functions."""
+"""The plan of a run: faults, operator actions and client actions."""

@@ -181,7 +181,7 @@ def _forget_id(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _rewrite_state(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Somebody writes a state as it is: its version goes up."""
+    """Another client writes a state as it is: its version goes up."""
     key = choices.partition(simulation, arguments["pick"])
     return key is not None and races.rewrite(simulation, key)
 

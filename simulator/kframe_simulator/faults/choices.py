@@ -1,4 +1,4 @@
-"""What an action of a plan means in the simulation that it is played in, and how it is told."""
+"""Resolves the targets of an action in the simulation, and records the action as a scenario step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators do in a simulation: they ask the controller, or leave something in storage."""
+"""Operator actions: controller requests and records left in storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan: what befalls a simulation and what people do in it, as data that can be read, shortened and played again."""
+"""The plan of a run: actions as data that can be read, shrunk and replayed."""
 
 from __future__ import annotations
 

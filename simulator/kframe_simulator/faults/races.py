@@ -48,7 +48,7 @@ PARTITIONS_MOST: Final = 5
 
 
 def _race_write(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Somebody writes what a controller is about to write, a moment before."""
+    """Another client writes what a controller is about to write, a moment before."""
     process = choices.controller(simulation, arguments)
     if process.running:
         process.store.races += arguments["writes"]
@@ -68,7 +68,7 @@ def race(simulation: Simulation, call: str, arguments: Sequence[Any]) -> None:
 
 
 def rewrite(simulation: Simulation, key: tuple[str, int]) -> bool:
-    """Somebody writes a state as it is: its version goes up."""
+    """Another client writes a state as it is: its version goes up."""
     row = simulation.ensemble.rows.get(key)
     if row is None or row.partition_epoch == NO_STATE:
         return False
@@ -110,7 +110,7 @@ def _swap_disks(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _hold_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The next proposal that takes a broker in is held up, and something befalls that broker."""
+    """The next proposal that takes a broker in is held up, and something affects that broker."""
     broker = choices.broker(simulation, arguments)
     broker.requests.holds = ACTIONS[arguments["deed"] % len(ACTIONS)]
     return broker.running
@@ -124,7 +124,7 @@ def _lose_answer(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _misdirect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """``/controller`` goes, its owner hears of that late, and leaders go on to ask it."""
+    """``/controller`` goes, its owner learns of that late, and leaders go on to ask it."""
     process = choices.controller(simulation, {"controller": 1})
     if not process.active or simulation.ensemble.controller_id() != process.controller_id:
         return False

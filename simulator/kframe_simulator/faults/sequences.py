@@ -144,7 +144,7 @@ def _give_up_leaderless_move(simulation: Simulation, arguments: Mapping[str, Any
 
 
 def _override_at_join(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The next ISR that a leader stores by itself with a replica that is being added is held up: the reassignment is
+    """The next ISR that a leader stores alone with a replica that is being added is held up: the reassignment is
     overridden, and the ISR is stored right after the new assignment (before inter-broker protocol 2.7-IV2)."""
     if simulation.controllers_store_isrs:
         return False

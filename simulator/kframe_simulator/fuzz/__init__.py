@@ -1,4 +1,4 @@
-"""Fuzz: messages that are kept in a corpus, bent a million ways, and given to whatever reads them.
+"""Fuzzing of decoders with mutated messages from a corpus.
 
 A *target* reads one kind of message (``cases``). A *run* gives it cases by the number, in processes of their own, and
 tells of everything that is neither decoded nor refused (``run``). The *corpus* is what cases are made of (``corpus``).

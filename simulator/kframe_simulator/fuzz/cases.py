@@ -1,4 +1,4 @@
-"""Cases of a target: which messages they are made of, and making them by seed and number."""
+"""Fuzz targets and their cases, reproducible from seed and number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command of a module of targets: run them, make one case again, or add to the corpus."""
+"""The command line of a fuzz module: run targets, repeat a case, extend the corpus."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> 
 
 
 def _again(target: Target, seed: int, number: int) -> int:
-    """One case by itself; what escapes is raised."""
+    """One case alone; what escapes is raised."""
     ((_, batch),) = Cases(target, seed).batches(number, 1)
     alone = batch.part(0, 1)
     print(f"{target.name}, seed {seed}, case {number}, made of {alone.kinds[0]}:\n{alone[0]!r}", flush=True)

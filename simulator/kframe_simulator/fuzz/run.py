@@ -1,4 +1,4 @@
-"""Runs of the fuzz, in processes of their own: one that dies or takes too much memory is a finding, not the end."""
+"""Runs fuzz cases in child processes, so that a crash or excessive memory is a finding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe_simulator.fuzz.work import WorkItem, evaluated, memory_bytes, peak_b
 
 #: Makes the targets; a function of a module, so that another process can call it.
 Targets: TypeAlias = Callable[[], Sequence[Target]]
-#: Escapes of a target that are told of; beyond that they are only counted.
+#: Escapes of a target that are notified of; beyond that they are only counted.
 TOLD_MOST: Final = 3
 
 

@@ -1,4 +1,4 @@
-"""Judging cases: which of a batch escape, and how much memory it takes."""
+"""Evaluates a batch of cases: exceptions that escape, and peak memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from kframe_simulator.fuzz.cases import Batch, Cases, Outcome, Target
 
-#: Of what a case has raised, the last so many are told.
+#: Of what a case has raised, the last so many are notified.
 _OUTPUT_CHARACTERS: Final = 1500
 
 

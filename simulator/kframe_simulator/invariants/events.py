@@ -1,4 +1,4 @@
-"""Rules of a controller at work: its gauges, its answers, what it survives, how much it does at once (I24 to I30)."""
+"""Invariants of controller events: gauges, answers, failures and bounded work (I24 to I30)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def gauges_are_recounts(watch: Watch, ended: Ended) -> str | None:
 
 def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
     """I25: what the state machines say of partitions fits what is known of them. Who was followed by another controller
-    and has not heard of it may have read what that one has written."""
+    and has not learned of it may have read what that one has written."""
     controller = ended.process.loop.controller
     if not ended.process.active or controller.controller_epoch < watch.simulation.ensemble.controller_epoch():
         return None
@@ -99,7 +99,7 @@ def repeats_change_nothing(watch: Watch, ended: Ended) -> str | None:
 
 
 def failures_are_explained(watch: Watch, ended: Ended) -> str | None:
-    """I29: no event fails by itself: whatever stands in storage or comes from a broker."""
+    """I29: no event fails alone: whatever stands in storage or comes from a broker."""
     reason = watch.simulation.unexplained_failure(ended.process)
     return None if reason is None else f"{type(ended.event).__name__} failed: {reason}"
 
@@ -214,7 +214,7 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
 
 
 def notifications_come_once(watch: Watch, begun: Begun) -> str | None:
-    """I28: a change is notified once, however often its process was elected; an answer may be told twice."""
+    """I28: a change is notified once, however often its process was elected; an answer may be notified twice."""
     again = watch.observed.handles_again(begun.process, begun.event)
     told_twice = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
     return f"{type(begun.event).__name__} is handled twice" if again and not told_twice else None

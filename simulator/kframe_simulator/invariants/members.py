@@ -1,7 +1,7 @@
 """Rules of who may lead and be in sync, by what a controller has shown to know: its channels to brokers, and which of
 them asked for a controlled shutdown (I4, I5, L1, L5).
 
-``states`` checks what a state says by itself.
+``states`` checks what a state says alone.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def the_failed_leave_isrs(watch: Watch, ended: Ended) -> str | None:
         present -= watch.observed.leaving(process) & {event.broker_id}
     for row in _rows(watch, process):
         if not watch.simulation.controllers_store_isrs and watch.last_writer.get(row.key) is None:
-            continue  # its leader has stored this ISR by itself
+            continue  # its leader has stored this ISR alone
         failed = set(row.isr).intersection(row.replicas) - present
         if failed and len(row.isr) > 1:
             return f"{row.key}: after {type(event).__name__} {sorted(failed)} stay in isr {row.isr}"

@@ -1,4 +1,4 @@
-"""Rules of records: what was acknowledged stays, logs agree, consumers see each record once (I10, I11)."""
+"""Invariants of records: acknowledged records stay, logs agree, reads repeat (I10, I11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of the requests to brokers: their order, whom they are for, and what may be stopped (I13 to I18, I22)."""
+"""Invariants of control requests: order, addressee, and replicas that may be stopped (I13 to I18, I22)."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def first_is_metadata(watch: Watch, post: Post) -> str | None:
 
 def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
     """Partitions with a state that a broker hosts, as the controller knows. Left out are doomed topics; replicas that
-    are being added, which are told as new when their move goes on; and of a broker that is shutting down what it is not
-    in sync with: of topics made since then it is told nothing."""
+    are being added, which are notified as new when their move goes on; and of a broker that is shutting down what it is
+    not in sync with: of topics made since then it receives nothing."""
     cluster = process.loop.controller.cluster  # type: ignore[attr-defined]
     p, index = cluster.partitions, cluster.brokers.find(broker_id)
     leaves = index is not None and cluster.brokers.shutting_down[index] != 0
@@ -233,8 +233,8 @@ def new_assignments_are_told(watch: Watch, ended: Ended) -> str | None:
 
 
 def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
-    """I18: whoever hears of a replica in the event that has made it, or that has added it by a reassignment, hears with
-    the leader epoch that it is new: a broker with a dead log directory creates no other."""
+    """I18: whoever learns of a replica in the event that has made it, or that has added it by a reassignment, hears
+    with the leader epoch that it is new: a broker with a dead log directory creates no other."""
     untold = ended.not_called_new
     return None if not untold else f"{untold[0][0]}: broker {untold[0][1]} was not told that its replica is new"
 
@@ -258,7 +258,7 @@ def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
 
 
 def changes_of_brokers_are_told(watch: Watch, ended: Ended) -> str | None:
-    """I12: in the event that handles that registrations have come or gone all registered brokers are told of it."""
+    """I12: in the event that handles that registrations have come or gone all registered brokers are notified of it."""
     if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(ended.process):
         return None
     return f"brokers {ended.unaware} are not told who is registered now" if ended.unaware else None

@@ -1,5 +1,4 @@
-"""Rules of a simulation at rest, once all faults have ended: everybody knows the same, and nothing is left (I12, I24,
-L1 to L6)."""
+"""Invariants after recovery: brokers and storage agree, and no work is left (I12, I24, L1 to L6)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from kframe_simulator.simulation.control_requests import Row, read_row
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.watch import Watch
 
-#: So long without a change all leaders have been looked at that balancing may move.
+#: So long without a change all leaders have been checked that balancing may move.
 BALANCED_MS: Final = 21_500.0
 #: The share of the partitions that prefer a broker which others may lead (``leader.imbalance.per.broker.percentage``).
 IMBALANCE_MOST: Final = 0.1
@@ -23,7 +22,7 @@ def _first(problems: Iterator[str]) -> str | None:
 
 
 def _doomed(watch: Watch) -> set[str]:
-    """Topics that are to go: brokers hear no more of who leads them. Those that stay are found by L3."""
+    """Topics that are to go: brokers hear no longer of who leads them. Those that stay are found by L3."""
     return set(watch.simulation.ensemble.record_names(DELETE_TOPICS))
 
 
@@ -60,7 +59,7 @@ def _wrong_roles(watch: Watch) -> Iterator[str]:
 
 def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
     """I12: every live broker has the metadata of all that is in storage. Of a topic that was deleted while it was being
-    registered anew a broker is told nothing, as in Kafka."""
+    registered anew a broker receives nothing, as in Kafka."""
     return _first(_wrong_metadata(watch))
 
 

@@ -1,4 +1,4 @@
-"""Rules of the role: one controller for each controller epoch, and silence after it (I1 to I3)."""
+"""Invariants of the controller role: one controller for each controller epoch (I1 to I3)."""
 
 from __future__ import annotations
 

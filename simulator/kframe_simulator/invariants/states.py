@@ -1,4 +1,4 @@
-"""Rules of leadership states as they are written: who leads, who is in sync, and how the numbers go up (I4 to I9)."""
+"""Invariants of stored leadership states: leader, ISR and epochs (I4 to I9)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
 
 
 def settings_are_heeded(watch: Watch, written: StateWritten) -> str | None:
-    """I6: no out-of-sync replica is elected by itself where storage has long not allowed that."""
+    """I6: no out-of-sync replica is elected alone where storage has long not allowed that."""
     before, process = written.before, written.process
     if process is None or before is None or before.partition_epoch < 0 or not elected(written):
         return None

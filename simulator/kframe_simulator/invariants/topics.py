@@ -1,4 +1,4 @@
-"""Rules of topics: their ids, their assignments, and their end (I19 to I23)."""
+"""Invariants of topics: ids, assignments and deletion (I19 to I23)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
 
     As in Kafka nobody waits for those that a move has dropped. Where the topic cannot be read, its move can have ended
     without storage having that: they are still to be removed there. Nor is a partition waited for that has no state: it
-    was added while the topic was deleted, and no broker was told of it.
+    was added while the topic was deleted, and no broker was notified of it.
     """
     if not written.before:
         watch.confirmed = {topic for topic in watch.confirmed if topic[0][0] != written.name}

@@ -1,4 +1,4 @@
-"""What became of mutants, as a table for people and as the page that is kept."""
+"""Renders mutant results as a table and as the evidence page."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None =
 
 
 def simulated(results: Sequence[Result], seeds: str | None, keep: ResultFile) -> str:
-    """The page of what the simulator alone has noticed: which mutants it killed, which cannot be told from the engine,
-    and which it has not killed."""
+    """The page of what the simulator alone has noticed: which mutants it killed, which cannot be notified from the
+    engine, and which it has not killed."""
     run = [
         (result, saved)
         for result in results
@@ -150,7 +150,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: ResultFile) ->
 def _shares(
     results: Sequence[Result], run: Sequence[Ran], killed: Sequence[Ran], equivalent: Sequence[Ran]
 ) -> tuple[str, ...]:
-    """How many were killed, of all and of those that can be told apart, and by which seeds."""
+    """How many were killed, of all and of those that can be notified apart, and by which seeds."""
     able = max(len(run) - len(equivalent), 1)
     matches = sorted(int(saved.evaluation.by.split(",")[0].removeprefix("seed ")) for _, saved in killed)
     middle, last = (matches[len(matches) // 2], matches[-1]) if matches else (0, 0)

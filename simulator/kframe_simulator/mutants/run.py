@@ -1,4 +1,4 @@
-"""Mutants run: each in a copy of the tree of its own, against the tests that must see it, and against the simulator."""
+"""Runs mutants: each in a copy of the tree, against its tests and against the simulator."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _run(
 
 
 def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Evaluation:
-    """Pytest on ``nodes``, all of them: which tests notice is told of each."""
+    """Pytest on ``nodes``, all of them: which tests notice is notified of each."""
     report, settings = root / "report.xml", root / "pyproject.toml"
     report.unlink(missing_ok=True)
     # Else the settings, and the names in the report, would be those of the one plugin that all nodes are of.

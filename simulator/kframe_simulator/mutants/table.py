@@ -1,4 +1,4 @@
-"""The mutants of the catalogue and the defects of history: data that people write, read and checked."""
+"""Reads the mutation catalogue and the table of past defects."""
 
 from __future__ import annotations
 

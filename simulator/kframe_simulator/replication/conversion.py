@@ -58,7 +58,7 @@ class Order(NamedTuple):
     """Number of the batch that the request belongs to."""
 
     def event(self, response: ControlResponse) -> Event | None:
-        """What the controller is told of the answer; None: nothing."""
+        """What the controller is notified of the answer; None: nothing."""
         error, request = response.error, self.request
         if isinstance(request, UpdateMetadata):
             return UpdateMetadataAnswered(self.broker_id, error, request.controller_epoch, self.batch)

@@ -1,4 +1,4 @@
-"""Scenarios whose brokers replicate: what broker models send is carried to each other, the controller and storage."""
+"""Scenarios with ``brokers_replicate: true``: delivers messages between brokers, controller and storage."""
 
 from __future__ import annotations
 

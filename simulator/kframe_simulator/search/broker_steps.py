@@ -1,4 +1,4 @@
-"""What a broker can do by itself, worked out once for each of its values."""
+"""The steps that a broker can take alone, computed once for each of its values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kframe_simulator.search.values import Broker, Label, Pool
 
 @dataclass(frozen=True, slots=True)
 class BrokerSteps:
-    """What a broker can do by itself: labels, and the numbers of what it becomes."""
+    """What a broker can do alone: labels, and the numbers of what it becomes."""
 
     leads: bool
     proposals: tuple[tuple[Label, int], ...]

@@ -1,4 +1,4 @@
-"""The configurations that are searched, each for one purpose, and how deep."""
+"""The configurations of the search: purpose, options and depth."""
 
 from __future__ import annotations
 

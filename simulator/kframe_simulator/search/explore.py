@@ -1,4 +1,4 @@
-"""Breadth first over all states: the first violation found lies at the end of a shortest path."""
+"""Breadth-first search of all states; the first violation ends a shortest path."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def search(
 ) -> Report:
     """Search all states within ``depth`` steps of the root, or up to the first violation.
 
-    ``note`` hears of each level: distance, new states, transitions so far, seconds of the processor. ``most`` states
+    ``note`` learns of each level: distance, new states, transitions so far, seconds of the processor. ``most`` states
     end the search after the level in which they are reached (0: any number); ``depth`` of the report is what was done.
     """
     began, opening = time.process_time(), list(space.opening())

@@ -161,7 +161,7 @@ def acted(acts: Sequence[tuple[Any, ...]], process: ControllerProcess, failed: b
 
 
 def silent(given: tuple[Any, ...], node: Node, process: ControllerProcess) -> Iterator[str]:
-    """I3: who has heard that the role is lost is controller no more."""
+    """I3: who has heard that the role is lost is controller no longer."""
     lost = given[0] == "SessionExpired" or (given[:2] == ("done", "ReadController") and not given[3])
     if lost and node.active:
         yield f"I3: still controller under epoch {node.controller_epoch}, although the loss of the role was heard"

@@ -1,4 +1,4 @@
-"""The core, storage or brokers with one rule taken out, to see that the search finds it: edits of single functions."""
+"""Mutants of core, storage and brokers that the search must find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may happen in the small space."""
+"""Options of a configuration: which faults and operations can happen."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def release(own: int, stored: Stored, process: ControllerProcess) -> tuple[Store
 
 
 def notify(process: ControllerProcess, notified: int) -> ControllerProcess:
-    """A process that watches the role hears of it, once."""
+    """A process that watches the role learns of it, once."""
     if not process.flags & ARMED or process.flags & EXPIRED or notified not in (ELECT, CHANGED):
         return process
     return process._replace(flags=(process.flags & ~ARMED) | notified)

@@ -121,7 +121,7 @@ class Subject:
         return result
 
     def resting(self) -> Iterator[Controller]:
-        """One controller for each state between two events; only to be looked at."""
+        """One controller for each state between two events; only to be checked."""
         yield from self._resting.values()
 
     def _perform(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:

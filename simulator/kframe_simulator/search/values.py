@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 BROKERS: Final = (1, 2, 3)
 CONTROLLERS: Final = (1, 2)
-#: In ``Stored.leader`` and requests: nobody leads.
+#: In ``Stored.leader`` and requests: no broker leads.
 NO_LEADER: Final = -1
-#: In ``Broker.leader``: the process was told nothing since it started.
+#: In ``Broker.leader``: the process received nothing since it started.
 LEADER_UNKNOWN: Final = -2
 
-#: What a process has been notified of, and not looked at yet.
+#: What a process has been notified of, and not checked yet.
 ELECT: Final = 1
 CHANGED: Final = 2
 BROKERS_CHANGED: Final = 4

@@ -1,4 +1,4 @@
-"""What brokers send of themselves, as those see it who get it: controllers and storage."""
+"""Requests that brokers send, as controllers and storage receive them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
 
 
 class Onlooker(Protocol):
-    """Who sees what becomes of them."""
+    """Who sees the outcome of them."""
 
     def shutdown_answered(
         self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
@@ -79,7 +79,7 @@ class ClusterContext(Onlooker, Protocol):
         """Another broker."""
 
     def controller(self, controller_id: int) -> ControllerProcess | None:
-        """A controller's process; -1: of whoever holds the role in storage."""
+        """A controller's process; -1: of the process that holds the role in storage."""
 
     def request_answered(self, process: BrokerProcess, request: ControlRequest, response: ControlResponse) -> None:
         """A broker has answered a control request."""
@@ -94,7 +94,7 @@ class ClusterContext(Onlooker, Protocol):
         """A log directory of a broker has died, with these logs."""
 
     def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
-        """Whether an ISR that a leader stores by itself is held up; ``store`` stores it."""
+        """Whether an ISR that a leader stores alone is held up; ``store`` stores it."""
 
     def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
         """A broker answers a client later."""

@@ -1,4 +1,4 @@
-"""A broker's process: a broker model, its registration, and what befalls both."""
+"""A broker process: its model, its registration and its faults."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ class BrokerProcess:
         self.start()
 
     def calm(self) -> None:
-        """Nothing befalls it any more. An operator restarts it if it has failed to delete replicas."""
+        """Nothing affects it any more. An operator restarts it if it has failed to delete replicas."""
         self.slow_ms, self.half_applies, self.fails_stops, self.bounces_at_deletion = 0.0, 0, 0, None
         self.requests.calm()
         self.go_on()

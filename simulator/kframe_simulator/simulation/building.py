@@ -1,4 +1,4 @@
-"""What a simulation consists of before anything happens in it: topics in storage, brokers with empty disks."""
+"""The initial state of a simulation: stored topics and brokers with empty logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients of a simulation: producers that retry, and consumers. They ask brokers where to go, as Kafka's do."""
+"""Producers that retry, and consumers, with metadata from brokers."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Clients:
         """By correlation: requests whose answer comes later."""
         self._positions: dict[tuple[TopicPartition, int, bool], int] = {}
         self._epochs: dict[tuple[TopicPartition, int], int] = {}
-        """The latest leader epoch that consumers have heard of, by partition and life."""
+        """The latest leader epoch that consumers have learned of, by partition and life."""
 
     def next_correlation(self) -> int:
         """What the next request of a producer is known by."""

@@ -1,4 +1,4 @@
-"""Batches of control requests as what each broker is handed, and as the bytes that would carry them."""
+"""Batches of control requests split by broker, and encoded as bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker's requests to the controller on their way, and what befalls them there.
+"""A broker's requests to the controller on their way, and what affects them there.
 
 A proposal can be held up until the broker that it takes in has failed, shut down or registered anew; be sent to a
 process that is not controller any more; and its answer can be lost, after which the leader asks again.
@@ -24,7 +24,7 @@ NOBODY_MS: Final = 500.0
 #: How often it is looked whether a held proposal may go on, and after how long it does in any case.
 LOOK_MS: Final = 20.0
 HELD_MOST_MS: Final = 8_000.0
-#: What befalls the broker that a held proposal takes in; "self": its sender registers anew.
+#: What affects the broker that a held proposal takes in; "self": its sender registers anew.
 ACTIONS: Final = ("expire", "crash", "shut_down", "bounce", "self")
 
 Answer = Callable[[Any], None]
@@ -43,11 +43,11 @@ class ControllerRequests:
         self.misdirected = 0
         """How many of the next proposals go to another process that takes itself for the controller, if there is."""
         self.holds: str | None = None
-        """What befalls the broker that the next proposal takes in, before that goes on."""
+        """What affects the broker that the next proposal takes in, before that goes on."""
         self._simulation, self._broker = simulation, broker
 
     def calm(self) -> None:
-        """Nothing befalls requests any more."""
+        """Nothing affects requests any more."""
         self.lost_answers, self.misdirected, self.holds = 0, 0, None
 
     def send(self, out: Outgoing, answer_from: Callable[[int, int], Answer]) -> None:
@@ -102,7 +102,7 @@ class ControllerRequests:
         return None
 
     def _hold(self, joining: BrokerProcess, controller_id: int, message: AlterPartition, answer: Answer) -> None:
-        """Let a proposal wait until what befalls the joining broker is known to the controller."""
+        """Let a proposal wait until what affects the joining broker is known to the controller."""
         deed, self.holds = self.holds, None
         victim = self._broker if deed == "self" else joining
         before, until = victim.registration.broker_epoch, self._simulation.scheduler.now_ms + HELD_MOST_MS

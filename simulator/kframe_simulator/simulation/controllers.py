@@ -1,4 +1,4 @@
-"""A controller's process: the real loop, driven effect by effect, with what befalls a process."""
+"""A controller process: the real event loop, executed effect by effect, with process faults."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIRST_ID: Final = 1000
 #: How long a call of the ensemble takes, and any other effect.
 CALL_MS: Final = 1.0
 STEP_MS: Final = 0.1
-#: How long a process that is back needs until the ensemble hears of it.
+#: How long a process that is back needs until the ensemble learns of it.
 RECONNECT_MS: Final = 5.0
 
 

@@ -1,4 +1,4 @@
-"""The ensemble of a simulation: the embedded one, with a plain copy of every state, and all that is written told."""
+"""The simulated ensemble: the embedded store with a plain copy of every state and notification of every write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Witness(Protocol):
-    """Who is told of all that is written."""
+    """Who is notified of all that is written."""
 
     def state_written(self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None,
                       cluster: ClusterState | None) -> None:  # fmt: skip
@@ -161,7 +161,7 @@ class SimEnsemble(MemoryEnsemble):
         return True
 
     def mend(self) -> None:
-        """Somebody puts right what was unreadable."""
+        """Another client puts right what was unreadable."""
         broken, self.broken = self.broken, {}
         for path, data in broken.items():
             if self.has_record(path):

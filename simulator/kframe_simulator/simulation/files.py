@@ -1,4 +1,4 @@
-"""A run on disk: its seed, options and plan, to be played again exactly; and a plan as a scenario."""
+"""A run as a file that can be replayed, and a plan as a scenario."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server of the ensemble that has fallen behind: its records, and the watches that were armed there meanwhile."""
+"""A lagging server of the ensemble: its records and the watches set there."""
 
 from __future__ import annotations
 

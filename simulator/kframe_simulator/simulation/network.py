@@ -1,4 +1,4 @@
-"""What lies between the processes: delays, and directions in which nothing gets through for a while."""
+"""The network between processes: delays and one-way partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recorder writes down about the event that a controller is busy with."""
+"""Notes about the controller event in progress."""
 
 from __future__ import annotations
 

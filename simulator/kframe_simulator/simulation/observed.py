@@ -208,7 +208,7 @@ class Observed:
         self._resumptions += 1
 
     def queued(self, process: ControllerProcess, control_request: ControlRequest) -> None:
-        """A request was handed over; invariants have looked at it before."""
+        """A request was handed over; invariants have checked it before."""
         term, message = self.term(process), control_request.message
         if isinstance(message, UpdateMetadata):
             for key, sent in message.partitions.items():

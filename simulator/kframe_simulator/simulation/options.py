@@ -1,4 +1,4 @@
-"""What a seed decides before anything happens: the cluster, its settings, and how bad the simulation is."""
+"""Options drawn from a seed: cluster, settings and fault classes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Options:
     """The mean time between two of them."""
     producers: tuple[ProducerOptions, ...] = ()
     lull: bool = False
-    """Whether the simulation is looked at before what is dead is brought back, too."""
+    """Whether the simulation is checked before what is dead is brought back, too."""
     hold_last: bool = False
     """kframe.last.replica.hold"""
     selector: str | None = None

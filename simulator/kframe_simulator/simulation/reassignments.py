@@ -1,4 +1,4 @@
-"""What is remembered of moves of replicas: where each began, and whether its target has been in sync."""
+"""The reassignments in progress: original replicas, and whether the target has been in sync."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Reassignments:
         self._look(written.key, written.after)
 
     def may_stop(self, key: TopicPartition, broker_id: int) -> bool:
-        """Whether a replica may be told to go: it was no original one, or all of the target has been in sync."""
+        """Whether a replica may be notified to go: it was no original one, or all of the target has been in sync."""
         return broker_id not in self.origin.get(key, ()) or key in self._in_sync
 
     def _look(self, key: TopicPartition, row: Row) -> None:

@@ -7,7 +7,7 @@ A record is promised when a leader acknowledges it on behalf of all in-sync repl
 - once a leader without its log leads where all members of the ISR have registered anew since that was stored:
   broker epochs do not say which of them lost its log (``docs/explanation/safety.md``),
 
-and it ends with its topic. Topics that some broker has an earlier log of, or knows by another id, are not looked at.
+and it ends with its topic. Topics that some broker has an earlier log of, or knows by another id, are not checked.
 """
 
 from __future__ import annotations

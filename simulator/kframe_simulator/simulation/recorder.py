@@ -1,5 +1,4 @@
-"""What a simulation takes note of: all that is written, sent, answered and done in it, for its trace and its
-invariants."""
+"""Records writes, requests, answers and actions of a simulation for its trace and invariants."""
 
 from __future__ import annotations
 
@@ -100,7 +99,7 @@ class Recorder:
         return self.brokers.get(broker_id)
 
     def controller(self, controller_id: int) -> ControllerProcess | None:
-        """A controller's process; -1: of whoever holds the role in storage."""
+        """A controller's process; -1: of the process that holds the role in storage."""
         wanted = self.ensemble.controller_id() if controller_id == -1 else controller_id
         number = wanted - FIRST_ID
         return self.controllers[number] if 0 <= number < len(self.controllers) else None
@@ -362,7 +361,7 @@ class Recorder:
                 self.watch.look(Trigger.LOGGED, Logged(process, key, log))
 
     def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
-        """Whether an ISR that a leader stores by itself is held up; ``store`` stores it."""
+        """Whether an ISR that a leader stores alone is held up; ``store`` stores it."""
         return False
 
     def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:

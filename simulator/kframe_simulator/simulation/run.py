@@ -1,4 +1,4 @@
-"""Playing seeds: one, one after another, or several at a time; and what all of them came to."""
+"""Plays seeds, in one or several processes, and sums up the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Selectors = Mapping[ElectionKind, LeaderSelector]
 
 
 def plan_of(seed: int, selector: str | None = None) -> tuple[Options, tuple[Action, ...]]:
-    """The simulation of a seed, and what befalls it."""
+    """The simulation of a seed, and its faults."""
     options = replace(draw_options(seed, tuple(FAULTS)), selector=selector)
     return options, draw_plan(options)
 
@@ -37,7 +37,7 @@ def play(options: Options, plan: Sequence[Action], selectors: Selectors | None =
 
 
 def play_seed(seed: int, twice: bool = False) -> Result:
-    """Play a seed; twice as much befalls it until there are ``EVENTS_LEAST`` events. With ``twice`` it is played a
+    """Play a seed; twice as much affects it until there are ``EVENTS_LEAST`` events. With ``twice`` it is played a
     second time, and the two traces must be the same (I27)."""
     options, plan = plan_of(seed)
     result = play(options, plan)
@@ -77,7 +77,7 @@ class Totals:
             self.failed.append(result)
 
     def faults(self) -> dict[str, int]:
-        """How often each class of faults befell a simulation."""
+        """How often each class of faults affected a simulation."""
         faults = dict.fromkeys(CLASSES, 0)
         for kind, times in self.played.items():
             faults[CLASS_OF[kind]] += times

@@ -1,4 +1,4 @@
-"""Simulated time: what is to happen, in the order of its time, and of one time in the order in which it was planned."""
+"""Simulated time: callbacks in order of time, then of scheduling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulated simulation: ensemble, network, controllers, brokers, clients and clocks in one thread, from one seed."""
+"""One run: ensemble, network, controllers, brokers, clients and clocks in one thread, from one seed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUIET_MS: Final = 22_000.0
 #: Quiescence: nothing was written for this long; a run waits at most this long for it.
 QUIESCENCE_MS: Final = 9_000.0
 QUIESCENCE_MAX_MS: Final = 75_000.0
-#: So long it may take until everybody has heard of a broker's new address.
+#: So long it may take until everybody has learned of a broker's new address.
 NEWS_MS: Final = 3_000.0
 #: After so long without faults it should be.
 REST_MOST_MS: Final = 300_000.0
@@ -58,7 +58,7 @@ class Result:
     played: Mapping[str, int]
     """How often each kind of action did something."""
     looks: Mapping[str, int]
-    """How often each invariant was looked at."""
+    """How often each invariant was checked."""
     counts: Mapping[str, int]
     """Events of controllers, failovers, writes, requests."""
 
@@ -142,7 +142,7 @@ class Simulation(Recorder):
             sequences.assignment_stored(self, name)
 
     def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
-        """Whether an ISR that a leader stores by itself is held up until its reassignment is overridden."""
+        """Whether an ISR that a leader stores alone is held up until its reassignment is overridden."""
         return sequences.held_by_override(self, key, isr, store)
 
     def waits_for_consent(self, row: Row) -> bool:
@@ -197,7 +197,7 @@ class Simulation(Recorder):
         actions.readdress(self, {"broker": self.options.seed})
         looks_at, changes = self.scheduler.now_ms + NEWS_MS, self.ensemble.changes
         self._run_until(lambda: self.scheduler.now_ms > looks_at)
-        # Balancing may have begun meanwhile, and who is told of it may not have heard yet.
+        # Balancing may have begun meanwhile, and who is notified of it may not have heard yet.
         if not self.watch.broken and changes == self.ensemble.changes:
             self.watch.look(Trigger.QUIESCENT, None)
 

@@ -1,8 +1,8 @@
-"""The ensemble of a simulation, and each controller's session with it: the embedded store, and what befalls it.
+"""The ensemble of a simulation, and each controller's session with it: the embedded store, and its faults.
 
-A session lives on the ensemble as long as its process was heard of within the session timeout. While a process is
-paused or cut off it is heard of no more; it learns of the end of its session when it comes back. What its watches say
-comes after a delay, in order, perhaps twice; of what has happened while it was away it hears when it is back.
+A session lives on the ensemble as long as its process was learned of within the session timeout. While a process is
+paused or cut off it is learned of no longer; it learns of the end of its session when it comes back. What its watches
+say comes after a delay, in order, perhaps twice; of what has happened while it was away it hears when it is back.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class SimStore(MemoryStore):
         self.claimed_epoch = -1
         """Controller epoch of the last claim; -1 before the first, and once it was given up or lost for certain."""
         self.faults: deque[str] = deque()
-        """What befalls the next writes: "before" and "after" are connections lost before and after it was done."""
+        """What affects the next writes: "before" and "after" are connections lost before and after it was done."""
         self.races = 0
         """How many of the next writes of states and assignments somebody else comes before."""
         self.watch_delay_ms = 0.0
@@ -66,7 +66,7 @@ class SimStore(MemoryStore):
         self.expiries = 0
         """Sessions that have ended, as far as the process was told."""
         self.failed_calls = 0
-        """Calls that raised because of something that befell them."""
+        """Calls that raised because of something that affected them."""
         self._ensemble, self._scheduler, self._network, self._clock = ensemble, scheduler, network, clock
         self._timeout_ms = session_timeout_ms
         self._inside = False
@@ -90,7 +90,7 @@ class SimStore(MemoryStore):
 
     def may_act(self) -> bool:
         """As a client knows it: the role was claimed in this session, was not heard to be lost, and the ensemble was
-        heard of within the session timeout, by our own clock."""
+        learned of within the session timeout, by our own clock."""
         may = self.role_is_certain()
         self.failed_calls += not may
         return may
@@ -102,7 +102,7 @@ class SimStore(MemoryStore):
         return may and (self._linked or self._clock.now_ms() - self._contact_ms < self._timeout_ms)
 
     def break_link(self) -> None:
-        """The process is not heard of any more."""
+        """The process is not learned of any more."""
         if not self._linked:
             return
         self._linked, self._contact_ms = False, self._clock.now_ms()
@@ -167,7 +167,7 @@ class SimStore(MemoryStore):
     # -- watches
 
     def _hear(self, event: WatchEvent) -> None:
-        """A watch goes off on the ensemble; the process hears of it later, in order."""
+        """A watch goes off on the ensemble; the process learns of it later, in order."""
         if self._session is None or self._expired:
             return
         for _ in range(2 if self.repeats_watches else 1):
@@ -194,7 +194,7 @@ class SimStore(MemoryStore):
     # -- calls
 
     def call(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """Do one call of the port, with what befalls it."""
+        """Do one call of the port, with its faults."""
         if self._inside:
             return plain(self, *args)
         self._inside = True

@@ -242,7 +242,7 @@ class SimTransport:
 
 
 def answer_event(request: ControlRequest, response: ControlResponse) -> Event | None:
-    """What a controller is told of an answer; StopReplica's tells it nothing unless replicas are deleted."""
+    """What a controller is notified of an answer; StopReplica's tells it nothing unless replicas are deleted."""
     message = request.message
     top = response.error
     errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors

@@ -1,4 +1,4 @@
-"""What clients write."""
+"""The values that clients write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of a run, and the invariants that are held to it after every event."""
+"""The observed history of a run, checked against the invariants after every event."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VIOLATIONS_MAX: Final = 5
 
 
 class Trigger(Enum):
-    """When an invariant is looked at, and with what."""
+    """When an invariant is checked, and with what."""
 
     CLAIMED = "the role was claimed"
     WRITTEN = "a controller has written"
@@ -123,7 +123,8 @@ class Connected(NamedTuple):
 
 
 class Replied(NamedTuple):
-    """Somebody was answered; ``times`` counts the answers, ``whole`` says whether all that was asked has a code."""
+    """Another client was answered; ``times`` counts the answers, ``whole`` says whether all that was asked has a
+    code."""
 
     what: str
     times: int
@@ -164,7 +165,7 @@ class Ended(NamedTuple):
     repeated: bool
     """Whether it was told for the second time, and nothing else has happened since the first."""
     untold: tuple[tuple[TopicPartition, int], ...] = ()
-    """Partitions that got another leader, and who led them before and was told nothing of it."""
+    """Partitions that got another leader, and who led them before and received nothing of it."""
     calls: Mapping[str, int] = {}
     """How often it called the store, by call; a write counts whatever became of it."""
     failed: bool = False
@@ -221,7 +222,7 @@ class Read(NamedTuple):
 
 
 class Invariant(NamedTuple):
-    """One rule: its number in the list of reliability rules, what it says, when it is looked at, and how."""
+    """One rule: its number in the list of reliability rules, what it says, when it is checked, and how."""
 
     number: str
     says: str
@@ -261,7 +262,7 @@ class Watch:
         self.simulation = simulation
         self.violations: list[Violation] = []
         self.looks: Counter[str] = Counter()
-        """How often each invariant was looked at."""
+        """How often each invariant was checked."""
         self.epoch_owner: dict[int, tuple[int, int]] = {}
         """(controller id, incarnation) by controller epoch."""
         self.memory: defaultdict[int, BrokerMemory] = defaultdict(BrokerMemory)

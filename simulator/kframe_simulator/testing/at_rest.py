@@ -1,4 +1,4 @@
-"""A quiet simulation at rest, and what may be told to its watch: the tests of invariants break one thing of it."""
+"""A simulation at rest, and events for its invariants; tests break one fact of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What breaks the invariants that go by what controllers have shown to know (``simulation.observed``)."""
+"""Histories that break the invariants about observed controllers (``simulation.observed``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some broker models on a network that loses nothing, and a controller that accepts every ISR."""
+"""Broker models on a reliable network, with a controller that accepts every ISR."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Cluster:
 
     def lead(self, leader: int, isr: Iterable[int], key: TopicPartition = P, *, only: Iterable[int] | None = None,
              replicas: tuple[int, ...] | None = None, **others: object) -> None:  # fmt: skip
-        """A new leader epoch: everybody that lives hears of it, or ``only`` those given."""
+        """A new leader epoch: everybody that lives learns of it, or ``only`` those given."""
         before = self.states.get(key)
         leader_epoch = before.leader_epoch + 1 if before else 1
         partition_epoch = before.partition_epoch + 1 if before else 0

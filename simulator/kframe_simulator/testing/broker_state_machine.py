@@ -1,4 +1,4 @@
-"""Brokers on a network that delays, loses and repeats, a controller that elects cleanly; and what must hold."""
+"""Broker models on an unreliable network, with a controller that elects cleanly; a Hypothesis state machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets with a defect planted in them, to be found by the fuzz. Made in processes of its own."""
+"""Fuzz targets with planted defects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A simulation in which nothing happens but what a test has happen."""
+"""Options of a simulation without faults, operators or drawn actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of replication that hold whatever network, brokers and controller do, as long as elections are clean."""
+"""Replication properties under any order of messages, crashes and clean elections."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_logs_match_and_what_was_committed_stays(
     protocol: str, min_insync_replicas: int, seed: int, lossy: bool, deadly: float
 ) -> None:
     """Log matching, leader completeness, the high watermark within the maximal ISR, acknowledged records on all of the
-    ISR: looked at after every step of a history."""
+    ISR: checked after every step of a history."""
     config = BrokerConfig(
         protocol=InterBrokerProtocol.parse(protocol), replica_lag_time_max_ms=LAG_MS, fetch_records_max=2,
         min_insync_replicas=min_insync_replicas,

@@ -1,4 +1,4 @@
-"""What a broker makes of control requests (``spec/broker-partition.md`` sections 2, 4, and 9 to 12)."""
+"""Control requests: LeaderAndIsr, UpdateMetadata and StopReplica."""
 
 from __future__ import annotations
 

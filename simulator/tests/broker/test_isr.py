@@ -1,4 +1,4 @@
-"""Replicas, ISRs and high watermarks (``spec/broker-partition.md`` sections 3, 5 to 7, 13)."""
+"""ISR expansion and shrinking, and high watermarks."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_the_leader_never_leaves_itself_out() -> None:
     assert sent[1] == (1,)
 
 
-# -- what becomes of a proposal
+# -- the outcome of a proposal
 
 
 def pending(expand: bool = True) -> tuple[Broker, Outgoing]:

@@ -1,4 +1,4 @@
-"""Broker models as they live: how proposals travel, controlled shutdown, crashes, moves between directories."""
+"""AlterPartition delivery, controlled shutdown, crashes and log directory changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaders answer to fetches, and how followers truncate (``spec/broker-partition.md`` section 8)."""
+"""Fetch responses and follower truncation."""
 
 from __future__ import annotations
 
@@ -330,7 +330,7 @@ def test_a_follower_behind_the_start_of_its_leaders_log_begins_there(start: int,
 
 
 def test_a_fenced_follower_waits_for_the_controller() -> None:
-    """A follower that missed a leader epoch asks nobody until it hears of it."""
+    """A follower that missed a leader epoch asks nobody until it learns of it."""
     cluster = Cluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
     cluster.lead(1, (1, 2, 3), only=(1, 2))

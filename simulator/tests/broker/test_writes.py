@@ -1,4 +1,4 @@
-"""Producers: acks, idempotence, transactions, and what waits for watermarks (``spec/broker-partition.md`` 7)."""
+"""Produce requests: acks, idempotence, transactions and delayed responses."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_acknowledged_to_too_few() -> None:
 
 
 @pytest.mark.parametrize(
-    "befalls, error",
+    "interrupt, error",
     [
         (
             lambda broker: broker.handle(order(state(2, (2,), 6, 1, replicas=(1, 2))), 1.0),
@@ -113,10 +113,10 @@ def test_acknowledged_to_too_few() -> None:
     ],
     ids=["deposed", "deleted", "disk", "nothing"],
 )
-def test_what_ends_the_wait(befalls: object, error: ErrorCode | None) -> None:
+def test_what_ends_the_wait(interrupt: object, error: ErrorCode | None) -> None:
     leader = start_leader()
     write(leader, produce("x", correlation=7, timeout_ms=40_000))
-    befalls(leader)  # type: ignore[operator]
+    interrupt(leader)  # type: ignore[operator]
     assert late(leader, 30_000.0) == ([] if error is None else [(7, error)])
     assert late(leader, 40_000.0) == ([(7, ErrorCode.REQUEST_TIMED_OUT)] if error is None else [])
 

@@ -1,4 +1,4 @@
-"""Stores and transports in seeded histories: sound ones pass, and each broken one is named with its seed and step."""
+"""Differential tests accept valid stores and transports and name each broken one by seed and step."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Unfenced(MemoryStore):
 
 
 class Deaf(MemoryStore):
-    """Never hears of topics."""
+    """Never learns of topics."""
 
     def open(self, notify: Notify) -> None:
         super().open(lambda event: None if isinstance(event, TopicsChanged) else notify(event))

@@ -1,4 +1,4 @@
-"""The fuzz finds what is planted: an escape, the end of a process, too much memory; and makes each case again."""
+"""The fuzz driver finds planted defects and repeats single cases."""
 
 from __future__ import annotations
 

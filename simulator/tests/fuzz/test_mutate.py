@@ -1,4 +1,4 @@
-"""The kernel that bends messages makes the cases that its twin makes, and each by its number alone."""
+"""The mutation kernel equals its reference, and each case depends on its number alone."""
 
 from __future__ import annotations
 

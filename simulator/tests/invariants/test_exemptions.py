@@ -1,4 +1,4 @@
-"""What invariants spare, seed by seed: what looked like a defect of kframe and was none."""
+"""Histories that invariants accept: observations that were no defects, by seed."""
 
 from __future__ import annotations
 

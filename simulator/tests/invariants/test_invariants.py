@@ -1,4 +1,4 @@
-"""Every invariant is seen to fail: a simulation at rest, in which one thing is broken on purpose."""
+"""Every invariant reports a violation when one fact of a simulation at rest is broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of mutants and the table of defects stand on what is there; ``make mutants`` runs them."""
+"""The mutation catalogue and the table of past defects match the tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A controller's batches and answers as broker models get them."""
+"""Conversion between controller batches and broker messages."""
 
 from __future__ import annotations
 

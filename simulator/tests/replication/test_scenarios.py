@@ -1,4 +1,4 @@
-"""Scenarios whose brokers replicate: ISRs change by themselves, and what was acknowledged stays."""
+"""Scenarios with ``brokers_replicate: true``."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_leader_that_cannot_be_asked(steps: list[dict[str, Any]], expected: st
 
 
 def test_a_broker_that_stood_still_does_what_it_was_told_meanwhile() -> None:
-    """Its first request waits for it; it leads once it has looked at it."""
+    """Its first request waits for it; it leads once it has checked it."""
     create = {"create_topics": [{"name": "u", "assignments": [[2]]}]}
     produce = {"produce": {"u-0": {"acks": 1}}}
     played = list(play(silent(2), create, produce, silent(2, "NONE"), produce))

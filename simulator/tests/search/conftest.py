@@ -1,4 +1,4 @@
-"""Nobody reads of what controllers of the search do."""
+"""Silences the logs of searched controllers."""
 
 from __future__ import annotations
 

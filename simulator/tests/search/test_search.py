@@ -1,5 +1,4 @@
-"""The configurations at small depth, with known numbers of states; and mutants of the core, each found by its shortest
-path."""
+"""Known state counts at small depth, and mutants found by their shortest path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws that no mutant breaks first, each on a case that breaks it and one that does not."""
+"""Each invariant of the search on a case that breaks it and on one that does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Storage of the small space, held to the store in memory: the same calls of two controllers, the same answers."""
+"""Storage of the search compared with the embedded store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of a simulation are promised, what of it may be lost after all, and what of it may not."""
+"""Acknowledged records of simulated clients: what may be lost and what may not."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def test_too_few_in_sync_replicas_promise_nothing() -> None:
 
 @pytest.mark.parametrize("unclean", [True, False])
 def test_an_unclean_election_may_lose_what_was_promised(unclean: bool) -> None:
-    """The last in-sync replica dies: whoever was in sync no more leads, if that is allowed, and its log is shorter."""
+    """The last in-sync replica dies: whoever was in sync no longer leads, if that is allowed, and its log is
+    shorter."""
     topic = replace(OPTIONS.topics[0], unclean=unclean, min_insync=1)
     alone = [crash(400.0, 2), crash(401.0, 3), produce(9_000.0), crash(12_000.0, 1)]
     others = [Action(19_000.0, "start_broker", {"broker": number}) for number in (1, 1)]

@@ -1,5 +1,4 @@
-"""What the simulator has found in the core: each as the shortest played_steps that shows it
-(docs/evidence/simulation.md)."""
+"""Regression tests of defects that the simulator has found (docs/evidence/simulation.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeds played: without a broken invariant, the same each time and with the kernels' twins, shrunk, kept and told."""
+"""Seeds replay exactly, with both kernels, shrink, and are saved and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs told as scenarios: the ordinary runner comes to the same end, or shows the same rule broken."""
+"""Runs exported as scenarios end in the same state or break the same invariant."""
 
 from __future__ import annotations
 

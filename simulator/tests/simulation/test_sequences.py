@@ -1,4 +1,4 @@
-"""Sequences of faults and operations, each alone in a quiet simulation: they happen, and every invariant holds."""
+"""Fault sequences happen in a quiet simulation and keep every invariant."""
 
 from __future__ import annotations
 

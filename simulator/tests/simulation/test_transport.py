@@ -1,4 +1,4 @@
-"""The simulator's transport: an answer belongs to the request that it is to."""
+"""An answer belongs to the request that it answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Simulation:
         self.scheduler = Scheduler()
         self.network = Network(self.scheduler, Random(0), (1.0, 1.0))
         self.told: list[tuple[float, list[int]]] = []
-        """When the controller heard of an answer, and of which rows."""
+        """When the controller learned of an answer, and of which rows."""
         self.transport = SimTransport(self, 1000, timeout_ms=100.0)
         self.transport.open(self._notified, lambda: True)
 
