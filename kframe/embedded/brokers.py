@@ -70,7 +70,7 @@ class AnswerTable:
         """What a controller is told of this request's answer, once it comes.
 
         An error for the whole api stands at the top level, and for each partition that has none of its own.
-        StopReplica's answer tells a controller nothing unless replicas are deleted (``spec/wire.md`` section 3).
+        StopReplica's answer tells a controller nothing unless replicas are deleted (``wire.md`` section 3).
         """
         request = delivery.request
         broker_id, api = request["broker"], Api(request["api"])
@@ -190,7 +190,7 @@ class EmbeddedBrokers:
 
     def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
         """A log directory of a broker has died: from now on it answers KAFKA_STORAGE_ERROR to LeaderAndIsr and
-        StopReplica for these partitions (``spec/broker-partition.md`` section 12)."""
+        StopReplica for these partitions (``docs/reference/controller/broker-partition.md`` section 12)."""
         for api in (Api.LEADER_AND_ISR, Api.STOP_REPLICA):
             self.answer(broker_id, ErrorCode.KAFKA_STORAGE_ERROR.name, api, partitions)
 

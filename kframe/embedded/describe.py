@@ -129,7 +129,7 @@ def _update_metadata(cluster: ClusterState, requests: ControlRequests) -> Iterat
 
 def _metadata_partition(cluster: ClusterState, row: int, live: UInt8) -> dict[str, Any]:
     """Offline are the replicas whose broker is not registered or is shutting down, or whose log directory is dead. A
-    partition whose topic is being deleted is told without leader and epochs (``spec/wire.md`` section 3)."""
+    partition whose topic is being deleted is told without leader and epochs (``wire.md`` section 3)."""
     view, replicas = cluster.view(row), cluster.partitions.replicas_of(row)
     dead = np.isin(replicas, cluster.partitions.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR)) | (live[replicas] == 0)
     deleting = bool(cluster.topics.deleting[cluster.partitions.topic[row]])

@@ -1,4 +1,4 @@
-"""What stands where in the record tree of the embedded store: ZooKeeper's paths (``spec/zookeeper.md`` section 1)."""
+"""ZooKeeper's paths in the embedded store (``docs/reference/controller/zookeeper.md`` section 1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 PREFERRED_ELECTION: Final = "/admin/preferred_replica_election"
 CONFIG_CHANGES: Final = "/config/changes"
 PRODUCER_IDS: Final = "/latest_producer_id_block"
-#: What ``/feature`` holds when nobody has set a feature (``spec/zookeeper.md`` 3.10).
+#: What ``/feature`` holds when nobody has set a feature (``docs/reference/controller/zookeeper.md`` 3.10).
 NO_FEATURES: Final = b'{"version":2,"status":1,"features":{}}'
 
 

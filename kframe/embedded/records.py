@@ -2,7 +2,7 @@
 
 Records have data, a version that counts writes, and the zxid of their creation; ephemeral ones go with their session.
 Watches are one-shot, per session and path. ``exists`` arms one on a missing record, ``get`` and ``children`` do not
-(``spec/zookeeper.md`` section 7). Whoever watches is called after the whole transaction stands, never in the middle.
+(``docs/reference/controller/zookeeper.md`` section 7). Watches are called after the whole transaction.
 Every transaction, a multi or the end of a session included, takes one zxid.
 """
 

@@ -62,7 +62,7 @@ class Store(Protocol):
         """
 
     def may_act(self) -> bool:
-        """Whether what is done now is still done in the role (``reliability.md`` I3).
+        """Whether what is done now is still done in the role (``docs/reference/invariants.md`` I3).
 
         True from a claim that was won until the role was given up, was heard to be lost, or may be lost because our
         session may have ended: a controller that was asleep learns by this, not by an event, that it must be silent.

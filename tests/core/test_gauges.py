@@ -43,7 +43,7 @@ SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.
 
 
 def recount(controller: Controller) -> dict[str, int]:
-    """All gauges by their definitions (``spec/controller.md`` section 16), partition by partition."""
+    """All gauges by their definitions (``controller.md`` section 16), partition by partition."""
     if not controller.active:
         return dict(INACTIVE)
     cluster = controller.cluster

@@ -234,7 +234,7 @@ def test_ids_that_are_there_stay() -> None:
 @pytest.mark.parametrize("restored", [True, False])
 @pytest.mark.parametrize("count", [2, 3], ids=["same partitions", "one more"])
 def test_id_that_somebody_has_lost_is_written_back(restored: bool, count: int) -> None:
-    """What he has stored besides stays (``reliability.md`` X5)."""
+    """What he has stored besides stays (``docs/explanation/safety.md`` X5)."""
     driver = quiet({"t": [healthy(1), healthy(2)]}, (1, 2), kframe_topic_id_restore=restored)
     for cluster in (driver.cluster, driver.ensemble.states.cluster):
         cluster.topics.set_id(0, b"i" * 16)

@@ -105,7 +105,7 @@ def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemb
 
 
 def test_prepare_is_fenced(ensemble: MemoryEnsemble) -> None:
-    """Kafka 3.9 writes ``/feature`` whoever is controller by then (``reliability.md`` X4)."""
+    """Kafka 3.9 writes ``/feature`` whoever is controller by then (``docs/explanation/safety.md`` X4)."""
     store = opened(ensemble)
     store.claim(1000)
     ensemble.drop_controller()

@@ -43,7 +43,7 @@ GAUGES = [
     "fencedbrokercount",
     "zkmigrationstate",
 ]
-#: Kafka 3.9's timers by state code (``spec/controller.md`` section 16).
+#: Kafka 3.9's timers by state code (``docs/reference/controller/controller.md`` section 16).
 TIMER_NAMES = {
     1: "ControllerChangeRateAndTimeMs", 2: "LeaderElectionRateAndTimeMs", 3: "TopicChangeRateAndTimeMs",
     4: "TopicDeletionRateAndTimeMs", 5: "PartitionReassignmentRateAndTimeMs", 6: "AutoLeaderBalanceRateAndTimeMs",

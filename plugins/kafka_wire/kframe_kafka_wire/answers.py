@@ -63,7 +63,7 @@ def read_answer(asked: Asked, reply: bytes) -> Event | None:
     """The event that tells of an answer, without its size; None where it tells a controller nothing.
 
     StopReplica is told of the partitions that it was to delete only, and an answer without any partition not at all,
-    as brokers answer a stale epoch (``spec/wire.md`` section 3). Raises WireError for anything else than an answer.
+    as brokers answer a stale epoch (``wire.md`` section 3). Raises WireError for anything else than an answer.
     """
     flexible = header_version(asked.api_key, asked.api_version) == 2
     head = 7 if flexible else 6

@@ -2,7 +2,7 @@
 
 Requests go out in order. A request is sent until it is answered, over as many connections as that takes, and nothing
 behind it goes first; when the registration ends, the role is lost or the transport closes, what was not answered is
-dropped, never sent to another registration (Kafka 3.9 ``RequestSendThread``; ``spec/wire.md`` section 4). Errors in an
+dropped, never sent to another registration (Kafka 3.9 ``RequestSendThread``; ``wire.md`` section 4). Errors in an
 answer are the controller's to judge and cause no resend.
 """
 

@@ -1,4 +1,4 @@
-"""What every node must know, and settings, as ``spec/wire.md`` sections 14 and 15 have them, through a real socket."""
+"""What every node must know, and settings, as ``wire.md`` sections 14 and 15 have them, through a real socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each request is answered, as ``spec/wire.md`` part II has it, through a real socket."""
+"""What each request is answered, as ``wire.md`` sections 6 to 15 has it, through a real socket."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The controller dies, or is overtaken, at every point at which it writes; the next one finds a whole cluster.
 
-Points W1 to W22 are those of ``reliability.md`` section 5. At each the process is ended as -9 does when the proxy has
+Points W1 to W22 are those of ``invariants.md``. At each the process is ended as -9 does when the proxy has
 its request in hand: not yet sent on, done but not answered, or answered. In a fourth way it is frozen there, another
 takes the role over, and only then does the request arrive."""
 

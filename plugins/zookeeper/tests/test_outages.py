@@ -77,7 +77,7 @@ def store_of(controller: Controller) -> ZooKeeperStore:
 @pytest.mark.parametrize("long", [False, True], ids=["within the session", "beyond the session by its own clock"])
 def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) -> None:
     """A server gives each session its full timeout when it is back. Kafka's controller keeps the role, too
-    (``test_outage_of_zookeeper`` in the Kafka plugin compares)."""
+    (``test_failovers.py`` in the Kafka plugin compares)."""
     fixture = fixture_at(own_zookeeper.address)
     try:
         with controller_at(fixture, ONE) as controller, controller_at(fixture, TWO) as standby:

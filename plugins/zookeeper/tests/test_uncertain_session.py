@@ -1,4 +1,4 @@
-"""A controller that may be deposed tells brokers nothing (``reliability.md`` I3), on a real ZooKeeper."""
+"""A controller that may be deposed tells brokers nothing (``docs/reference/invariants.md`` I3), on a real ZooKeeper."""
 
 from __future__ import annotations
 

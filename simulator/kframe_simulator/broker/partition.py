@@ -45,7 +45,7 @@ Submit: TypeAlias = Callable[["Partition", PendingIsr], None]
 
 
 class Partition:
-    """State as ``spec/broker-partition.md`` section 1 has it. Without ``log``: created, but made nothing yet."""
+    """State as ``broker-partition.md`` section 1 has it. Without ``log``: created, but made nothing yet."""
 
     __slots__ = (
         "_node", "_submit", "adding_replicas", "controller_epoch", "epoch_start", "isr", "key", "leader",

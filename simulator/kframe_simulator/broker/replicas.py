@@ -63,7 +63,7 @@ class Replicas:
     # -- LeaderAndIsr
 
     def leader_and_isr(self, request: LeaderAndIsr, now: float) -> ControlResponse:
-        """Become leader and follower (``spec/broker-partition.md`` section 2)."""
+        """Become leader and follower (``docs/reference/controller/broker-partition.md`` section 2)."""
         if (error := self._stale(request)) is not ErrorCode.NONE:
             return ControlResponse(error)
         errors: dict[TopicPartition, ErrorCode] = {}
@@ -137,7 +137,7 @@ class Replicas:
         return ControlResponse(error)
 
     def stop_replicas(self, request: StopReplica, now: float) -> ControlResponse:
-        """Stop following, and delete (``spec/broker-partition.md`` section 10)."""
+        """Stop following, and delete (``docs/reference/controller/broker-partition.md`` section 10)."""
         if (error := self._stale(request)) is not ErrorCode.NONE:
             return ControlResponse(error)
         errors = {key: self._stop(key, item, now) for key, item in request.partitions.items()}

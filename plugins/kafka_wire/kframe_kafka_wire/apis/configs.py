@@ -1,4 +1,4 @@
-"""AlterConfigs, IncrementalAlterConfigs and DescribeConfigs (``spec/wire.md`` section 14)."""
+"""AlterConfigs, IncrementalAlterConfigs and DescribeConfigs (``docs/reference/controller/wire.md`` section 14)."""
 
 from __future__ import annotations
 

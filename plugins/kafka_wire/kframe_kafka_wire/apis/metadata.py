@@ -1,4 +1,4 @@
-"""ApiVersions, Metadata, DescribeCluster and FindCoordinator (``spec/wire.md`` sections 15 and 18)."""
+"""ApiVersions, Metadata, DescribeCluster and FindCoordinator (``wire.md`` sections 15 and 18)."""
 
 from __future__ import annotations
 

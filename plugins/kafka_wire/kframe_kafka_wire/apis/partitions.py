@@ -1,4 +1,4 @@
-"""Reassignments, elections and AlterPartition (``spec/wire.md`` sections 7, 12 and 13)."""
+"""Reassignments, elections and AlterPartition (``docs/reference/controller/wire.md`` sections 7, 12 and 13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients ask a node that is neither leader nor coordinator of anything (``spec/wire.md`` section 18).
+"""What clients ask a node that is neither leader nor coordinator of anything (``wire.md`` section 18).
 
 Answered so that a client looks for the right node, or finds nothing where every node is asked for its part.
 """

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and CreatePartitions (``spec/wire.md`` sections 9 to 11)."""
+"""CreateTopics, DeleteTopics and CreatePartitions (``docs/reference/controller/wire.md`` sections 9 to 11)."""
 
 from __future__ import annotations
 

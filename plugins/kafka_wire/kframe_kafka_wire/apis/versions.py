@@ -11,7 +11,7 @@ SASL_AUTHENTICATE: Final = 36
 METADATA: Final = 3
 PRODUCE: Final = 0
 
-#: Newest versions (``spec/wire.md`` section 18.1). Forwarding and the new group protocol (58, 68, 69) are left out.
+#: Newest versions (``wire.md`` section 18.1). Forwarding and the new group protocol (58, 68, 69) are left out.
 NEWEST: Final[Mapping[int, int]] = {
     0: 11, 1: 17, 2: 9, 3: 12, 4: 7, 5: 4, 6: 8, 7: 3, 8: 9, 9: 9, 10: 6, 11: 9, 12: 4, 13: 5, 14: 5, 15: 5, 16: 5,
     17: 1, 18: 4, 19: 7, 20: 6, 21: 2, 22: 5, 23: 4, 24: 5, 25: 4, 26: 4, 27: 1, 28: 4, 29: 3, 30: 3, 31: 3, 32: 4,

@@ -1,4 +1,4 @@
-"""What a tree must look like once a controller has converged after another died (``reliability.md`` section 2)."""
+"""What a tree must look like once a controller has converged after another died (``docs/reference/invariants.md``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/brokers/ids/N``: a broker's registration (``spec/zookeeper.md`` 3.3)."""
+"""``/brokers/ids/N``: a broker's registration (``docs/reference/controller/zookeeper.md`` 3.3)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The znodes that there is one of: who is controller, its epoch, the cluster's id, producer ids, features
-(``spec/zookeeper.md`` 3.1, 3.2, 3.9, 3.10)."""
+(``docs/reference/controller/zookeeper.md`` 3.1, 3.2, 3.9, 3.10)."""
 
 from __future__ import annotations
 

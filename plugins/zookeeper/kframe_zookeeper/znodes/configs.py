@@ -1,4 +1,4 @@
-"""``/config/KIND/NAME``: settings, and the notifications of their change (``spec/zookeeper.md`` 3.6)."""
+"""``/config/KIND/NAME`` and notifications of changes (``docs/reference/controller/zookeeper.md`` section 3.6)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Znodes that list partitions or name a broker: what operators ask for, and what brokers leave word of
-(``spec/zookeeper.md`` 3.7, 3.8)."""
+(``docs/reference/controller/zookeeper.md`` 3.7, 3.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/brokers/topics/T/partitions/N/state``: who leads a partition (``spec/zookeeper.md`` 3.5)."""
+"""``/brokers/topics/T/partitions/N/state``: who leads a partition (``docs/reference/controller/zookeeper.md`` 3.5)."""
 
 from __future__ import annotations
 

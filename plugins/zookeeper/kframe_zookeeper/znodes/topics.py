@@ -1,4 +1,4 @@
-"""``/brokers/topics/T``: a topic's id and which brokers hold its partitions (``spec/zookeeper.md`` 3.4)."""
+"""``/brokers/topics/T``: topic id and assignments (``docs/reference/controller/zookeeper.md`` section 3.4)."""
 
 from __future__ import annotations
 
