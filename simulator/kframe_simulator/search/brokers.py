@@ -1,6 +1,6 @@
 """How a broker of the small space takes requests, changes its ISR and copies records: functions of its value.
 
-The rules are ``spec/broker-partition.md`` sections 2 to 7 and 10 for one replica and one record. Time is left out: a
+The rules are ``broker-partition.md`` sections 2 to 7 and 10 for one replica and one record. Time is left out: a
 follower that has not fetched all that its leader has may be out of sync at any moment, one that has never is. The space
 asks more of kframe than time would allow to happen, not less.
 """

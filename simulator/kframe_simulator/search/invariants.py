@@ -1,4 +1,4 @@
-"""Laws of the small space (``reliability.md`` section 2), each a function that names what is broken.
+"""Laws of the small space (``docs/reference/invariants.md``), each a function that names what is broken.
 
 Held in every state or at every step: I1 to I6, I8 to I10, I14 to I18, I21, I22, I25, I26, I28, I29; at rest: I12, L1 to
 L3, L6. With unclean elections on, I7 takes the place of I6 and I10. Not shown here: I11 (there is one record), I13
