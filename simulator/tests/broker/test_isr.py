@@ -62,7 +62,7 @@ def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCo
 
 
 def test_when_a_follower_had_caught_up() -> None:
-    """The trace of ``spec/broker-partition.md`` section 5."""
+    """The trace of ``docs/reference/controller/broker-partition.md`` section 5."""
     replica = Replica()
     replica.fetched(100, 0, leader_end=100, now=0.0)
     assert replica.caught_up_at == 0.0
