@@ -255,7 +255,7 @@ def parse_topics(
     replicas: Int32,
     parsed: UInt8,
 ) -> int:
-    """Read topics. Only the room of ``found`` and ``values`` is looked at."""
+    """Read topics. ``counts`` and ``values`` only bound the sizes."""
     row, at, whole = 0, 0, reply.tobytes()
     for i, (begin, length) in enumerate(zip(data_at.tolist(), data_length.tolist(), strict=True)):
         parsed[i] = partitions[i] = 0

@@ -42,7 +42,7 @@ _LEFT: Final = (REASSIGN_PARTITIONS, PREFERRED_ELECTION)
 
 
 class Permit(NamedTuple):
-    """One entry of an ACL: which of the five permissions, to whom (kazoo: ``ACL(perms, Id(scheme, id))``)."""
+    """An entry of an ACL: a mask of the five permissions and an identity (kazoo: ``ACL(perms, Id(scheme, id))``)."""
 
     permissions: int
     scheme: str

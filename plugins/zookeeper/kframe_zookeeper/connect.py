@@ -280,7 +280,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         if refusal is not None:
             async_object.set_exception(refusal())
             return False
-        with suppress(OSError, AttributeError):  # closed meanwhile; whoever closed it answers what is queued
+        with suppress(OSError, AttributeError):  # closed meanwhile; ``close`` answers queued requests
             self._connection._write_sock.send(b"\0")
         return True
 

@@ -71,7 +71,7 @@ class Contender:
     def replace(self, owner: int) -> None:
         """Send the claim in place of the record that session ``owner`` holds, because its process has ended.
 
-        Nothing happens unless that record is the one that the claim was prepared for. Callable from any thread.
+        Does nothing unless the claim was prepared for that record. Callable from any thread.
         """
         self._send(owner)
 

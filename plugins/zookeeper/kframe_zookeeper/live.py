@@ -124,7 +124,7 @@ class ZooKeeperCluster:
             try:
                 resignation = Resignation(decode_controller(holder.data).brokerid, decode_controller_epoch(epoch.data))
             except ZnodeError as error:
-                raise StoreError(f"who is controller cannot be read: {error}") from error
+                raise StoreError(f"the controller cannot be read: {error}") from error
             if controller_id not in (None, resignation.controller_id):
                 raise ControllerFenced(f"broker {resignation.controller_id} is controller, not {controller_id}")
             guard = check(root + paths.CONTROLLER_EPOCH, epoch.version)

@@ -397,5 +397,5 @@ def names_in(data: bytes | None) -> tuple[str, ...]:
 
 
 def error_name(code: int) -> str:
-    """Name of one of ZooKeeper's errors; for messages, so that a code that nobody knows has one too."""
+    """The name of a ZooKeeper error for messages, also for unknown codes."""
     return EXCEPTIONS[code].__name__ if code in EXCEPTIONS else f"error {code}"

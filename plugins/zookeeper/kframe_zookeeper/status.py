@@ -31,7 +31,7 @@ class Role:
 
 
 def role_of(holder: Node | None, brokers: frozenset[int], instances: list[tuple[Instance, int]]) -> Role:
-    """Who has written ``/controller``; ``brokers`` are those registered, ``instances`` each with its session.
+    """The role from ``/controller``; ``brokers`` are registered ids, ``instances`` have their sessions.
 
     An instance holds the role if both records are ephemeral in one session: an id proves nothing.
     """

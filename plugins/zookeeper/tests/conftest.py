@@ -26,7 +26,7 @@ USERS = {"kafka": "its secret", "other": "another"}
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where servers keep their data; whoever asks for it asks for real servers."""
+    """The data folder of the servers; tests that use it need real servers."""
     if lacking := missing():
         pytest.skip(lacking)
     return tmp_path_factory.mktemp("zookeeper")
@@ -39,7 +39,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 def running(server: ServerHandle) -> Iterator[ServerHandle]:
-    """Start, lend, and end: nobody needs the data any more."""
+    """Start the server, and kill it after use."""
     try:
         server.start()
         yield server

@@ -1,4 +1,4 @@
-"""Kafka's ACLs, those of all that a controller creates, and what the audit finds open."""
+"""ACLs of created znodes, and the audit of open ones."""
 
 from __future__ import annotations
 

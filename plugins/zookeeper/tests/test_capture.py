@@ -34,7 +34,7 @@ def cluster(zookeeper: ServerHandle, fixture: ZooKeeperFixture) -> ZooKeeperClus
 
 
 class Meddler:
-    """Writes while others read: called with their progress, it acts in the passes that it is told to."""
+    """Writes during captures: a progress callback that acts in the given passes."""
 
     def __init__(self, operator: KazooClient, passes: range, path: str = STATE) -> None:
         self._operator, self._passes, self._path = operator, passes, path

@@ -1,4 +1,4 @@
-"""Who has the role: rivals, older sessions, records that make no sense."""
+"""Claims of the role: rivals, older sessions, malformed znodes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_malformed_or_exhausted_controller_epoch_stops_the_claim(make_fixture: F
 def test_foreign_write_of_the_controller_epoch_makes_the_controller_resign(
     make_fixture: FixtureFactory, written: bytes
 ) -> None:
-    """Nobody's writes would pass any more, and nobody could be elected as long as ours is the record."""
+    """All writes would be fenced, and no controller could be elected while ``/controller`` exists."""
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=4000), list[Event]()
     store = opened(fixture, events=events)
     assert store.claim(ONE) == 1
@@ -151,7 +151,7 @@ def test_standby_claims_at_the_notification_once(
     standby.contend(TWO)
     active.release()
     until(lambda: Elect() in events)
-    # Nobody has called claim.
+    # ``claim`` was not called.
     assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == TWO
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     assert (standby.controller(), standby.owns_role(), standby.may_act()) == (-1, False, False)

@@ -1,4 +1,4 @@
-"""Whole controllers on a real ZooKeeper: one that fails over, and one that was asleep while another took over."""
+"""Controllers on a real ZooKeeper: failover, session expiry, and a deposed controller that wakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is none of this cluster's ZooKeeper-mode nodes is named in the log, once, and disturbs nothing."""
+"""Foreign controllers and registrations are logged once, and the controller continues."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A million bent znodes: each is decoded or refused with a reason, by decoder and kernel; and ZooKeeper's replies.
 
-``python -m kframe_zookeeper.testing.fuzz`` runs the same, longer if it is told to, and makes single cases again.
+``python -m kframe_zookeeper.testing.fuzz`` runs the same for longer, and repeats single cases.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def test_corpus_outcomes_are_unchanged(target: Target) -> None:
     ] == entries
 
 
-# What the fuzz has found, each by itself.
+# Findings of the fuzz.
 
 
 @pytest.mark.parametrize("module", [_jute_read, _naive_jute], ids=["kernel", "twin"])

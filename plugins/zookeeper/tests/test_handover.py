@@ -119,7 +119,7 @@ def prepare(fixture: ClusterFixture, topics: Topics) -> dict[str, list[str]]:
 
 
 def change(fixture: ClusterFixture, topics: Topics) -> None:
-    """Ask the controller for all that it can do without an answer of a broker, then kill one."""
+    """Request every operation that needs no broker's answer, then kill a broker."""
     fixture.tool.ask("configure", topic=topics.orders, key="min.insync.replicas", value="2")
     fixture.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
     eventually((2, [2, 3, 1]), fixture.leader_and_isr, topics.left, 1)

@@ -1,4 +1,4 @@
-"""An id belongs to one live instance: records below ``/kframe/instances``, and what happens when two have one id."""
+"""Records below ``/kframe/instances``, and instances or brokers with the same id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes whose answers were lost, and that land when they were looked for already, or when others have followed."""
+"""Writes with lost answers that land after their verification or after later writes."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def late_lands_nowhere(fixture: ZooKeeperFixture, first: ServerHandle, following
 
 
 def caught_up(settings: ConnectSettings) -> Tree:
-    """What a server shows when all that it had been asked for before is done."""
+    """The content after all earlier requests of a server."""
     client: KazooClient = make_client(settings)
     client.start(PATIENCE_S)
     try:

@@ -60,7 +60,7 @@ def test_invalid_names_are_ignored(make_fixture: FixtureFactory) -> None:
             operator.create(path, data)
             fixture.settle()
             assert settle(controller)
-            assert operator.get(path)[0] == data, "what cannot be read stays, for whoever left it"
+            assert operator.get(path)[0] == data, "malformed znodes stay"
             operator.delete(path)
     for broker in BROKERS:
         operator.set(f"{paths.BROKER_IDS}/{broker}", b"")
@@ -82,7 +82,7 @@ def test_invalid_names_are_ignored(make_fixture: FixtureFactory) -> None:
 
 @pytest.mark.parametrize("topic", INSIDE)
 def test_reasons_never_break_a_log_line(make_fixture: FixtureFactory, topic: str) -> None:
-    """What is told of a node shows what stands there escaped."""
+    """Reasons show the content of a znode escaped."""
     fixture = make_fixture(cluster_of({"orders": [healthy(1, 2)]}, [1, 2]))
     fixture.operator.create(paths.PREFERRED_ELECTION, listed(topic))
     store = fixture.connect()

@@ -1,4 +1,4 @@
-"""Whatever bytes stand in a znode, its decoder takes them or raises ZnodeError, and what it took it gives back."""
+"""Decoders accept any bytes or raise ZnodeError, and accepted records survive a round trip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A controller that stands among the brokers for those who look for it there, and is none."""
+"""The registration of the active controller in ``/brokers/ids`` for brokers before 3.0."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OURS = paths.broker_path(ONE)
 
 
 def announcing(fixture: ZooKeeperFixture) -> ZooKeeperStore:
-    """A store that shows its controller; it has no role yet."""
+    """A store that registers its controller; it does not have the role yet."""
     store = opened(fixture)
     store.announce(registration(ONE))
     return store

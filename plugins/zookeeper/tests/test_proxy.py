@@ -1,4 +1,4 @@
-"""The proxy does to a connection what it was told to, at the request it was told, and else nothing."""
+"""The proxy performs its scripted breaks at their requests, and forwards everything else."""
 
 from __future__ import annotations
 

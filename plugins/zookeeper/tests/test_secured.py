@@ -38,7 +38,7 @@ def refused(settings: ConnectSettings, why: str = "") -> None:
 
 
 def refused_at_once(settings: ConnectSettings, *why: str) -> None:
-    """A client that would try for ever ends by itself, and says at which host, what was found and what expected."""
+    """A client that would retry forever fails, and names host, what was found and what was expected."""
     with pytest.raises(KazooTimeoutError) as caught:
         make_client(settings).start(math.inf)
     host, port = settings.hosts[0]

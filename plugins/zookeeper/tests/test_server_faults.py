@@ -93,7 +93,7 @@ def looked_at(fixture: ZooKeeperFixture) -> Tree:
 
 
 def writes_each_once(fixture: ZooKeeperFixture, proxy: Proxy, broken: Break) -> None:
-    """Broker 1 goes, and ``broken`` happens meanwhile; whoever is controller then has moved every leader, once."""
+    """Broker 1 fails during ``broken``; the controller then has moved every leader, once."""
     before = looked_at(fixture)
     with at_work(fixture, proxy) as controller:
         proxy.script(broken)

@@ -1,4 +1,4 @@
-"""``kframe controller status`` beside instances at work: who is controller, who stands by, what cannot be read."""
+"""``kframe controller status`` with running instances: controller, standbys, malformed znodes."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_counts_equal_those_of_the_active_controller(start: Start, address: str,
 
 
 def test_pending_deletions_and_reassignments_are_counted(address: str, client: KazooClient) -> None:
-    """Nobody is controller, so nothing is done about them."""
+    """There is no controller, so they stay."""
     topic = client.get_children(paths.TOPICS)[0]
     client.create(paths.delete_topic_path(topic))
     plan = {"version": 1, "partitions": [{"topic": "later", "partition": 0, "replicas": [1]}]}

@@ -57,7 +57,7 @@ class TestEnsemble(_ZooKeeperSuite, StoreContract):
 
 
 class TestLogin(_ZooKeeperSuite, StoreContract):
-    """Everything that is created belongs to who has logged in."""
+    """All created znodes belong to the login."""
 
     bulk_rows = SOME_ROWS
 

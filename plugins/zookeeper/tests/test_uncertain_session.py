@@ -105,7 +105,7 @@ def test_stored_states_are_sent_only_while_the_session_is_certain(
 
 
 def test_lost_role_takes_effect_before_queued_events(fixture: ZooKeeperFixture) -> None:
-    """Nobody else has claimed it: without that, the fence of writes would let everything through."""
+    """There is no new election, so the controller epoch alone would not fence the writes."""
     events: list[Event] = []
     store, transport = fixture.connect(), RecordingTransport()
     loop = ControllerLoop(Core(ONE, ControllerConfig(), Selection({})), store, transport, SystemClock())

@@ -1,4 +1,4 @@
-"""What befalls a cluster that has a controller: what operators, brokers and clients do, and what has come of it."""
+"""Actions of operators, brokers and clients on a cluster with a controller, and checks of their outcomes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_s
 #: The id of a controller that is neither of those in the scene.
 THREE: Final = 103
 
-#: Has a controller do something.
+#: Runs a task in a controller.
 Do = Callable[[Task], None]
-#: What operators and brokers do, and what clients ask of the controller.
+#: An action on the fixture or, by the task runner, on the controller.
 Action = Callable[[ZooKeeperFixture, Do], None]
 
 
 def nothing(*_: object) -> None:
-    """Taking office is trouble enough."""
+    """No action beside the election."""
 
 
-# -- troubles
+# -- actions
 
 
 def fails(*brokers: int) -> Action:

@@ -1,4 +1,4 @@
-"""Brokers that do at once what they are told, and whose replicas catch up: what a reassignment waits for."""
+"""Embedded brokers that answer at once and whose replicas join the ISR, as a reassignment needs."""
 
 from __future__ import annotations
 
@@ -86,4 +86,4 @@ def _in_sync(state: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...
 
 
 def _ignore(_event: Event) -> None:
-    """Notified while nobody listens."""
+    """The callback before ``open``."""

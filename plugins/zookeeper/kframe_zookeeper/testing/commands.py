@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.victims import Task
 
-#: How long a command may take that ends by itself.
+#: Seconds that a command may take.
 _PATIENCE_S: Final = 150.0
 #: What a controller logs when it has taken over; its controller epoch follows.
 READY: Final = "Ready to serve as the new controller with epoch"
@@ -50,7 +50,7 @@ class ControllerRun(Process):
 
     @property
     def log(self) -> str:
-        """All that it has said."""
+        """Its log."""
         return (self._folder / "log.txt").read_text()
 
     def stand(self) -> None:
@@ -69,7 +69,7 @@ class ControllerRun(Process):
         return self.log.rfind(READY) > self.log.rfind("Resigned")
 
     def do(self, _task: Task) -> NoReturn:
-        """Nobody can ask the command for anything but by ZooKeeper."""
+        """The command is reachable by ZooKeeper only."""
         raise AssertionError("the command takes no requests")
 
     def freeze(self) -> None:

@@ -37,10 +37,10 @@ USUAL: Final = re.compile(
             r"\[RequestSendThread controllerId=\d\] Controller \d's connection to broker .+ was unsuccessful",
             r"\[RequestSendThread controllerId=\d\] Controller \d (epoch \d+ )?fails to send (a )?request",
             r"\[ReplicaFetcher .+\] Error in response for fetch request",
-            # One broker has heard of a change, another has not yet.
+            # A change has reached some brokers, not all.
             r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader",
             r"\[ReplicaFetcher .+\] Partition .+ marked as failed",
-            # Nobody alive has the partition, its topic is half deleted, or its leader died while the role moved.
+            # No live broker has the partition, its topic is half deleted, or its leader died during the handover.
             r"\[Broker .+\] Received LeaderAndIsrRequest .+ leader -1 is unavailable",
             r"\[Controller .+\] .+ change state for partition (lone|risky)-.+ from OfflinePartition to OnlinePartition",
             # A controller that takes up a move that another began says so of each replica that is added.
@@ -63,7 +63,7 @@ class ClusterFixture:
     folder: Path
     contenders: list[ControllerRun] = field(default_factory=list)
 
-    # -- who is controller
+    # -- the controller
 
     def controller(self) -> tuple[int, int]:
         """Its broker id, or -1, and the controller epoch."""

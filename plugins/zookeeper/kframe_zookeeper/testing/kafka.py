@@ -46,7 +46,7 @@ _COMPLAINT: Final = re.compile(r"^\[([-0-9 :,]+)\] (WARN|ERROR|FATAL) (.*)$", re
 _SETTINGS: Final = {
     "zookeeper.session.timeout.ms": "12000",
     "controlled.shutdown.max.retries": "1",
-    # As Kafka's default: on a busy machine nobody falls out of an ISR who is alive.
+    # Kafka's default: on a busy machine, live brokers stay in ISRs.
     "replica.lag.time.max.ms": "30000",
     "replica.socket.timeout.ms": "5000",
     "auto.create.topics.enable": "false",
@@ -190,12 +190,12 @@ class Cluster:
             broker.await_started()
 
     def lose(self, broker_id: int, client: KazooClient) -> None:
-        """Kill a broker, and end its session, as the server does later: nobody needs to wait for that."""
+        """Kill a broker, and end its session at once instead of after its timeout."""
         self.brokers[broker_id].kill()
         end_session_of(client, self.zookeeper, f"/brokers/ids/{broker_id}")
 
     def kill(self) -> None:
-        """End all; for the end of a test, when nobody needs the data any more."""
+        """Kill all brokers; for the end of a test."""
         for broker in self.brokers.values():
             broker.kill()
 

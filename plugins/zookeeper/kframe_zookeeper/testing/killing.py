@@ -85,7 +85,7 @@ class Mortal(Protocol):
         """Let it stand for election."""
 
     def settle(self) -> bool:
-        """Wait until what it has heard of is handled; whether it is the active controller then."""
+        """Wait until its queued events are handled. Return whether it is the active controller then."""
 
     def do(self, task: Task, /) -> None:
         """Have something done there."""

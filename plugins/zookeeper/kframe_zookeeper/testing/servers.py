@@ -44,7 +44,7 @@ def jars() -> Path:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, each a different one."""
+    """Distinct unused ports."""
     chosen: list[int] = []
     while len(chosen) < count:
         port = random.choice(_PORTS)
@@ -85,7 +85,7 @@ class ServerOptions:
     identity: Identity | None = None
     """Opens a second port, for TLS; clients must show a certificate of the same authority."""
     users: Mapping[str, str] = field(default_factory=dict)
-    """Passwords of those who may log in by SASL DIGEST-MD5; nobody is let in without, if there are any."""
+    """Passwords of SASL DIGEST-MD5 users. With users, a login is required."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further lines of ``zoo.cfg``."""
     jvm: tuple[str, ...] = ()

@@ -31,7 +31,7 @@ Task = Callable[[Controller], Any]
 def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ()) -> tuple[Controller, ControllerLoop]:
     """A controller, not opened yet, whose brokers are keen but for the ``slow`` ones; and its loop.
 
-    It moves no leaders back by itself: that happens some seconds after its election, whatever a test is at then.
+    Automatic leader rebalancing is off: it would run at an arbitrary time of a test.
     """
     config = {"auto.leader.rebalance.enable": "false"}
     loop = controller_loop(controller_id, store, AnsweringBrokers(slow), config=config)
@@ -39,7 +39,7 @@ def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ())
 
 
 def settle(controller: Controller) -> bool:
-    """Wait until a controller has handled what it has heard of, and what came of that; whether it is active then."""
+    """Wait until a controller has handled its events and their follow-ups. Return whether it is active then."""
     for _ in range(_ROUNDS):
         controller.list_reassignments().result(_PATIENCE_S)
     return controller.status().active
@@ -81,7 +81,7 @@ class Victim:
         return self._receive()
 
     def settle(self) -> bool:
-        """Wait until all that it has heard of is handled; whether it is the active controller then."""
+        """Wait until its queued events are handled. Return whether it is the active controller then."""
         return bool(self.ask(settle))
 
     def kill(self) -> None:

@@ -1,6 +1,6 @@
-"""The world of kframe's store contract on a real ZooKeeper: what befalls a store there from outside.
+"""The fixture of the store contract on a real ZooKeeper: external changes by brokers and operators.
 
-Whatever is written here goes through kazoo's own calls, not through the code that is tested.
+All writes use kazoo's own calls, not the code under test.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ZooKeeperFixture:
     def expire(self, store: Any) -> None:
         """End the session of a store as the server does; return when it has another one."""
         before = store._connection
-        while not before.session.over:  # in an ensemble it may move away from whom would end it
+        while not before.session.over:  # in an ensemble the session may move to another server
             self.end_session(before.session.client.client_id)
             before.session._over.wait(0.5)
         self.await_session(store, before)
@@ -119,7 +119,7 @@ class ZooKeeperFixture:
         self.settle()
 
     def end_session(self, client_id: tuple[int, bytes]) -> None:
-        """End the session that has this number and password: whoever knows them may."""
+        """End the session with this id and password from another client."""
         twin = make_client(self._settings)
         twin._session_id, twin._session_passwd = client_id
         twin.start_async().wait(_PATIENCE_S)
@@ -235,7 +235,7 @@ FixtureFactory: TypeAlias = Callable[..., ZooKeeperFixture]
 
 
 class _TemporaryFixture(ZooKeeperFixture):
-    """One that leaves nothing behind."""
+    """Deletes its chroot when it is closed."""
 
     def close(self) -> None:
         """Delete everything, too."""

@@ -1,4 +1,4 @@
-"""What stands in each znode: one strict decoder and one writer for each, byte for byte as Kafka 3.9 writes it.
+"""A strict decoder and an encoder for each znode, byte for byte as in Kafka 3.9.
 
 All are pure functions between bytes and records. A decoder raises ZnodeError and nothing else.
 """

@@ -64,7 +64,7 @@ class ProducerIdBlock:
 
 
 def decode_controller(raw: bytes | None) -> ControllerZnode:
-    """Who is controller; of its fields only ``brokerid`` is always there. Raises ZnodeError.
+    """The controller; of its fields only ``brokerid`` is always there. Raises ZnodeError.
 
     Kafka 0.7 wrote the bare broker id, which 0.8 still reads.
     """

@@ -16,7 +16,7 @@ STATE_VERSION: Final = 1
 def decode_state(raw: bytes | None, path: str) -> tuple[StateZnode, Extra]:
     """A partition's state, and the fields beside it. Raises ZnodeError.
 
-    Brokers are ids, and the ISR names none twice; whether they are replicas is for the caller to say, who has those.
+    Brokers are ids, and the ISR names none twice; whether they are replicas is for the caller to check.
     """
     state, extra = decode_znode(STATE_DECODER, raw, path)
     if len(set(state.isr)) != len(state.isr) or len(state.isr) > REPLICAS_MAX:

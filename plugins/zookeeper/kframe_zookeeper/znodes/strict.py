@@ -1,8 +1,8 @@
-"""From a znode's bytes to a typed record and back, strictly, with what others have added kept.
+"""Decode znodes strictly to typed records, and encode them with their unknown fields.
 
-Whoever can write to ZooKeeper can leave anything there, so a decoder takes nothing on trust: size, nesting, UTF-8,
-number ranges, keys given twice. What it refuses is a ZnodeError that names path, field, what was found and what was
-expected; nothing else is ever raised, so that a store can set that one object aside and go on.
+Any ZooKeeper client may write anything, so a decoder checks size, nesting, UTF-8,
+number ranges and repeated keys. It raises only ZnodeError, which names path, field, what was found and what was
+expected. So a store can quarantine a single znode and continue.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def decode_znode(decoder: msgspec.json.Decoder[Record], raw: bytes | None, path:
     """The record in a znode and the fields that its schema does not have. Raises ZnodeError.
 
     What encodes to the same bytes again can have neither unknown fields nor repeated keys: that settles what Kafka 3.9
-    has written, and what others have written in another order or with blanks. Anything else is looked at closely.
+    has written, and what others have written in another order or with blanks. Anything else is checked in full.
     """
     if raw is None:
         raise ZnodeError(path, "no data", "a JSON object")

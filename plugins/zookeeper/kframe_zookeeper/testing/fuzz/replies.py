@@ -87,7 +87,7 @@ def _writes(raw: bytes, count: int) -> Outcome:
     for module in (_jute_read, _naive_jute):
         code, version, mzxid = np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int64)
         result_count = module.split_results(np.frombuffer(raw, np.uint8), 0, code, version, mzxid)
-        # What was written before an answer broke off is nobody's to read.
+        # Columns of a truncated answer are undefined.
         known = max(result_count, 0)
         results.append((result_count, code[:known].tolist(), version[:known].tolist(), mzxid[:known].tolist()))
     assert results[0] == results[1]
