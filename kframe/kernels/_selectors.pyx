@@ -212,8 +212,10 @@ def count_violations(
     const broker_t[::1] first,           # IN   (k,) as from ``gather_candidates``
     const int32_t[::1] leader,           # IN   (k,) choices of a selector, unchecked
 ):
-    """Count the choices that violate a safety rule (``kframe.core.selectors.leader_selection.find_faults`` names rule and row). Most
-    choices are the first candidate that may lead; only others are checked."""
+    """Count the choices that violate a safety rule; ``leader_selection.find_faults`` names the rule and the row.
+
+    Most choices are the first eligible candidate; only others are checked.
+    """
     cdef const int32_t[::1] slot_start = p.slot_start
     cdef const int16_t[::1] replica_count = p.replica_count, isr_count = p.isr_count
     cdef const broker_t[::1] replica = p.replica, isr = p.isr
