@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
+import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.records import describe_machine
 from kframe_simulator.search.configurations import CONFIGURATIONS, Configuration
 from kframe_simulator.search.explore import Report, replay, search, text
 from kframe_simulator.search.state_space import StateSpace
@@ -25,9 +26,12 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = {name: CONFIGURATIONS[name] for name in arguments.world or CONFIGURATIONS}
     if arguments.replay is not None:
         return _replay(next(iter(chosen.values())), arguments.replay.read_text().splitlines())
-    for key, value in describe_machine().items():
-        print(f"{key}: {value}")
-    print("\n| world | depth | states | steps | at rest | steps of the core | processor seconds |\n" + "|---" * 7 + "|")
+    print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores")
+    print(
+        "\n| state space | depth | states | steps | at rest | steps of the core | processor seconds |\n"
+        + "|---" * 7
+        + "|"
+    )
     failed = [name for name, item in chosen.items() if _search(name, item, arguments.depth or item.depth).found]
     return 1 if failed else 0
 
