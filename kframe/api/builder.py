@@ -1,4 +1,4 @@
-"""Putting a controller together from parts of one's own, and from what plugins offer by name."""
+"""Builds a controller from objects, and from plugins by name or URL."""
 
 from __future__ import annotations
 
@@ -22,44 +22,44 @@ from kframe.runtime.loop import ControllerLoop
 
 @dataclass(slots=True)
 class ControllerBuilder:
-    """What a controller is made of; every part may be replaced. Nothing is opened or started here.
+    """The parts of a controller. Nothing is opened or started here.
 
-    What is named, by URL or by name, is looked up among plugins; they are loaded only then.
+    Plugins are loaded only if a part is given by URL or by name.
     """
 
     controller_id: int
-    """The id under which it stands for election; a broker's, or one that no broker has."""
+    """The id of the controller: that of a broker, or an unused id."""
     store: Store | str
-    """Where state is kept: a store that nobody else uses, or a URL such as ``memory:``."""
+    """A store of its own, or a URL such as ``memory:``."""
     transport: Transport | str
-    """How requests reach brokers: a transport that nobody else uses, or a URL such as ``embedded:``."""
+    """A transport of its own, or a URL such as ``embedded:``."""
     config: Mapping[str, object] | ControllerConfig = field(default_factory=dict)
-    """Values by Kafka's keys; what is left out has Kafka's default."""
+    """Values by Kafka's keys, with Kafka's defaults."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Values by any of Kafka's keys, as texts, for the transport and the servers that are given by URL. They read what
-    stands in ``config`` too, which counts where both say something; ``broker.id`` is the controller's id to them."""
+    """Texts by Kafka's keys for transports and servers given by URL. ``config`` takes precedence over these, and
+    ``broker.id`` is always the id of the controller."""
     servers: Iterable[Server | str] = ()
-    """What others reach the controller by: servers that nobody else uses, or URLs."""
+    """Servers that expose the controller: objects of its own, or URLs."""
     selectors: Mapping[ElectionKind, LeaderSelector | str] | Iterable[str] = ()
-    """Who chooses leaders: by kind of election, or names of selectors, each for all the kinds that it is for. Kafka's
-    own rule chooses where nobody is named."""
+    """Leader selectors by kind of election, or names of selectors, each for all its kinds. Kafka's own rule applies to
+    the other kinds."""
     selector_options: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """Options of the selectors that are given by name."""
+    """Options of selectors given by name."""
     observers: Iterable[Observer | str] = ()
-    """Who is shown every step: objects, or names."""
+    """Observers of every step: objects, or names."""
     instances_first: bool = False
-    """Whether it comes before brokers: a standby claims the role at the notification that it is free, and takes it from
-    a broker that has it, never from ``kframe.never.replicas`` or another node that is no broker."""
+    """Whether it takes precedence over brokers. A standby then claims the role when it becomes free, and takes it from
+    a broker, but never from ``kframe.never.replicas`` or another node that is no broker."""
     clock: Clock = field(default_factory=SystemClock)
     registry: Registry | None = None
-    """The plugins to look names up in; without it, all that are installed."""
+    """The plugins for names and URLs; by default all that are installed."""
 
     def build(self) -> Controller:
-        """Make the controller; it does nothing yet.
+        """Make the controller, not opened.
 
-        Raises ConfigError for a key or value of the configuration, PluginError for a name or URL that no plugin
-        serves, or a selector that is not for its kind of election. Build one controller from one builder, unless store
-        and transport are URLs.
+        Raises ConfigError for an invalid key or value of the configuration. Raises PluginError for an unknown name or
+        URL scheme, and for a selector that is not for its kind of election. Build several controllers from the same
+        builder only if store and transport are URLs.
         """
         config = self.config if isinstance(self.config, ControllerConfig) else ControllerConfig(self.config)
         selection = Selection(self._selectors())
@@ -72,8 +72,11 @@ class ControllerBuilder:
         )
         if isinstance(transport, StoreReader):
             transport.attach_store(store)
-        servers = [self._plugins().open_server(one, settings) if isinstance(one, str) else one for one in self.servers]
-        observers = [self._observer(one) for one in self.observers]
+        servers = [
+            self._plugins().open_server(server, settings) if isinstance(server, str) else server
+            for server in self.servers
+        ]
+        observers = [self._observer(observer) for observer in self.observers]
         controller = core.Controller(self.controller_id, config, selection)
         loop = ControllerLoop(
             controller, store, transport, self.clock, observers, instances_first=self.instances_first
@@ -89,7 +92,7 @@ class ControllerBuilder:
         if not isinstance(self.selectors, Mapping):
             names = tuple(self.selectors)
             return self._plugins().selectors_for(names, self.selector_options) if names else {}
-        return {kind: self._selector(kind, one) for kind, one in self.selectors.items()}
+        return {kind: self._selector(kind, selector) for kind, selector in self.selectors.items()}
 
     def _selector(self, kind: ElectionKind, selector: LeaderSelector | str) -> LeaderSelector:
         if not isinstance(selector, str):

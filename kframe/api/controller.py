@@ -1,4 +1,4 @@
-"""A controller at work, as the program that embeds it sees it."""
+"""The API of a running controller for programs that embed it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from kframe.runtime.status import Status
 
 Result = TypeVar("Result")
 
-#: How long a request to create or delete topics may wait until it is done, unless the caller says otherwise.
-PATIENCE_MS = 30_000
-#: AlterPartition as brokers of Kafka 3.9 send it.
+#: Default timeout of requests to create or delete topics.
+TOPIC_TIMEOUT_MS = 30_000
+#: The version of AlterPartition that brokers of Kafka 3.9 send.
 ALTER_PARTITION_VERSION = 3
-#: What answers of a controller that is not active speak of: nothing.
+#: The cluster of answers of an inactive controller.
 _NO_CLUSTER = ClusterState()
 
 
 @dataclass(frozen=True, slots=True)
 class IsrProposal:
-    """The in-sync replicas (broker ids) that the leader of a partition proposes; the topic is a name or a topic id."""
+    """The ISR (broker ids) that the leader of a partition proposes; the topic is a name or a topic id."""
 
     topic: str | bytes
     partition: int
@@ -50,53 +50,51 @@ class IsrProposal:
     isr: tuple[int, ...]
     recovery: RecoveryState = RecoveryState.RECOVERED
     isr_epochs: tuple[int, ...] | None = None
-    """The broker epoch of each member of the ISR, -1 where it is not said; None: nothing is said."""
+    """The broker epoch of each member of the ISR, -1 where unknown; None if the request has none."""
 
 
 class Controller:
-    """One controller with its store, transport and event queue. ``ControllerBuilder`` makes them.
+    """A controller with its store, transport and event queue. ``ControllerBuilder`` makes it.
 
-    Either it runs in a thread of its own, from ``start`` to ``stop`` or as a context manager::
+    It runs in a thread of its own, from ``start`` to ``stop`` or as a context manager::
 
         with ControllerBuilder(1000, store=..., transport=...).build() as controller:
             controller.elect_leaders(ElectionType.PREFERRED).result(timeout=30)
 
-    or the program drives it: ``open``, then ``run_until_idle`` whenever something has happened, and ``stop`` at last.
-    It starts once; after ``stop`` it only answers that it is not the controller.
+    or the program calls ``open``, then ``run_until_idle`` after each change, and finally ``stop``. A controller starts
+    once; after ``stop`` it answers NOT_CONTROLLER.
 
-    What asks the controller something may be called from any thread, returns at once and gives a future. Every future
-    gets an answer: errors of Kafka's protocol are results, never exceptions; an exception is a defect, of kframe, a
-    plugin, the store or the transport. Do not wait for a future in the controller's own thread, which runs the store,
-    the transport, selectors, observers and the callbacks of futures.
+    Requests are thread-safe and return a future at once. Every future completes. Errors of Kafka's protocol are
+    results; an exception is a defect of kframe or a plugin. Do not wait for a future in the controller's own thread,
+    which runs the store, the transport, selectors, observers and callbacks of futures.
     """
 
     def __init__(self, loop: ControllerLoop, servers: Sequence[Server] = ()) -> None:
         self._loop = loop
         self._servers = tuple(servers)
 
-    # -- at work
+    # -- lifecycle
 
     @property
     def store(self) -> Store:
-        """Where this controller keeps state."""
+        """The store of this controller."""
         return self._loop.store
 
     @property
     def transport(self) -> Transport:
-        """How this controller reaches brokers."""
+        """The transport of this controller."""
         return self._loop.transport
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """What others reach this controller by."""
+        """The servers of this controller."""
         return self._servers
 
     def open(self, *, takeover: bool = False) -> None:
-        """Connect the store, start the servers, connect the transport, and stand for election as soon as events are
-        handled.
+        """Open the store, start the servers, open the transport, and queue the election.
 
-        The servers start on an open store, because they read ACLs and credentials from it. ``takeover`` takes the role
-        also from a controller that holds it, once. A server that cannot start raises, and then nothing is open.
+        Servers start after the store, because they read ACLs and credentials from it. ``takeover`` takes the role also
+        from an active controller, once. If a server cannot start, its exception is raised and everything is closed.
         """
         with ExitStack() as started:
             self._loop.open_store()
@@ -108,7 +106,7 @@ class Controller:
             started.pop_all()
 
     def run_until_idle(self) -> int:
-        """Handle all events that wait, and those that they set off; return how many. Not while a thread runs."""
+        """Handle all queued events and those that they cause; return their number. Not while a thread runs."""
         return self._loop.run_until_idle()
 
     def start(self, *, takeover: bool = False) -> None:
@@ -117,8 +115,8 @@ class Controller:
         self._loop.start()
 
     def stop(self) -> None:
-        """Finish the event under way, give the role up, answer all who wait, stop the servers, and at last close
-        transport and store, which servers read until then."""
+        """Finish the current event, resign, answer all pending requests, stop the servers, and close transport and
+        store."""
         self._loop.finish()
         for server in self._servers:
             server.stop()
@@ -133,55 +131,56 @@ class Controller:
     ) -> None:
         self.stop()
 
-    # -- how it stands
+    # -- status
 
     @property
     def running(self) -> bool:
-        """Whether the thread that ``start`` has started handles events. Callable from any thread."""
+        """Whether the thread of ``start`` handles events. Thread-safe."""
         return self._loop.running
 
     def status(self) -> Status:
-        """Who is controller, and the gauges, as they were after the last event. Callable from any thread."""
+        """The active controller and the gauges after the last event. Thread-safe."""
         return self._loop.status()
 
     def metrics(self) -> dict[str, float]:
-        """Gauges, timers and meters by the names that dashboards for Kafka know, and what servers measure. Callable
-        from any thread."""
-        found = self._loop.metrics()
+        """Gauges, timers and meters by the names of Kafka's dashboards, and metrics of the servers. Thread-safe."""
+        metrics = self._loop.metrics()
         for server in self._servers:
             if isinstance(server, MeasuredServer):
-                found |= server.metrics()
-        return found
+                metrics |= server.metrics()
+        return metrics
 
     def inspect(self, read: Callable[[ClusterState | None], Result]) -> Future[Result]:
-        """Call ``read`` in the controller's thread, between two events, with the cluster as it is then, or with None if
-        this is not the controller. It must be quick, keep none of the arrays, and change nothing."""
+        """Call ``read`` in the controller's thread, between two events, with the cluster, or None if inactive.
 
-        def look(there: bool) -> Result:
-            return read(self._loop.controller.cluster if there else None)
+        ``read`` must be quick, keep no array, and change nothing.
+        """
 
-        return self.submit(events.Inspected, look)
+        def inspect(active: bool) -> Result:
+            return read(self._loop.controller.cluster if active else None)
 
-    # -- what administrators ask for
+        return self.submit(events.Inspected, inspect)
+
+    # -- requests of administrators
 
     def elect_leaders(
         self, election_type: ElectionType = ElectionType.PREFERRED, partitions: Sequence[TopicPartition] | None = None
     ) -> Future[PartitionCodes]:
-        """Elect leaders for these partitions, or for all (ElectLeaders). Of all partitions only those are answered
+        """Elect leaders for these partitions, or for all (ElectLeaders). The answer for all partitions has only those
         that needed an election."""
         chosen = None if partitions is None else tuple(partitions)
         return self._ask(lambda token: events.ElectionRequested(election_type, chosen, token), results.read_election)
 
     def create_topics(
-        self, topics: Sequence[NewTopic], *, timeout_ms: int = PATIENCE_MS, validate_only: bool = False,
+        self, topics: Sequence[NewTopic], *, timeout_ms: int = TOPIC_TIMEOUT_MS, validate_only: bool = False,
         start_index: int | None = None, shift: int | None = None,
     ) -> Future[Codes[str]]:  # fmt: skip
-        """Create topics (CreateTopics). Answered when all partitions have leaders and all live brokers have answered
-        the UpdateMetadata that announces them, or after ``timeout_ms``; at once if that is 0 or less.
+        """Create topics (CreateTopics). The future completes when all partitions have leaders and all live brokers have
+        answered the UpdateMetadata of the topics, or after ``timeout_ms``; at once if that is 0 or less.
 
-        Topics that have no leader, or that no broker knows by then, get REQUEST_TIMED_OUT, and are created all the
-        same. After half of the timeout the answer of one broker is enough. ``start_index`` and ``shift`` place
-        automatic assignments; they are drawn at random unless given. Source: Kafka 3.9 ``DelayedCreatePartitions``.
+        After half of the timeout the answer of a single broker is enough. Topics without leader, or unknown to all
+        brokers at the timeout, get REQUEST_TIMED_OUT, but are created. ``start_index`` and ``shift`` determine
+        automatic assignments; the default is random. Source: Kafka 3.9 ``DelayedCreatePartitions``.
         """
         start_index = random.randrange(2**16) if start_index is None else start_index
         shift = random.randrange(2**16) if shift is None else shift
@@ -193,36 +192,36 @@ class Controller:
         )
 
     def create_partitions(
-        self, topics: Sequence[NewPartitions], *, timeout_ms: int = PATIENCE_MS, validate_only: bool = False
+        self, topics: Sequence[NewPartitions], *, timeout_ms: int = TOPIC_TIMEOUT_MS, validate_only: bool = False
     ) -> Future[Codes[str]]:
-        """Add partitions to topics (CreatePartitions); answered as ``create_topics`` is."""
+        """Add partitions to topics (CreatePartitions); completes like ``create_topics``."""
         return self.submit(
             lambda token: events.CreatePartitionsRequested(tuple(topics), timeout_ms, validate_only, token), _codes
         )
 
-    def delete_topics(self, names: Sequence[str], *, timeout_ms: int = PATIENCE_MS) -> Future[Codes[str]]:
-        """Delete topics (DeleteTopics). Answered when all live brokers have answered the UpdateMetadata that announces
-        the deletion, or after ``timeout_ms``, as ``create_topics`` is (Kafka 3.9 ``DelayedDeleteTopics``)."""
+    def delete_topics(self, names: Sequence[str], *, timeout_ms: int = TOPIC_TIMEOUT_MS) -> Future[Codes[str]]:
+        """Delete topics (DeleteTopics). The future completes when all live brokers have answered the UpdateMetadata of
+        the deletion, or after ``timeout_ms``, like ``create_topics`` (Kafka 3.9 ``DelayedDeleteTopics``)."""
         return self.submit(lambda token: events.DeleteTopicsRequested(tuple(names), timeout_ms, token), _codes)
 
     def reassign(self, targets: Targets | Mapping[TopicPartition, Sequence[int] | None]) -> Future[PartitionCodes]:
-        """Move partitions to these brokers (ids), the preferred one first (AlterPartitionReassignments); None gives a
-        running reassignment up. ``Targets`` says the same in columns."""
-        wanted = targets if isinstance(targets, Targets) else Targets.of(list(targets.items()))
+        """Reassign partitions to broker ids, preferred leader first (AlterPartitionReassignments); None cancels a
+        reassignment. ``Targets`` has the same in columns."""
+        columns = targets if isinstance(targets, Targets) else Targets.of(list(targets.items()))
         return self.submit(
-            lambda token: events.ReassignmentRequested(wanted, token), partial(results.read_reassignment, wanted)
+            lambda token: events.ReassignmentRequested(columns, token), partial(results.read_reassignment, columns)
         )
 
     def list_reassignments(self, partitions: Sequence[TopicPartition] | None = None) -> Future[Reassignments]:
-        """The reassignments under way, or those of these partitions (ListPartitionReassignments)."""
+        """All running reassignments, or those of some partitions (ListPartitionReassignments)."""
         chosen = None if partitions is None else tuple(partitions)
         return self._ask(lambda token: events.ListReassignmentsRequested(chosen, token), results.read_reassignments)
 
     def alter_configs(
         self, changes: Sequence[ConfigChange], *, replace: bool = False, validate_only: bool = False
     ) -> Future[Codes[str | None]]:
-        """Change settings of topics, or of all brokers, by ``None`` (IncrementalAlterConfigs); ``replace``: those given
-        here are all there are from then on (AlterConfigs)."""
+        """Change settings of topics, or under None those of all brokers (IncrementalAlterConfigs); ``replace`` removes
+        all other settings (AlterConfigs)."""
         return self.submit(
             lambda token: events.AlterConfigsRequested(tuple(changes), replace, validate_only, token), _codes
         )
@@ -231,15 +230,15 @@ class Controller:
         """Finalise feature levels (UpdateFeatures)."""
         return self.submit(lambda token: events.UpdateFeaturesRequested(tuple(updates), token))
 
-    # -- what brokers ask for
+    # -- requests of brokers
 
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int = NO_BROKER_EPOCH) -> Future[ProducerIdsResponse]:
-        """Set a block of producer ids aside for a broker (AllocateProducerIds), or for this controller itself, which
-        has no broker epoch."""
+        """Allocate a block of producer ids for a broker (AllocateProducerIds), or for this controller, which has no
+        broker epoch."""
         return self.submit(lambda token: events.ProducerIdsRequested(broker_id, broker_epoch, token))
 
     def controlled_shutdown(self, broker_id: int, broker_epoch: int = NO_BROKER_EPOCH) -> Future[RemainingPartitions]:
-        """A broker wants to hand its leaders over before it stops (ControlledShutdown); -1 is no broker epoch."""
+        """Elect other leaders for a broker that shuts down (ControlledShutdown); -1 is no broker epoch."""
         return self._ask(
             lambda token: events.ControlledShutdownRequested(broker_id, broker_epoch, token), results.read_shutdown
         )
@@ -248,42 +247,42 @@ class Controller:
         self, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal],
         version: int = ALTER_PARTITION_VERSION,
     ) -> Future[AlteredPartitions]:  # fmt: skip
-        """A leader proposes in-sync replicas (AlterPartition)."""
-        columns = np.array([(one.leader_epoch, one.partition_epoch, one.recovery) for one in proposals], np.int32)
-        leader_epoch, partition_epoch, recovery = columns.reshape(-1, 3).T
+        """Change ISRs as a leader proposes (AlterPartition)."""
+        epochs = [(proposal.leader_epoch, proposal.partition_epoch, proposal.recovery) for proposal in proposals]
+        leader_epoch, partition_epoch, recovery = np.array(epochs, np.int32).reshape(-1, 3).T
         request = partial(
             events.AlterPartitionRequested,
             broker_id,
             broker_epoch,
             version,
-            tuple((one.topic, one.partition) for one in proposals),
+            tuple((proposal.topic, proposal.partition) for proposal in proposals),
             leader_epoch,
             partition_epoch,
             recovery.astype(np.uint8),
-            Ragged.of([one.isr for one in proposals]),
+            Ragged.of([proposal.isr for proposal in proposals]),
             isr_epochs=_isr_epochs(proposals),
         )
         return self._ask(request, results.read_altered)
 
-    # -- anything else
+    # -- other
 
     def resign(self) -> None:
-        """Give the role up once what waits now has been handled; whoever is first takes it, perhaps this one."""
+        """Resign after the queued events. Any controller, including this one, may win the next election."""
         self._loop.queue.put(events.ResignRequested())
 
     def take_over(self) -> None:
-        """Take the role also from whoever holds it, once what waits now has been handled."""
+        """Take the role after the queued events, also from an active controller."""
         self._loop.queue.put(events.Elect(takeover=True))
 
     def submit(
         self, event: Callable[[int], Event], read: Callable[[Any], Result] = lambda response: response
     ) -> Future[Result]:
-        """Ask by an event of ``kframe.events``, made from the token that ``event`` is given; the future gets what
-        ``read``, called in the controller's thread, makes of the core's response."""
+        """Queue an event of ``kframe.events``, which ``event`` makes from a token. The controller's thread calls
+        ``read`` with the response; its value is the result of the future."""
         return self._loop.submit(event, read)
 
     def _ask(self, event: Callable[[int], Event], read: Callable[[ClusterState, Any], Result]) -> Future[Result]:
-        """``submit`` with an answer in rows, which mean something only in the columns of this moment."""
+        """``submit`` for a response in rows, which are valid only until the columns change."""
 
         def translate(response: Any) -> Result:
             controller = self._loop.controller
@@ -293,11 +292,14 @@ class Controller:
 
 
 def _isr_epochs(proposals: Sequence[IsrProposal]) -> Int64 | None:
-    """The broker epochs of all ISR members, one proposal after another; None if none is said."""
-    if all(one.isr_epochs is None for one in proposals):
+    """The broker epochs of all ISR members, in the order of proposals; None if no proposal has any."""
+    if all(proposal.isr_epochs is None for proposal in proposals):
         return None
-    said = [(NO_BROKER_EPOCH,) * len(one.isr) if one.isr_epochs is None else one.isr_epochs for one in proposals]
-    return np.array([epoch for epochs in said for epoch in epochs], np.int64)
+    lists = [
+        (NO_BROKER_EPOCH,) * len(proposal.isr) if proposal.isr_epochs is None else proposal.isr_epochs
+        for proposal in proposals
+    ]
+    return np.array([epoch for epochs in lists for epoch in epochs], np.int64)
 
 
 def _codes(response: Any) -> Codes[Any]:

@@ -1,4 +1,4 @@
-"""Whether a controller works, and whether it could do the work if it were called upon: two answers, with reasons."""
+"""Liveness and readiness of a controller, with reasons."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from kframe.model.ids import NO_LEADER
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """One answer: it is good if no reason speaks against it."""
+    """The result of a health check; ``reasons`` are the problems."""
 
     reasons: tuple[str, ...]
     details: dict[str, Any]
 
     @property
     def good(self) -> bool:
-        """Whether nothing speaks against it."""
+        """Whether there is no problem."""
         return not self.reasons
 
     def document(self) -> dict[str, Any]:
-        """As plain data."""
+        """As JSON data."""
         return {"status": "ok" if self.good else "failing", "reasons": list(self.reasons), **self.details}
 
 
 def alive(controller: Controller) -> Health:
-    """Whether its thread handles events: one that does not should be started anew. Callable from any thread."""
+    """Whether its thread handles events; a controller without should be restarted. Thread-safe."""
     return Health(() if controller.running else ("the thread that handles events has ended",), _details(controller))
 
 
 def ready(controller: Controller) -> Health:
-    """Whether it is controller, or stands by for one that is, in a session that lives. Callable from any thread."""
+    """Whether it has a session, and is active or knows the active controller. Thread-safe."""
     status, reasons = controller.status(), list(alive(controller).reasons)
     if not controller.store.connected():
         reasons.append("no live session with storage")

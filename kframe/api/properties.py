@@ -21,7 +21,7 @@ _LINE_END: Final = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One key with its value, both as text, and the line of the file on which it begins."""
+    """A key with its value, both as text, and the line on which it starts."""
 
     key: str
     value: str
@@ -29,7 +29,7 @@ class Property:
 
 
 def read_properties(path: Path) -> list[Property]:
-    """All properties of a file in order, those given twice included. Raises ConfigError."""
+    """All properties of a file in order, including repeated keys. Raises ConfigError."""
     try:
         with path.open("rb") as file:
             raw = file.read(FILE_BYTES_MAX + 1)
@@ -43,52 +43,54 @@ def read_properties(path: Path) -> list[Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, without comments and blank ones; a line that ends in a backslash goes on in the next,
-    whose blanks at the front do not count."""
-    begun, first = None, 0
+    """Yield lines with their numbers, except comments and blank lines.
+
+    A line that ends with a backslash continues on the next line, without its leading blanks.
+    """
+    logical, first = None, 0
     for number, line in enumerate(_LINE_END.split(text), 1):
         part = line.lstrip(_BLANKS)
-        if begun is None and (not part or part[0] in "#!"):
+        if logical is None and (not part or part[0] in "#!"):
             continue
-        if begun is None:
-            begun, first = "", number
-        goes_on = (len(part) - len(part.rstrip("\\"))) % 2 == 1
-        begun += part[:-1] if goes_on else part
-        if not goes_on:
-            yield first, begun
-            begun = None
-    if begun is not None:
-        yield first, begun
+        if logical is None:
+            logical, first = "", number
+        continues = (len(part) - len(part.rstrip("\\"))) % 2 == 1
+        logical += part[:-1] if continues else part
+        if not continues:
+            yield first, logical
+            logical = None
+    if logical is not None:
+        yield first, logical
 
 
 def _split(text: str, where: str) -> tuple[str, str]:
-    """Key and value: parted by the first blank, ``=`` or ``:`` that is not escaped, and the blanks around it."""
-    at = 0
-    while at < len(text) and text[at] not in f"{_BLANKS}=:":
-        at += 2 if text[at] == "\\" else 1
-    rest = text[at:].lstrip(_BLANKS)
+    """Split key and value at the first unescaped blank, ``=`` or ``:``, and the blanks around it."""
+    end = 0
+    while end < len(text) and text[end] not in f"{_BLANKS}=:":
+        end += 2 if text[end] == "\\" else 1
+    rest = text[end:].lstrip(_BLANKS)
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(_BLANKS)
-    return _unescaped(text[:at], where), _unescaped(rest, where)
+    return _unescaped(text[:end], where), _unescaped(rest, where)
 
 
 def _unescaped(text: str, where: str) -> str:
     if "\\" not in text:
         return text
-    found, at = [], 0
-    while at < len(text):
-        if text[at] != "\\":
-            found.append(text[at])
-            at += 1
+    characters, offset = [], 0
+    while offset < len(text):
+        if text[offset] != "\\":
+            characters.append(text[offset])
+            offset += 1
             continue
-        escaped = text[at + 1 : at + 2]
+        escaped = text[offset + 1 : offset + 2]
         if escaped != "u":
-            found.append(_ESCAPES.get(escaped, escaped))
-            at += 2
+            characters.append(_ESCAPES.get(escaped, escaped))
+            offset += 2
             continue
-        digits = _UNICODE.match(text, at + 2)
+        digits = _UNICODE.match(text, offset + 2)
         if digits is None:
-            raise ConfigError(where, repr(text[at : at + 6]), "four hexadecimal digits after \\u")
-        found.append(chr(int(digits[0], 16)))
-        at += 6
-    return "".join(found)
+            raise ConfigError(where, repr(text[offset : offset + 6]), "four hexadecimal digits after \\u")
+        characters.append(chr(int(digits[0], 16)))
+        offset += 6
+    return "".join(characters)

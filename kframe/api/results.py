@@ -1,7 +1,7 @@
-"""Answers of a running controller in terms that mean something outside of it: topics by name, brokers by id.
+"""Answers of a controller for its callers: topics by name, brokers by id.
 
-A controller answers in rows of its own columns, which may be gone by the time anybody looks. So an answer is translated
-when it is given. What is one per partition stays in arrays; iterating makes the objects.
+The core answers in rows, which are valid only until the columns change, so answers are translated at once. Values per
+partition stay in arrays; iterating yields objects.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Name = TypeVar("Name", bound=str | None)
 
 
 class Codes(dict[Name, ErrorCode]):
-    """A code for each topic or resource asked about, by name."""
+    """An error code for each topic or resource of a request, by name."""
 
     def __init__(self, codes: Mapping[Name, ErrorCode], messages: Mapping[Name, str]) -> None:
         super().__init__(codes)
         self.messages: Mapping[Name, str] = dict(messages)
-        """Kafka's words for the settings that it refuses, by name; others have none."""
+        """Kafka's messages for refused settings, by name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +60,7 @@ class PartitionList:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionCodes:
-    """A Kafka error code beside each partition; ``error`` is that of the whole request, and is NONE if it was looked
-    at."""
+    """An error code for each partition; ``error`` is that of the request, NONE if partitions were handled."""
 
     error: ErrorCode
     partitions: PartitionList
@@ -77,8 +76,8 @@ class PartitionCodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemainingPartitions:
-    """The answer to a controlled shutdown: an error, or the partitions that the broker still leads although they have
-    other replicas."""
+    """The answer to a controlled shutdown: an error, or the partitions with other replicas that the broker still
+    leads."""
 
     error: ErrorCode
     partitions: PartitionList
@@ -86,7 +85,7 @@ class RemainingPartitions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reassignments:
-    """Partitions that are being moved; the lists (broker ids) stand beside ``partitions``."""
+    """Partitions being reassigned; the lists (broker ids) are in the order of ``partitions``."""
 
     error: ErrorCode
     partitions: PartitionList
@@ -100,8 +99,8 @@ class Reassignments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlteredPartitions:
-    """The answer to AlterPartition: an error, or a code beside each proposal and, where ``known``, the state that the
-    partition has now. Leaders and ISRs are broker ids; a leader is -1 where there is none."""
+    """The answer to AlterPartition: an error, or a code for each proposal and, where ``known``, the current state.
+    Leaders and ISRs are broker ids; -1 is no leader."""
 
     error: ErrorCode
     codes: Int16
@@ -114,14 +113,14 @@ class AlteredPartitions:
 
 
 def read_election(cluster: ClusterState, response: ElectionResponse) -> PartitionCodes:
-    """Known partitions by row, then those that are not known, in the order in which they were named."""
+    """Known partitions by row, then unknown ones in the order of the request."""
     known = PartitionList.of_rows(cluster, response.rows)
     unknown = [name for name, _ in response.unknown]
     names = known.names + tuple(dict.fromkeys(topic for topic, _ in unknown))
-    behind = {name: len(known.names) + place for place, name in enumerate(names[len(known.names) :])}
+    topic_of = {name: topic for topic, name in enumerate(names) if topic >= len(known.names)}
     partitions = PartitionList(
         names,
-        np.append(known.topic, np.array([behind[topic] for topic, _ in unknown], np.int32)),
+        np.append(known.topic, np.array([topic_of[topic] for topic, _ in unknown], np.int32)),
         np.append(known.partition, np.array([partition for _, partition in unknown], np.int32)),
     )
     codes = np.append(response.codes, np.array([code for _, code in response.unknown], np.int16))
@@ -129,12 +128,12 @@ def read_election(cluster: ClusterState, response: ElectionResponse) -> Partitio
 
 
 def read_shutdown(cluster: ClusterState, response: ControlledShutdownResponse) -> RemainingPartitions:
-    """The partitions that are left."""
+    """The partitions that the broker still leads."""
     return RemainingPartitions(response.error, PartitionList.of_rows(cluster, response.remaining))
 
 
 def read_reassignment(targets: Targets, response: ReassignmentResponse) -> PartitionCodes:
-    """A code beside each target; if the request as a whole was refused, that refusal beside each."""
+    """A code for each target; if the request was refused, its error for each."""
     codes = response.codes
     if response.error is not ErrorCode.NONE:
         codes = np.full(len(targets), response.error, np.int16)
@@ -142,7 +141,7 @@ def read_reassignment(targets: Targets, response: ReassignmentResponse) -> Parti
 
 
 def read_reassignments(cluster: ClusterState, response: ReassignmentsListed) -> Reassignments:
-    """Replica lists as they are now."""
+    """The current replica lists."""
     rows = response.rows
     return Reassignments(
         response.error, PartitionList.of_rows(cluster, rows), cluster.replica_ids(rows),
@@ -151,7 +150,7 @@ def read_reassignments(cluster: ClusterState, response: ReassignmentsListed) -> 
 
 
 def read_altered(cluster: ClusterState, response: AlterPartitionResponse) -> AlteredPartitions:
-    """States with broker ids in place of indexes."""
+    """States with broker ids instead of indexes."""
     states = response.states
     if states is None:
         nothing = np.empty(0, np.int32)

@@ -1,4 +1,4 @@
-"""What others reach a running controller by."""
+"""The protocol of servers that expose a running controller."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Server(Protocol):
-    """Serves one controller: takes requests in a thread of its own, and asks the controller by its futures.
+    """Receives requests in a thread of its own and passes them to a controller.
 
-    It starts when its controller's store is open, before that stands for election, and stops after the role was given
-    up, so that those who ask meanwhile hear that this is not the controller.
+    It starts after the controller's store and before the election. It stops after the resignation, so that it answers
+    NOT_CONTROLLER meanwhile.
     """
 
     def start(self, controller: Controller) -> None:
-        """Bind, and serve until ``stop``. Raises ConfigError where it cannot bind."""
+        """Bind, and serve until ``stop``. Raises ConfigError if it cannot bind."""
 
     def stop(self) -> None:
-        """Close every listener and connection. Stopping twice, or before it was started, is no error."""
+        """Close all listeners and connections. A further call, or a call before ``start``, does nothing."""
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """HOST:PORT of each listener by its name, while it serves: with port 0 the system has chosen one."""
+        """HOST:PORT by listener name while it serves, with the port that the system chose for port 0."""
 
 
 @runtime_checkable
@@ -33,4 +33,4 @@ class MeasuredServer(Protocol):
     """A server with metrics of its own."""
 
     def metrics(self) -> Mapping[str, float]:
-        """Values by exported name, as ``Controller.metrics`` has them. Callable from any thread."""
+        """Values by exported name, as in ``Controller.metrics``. Thread-safe."""

@@ -1,35 +1,37 @@
-"""Why TLS with somebody failed, where trying again would not help: for plugins that connect, and for who reads it."""
+"""Explains permanent failures of TLS handshakes."""
 
 from __future__ import annotations
 
 import ssl
 from typing import Final
 
-#: What stands in OpenSSL's name of an alert by which the other side refuses a certificate, or the lack of one.
-_OURS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
-#: The same of sides that have no version or cipher in common.
-_UNLIKE: Final = ("HANDSHAKE_FAILURE", "PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "INSUFFICIENT_SECURITY")
-#: The same of answers that are not TLS at all.
+#: Parts of OpenSSL's names of alerts with which the peer refuses a certificate or its absence.
+_CERTIFICATE_REFUSED: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
+#: The same for peers without a common version or cipher.
+_NO_COMMON_CIPHER: Final = ("HANDSHAKE_FAILURE", "PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "INSUFFICIENT_SECURITY")
+#: The same for peers that do not speak TLS.
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG")
 
 
 def tls_refusal(problem: BaseException, where: str, trusted: str, shown: str) -> str | None:
-    """What is wrong, if it is not mended by trying again: the endpoint, what was found and what was expected. None for
-    a failure that may pass: a server that restarts ends handshakes as well.
+    """The reason of a permanent failure, as an error message. None for a failure that a retry may fix: a server that
+    restarts aborts handshakes, too.
 
-    ``where`` is HOST:PORT; ``trusted`` names the setting that has the authorities, ``shown`` that of our certificate.
+    ``where`` is HOST:PORT; ``trusted`` names the setting of the truststore, ``shown`` that of the client certificate.
     """
     if isinstance(problem, ssl.SSLCertVerificationError):
-        found = problem.verify_message or problem.reason
+        message = problem.verify_message or problem.reason
         return (
-            f"{where}: found a certificate that is refused ({found.rstrip('.')}), expected one that is valid for this "
-            f"host and that {trusted} vouches for"
+            f"{where}: found a certificate that is refused ({message.rstrip('.')}), expected one that is valid for "
+            f"this host and trusted by {trusted}"
         )
     reason = getattr(problem, "reason", None) or "" if isinstance(problem, ssl.SSLError) else ""
-    if any(one in reason for one in _OURS):
-        return f"{where}: refuses who we are by TLS ({reason}): found {shown}, expected a certificate that it trusts"
-    if any(one in reason for one in _UNLIKE):
+    if any(part in reason for part in _CERTIFICATE_REFUSED):
+        return (
+            f"{where}: refuses the client certificate ({reason}): found {shown}, expected a certificate that it trusts"
+        )
+    if any(part in reason for part in _NO_COMMON_CIPHER):
         return f"{where}: found no version and cipher of TLS in common ({reason}), expected TLS 1.2 or later"
-    if any(one in reason for one in _NO_TLS):
-        return f"{where}: found something else than TLS ({reason}), expected TLS: is it the right port and protocol?"
+    if any(part in reason for part in _NO_TLS):
+        return f"{where}: found another protocol ({reason}), expected TLS: check port and protocol"
     return None

@@ -1,4 +1,4 @@
-"""Real time; the only module that reads it."""
+"""The system clock; no other module reads it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 
 class SystemClock:
-    """Implements ``ports.Clock`` on the monotonic time of this machine. Timers fire in threads of their own."""
+    """``ports.Clock`` on monotonic time. Timers fire in threads of their own."""
 
     def __init__(self) -> None:
         self._timers: dict[str, threading.Timer] = {}
         self._lock = threading.Lock()
 
     def now_ms(self) -> float:
-        """Milliseconds since some fixed moment."""
+        """Monotonic time in milliseconds."""
         return time.monotonic() * 1000.0
 
     def schedule(self, name: str, delay_ms: float, fire: Callable[[], None]) -> None:
@@ -29,7 +29,7 @@ class SystemClock:
         timer.start()
 
     def cancel(self, name: str) -> None:
-        """Forget a timer, if it is set."""
+        """Cancel a timer, if it is set."""
         with self._lock:
             timer = self._timers.pop(name, None)
         if timer is not None:

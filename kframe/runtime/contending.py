@@ -1,7 +1,7 @@
-"""How a standby contends for the role where instances of kframe come before brokers.
+"""Elections of a standby where instances of kframe take precedence over brokers.
 
-A standby has the store claim the role at the notification that it is free (``ports.Contending``), and takes the role
-from a broker that has been faster. It never takes the role from another instance of kframe.
+The store of a standby claims the role when it is notified that the role is free (``ports.Contending``). If a broker was
+faster, the standby takes the role from it. It never takes the role from another instance of kframe.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from kframe.model.ports import Clock, Contending, Notify, Store
 
 _log = logging.getLogger("kframe.controller")
 
-#: The least time between two attempts to take the role from a broker: an instance that cannot keep the role must not
-#: take it from brokers all the time.
+#: The minimum time between two attempts to take the role from a broker, so that an instance that cannot keep the role
+#: does not take it continuously.
 TAKE_AGAIN_MS: Final = 1000.0
 _TIMER: Final = "take-role-from-broker"
 
 
 class InstancesFirst:
-    """The contention of one controller, after each event that tells who is controller."""
+    """Contends for the role after each event that reveals the active controller."""
 
     def __init__(self, controller: Controller, store: Store, clock: Clock, notify: Notify) -> None:
         """``notify`` queues an event for this controller."""
@@ -36,7 +36,7 @@ class InstancesFirst:
         self._next_ms = float("-inf")
 
     def handled(self, event: Event) -> None:
-        """An event was handled; the attempt to take the role itself is not followed by another one."""
+        """Contend after an event; an attempt to take the role is not followed by another attempt."""
         controller = self._controller
         if not isinstance(event, Elect | ControllerChanged) or (isinstance(event, Elect) and event.brokers_only):
             return
@@ -57,7 +57,7 @@ class InstancesFirst:
             return
         try:
             self._store.contend(self._controller.controller_id)
-        except StoreError as error:  # the next election is contended for as by a broker
+        except StoreError as error:  # the next election is an ordinary claim
             _log.info("the next claim cannot be prepared: %s", error)
 
     def _take(self) -> None:

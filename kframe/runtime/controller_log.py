@@ -1,7 +1,7 @@
-"""The words of controller.log: those of Kafka 3.9's controller, and one line more for each event that did something.
+"""The messages of controller.log, in the words of Kafka 3.9's controller, and a summary of each event with changes.
 
-Levels are Kafka's, but INFO for two messages that Kafka writes at DEBUG, which its default configuration puts into the
-same file: who is controller, on a standby, and ISRs that leaders change.
+Levels are Kafka's, except INFO for two messages that Kafka's default configuration logs at DEBUG to the same file: the
+active controller, on a standby, and ISRs changed by leaders.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
     ),
 }  # fmt: skip
 
-#: What an event is called in the logs: Kafka 3.9's ``ControllerEvent`` where there is one.
+#: Names of events in the logs: Kafka 3.9's ``ControllerEvent`` where it has one.
 EVENT_NAMES: Final[Mapping[type[events.Event], str]] = {
     events.Elect: "Reelect",
     events.ControllerChanged: "ControllerChange",
@@ -170,18 +170,18 @@ EVENT_NAMES: Final[Mapping[type[events.Event], str]] = {
 
 @dataclass(slots=True)
 class EventSize:
-    """What one event has come to."""
+    """The changes and requests of an event."""
 
     partitions: int = 0
     """Partition states written."""
     changes: Counter[Message] = field(default_factory=Counter)
-    """Partitions by what the core reported of them."""
+    """Partitions by message of the core."""
     leader_and_isr: int = 0
-    """LeaderAndIsr, UpdateMetadata and StopReplica: one for each broker of each batch."""
+    """LeaderAndIsr requests, one for each broker of each batch."""
     update_metadata: int = 0
     stop_replica: int = 0
     brokers: set[int] = field(default_factory=set)
-    """Brokers (indexes) that requests were sent to."""
+    """Brokers (indexes) with requests."""
 
     @property
     def requests(self) -> int:
@@ -199,7 +199,7 @@ def event_name(event: events.Event) -> str:
 def processed_line(
     controller_id: int, event: events.Event, duration_ms: float, size: EventSize, suppressed: int
 ) -> str:
-    """The line on an event that is over: its cause, duration and size. Kafka has none."""
+    """The summary of an event: its cause, duration and size. Kafka does not log it."""
     elected = size.changes[Message.LEADER_ELECTED] + size.changes[Message.PARTITION_INITIALIZED]
     more = f" ({suppressed} lines on such events left out)" if suppressed else ""
     return (

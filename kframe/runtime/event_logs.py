@@ -1,7 +1,7 @@
-"""Writes controller.log and state-change.log: what the core reported of an event, and what the event came to.
+"""Writes controller.log and state-change.log from the log entries of the core and the effects of an event.
 
-Lines of single events are written at once, step by step. Lines of many partitions, and those on requests, are made when
-the event is over and brokers have been told, and are bounded. Nothing is formatted for a log that nobody writes.
+Entries with a single line are written after each step. Entries with a line per partition, and lines on requests, are
+written after the event, when all requests are sent; their number is bounded. Disabled levels cost no formatting.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from kframe.runtime.log_text import Template, lines_of_partitions, lines_of_topi
 from kframe.runtime.rate_limit import RateLimit
 from kframe.runtime.state_change_log import SentRequests
 
-#: Lines on partitions and requests that one event, and one second, may write.
+#: The limit of lines on partitions and requests, per event and per second.
 LINES_PER_SECOND: Final = 1000
-#: Partitions that are named of each failed state change where INFO is not logged, but ERROR is.
+#: Partitions named for each failed state change where ERROR is logged, but INFO is not.
 FAILURES_LOGGED: Final = 10
-#: Lines ``Processed ...`` that one kind of event may write a second.
+#: The limit of lines ``Processed ...`` per second and type of event.
 EVENTS_PER_SECOND: Final = 10
 
 CONTROLLER_LOGGER: Final = "kframe.controller"
@@ -39,14 +39,14 @@ STATE_CHANGE_LOGGER: Final = "kframe.statechange"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Deferred:
-    """What is written when the event is over, under the time at which it happened (seconds since the epoch)."""
+    """Lines to write after the event, with the time of their cause (seconds since the epoch)."""
 
     created: float
-    what: LogEntry | SentRequests
+    content: LogEntry | SentRequests
 
 
 class EventLogs:
-    """The logs of one controller. Only the thread that handles events uses it."""
+    """The logs of a controller. Only the thread that handles events uses it."""
 
     def __init__(self, controller: Controller, clock: Clock) -> None:
         self._controller = controller
@@ -89,22 +89,23 @@ class EventLogs:
                 self._write(logger, template.level, one_line(template, entry, self._controller.controller_id))
 
     def performed(self, effect: Effect, answer: Answer | None) -> None:
-        """An effect was performed; the columns are as they were then."""
+        """Count a performed effect, before the columns change again."""
         match effect, answer:
             case WriteStates(), Done(value=WriteResult() as result):
                 self._size.partitions += int(np.count_nonzero(result.accepted))
             case Send(requests=requests), Done():
-                told = (requests.leader_and_isr.brokers, requests.metadata_brokers, requests.stop_replica.brokers)
-                self._size.leader_and_isr += len(told[0])
-                self._size.update_metadata += len(told[1])
-                self._size.stop_replica += len(told[2])
-                self._size.brokers.update(*(brokers.tolist() for brokers in told))
+                leader_and_isr, stop_replica = requests.leader_and_isr.brokers, requests.stop_replica.brokers
+                metadata = requests.metadata_brokers
+                self._size.leader_and_isr += len(leader_and_isr)
+                self._size.update_metadata += len(metadata)
+                self._size.stop_replica += len(stop_replica)
+                self._size.brokers.update(leader_and_isr.tolist(), metadata.tolist(), stop_replica.tolist())
                 if self._changes:
                     sent = SentRequests.of(self._controller.cluster, requests)
                     self._deferred.append(_Deferred(time.time(), sent))
 
     def finish(self, event: Event, duration_ms: float) -> None:
-        """The event is over: write what was deferred, and what the event came to."""
+        """Write the deferred lines and the summary of the event."""
         if self._deferred:
             deferred, self._deferred = self._deferred, []
             self._write_deferred(deferred)
@@ -124,34 +125,34 @@ class EventLogs:
         return self._state_change_log, state_change_log.TEMPLATES[entry.message]
 
     def _write_deferred(self, deferred: list[_Deferred]) -> None:
-        """Entries with few lines have all of them; those with more share evenly in what is left of the limit."""
+        """Write short entries completely; longer ones share the rest of the limit evenly."""
         budget = self._lines.available
         shares = dict.fromkeys(range(len(deferred)), 0)
-        waiting = sorted(shares, key=lambda index: _size(deferred[index].what))
+        waiting = sorted(shares, key=lambda index: _size(deferred[index].content))
         left = budget
         for position, index in enumerate(waiting):
-            shares[index] = min(_size(deferred[index].what), left // (len(waiting) - position))
+            shares[index] = min(_size(deferred[index].content), left // (len(waiting) - position))
             left -= shares[index]
         self._lines.take(budget - left)
         omitted = 0
-        for index, one in enumerate(deferred):
-            omitted += self._write_shared(one, shares[index])
+        for index, entry in enumerate(deferred):
+            omitted += self._write_shared(entry, shares[index])
         if omitted:
             own, epoch = self._controller.controller_id, self._controller.controller_epoch
             prefix = state_change_log.PREFIX.format(id=own, epoch=epoch)
             self._write(self._state_change_log, logging.INFO, f"{prefix}{omitted} lines on requests are left out")
 
-    def _write_shared(self, one: _Deferred, share: int) -> int:
-        """Write at most ``share`` lines of an entry, and return how many lines on requests were left out."""
+    def _write_shared(self, deferred: _Deferred, share: int) -> int:
+        """Write at most ``share`` lines of an entry; return the number of omitted lines on requests."""
         own = self._controller.controller_id
-        if isinstance(one.what, LogEntry):
-            logger, template = self._template(one.what)
-            for line in lines_of_partitions(template, one.what, own, share):
-                self._write(logger, template.level, line, one.created)
+        if isinstance(deferred.content, LogEntry):
+            logger, template = self._template(deferred.content)
+            for line in lines_of_partitions(template, deferred.content, own, share):
+                self._write(logger, template.level, line, deferred.created)
             return 0
-        lines = list(one.what.lines(own))
+        lines = list(deferred.content.lines(own))
         for line in lines[:share]:
-            self._write(self._state_change_log, logging.INFO, line, one.created)
+            self._write(self._state_change_log, logging.INFO, line, deferred.created)
         return len(lines) - share
 
     @staticmethod
@@ -162,9 +163,9 @@ class EventLogs:
         logger.handle(record)
 
 
-def _size(what: LogEntry | SentRequests) -> int:
-    """How many lines it makes."""
-    if isinstance(what, LogEntry):
-        sample = what.values["sample"]
+def _size(content: LogEntry | SentRequests) -> int:
+    """The number of lines."""
+    if isinstance(content, LogEntry):
+        sample = content.values["sample"]
         return len(sample)  # type: ignore[arg-type]
-    return len(what.leader_and_isr) + len(what.stop_replica) + bool(what.metadata_brokers)
+    return len(content.leader_and_isr) + len(content.stop_replica) + bool(content.metadata_brokers)

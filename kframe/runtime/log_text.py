@@ -24,25 +24,25 @@ PARTITION_STATES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The words of one message; ``text`` has the fields of the entry's values.
+    """The text of a message, formatted with the values of a log entry.
 
-    ``prefix`` may name ``{id}`` and ``{epoch}``, those of the controller.
+    ``prefix`` may use ``{id}`` and ``{epoch}`` of the controller.
     """
 
     level: int
     text: str
     prefix: str = "[Controller id={id}] "
     summary: str = ""
-    """For a message of which each partition of a ``sample`` makes a line: what has happened to all of them."""
+    """For a message with a line per partition of a ``sample``: what happened to all of them."""
 
 
 def one_line(template: Template, entry: LogEntry, controller_id: int) -> str:
-    """The line of an entry that makes one."""
+    """The line of an entry with a single line."""
     return _prefix(template, entry, controller_id) + _FORMAT.vformat(template.text, (), _values(entry, controller_id))
 
 
 def lines_of_topics(template: Template, entry: LogEntry, controller_id: int) -> Iterator[str]:
-    """One line for each topic that ``each_topic`` shows, and one that counts the others."""
+    """A line for each topic of ``each_topic``, and a line that counts the others."""
     topics: Any = entry.values["each_topic"]
     prefix = _prefix(template, entry, controller_id)
     for topic in topics.shown:
@@ -52,8 +52,8 @@ def lines_of_topics(template: Template, entry: LogEntry, controller_id: int) -> 
 
 
 def lines_of_partitions(template: Template, entry: LogEntry, controller_id: int, most: int) -> Iterator[str]:
-    """One line for each of at most ``most`` partitions of the ``sample``, evenly spaced, then, if partitions are left
-    out, one that says how many."""
+    """A line for each of at most ``most`` partitions of the ``sample``, evenly spaced, then a line that counts the
+    others."""
     sample: Any = entry.values["sample"]
     prefix, count = _prefix(template, entry, controller_id), min(len(sample), most)
     values = _values(entry, controller_id)
@@ -101,12 +101,12 @@ def _items(value: Any) -> tuple[list[str] | None, int]:
         case TopicAssignments():
             return _topics_assigned(value), value.sample.names.count - len(value.sample)
         case Mapping():
-            pairs = [f"{key} -> {one}" for key, one in list(value.items())[:NAMES_LOGGED]]
+            pairs = [f"{key} -> {item}" for key, item in list(value.items())[:NAMES_LOGGED]]
             return pairs, len(value) - len(pairs)
         case str() | bytes():
             return None, 0
         case Sequence():
-            shown = [str(one) for one in value[:NAMES_LOGGED]]
+            shown = [str(item) for item in value[:NAMES_LOGGED]]
             return shown, len(value) - len(shown)
     return (None, 0) if not isinstance(value, Registration) else ([_registration(value)], 0)
 
@@ -130,12 +130,14 @@ def _topic_id(topic_id: bytes | None) -> str:
 
 
 def _registration(registration: Registration) -> str:
-    endpoints = ", ".join(f"{one.listener}://{one.host}:{one.port}" for one in registration.endpoints)
+    endpoints = ", ".join(
+        f"{endpoint.listener}://{endpoint.host}:{endpoint.port}" for endpoint in registration.endpoints
+    )
     return f"{registration.broker_id} : {endpoints} : {registration.rack}"
 
 
 class _Partition(Mapping[str, object]):
-    """The fields of one partition of a sample, made when a template asks for them, and the values of its entry."""
+    """The fields of a partition of a sample, computed on access, and the values of its entry."""
 
     def __init__(self, sample: PartitionSample, index: int, values: Mapping[str, object]) -> None:
         self._sample, self._index, self._values = sample, index, values
@@ -167,7 +169,7 @@ def _targets(sample: PartitionSample, index: int) -> list[int]:
 
 def _leader_and_isr(sample: PartitionSample, index: int) -> str:
     """Kafka 3.9 ``LeaderAndIsr.toString``; broker epochs of members are not stored in ZooKeeper."""
-    isr = ", ".join(f"BrokerState(brokerId={one}, brokerEpoch=-1)" for one in _brokers(sample, index, isr=True))
+    isr = ", ".join(f"BrokerState(brokerId={broker}, brokerEpoch=-1)" for broker in _brokers(sample, index, isr=True))
     return (
         f"LeaderAndIsr(leader={sample.leader[index]}, leaderEpoch={sample.leader_epoch[index]}, "
         f"isrWithBrokerEpoch=List({isr}), leaderRecoveryState={RecoveryState(int(sample.recovery[index])).name}, "
@@ -192,7 +194,7 @@ def _assignment(sample: PartitionSample, index: int) -> str:
     flags = sample.flags[sample.replicas.offsets[index] : sample.replicas.offsets[index + 1]].tolist()
 
     def flagged(flag: ReplicaFlag) -> str:
-        return ",".join(str(one) for one, bits in zip(replicas, flags, strict=True) if bits & flag)
+        return ",".join(str(broker) for broker, bits in zip(replicas, flags, strict=True) if bits & flag)
 
     return (
         f"ReplicaAssignment(replicas={','.join(map(str, replicas))}, addingReplicas={flagged(ReplicaFlag.ADDING)}, "
@@ -200,7 +202,7 @@ def _assignment(sample: PartitionSample, index: int) -> str:
     )
 
 
-#: The fields that a template may have of each partition.
+#: The fields of each partition in templates.
 _FIELDS: Final[Mapping[str, Callable[[PartitionSample, int], object]]] = {
     "partition": lambda sample, index: sample.names.name(index),
     "before": lambda sample, index: PartitionState(int(sample.before[index])),

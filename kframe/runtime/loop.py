@@ -1,4 +1,4 @@
-"""The controller at work: takes one event from the queue, performs what it asks for, and only then takes the next."""
+"""The event loop of a controller: handles an event, performs its effects, then takes the next event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-# Numpy imports it when ``unique`` is first called: not in the middle of a failover.
+# ``numpy.unique`` imports it at its first call, which would be in the middle of a failover.
 import numpy.ma  # noqa: F401
 
 from kframe.core.controller import Controller
@@ -33,17 +33,17 @@ _log = logging.getLogger("kframe.runtime")
 
 #: The event that ends a loop.
 _LAST = ResignRequested()
-#: Whoever fails once may stand for election again at once; from then on after this long, twice as long each time.
+#: After a second failure in a row, the delay of the next election; it doubles with each further failure.
 RETRY_MS = 100.0
 RETRY_MOST_MS = 30_000.0
-#: How often a loop that stops looks whether its store can be reached.
-_UNREACHABLE_LOOK_S = 0.5
+#: How often a stopping loop checks whether its store is connected.
+_CONNECTED_CHECK_S = 0.5
 
 
 class ControllerLoop:
-    """One controller with its store, transport and queue.
+    """A controller with its store, transport and queue.
 
-    Drive it by hand with ``run_until_idle`` (embedded, what-if, simulation), or let ``start`` run it in a thread.
+    A program calls ``run_until_idle`` (embedded, what-if, simulation), or ``start`` runs the loop in a thread.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class ControllerLoop:
         *,
         instances_first: bool = False,
     ) -> None:
-        """``observers`` are shown every step, each under its name; ``instances_first``: see ``contending``."""
+        """``observers`` receive every step, by name; ``instances_first``: see ``contending``."""
         self.controller = controller
         self.store = store
         self.transport = transport
         self.queue = EventQueue(clock)
         self.state = ControllerState.IDLE
-        """What the controller is busy with; Kafka's ControllerState gauge."""
+        """The kind of event being handled; Kafka's ControllerState gauge."""
         self.timers = Timers()
         self.observers = Observers(observers)
         self._clock = clock
@@ -76,7 +76,7 @@ class ControllerLoop:
         self._thread: threading.Thread | None = None
         self._stopped = False
         self._failures = self._failures_seen = 0
-        self._stands_again_ms = float("-inf")
+        self._next_election_ms = float("-inf")
         self._publish()
 
     def open(self, *, takeover: bool = False) -> None:
@@ -94,9 +94,9 @@ class ControllerLoop:
         self.queue.put(Elect(takeover))
 
     def adopt(self) -> None:
-        """Connect, claim the role and go on as the controller that has run this cluster all along, without a failover.
+        """Connect, claim the role and continue as the controller of the loaded cluster, without a failover.
 
-        For what-ifs, where the store is ours alone. Raises StoreError if another controller holds the role.
+        For what-ifs, which have a store of their own. Raises StoreError if another controller holds the role.
         """
         self.store.open(self.notify)
         self.transport.open(self.queue.put, self.store.may_act)
@@ -107,7 +107,7 @@ class ControllerLoop:
         self._publish()
 
     def notify(self, event: Event) -> None:
-        """Take an event from a port. The end of our session drops all that waits, and answers who waits for it."""
+        """Queue an event of the store or transport. SessionExpired drains the queue and answers drained requests."""
         if not isinstance(event, SessionExpired):
             self.queue.put(event)
             return
@@ -117,10 +117,10 @@ class ControllerLoop:
     def submit(
         self, event: Callable[[int], Event], read: Callable[[Any], Any] = lambda response: response
     ) -> Future[Any]:
-        """Queue a caller's event, made from the token that it is given; the future gets what ``read`` makes of the
-        response while the columns are as they were when it was given. Thread-safe.
+        """Queue the event that ``event`` makes from a token. The result of the future is ``read(response)``.
 
-        The future cannot be cancelled: what was asked of a controller is done, whoever still waits for it.
+        ``read`` is called before the columns change again. The future cannot be cancelled, because the controller
+        executes a queued request in any case. Thread-safe.
         """
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
@@ -134,17 +134,17 @@ class ControllerLoop:
         return future
 
     def process(self, event: Event) -> None:
-        """Handle one event to its end."""
+        """Handle an event completely."""
         for _ in self.handle(event):
             pass
 
     def handle(self, event: Event) -> Iterator[Effect]:
-        """Handle one event, and yield each effect right before it is performed.
+        """Handle an event, and yield each effect right before it is performed.
 
-        Whoever drives the loop by hand can let the world go on between two effects, or drop the rest for good: that is
-        how a simulator stops a controller in the middle of an event.
+        A simulator lets the cluster change between two effects, or drops the iterator to stop the controller in the
+        middle of an event.
         """
-        if isinstance(event, Elect) and self._clock.now_ms() < self._stands_again_ms:
+        if isinstance(event, Elect) and self._clock.now_ms() < self._next_election_ms:
             return  # a timer repeats it
         started_ms, self.state = self._clock.now_ms(), event.state
         self._logs.begin()
@@ -152,12 +152,12 @@ class ControllerLoop:
             yield from self._advance(event)
             self._publish()
         except Exception as error:
-            _log.exception("%s could not be handled; giving the role up", type(event).__name__)
+            _log.exception("%s could not be handled; resigning", type(event).__name__)
             self._abandon(event, error)
             self._publish()
         finally:
             self._note_failure()
-            if self._contention is not None and self._clock.now_ms() >= self._stands_again_ms:
+            if self._contention is not None and self._clock.now_ms() >= self._next_election_ms:
                 self._contention.handled(event)
             duration_ms = self._clock.now_ms() - started_ms
             self.timers.add(event.state, duration_ms)
@@ -174,22 +174,22 @@ class ControllerLoop:
         return handled
 
     def start(self) -> None:
-        """Run in a thread of its own until ``stop``."""
+        """Handle events in a thread of its own until ``stop``."""
         self._thread = threading.Thread(target=self._run, name="controller-event-thread", daemon=True)
         self._thread.start()
 
     @property
     def running(self) -> bool:
-        """Whether the thread that ``start`` has started handles events."""
+        """Whether the thread of ``start`` handles events."""
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Resign, answer all who wait, and close store and transport."""
+        """Resign, answer all pending requests, and close store and transport."""
         self.finish()
         self.close()
 
     def finish(self) -> None:
-        """Resign and answer all who wait; requests that come later are refused at once. ``close`` follows."""
+        """Resign and answer all pending requests; later requests are refused at once. ``close`` follows."""
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
         ended = threading.Event()
@@ -210,15 +210,15 @@ class ControllerLoop:
         self.store.close()
 
     def _close_unreachable(self, ended: threading.Event) -> None:
-        """Until the last event has ``ended``, close a store that cannot be reached: an event may wait for it."""
-        while not ended.wait(_UNREACHABLE_LOOK_S):
+        """Until the last event has ``ended``, close a store without connection, because an event may wait for it."""
+        while not ended.wait(_CONNECTED_CHECK_S):
             if not self.store.connected():
-                _log.warning("storage cannot be reached: the role is given up when it ends our session")
+                _log.warning("storage cannot be reached: the role ends with the session")
                 self.store.close()
                 return
 
     def _run(self) -> None:
-        """Handle events up to the one that stops us; what giving up the role sets off is nobody's business here."""
+        """Handle events up to the last one; events that the resignation causes are dropped."""
         event = None
         while event is not _LAST:
             event = self.queue.take(timeout_s=None)
@@ -226,7 +226,7 @@ class ControllerLoop:
                 self.process(event)
 
     def _advance(self, cause: Event | Answer | None) -> Iterator[Effect]:
-        """Hand the controller an event, perform what it asks for, and hand answers back until its operation is over."""
+        """Pass an event to the controller, perform its effects, and pass answers back until the operation ends."""
         while cause is not None:
             effects, answer = self.controller.step(cause), None
             self._logs.stepped()
@@ -235,48 +235,48 @@ class ControllerLoop:
                 yield effect
                 answer = self._performer.perform_one(effect)
                 self._logs.performed(effect, answer)
-            cause = answer  # only the last effect is ever answered
+            cause = answer  # only the last effect can have an answer
 
     def _settle(self, effects: list[Effect]) -> None:
-        """Perform effects that no step has asked for."""
+        """Perform effects outside of a step."""
         for _ in self._advance(self._performer.perform(effects)):
             pass
         self._deliver()
 
     def _abandon(self, event: Event, error: Exception) -> None:
-        """Give the role up for an error that nobody foresaw; what fails at that too is only logged."""
+        """Resign after an unexpected error; a further error is only logged."""
         try:
             effects = self.controller.abandon(f"{type(error).__name__}: {error}")
             self._logs.stepped()
             self.observers.stepped(event, effects)
             self._settle(effects)
         except Exception:
-            _log.exception("the role could not be given up in order")
+            _log.exception("the resignation failed")
         self._fail_waiting(event, error)
 
     def _note_failure(self) -> None:
-        """After failures in a row hold elections back: the role that we gave up is free, to be taken and lost again."""
+        """Delay the next election after repeated failures, because the free role would be won and lost at once."""
         if self.controller.failures == self._failures_seen:
             self._failures = 0 if self.controller.active else self._failures
             return
         self._failures_seen = self.controller.failures
         if self._failures > 0:
             delay_ms = min(RETRY_MS * 2.0 ** min(self._failures - 1, 16), RETRY_MOST_MS)
-            self._stands_again_ms = self._clock.now_ms() + delay_ms
+            self._next_election_ms = self._clock.now_ms() + delay_ms
             self._clock.schedule("stand-again", delay_ms, lambda: self.queue.put(Elect()))
         self._failures += 1
 
     def status(self) -> Status:
-        """How things stand; may be asked from any thread."""
+        """The status of the controller. Thread-safe."""
         return replace(self._status, state=self.state, events_waiting=len(self.queue))
 
     def metrics(self) -> dict[str, float]:
-        """Everything measured, by the names of ``kframe.runtime.metrics``; may be asked from any thread."""
+        """All metrics by the names of ``kframe.runtime.metrics``. Thread-safe."""
         quarantined = len(self.store.quarantined())
         return measure(self.status(), self.timers, self.queue.times, self.transport.queues(), quarantined)
 
     def _publish(self) -> None:
-        """Make known how things stand after an event (Kafka 3.9 refreshes its gauges then, too)."""
+        """Update the status after an event, as Kafka 3.9 refreshes its gauges."""
         controller = self.controller
         faults: Counter[str] = Counter()
         for (name, _), count in controller.selection.faults.items():
@@ -305,14 +305,14 @@ class ControllerLoop:
             future.set_exception(error)
 
     def _deliver(self) -> None:
-        """Hand out the answers to an event that is over: whoever gets one finds status and metrics up to date."""
-        with suppress(IndexError):  # none is left, perhaps because another thread has handed out the last
+        """Complete the futures of a handled event, now that status and metrics are up to date."""
+        with suppress(IndexError):  # empty, perhaps because another thread took the last
             while True:
                 future, value = self._answered.popleft()
                 future.set_result(value)
 
     def _fail_waiting(self, event: Event, error: Exception) -> None:
-        """Whoever waits for an event that failed learns why."""
+        """Pass the error to the future of the failed event."""
         token = getattr(event, "token", 0)
         with self._lock:
             future, _ = self._waiting.pop(token, (None, None))

@@ -1,7 +1,7 @@
-"""Everything a controller measures, under the names that dashboards for Kafka already ask for.
+"""The metrics of a controller under the names of Kafka's dashboards.
 
-The names are those that the Prometheus JMX exporter makes of Kafka's MBeans by its rules for Kafka: lower case,
-``_total`` for what only grows, ``_count`` and a ``quantile`` label for timers and histograms.
+The Prometheus JMX exporter makes the same names of Kafka's MBeans: lower case, ``_total`` for counters, ``_count`` and
+a ``quantile`` label for timers and histograms.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kframe.model.ports import BrokerQueue, WaitingTimes
 from kframe.runtime.samples import Samples
 from kframe.runtime.status import Status
 
-#: The quantiles that Kafka's timers and histograms give.
+#: The quantiles of Kafka's timers and histograms.
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 _LABELS: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
 #: ZkMigrationState of a controller that keeps its state in ZooKeeper.
@@ -25,7 +25,7 @@ _STATS: Final = "kafka_controller_controllerstats_"
 _EVENTS: Final = "kafka_controller_controllereventmanager_"
 _CHANNELS: Final = "kafka_controller_controllerchannelmanager_"
 
-#: States whose timer has a name of its own.
+#: States whose timer is not named after them.
 _RENAMED: Final = {
     ControllerState.BROKER_CHANGE: "LeaderElection",
     ControllerState.ALTER_PARTITION_REASSIGNMENT: "PartitionReassignment",
@@ -41,13 +41,13 @@ TIMERS: Final[Mapping[ControllerState, str]] = {
 
 
 class Timers:
-    """How long the controller was busy, by what it was busy with."""
+    """Durations of events by controller state."""
 
     def __init__(self) -> None:
         self.samples: Final = {state: Samples() for state in TIMERS}
 
     def add(self, state: ControllerState, duration_ms: float) -> None:
-        """An event of this state was handled in this time."""
+        """Add the duration of an event of this state."""
         if state in self.samples:
             self.samples[state].add(duration_ms)
 
@@ -55,34 +55,36 @@ class Timers:
 def measure(
     status: Status, timers: Timers, queue_times: Samples, channels: Mapping[int, BrokerQueue], quarantined: int
 ) -> dict[str, float]:
-    """All of it by exported name; ``channels`` are the transport's queues, ``quarantined`` is how much the store leaves
-    out because it cannot read it. A label stands in the name as a sample of Prometheus' text format has it."""
-    found: dict[str, float] = {f"{_CONTROLLER}{name.lower()}": value for name, value in status.gauges.items()}
-    found[f"{_CONTROLLER}controllerstate"] = status.state
-    found[f"{_CONTROLLER}zkmigrationstate"] = ZK_MIGRATION_STATE
+    """All metrics by exported name, with labels in the name as in Prometheus' text format.
+
+    ``channels`` are the transport's queues; ``quarantined`` is the number of unreadable records in storage.
+    """
+    metrics: dict[str, float] = {f"{_CONTROLLER}{name.lower()}": value for name, value in status.gauges.items()}
+    metrics[f"{_CONTROLLER}controllerstate"] = status.state
+    metrics[f"{_CONTROLLER}zkmigrationstate"] = ZK_MIGRATION_STATE
     unclean = status.meters.get("UncleanLeaderElectionsPerSec", 0)
-    found[f"{_STATS}uncleanleaderelections_total"] = unclean
-    found[f"{_STATS}uncleanleaderelectionspersec_total"] = unclean
+    metrics[f"{_STATS}uncleanleaderelections_total"] = unclean
+    metrics[f"{_STATS}uncleanleaderelectionspersec_total"] = unclean
     for state, name in TIMERS.items():
-        found |= _summary(f"{_STATS}{name.lower()}", timers.samples[state])
-    found[f"{_EVENTS}eventqueuesize"] = status.events_waiting
-    found |= _summary(f"{_EVENTS}eventqueuetimems", queue_times)
-    found |= _of_channels(channels)
-    found["kframe_store_quarantined"] = quarantined
-    found |= {_labelled("kframe_selector_faults_total", selector=k): n for k, n in status.selector_faults.items()}
-    found |= {_labelled("kframe_observer_failures_total", observer=k): n for k, n in status.observer_failures.items()}
-    return found
+        metrics |= _summary(f"{_STATS}{name.lower()}", timers.samples[state])
+    metrics[f"{_EVENTS}eventqueuesize"] = status.events_waiting
+    metrics |= _summary(f"{_EVENTS}eventqueuetimems", queue_times)
+    metrics |= _of_channels(channels)
+    metrics["kframe_store_quarantined"] = quarantined
+    metrics |= {_labelled("kframe_selector_faults_total", selector=k): n for k, n in status.selector_faults.items()}
+    metrics |= {_labelled("kframe_observer_failures_total", observer=k): n for k, n in status.observer_failures.items()}
+    return metrics
 
 
 def _of_channels(channels: Mapping[int, BrokerQueue]) -> dict[str, float]:
-    """What Kafka's ControllerChannelManager measures; of each family all brokers, ascending."""
+    """The metrics of Kafka's ControllerChannelManager; each family lists all brokers, ascending."""
     ordered = sorted(channels.items())
-    found: dict[str, float] = {f"{_CHANNELS}totalqueuesize": sum(queue.waiting for _, queue in ordered)}
+    metrics: dict[str, float] = {f"{_CHANNELS}totalqueuesize": sum(queue.waiting for _, queue in ordered)}
     for broker_id, queue in ordered:
-        found[_labelled(f"{_CHANNELS}queuesize", broker_id=str(broker_id))] = queue.waiting
+        metrics[_labelled(f"{_CHANNELS}queuesize", broker_id=str(broker_id))] = queue.waiting
     for broker_id, queue in ordered:
-        found |= _summary(f"{_CHANNELS}requestrateandqueuetimems", queue.times, broker_id=str(broker_id))
-    return found
+        metrics |= _summary(f"{_CHANNELS}requestrateandqueuetimems", queue.times, broker_id=str(broker_id))
+    return metrics
 
 
 def exposition(metrics: Mapping[str, float]) -> str:
@@ -91,11 +93,11 @@ def exposition(metrics: Mapping[str, float]) -> str:
 
 
 def _lines(metrics: Mapping[str, float]) -> Iterator[str]:
-    told: set[str] = set()
+    families: set[str] = set()
     for name, value in metrics.items():
         family, kind = _family(name)
-        if family not in told:
-            told.add(family)
+        if family not in families:
+            families.add(family)
             yield f"# TYPE {family} {kind}"
         yield f"{name} {value:.15g}"
 
@@ -110,11 +112,11 @@ def _family(name: str) -> tuple[str, str]:
 
 
 def _summary(name: str, times: WaitingTimes, **labels: str) -> dict[str, float]:
-    found = {
+    metrics = {
         _labelled(name, **labels, quantile=label): value
         for label, value in zip(_LABELS, times.quantiles(QUANTILES), strict=True)
     }
-    return {**found, _labelled(f"{name}_count", **labels): times.count}
+    return {**metrics, _labelled(f"{name}_count", **labels): times.count}
 
 
 def _labelled(name: str, **labels: str) -> str:

@@ -1,4 +1,4 @@
-"""Telling observers of each step, and surviving them."""
+"""Passes each step of a controller to its observers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _log = logging.getLogger("kframe.runtime")
 
 
 class Observers:
-    """Those who watch one controller, by name; names need not differ."""
+    """The observers of a controller; names need not be unique."""
 
     def __init__(self, observers: Iterable[tuple[str, Observer]]) -> None:
         self._observers = tuple(observers)
         self.failures: Counter[str] = Counter()
-        """What each has raised, counted by its name. The first failure of each is logged."""
+        """Exceptions of observers by name; only the first of each is logged."""
 
     def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
-        """Show all of them one step; whatever one raises concerns neither the others nor the controller."""
+        """Pass a step to all observers. An exception affects neither other observers nor the controller."""
         for name, observer in self._observers:
             try:
                 observer.stepped(cause, tuple(effects))

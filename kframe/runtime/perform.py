@@ -1,4 +1,4 @@
-"""Effects to calls on the store and the transport, and what came of them to answers."""
+"""Performs effects as calls of the store and the transport, and returns their results as answers."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from kframe.model.effects import (
 from kframe.model.events import Answer, Done, Failed
 from kframe.model.ports import Acknowledging, Clock, Expecting, Foretelling, Notify, Store, Transport
 
-#: What effects of a controller that is not active speak of: nothing.
+#: The cluster of effects of an inactive controller.
 _NO_CLUSTER = ClusterState()
 
 
 class Performer:
-    """Performs the effects of one controller."""
+    """Performs the effects of a controller."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class Performer:
             store.foretell(transport.expect)
 
     def perform(self, effects: list[Effect]) -> Answer | None:
-        """Perform ``effects`` in order; return the answer to the last one, if it is answered.
+        """Perform ``effects`` in order; return the answer to the last one, if it has one.
 
-        An error of the store or the transport becomes a Failed answer: the core decides what it means.
+        An error of the store or the transport becomes a Failed answer, for the core to interpret.
         """
         answer = None
         for effect in effects:
@@ -63,7 +63,7 @@ class Performer:
         return answer
 
     def perform_one(self, effect: Effect) -> Answer | None:
-        """Perform one effect; return its answer if it is an Ask."""
+        """Perform an effect; return its answer if it is an Ask."""
         if not isinstance(effect, Ask):
             self._act(effect)
             return None
@@ -97,25 +97,25 @@ class Performer:
                 if release:
                     self._store.release()
             case _:
-                raise BrokenInvariant(f"nobody performs {type(effect).__name__}")
+                raise BrokenInvariant(f"no case for effect {type(effect).__name__}")
 
     def _ask(self, effect: Ask[Any]) -> Answer:
         cluster = self._controller.cluster if self._controller.active else _NO_CLUSTER
         match effect:
             case Send(requests=requests):
                 if not self._store.may_act() and not self._regains_role():
-                    raise StoreError("the role may be lost: brokers are told nothing more")
+                    raise StoreError("the role may be lost: no request is sent")
                 self._transport.send(cluster, requests)
                 return Done(self._acknowledges)
             case AskStore():
                 return Done(effect.perform(self._store, cluster))
             case _:
-                raise BrokenInvariant(f"nobody performs {type(effect).__name__}")
+                raise BrokenInvariant(f"no case for effect {type(effect).__name__}")
 
     def _regains_role(self) -> bool:
-        """Whether storage, once it answers, says that the role is still ours. Raises StoreError if our session is over.
+        """Ask storage whether this controller still owns the role. Raises StoreError if its session has expired.
 
-        A controller that cannot reach storage waits for it, as Kafka's does
-        (3.9 ``KafkaZkClient.retryRequestsUntilConnected``); until then no broker is sent anything.
+        Without connection to storage this waits, as Kafka does (3.9 ``KafkaZkClient.retryRequestsUntilConnected``).
+        No request is sent until then.
         """
         return self._store.owns_role() and self._store.may_act()

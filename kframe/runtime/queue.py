@@ -11,41 +11,41 @@ from kframe.model.events import BrokersChanged, ControllerChanged, Elect, Event
 from kframe.model.ports import Clock
 from kframe.runtime.samples import Samples
 
-#: Events that say only "look again": one of a kind in the queue is enough.
+#: Events without data: the queue has at most one of each.
 LOOK_AGAIN: Final = (Elect, ControllerChanged, BrokersChanged)
-#: Without an event for this long the queue times are forgotten (Kafka 3.9: 300 s).
+#: After this time without an event the queue times are reset (Kafka 3.9: 300 s).
 FORGET_AFTER_MS: Final = 300_000.0
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedEvent:
-    """An event and when it was put."""
+    """An event and the time at which it was queued."""
 
     event: Event
     put_ms: float
 
 
 class EventQueue:
-    """Events that wait for the controller. ``put`` may be called from any thread, ``take`` from one."""
+    """Events for the controller. Any thread may call ``put``; only the controller's thread calls ``take``."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._events: deque[QueuedEvent] = deque()
         self._changed = threading.Condition()
         self.times = Samples()
-        """How long events have waited: EventQueueTimeMs."""
+        """Waiting times of events (EventQueueTimeMs)."""
         self._taken_ms = clock.now_ms()
 
     def __len__(self) -> int:
         return len(self._events)
 
     def waiting(self) -> tuple[Event, ...]:
-        """The events that wait, in order."""
+        """The queued events, in order."""
         with self._changed:
             return tuple(queued.event for queued in self._events)
 
     def put(self, event: Event) -> None:
-        """Queue an event, unless it only says "look again" and one like it waits already."""
+        """Queue an event, unless it has no data and an equal event is queued already."""
         with self._changed:
             if isinstance(event, LOOK_AGAIN) and any(queued.event == event for queued in self._events):
                 return
@@ -53,7 +53,7 @@ class EventQueue:
             self._changed.notify()
 
     def clear_and_put(self, event: Event) -> list[Event]:
-        """Drain the queue and put ``event`` alone; return what was drained, to be preempted (answered, not handled)."""
+        """Drain the queue and queue ``event``; return the drained events, which the controller only answers."""
         with self._changed:
             drained = [queued.event for queued in self._events]
             self._events.clear()

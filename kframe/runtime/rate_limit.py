@@ -1,4 +1,4 @@
-"""How much may be logged in a second, and how much was left out."""
+"""Limits log lines per second and counts suppressed lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class RateLimit:
-    """A token bucket: so many at once, and as many again each second. Not thread-safe."""
+    """A token bucket that refills ``per_second`` tokens each second. Not thread-safe."""
 
     def __init__(self, per_second: int, now_ms: Callable[[], float]) -> None:
         """``now_ms`` is a monotonic clock in milliseconds."""
@@ -18,14 +18,14 @@ class RateLimit:
 
     @property
     def available(self) -> int:
-        """How many may be taken now."""
+        """Tokens available now."""
         now_ms = self._now_ms()
         self._left = min(self.per_second, self._left + (now_ms - self._filled_ms) * self.per_second / 1000)
         self._filled_ms = now_ms
         return int(self._left)
 
     def take(self, count: int = 1) -> bool:
-        """Take ``count``, or count them as suppressed and return False."""
+        """Take ``count`` tokens, or count them as suppressed and return False."""
         if count > self.available:
             self._suppressed += count
             return False
@@ -33,6 +33,6 @@ class RateLimit:
         return True
 
     def take_suppressed(self) -> int:
-        """How many were suppressed since this was last asked."""
+        """The number suppressed since the last call."""
         suppressed, self._suppressed = self._suppressed, 0
         return suppressed

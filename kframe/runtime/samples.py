@@ -1,4 +1,4 @@
-"""Durations as a histogram keeps them: how many there were, and quantiles of the last ones."""
+"""Histograms of durations: their number, and quantiles of the latest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import Final
 
-#: Durations kept for quantiles.
+#: Durations retained for quantiles.
 SAMPLES_MAX: Final = 1024
 
 
@@ -20,28 +20,28 @@ class Samples:
 
     @property
     def count(self) -> int:
-        """How many were added since the start or ``forget``."""
+        """Number of durations added since the start or ``forget``."""
         return self._count
 
     def add(self, duration_ms: float) -> None:
-        """Note one more."""
+        """Add a duration."""
         with self._lock:
             self._count += 1
             self._last.append(duration_ms)
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Reset the histogram."""
         with self._lock:
             self._count = 0
             self._last.clear()
 
     def quantile(self, quantile: float) -> float:
-        """The given quantile (0 to 1) of the last ones; 0 before the first."""
+        """A quantile (0 to 1) of the retained durations; 0 if there are none."""
         return self.quantiles((quantile,))[0]
 
-    def quantiles(self, wanted: tuple[float, ...]) -> list[float]:
-        """Several quantiles of the same moment."""
+    def quantiles(self, probabilities: tuple[float, ...]) -> list[float]:
+        """Several quantiles of the same durations."""
         with self._lock:
             ordered = sorted(self._last)
         last = len(ordered) - 1
-        return [ordered[min(int(quantile * len(ordered)), last)] if ordered else 0.0 for quantile in wanted]
+        return [ordered[min(int(quantile * len(ordered)), last)] if ordered else 0.0 for quantile in probabilities]

@@ -1,4 +1,4 @@
-"""The words of state-change.log, which are those of Kafka 3.9's ``state.change.logger`` at level INFO."""
+"""The messages of state-change.log, in the words of Kafka 3.9's ``state.change.logger`` at level INFO."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
     ),
     Message.REPLICAS_OFFLINE: Template(INFO, "Mark replicas {partitions} on broker {broker} as offline", PREFIX),
     Message.RESPONSE_ERROR: Template(ERROR, "Received error {error} in {api} response from broker {broker}", PREFIX),
-    # What kframe refuses in words of its own.
+    # Refusals that Kafka does not log.
     Message.REFUSED: Template(ERROR, "{kind} {partitions}: {reason}", PREFIX),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentRequests:
-    """How much one batch has told each broker, in columns; brokers are ids."""
+    """The size of a batch for each broker; brokers are ids."""
 
     controller_epoch: int
     leader_and_isr: tuple[tuple[int, int, int], ...]
@@ -72,22 +72,22 @@ class SentRequests:
 
     @staticmethod
     def of(cluster: ClusterState, requests: ControlRequests) -> SentRequests:
-        """Count a batch as it is right before it is sent."""
-        told, ids = requests.leader_and_isr, cluster.brokers.ids
-        sizes = np.diff(told.offsets)
-        leads = cluster.partitions.leader[told.rows] == np.repeat(told.brokers, sizes)
-        leaders = np.diff(np.concatenate([[0], np.cumsum(leads)])[told.offsets])
+        """Count a batch right before it is sent."""
+        leadership, ids = requests.leader_and_isr, cluster.brokers.ids
+        sizes = np.diff(leadership.offsets)
+        leads = cluster.partitions.leader[leadership.rows] == np.repeat(leadership.brokers, sizes)
+        leaders = np.diff(np.concatenate([[0], np.cumsum(leads)])[leadership.offsets])
         stopped = requests.stop_replica
         return SentRequests(
             requests.controller_epoch,
-            tuple(zip(ids[told.brokers].tolist(), leaders.tolist(), (sizes - leaders).tolist(), strict=True)),
+            tuple(zip(ids[leadership.brokers].tolist(), leaders.tolist(), (sizes - leaders).tolist(), strict=True)),
             tuple(ids[requests.metadata_brokers].tolist()),
             len(requests.metadata_rows),
             tuple(zip(ids[stopped.brokers].tolist(), np.diff(stopped.offsets).tolist(), strict=True)),
         )
 
     def lines(self, controller_id: int) -> Iterator[str]:
-        """One line for each LeaderAndIsr and StopReplica request, one for UpdateMetadata to all brokers (Kafka 3.9
+        """A line for each LeaderAndIsr and StopReplica request, and a line for UpdateMetadata to all brokers (Kafka 3.9
         ``AbstractControllerBrokerRequestBatch``)."""
         prefix = PREFIX.format(id=controller_id, epoch=self.controller_epoch)
         for broker, leaders, followers in self.leader_and_isr:

@@ -1,4 +1,4 @@
-"""What a controller says of itself to anybody who asks, from any thread."""
+"""The status of a controller, for any thread."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from kframe.model.events import ControllerState
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How things stood after the last event; ``state`` and ``events_waiting`` are of the moment of asking."""
+    """The status after the last event; ``state`` and ``events_waiting`` are current."""
 
     controller_id: int
     active: bool
-    """Whether this is the controller."""
+    """Whether this is the active controller."""
     active_controller: int
-    """Id of whoever is controller as far as this one knows; -1 for nobody."""
+    """Id of the active controller as far as known; -1 for none."""
     controller_epoch: int
-    """-1 while this is not the controller."""
+    """-1 while this is not the active controller."""
     state: ControllerState
-    """What it is busy with."""
+    """The kind of event being handled."""
     events_waiting: int
     gauges: Mapping[str, int]
-    """By Kafka's name; all 0 while this is not the controller."""
+    """By Kafka's name; all 0 while this is not the active controller."""
     meters: Mapping[str, int]
-    """What happened since the start, by Kafka's name."""
+    """Counts since the start, by Kafka's name."""
     selector_faults: Mapping[str, int]
-    """Partitions that the built-in rule decided because the selector in charge failed, by its name."""
+    """Partitions decided by the built-in rule because the configured selector failed, by its name."""
     observer_failures: Mapping[str, int]
-    """What observers have raised, by name."""
+    """Exceptions of observers, by name."""

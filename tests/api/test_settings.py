@@ -95,9 +95,9 @@ FILE = "server.properties"
 WARNINGS = {
     "misspelt": (
         "zookeper.connect=secret",
-        f"{FILE}:1: unknown key 'zookeper.connect' is passed over; 'zookeeper.connect' perhaps",
+        f"{FILE}:1: unknown key 'zookeper.connect' is ignored; 'zookeeper.connect' perhaps",
     ),
-    "strange": ("qqqq=secret", f"{FILE}:1: unknown key 'qqqq' is passed over"),
+    "strange": ("qqqq=secret", f"{FILE}:1: unknown key 'qqqq' is ignored"),
     "of Kafka": ("log.dirs=secret", None),
     "of its authorizer": ("super.users=secret", None),
     "of ours": ("kframe.register=secret", None),
@@ -129,5 +129,5 @@ def test_variables_that_nearly_fit_are_warned_of(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.WARNING, "kframe.config"):
         settings = Settings.gather({}, {name: "secret"})
     assert settings.values == {}
-    expected = f"unknown environment variable {name} is passed over; 'KFRAME_ZOOKEEPER_CONNECT' perhaps"
+    expected = f"unknown environment variable {name} is ignored; 'KFRAME_ZOOKEEPER_CONNECT' perhaps"
     assert caplog.messages == ([expected] if warned else [])

@@ -75,7 +75,7 @@ def ssl_with_control_plane(authority: Authority) -> Security:
             **{name: keys(authority, name) for name in ("kafka", "eve")},
             "nobody": trusting(authority), "stranger": {**keys(stranger, "stranger"), **trusting(authority)},
         },
-        {"nobody": "refuses who we are by TLS", "stranger": "refuses who we are by TLS"},
+        {"nobody": "refuses the client certificate", "stranger": "refuses who we are by TLS"},
     )  # fmt: skip
 
 

@@ -42,6 +42,6 @@ def test_tls_refusal_ends_the_command(
     pattern = (
         f"zookeeper.ssl.keystore.location={shown}" if signer else "none (zookeeper.ssl.keystore.location is not set)"
     )
-    assert f"{tls_zookeeper.secure_address}: refuses who we are by TLS" in said
+    assert f"{tls_zookeeper.secure_address}: refuses the client certificate" in said
     assert f"found {pattern}, expected a certificate that it trusts" in said
     assert "Traceback" not in said
