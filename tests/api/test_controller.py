@@ -27,7 +27,7 @@ ANSWER_S = 30.0
 LED_BY_SECOND = PartitionSpec((1, 2), leader=2, isr=(2, 1))
 
 
-class World:
+class Harness:
     """A controller over brokers 1 to 3 and two topics, not open yet."""
 
     def __init__(self) -> None:
@@ -52,17 +52,17 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    world = World()
-    world.controller.open()
-    world.controller.run_until_idle()
-    yield world
-    world.controller.stop()
+def harness() -> Iterator[Harness]:
+    harness = Harness()
+    harness.controller.open()
+    harness.controller.run_until_idle()
+    yield harness
+    harness.controller.stop()
 
 
-def test_election_of_partitions_answers_by_name(world: World) -> None:
+def test_election_of_partitions_answers_by_name(harness: Harness) -> None:
     named = [("zz", 4), ("a", 0), ("b", 0), ("a", 7)]
-    answer = world.get(world.controller.elect_leaders(ElectionType.PREFERRED, named))
+    answer = harness.get(harness.controller.elect_leaders(ElectionType.PREFERRED, named))
     assert answer.error is ErrorCode.NONE
     assert answer.by_partition() == {
         ("a", 0): ErrorCode.NONE,
@@ -71,84 +71,84 @@ def test_election_of_partitions_answers_by_name(world: World) -> None:
         ("a", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     assert len(answer) == 4
-    assert world.ensemble.states.cluster["a", 0].leader == 1
+    assert harness.ensemble.states.cluster["a", 0].leader == 1
 
 
-def test_election_of_all_answers_those_that_needed_it(world: World) -> None:
-    assert world.get(world.controller.elect_leaders()).by_partition() == {("a", 0): ErrorCode.NONE}
+def test_election_of_all_answers_those_that_needed_it(harness: Harness) -> None:
+    assert harness.get(harness.controller.elect_leaders()).by_partition() == {("a", 0): ErrorCode.NONE}
 
 
-def test_topics_are_created_grown_and_deleted(world: World) -> None:
-    controller = world.controller
-    codes = world.get(controller.create_topics([NewTopic("c", 2, 3), NewTopic("a", 1, 1)]))
+def test_topics_are_created_grown_and_deleted(harness: Harness) -> None:
+    controller = harness.controller
+    codes = harness.get(controller.create_topics([NewTopic("c", 2, 3), NewTopic("a", 1, 1)]))
     assert codes == {"c": ErrorCode.NONE, "a": ErrorCode.TOPIC_ALREADY_EXISTS}
-    assert world.get(controller.create_partitions([NewPartitions("c", 5)])) == {"c": ErrorCode.NONE}
+    assert harness.get(controller.create_partitions([NewPartitions("c", 5)])) == {"c": ErrorCode.NONE}
     assert controller.status().gauges["GlobalPartitionCount"] == 3 + 5
-    codes = world.get(controller.delete_topics(["c", "nosuch"]))
+    codes = harness.get(controller.delete_topics(["c", "nosuch"]))
     assert codes == {"c": ErrorCode.NONE, "nosuch": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert controller.status().gauges["GlobalTopicCount"] == 2
 
 
 @pytest.mark.parametrize("validate_only", [False, True])
-def test_placement_can_be_given(world: World, validate_only: bool) -> None:
+def test_placement_can_be_given(harness: Harness, validate_only: bool) -> None:
     topic = NewTopic("c", 2, 2)
-    world.get(world.controller.create_topics([topic], start_index=1, shift=0, validate_only=validate_only))
-    stored = world.ensemble.states.cluster
+    harness.get(harness.controller.create_topics([topic], start_index=1, shift=0, validate_only=validate_only))
+    stored = harness.ensemble.states.cluster
     found = [] if stored.topics.find("c") is None else [stored["c", 0].replicas, stored["c", 1].replicas]
     assert found == ([] if validate_only else [(2, 3), (3, 1)])
 
 
-def test_a_reassignment_runs_is_listed_and_ends(world: World) -> None:
-    controller = world.controller
-    moved = world.get(controller.reassign({("a", 0): [3, 1], ("q", 9): [1], ("b", 0): None}))
+def test_a_reassignment_runs_is_listed_and_ends(harness: Harness) -> None:
+    controller = harness.controller
+    moved = harness.get(controller.reassign({("a", 0): [3, 1], ("q", 9): [1], ("b", 0): None}))
     assert moved.by_partition() == {
         ("a", 0): ErrorCode.NONE,
         ("q", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ("b", 0): ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     }
-    listed = world.get(controller.list_reassignments())
+    listed = harness.get(controller.list_reassignments())
     assert (list(listed.partitions), len(listed)) == ([("a", 0)], 1)
     assert listed.replicas[0].tolist() == [3, 1, 2]
     assert (listed.adding_replicas[0].tolist(), listed.removing_replicas[0].tolist()) == ([3], [2])
-    assert len(world.get(controller.list_reassignments([("b", 0), ("q", 9)]))) == 0
-    cancelled = world.get(controller.reassign(Targets.of([(("a", 0), None)])))
+    assert len(harness.get(controller.list_reassignments([("b", 0), ("q", 9)]))) == 0
+    cancelled = harness.get(controller.reassign(Targets.of([(("a", 0), None)])))
     assert cancelled.by_partition() == {("a", 0): ErrorCode.NONE}
-    assert len(world.get(controller.list_reassignments())) == 0
+    assert len(harness.get(controller.list_reassignments())) == 0
 
 
-def test_a_leader_proposes_an_isr(world: World) -> None:
-    state = world.ensemble.states.cluster["a", 1]
+def test_a_leader_proposes_an_isr(harness: Harness) -> None:
+    state = harness.ensemble.states.cluster["a", 1]
     proposals = [
         kframe.IsrProposal("a", 1, state.leader_epoch, state.partition_epoch, (2,)),
         kframe.IsrProposal("a", 0, 99, 0, (2,)),
     ]
-    altered = world.get(world.controller.alter_partition(2, world.broker_epoch(2), proposals, version=1))
+    altered = harness.get(harness.controller.alter_partition(2, harness.broker_epoch(2), proposals, version=1))
     assert altered.error is ErrorCode.NONE
     assert altered.codes.tolist() == [ErrorCode.NONE, ErrorCode.NOT_CONTROLLER]
     assert altered.known.tolist() == [True, False]
     assert (int(altered.leader[0]), altered.isr[0].tolist()) == (2, [2])
     assert altered.partition_epoch[0] == state.partition_epoch + 1
-    refused = world.get(world.controller.alter_partition(2, -1, proposals))
+    refused = harness.get(harness.controller.alter_partition(2, -1, proposals))
     assert (refused.error, len(refused.codes), len(refused.isr)) == (ErrorCode.STALE_BROKER_EPOCH, 0, 0)
 
 
-def test_a_controlled_shutdown_names_what_is_left(world: World) -> None:
-    world.get(world.controller.controlled_shutdown(2))
-    left = world.get(world.controller.controlled_shutdown(3))
+def test_a_controlled_shutdown_names_what_is_left(harness: Harness) -> None:
+    harness.get(harness.controller.controlled_shutdown(2))
+    left = harness.get(harness.controller.controlled_shutdown(3))
     assert (left.error, list(left.partitions)) == (ErrorCode.NONE, [("a", 1)])
-    assert world.get(world.controller.controlled_shutdown(77)).error is ErrorCode.BROKER_NOT_AVAILABLE
+    assert harness.get(harness.controller.controlled_shutdown(77)).error is ErrorCode.BROKER_NOT_AVAILABLE
 
 
-def test_any_other_event_can_be_asked(world: World) -> None:
-    epoch = world.broker_epoch(1)
-    answer = world.get(world.controller.submit(lambda token: events.ProducerIdsRequested(1, epoch, token)))
+def test_any_other_event_can_be_asked(harness: Harness) -> None:
+    epoch = harness.broker_epoch(1)
+    answer = harness.get(harness.controller.submit(lambda token: events.ProducerIdsRequested(1, epoch, token)))
     assert answer.error is ErrorCode.NONE
 
 
-def test_resign_frees_the_role_and_stands_again(world: World) -> None:
-    world.controller.resign()
-    world.controller.run_until_idle()
-    assert world.controller.status().controller_epoch == 2
+def test_resign_frees_the_role_and_stands_again(harness: Harness) -> None:
+    harness.controller.resign()
+    harness.controller.run_until_idle()
+    assert harness.controller.status().controller_epoch == 2
 
 
 QUESTIONS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], bool]]] = [
@@ -171,49 +171,49 @@ QUESTIONS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], 
 def test_one_that_is_not_the_controller_says_so(
     when: str, ask: Callable[[Controller], Future[Any]], right: Callable[[Any], bool]
 ) -> None:
-    world = World()
-    rival = world.ensemble.connect()
+    harness = Harness()
+    rival = harness.ensemble.connect()
     rival.open(lambda _event: None)
     if when == "before it is elected":
         rival.claim(7)
-    world.controller.open()
-    world.controller.run_until_idle()
+    harness.controller.open()
+    harness.controller.run_until_idle()
     if when == "after stop":
-        world.controller.stop()
-    future = ask(world.controller)
+        harness.controller.stop()
+    future = ask(harness.controller)
     if when == "session expires":
-        world.ensemble.expire(world.store)
+        harness.ensemble.expire(harness.store)
         assert future.done(), "whoever waits is told at once"
-    world.controller.run_until_idle()
+    harness.controller.run_until_idle()
     assert right(future.result(timeout=0))
-    world.controller.stop()
+    harness.controller.stop()
 
 
 # -- in a thread
 
 
 def test_as_a_context_manager_it_works_and_stops() -> None:
-    world = World()
-    with world.controller as controller:
-        assert controller is world.controller
+    harness = Harness()
+    with harness.controller as controller:
+        assert controller is harness.controller
         created = controller.create_topics([NewTopic("n", 4, 2)]).result(ANSWER_S)
         status = controller.status()
     assert created == {"n": ErrorCode.NONE}
     assert (status.active, status.gauges["GlobalPartitionCount"]) == (True, 7), "whoever is answered finds it done"
-    after = world.controller.status()
+    after = harness.controller.status()
     assert (after.active, after.controller_epoch, after.gauges["GlobalPartitionCount"]) == (False, -1, 0)
 
 
 def test_it_stops_when_the_block_fails() -> None:
-    world = World()
-    with pytest.raises(ZeroDivisionError), world.controller:
+    harness = Harness()
+    with pytest.raises(ZeroDivisionError), harness.controller:
         raise ZeroDivisionError
-    assert not world.controller.status().active
-    assert world.controller.elect_leaders().result(ANSWER_S).error is ErrorCode.NOT_CONTROLLER
+    assert not harness.controller.status().active
+    assert harness.controller.elect_leaders().result(ANSWER_S).error is ErrorCode.NOT_CONTROLLER
 
 
 def test_many_threads_may_ask_at_once() -> None:
-    world = World()
+    harness = Harness()
     answers: list[dict[str, ErrorCode]] = []
 
     def ask(number: int) -> None:
@@ -221,7 +221,7 @@ def test_many_threads_may_ask_at_once() -> None:
             controller.create_topics([NewTopic(f"t-{number}-{turn}", 1, 1)]).result(ANSWER_S) for turn in range(10)
         )
 
-    with world.controller as controller:
+    with harness.controller as controller:
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
         for thread in threads:
             thread.start()
@@ -234,27 +234,27 @@ def test_many_threads_may_ask_at_once() -> None:
 
 def test_who_gives_up_waiting_does_no_harm() -> None:
     """Asyncio passes a cancellation on to the future."""
-    world = World()
+    harness = Harness()
 
     async def impatient() -> None:
-        waiting = asyncio.wrap_future(world.controller.elect_leaders())
+        waiting = asyncio.wrap_future(harness.controller.elect_leaders())
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
-    world.controller.open()
+    harness.controller.open()
     asyncio.run(impatient())
-    world.controller.run_until_idle()
-    assert world.controller.status().active
-    assert world.ensemble.states.cluster["a", 0].leader == 1, "it is done all the same"
-    world.controller.stop()
+    harness.controller.run_until_idle()
+    assert harness.controller.status().active
+    assert harness.ensemble.states.cluster["a", 0].leader == 1, "it is done all the same"
+    harness.controller.stop()
 
 
-def test_a_callback_that_raises_does_no_harm(world: World) -> None:
-    future = world.controller.elect_leaders()
+def test_a_callback_that_raises_does_no_harm(harness: Harness) -> None:
+    future = harness.controller.elect_leaders()
     future.add_done_callback(lambda _future: 1 / 0)
-    assert world.get(future).error is ErrorCode.NONE
-    assert world.controller.status().controller_epoch == 1
+    assert harness.get(future).error is ErrorCode.NONE
+    assert harness.controller.status().controller_epoch == 1
 
 
 # -- observers
@@ -281,16 +281,16 @@ class Broken(Notes):
 
 
 def test_observers_see_whole_batches_before_they_are_performed() -> None:
-    world = World()
+    harness = Harness()
     seen: list[int] = []
 
     class Early(Notes):
         def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
             super().stepped(cause, effects)
-            seen.append(world.ensemble.states.cluster["a", 0].leader or 0)
+            seen.append(harness.ensemble.states.cluster["a", 0].leader or 0)
 
     early, late = Early(), Notes()
-    builder = kframe.ControllerBuilder(9, store=world.store, transport=world.transport, observers=[early, late])
+    builder = kframe.ControllerBuilder(9, store=harness.store, transport=harness.transport, observers=[early, late])
     controller = builder.build()
     controller.open()
     controller.run_until_idle()
@@ -309,9 +309,9 @@ def test_observers_see_whole_batches_before_they_are_performed() -> None:
 
 
 def test_what_an_observer_raises_is_counted_under_its_name(caplog: pytest.LogCaptureFixture) -> None:
-    world = World()
+    harness = Harness()
     broken, after = Broken(), Notes()
-    builder = kframe.ControllerBuilder(9, store=world.store, transport=world.transport, observers=[broken, after])
+    builder = kframe.ControllerBuilder(9, store=harness.store, transport=harness.transport, observers=[broken, after])
     controller = builder.build()
     controller.open()
     controller.run_until_idle()
@@ -328,14 +328,16 @@ def test_what_an_observer_raises_is_counted_under_its_name(caplog: pytest.LogCap
 
 
 def test_status_says_what_it_is_busy_with() -> None:
-    world = World()
+    harness = Harness()
     busy: list[ControllerState] = []
 
     class Asks(Notes):
         def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
             busy.append(controller.status().state)
 
-    controller = kframe.ControllerBuilder(9, store=world.store, transport=world.transport, observers=[Asks()]).build()
+    controller = kframe.ControllerBuilder(
+        9, store=harness.store, transport=harness.transport, observers=[Asks()]
+    ).build()
     controller.open()
     assert controller.status().events_waiting == 1
     controller.run_until_idle()
@@ -347,35 +349,35 @@ def test_status_says_what_it_is_busy_with() -> None:
     controller.stop()
 
 
-def test_the_cluster_can_be_looked_at_between_two_events(world: World) -> None:
+def test_the_cluster_can_be_looked_at_between_two_events(harness: Harness) -> None:
     def look(cluster: kframe.ClusterState | None) -> int:
         return -1 if cluster is None else len(cluster)
 
-    assert world.get(world.controller.inspect(look)) == 3
-    world.ensemble.expire(world.store)
-    asked = world.controller.inspect(look)
-    assert world.get(asked) == 3  # it has taken the role again
-    world.controller.stop()
-    assert world.controller.inspect(look).result(timeout=0) == -1
+    assert harness.get(harness.controller.inspect(look)) == 3
+    harness.ensemble.expire(harness.store)
+    asked = harness.controller.inspect(look)
+    assert harness.get(asked) == 3  # it has taken the role again
+    harness.controller.stop()
+    assert harness.controller.inspect(look).result(timeout=0) == -1
 
 
-def test_a_look_that_fails_fails_nothing_else(world: World) -> None:
-    failed = world.controller.inspect(lambda cluster: 1 // 0)
-    world.controller.run_until_idle()
+def test_a_look_that_fails_fails_nothing_else(harness: Harness) -> None:
+    failed = harness.controller.inspect(lambda cluster: 1 // 0)
+    harness.controller.run_until_idle()
     with pytest.raises(ZeroDivisionError):
         failed.result(timeout=0)
-    assert world.controller.status().active
+    assert harness.controller.status().active
 
 
-def test_settings_features_and_producer_ids_are_asked_for_by_name(world: World) -> None:
-    controller = world.controller
+def test_settings_features_and_producer_ids_are_asked_for_by_name(harness: Harness) -> None:
+    controller = harness.controller
     change = ConfigChange("a", ((ConfigOperation.SET, "retention.ms", "1"),))
-    assert world.get(controller.alter_configs([change])) == {"a": ErrorCode.NONE}
-    assert world.get(controller.inspect(lambda _: world.store.read_configs("a"))) == {"retention.ms": "1"}
-    assert world.get(controller.alter_configs([ConfigChange("a", ())], replace=True)) == {"a": ErrorCode.NONE}
-    assert world.get(controller.inspect(lambda _: world.store.read_configs("a"))) == {}
-    assert world.get(controller.update_features([FeatureUpdate("f", 1)])).codes == {"f": ErrorCode.INVALID_REQUEST}
-    theirs = world.get(controller.allocate_producer_ids(1, world.broker_epoch(1)))
-    ours = world.get(controller.allocate_producer_ids(1000))
+    assert harness.get(controller.alter_configs([change])) == {"a": ErrorCode.NONE}
+    assert harness.get(controller.inspect(lambda _: harness.store.read_configs("a"))) == {"retention.ms": "1"}
+    assert harness.get(controller.alter_configs([ConfigChange("a", ())], replace=True)) == {"a": ErrorCode.NONE}
+    assert harness.get(controller.inspect(lambda _: harness.store.read_configs("a"))) == {}
+    assert harness.get(controller.update_features([FeatureUpdate("f", 1)])).codes == {"f": ErrorCode.INVALID_REQUEST}
+    theirs = harness.get(controller.allocate_producer_ids(1, harness.broker_epoch(1)))
+    ours = harness.get(controller.allocate_producer_ids(1000))
     assert (theirs.error, ours.error) == (ErrorCode.NONE, ErrorCode.NONE)
     assert ours.first == theirs.first + theirs.length

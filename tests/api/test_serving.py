@@ -12,17 +12,17 @@ from kframe.model.config import ControllerConfig
 from kframe.plugin import ServerSpec, TransportSpec, hookimpl
 
 
-class Place:
+class Recorder:
     """Servers and a transport that write down what befalls them."""
 
     def __init__(self, broken: bool = False) -> None:
-        self.said: list[Any] = []
+        self.calls: list[Any] = []
         self.connected: list[bool] = []
         """Whether the store was connected, at each start and stop."""
         self.broken = broken
 
     def make(self, url: str, config: dict[str, str]) -> Any:
-        self.said.append((url, config))
+        self.calls.append((url, config))
         return One(self, url)
 
     @hookimpl
@@ -39,46 +39,46 @@ class Place:
 
 
 class One:
-    def __init__(self, place: Place, url: str) -> None:
-        self.place, self.url, self.addresses = place, url, dict[str, str]()
+    def __init__(self, recorder: Recorder, url: str) -> None:
+        self.recorder, self.url, self.addresses = recorder, url, dict[str, str]()
         self.controller: kframe.Controller | None = None
 
     def start(self, controller: kframe.Controller) -> None:
         self.controller = controller
-        self.place.connected.append(controller.store.connected())
-        self.place.said.append(("start", self.url, controller.status().active))
-        if self.place.broken and self.url == "door:2":
+        self.recorder.connected.append(controller.store.connected())
+        self.recorder.calls.append(("start", self.url, controller.status().active))
+        if self.recorder.broken and self.url == "door:2":
             raise ConfigError("config key listeners", "a port in use", "a free one")
 
     def stop(self) -> None:
         assert self.controller is not None
-        self.place.connected.append(self.controller.store.connected())
-        self.place.said.append(("stop", self.url))
+        self.recorder.connected.append(self.controller.store.connected())
+        self.recorder.calls.append(("stop", self.url))
 
 
 @pytest.mark.parametrize("wrap", [dict, ControllerConfig])
 def test_a_transport_and_servers_by_url_get_all_settings(wrap: Any) -> None:
-    place = Place()
-    builder = place.builder(
+    recorder = Recorder()
+    builder = recorder.builder(
         "door:1", settings={"broker.rack": "a", "num.partitions": "2", "broker.id": "9"},
         config=wrap({"num.partitions": 3, "delete.topic.enable": True}),
     )  # fmt: skip
     builder.transport = "post:x"
     builder.build()
     settings = {"broker.rack": "a", "num.partitions": "3", "delete.topic.enable": "True", "broker.id": "7"}
-    assert place.said == [("post:x", settings), ("door:1", settings)]
+    assert recorder.calls == [("post:x", settings), ("door:1", settings)]
 
 
 def test_servers_start_before_the_controller_is_active_and_stop_after_it() -> None:
-    place = Place()
-    controller = place.builder("door:1", "door:2").build()
+    recorder = Recorder()
+    controller = recorder.builder("door:1", "door:2").build()
     assert [server.addresses for server in controller.servers] == [{}, {}]
-    place.said.clear()
+    recorder.calls.clear()
     controller.open()
     controller.run_until_idle()
     assert controller.status().active
     controller.stop()
-    assert place.said == [
+    assert recorder.calls == [
         ("start", "door:1", False),
         ("start", "door:2", False),
         ("stop", "door:1"),
@@ -87,24 +87,24 @@ def test_servers_start_before_the_controller_is_active_and_stop_after_it() -> No
 
 
 def test_servers_read_the_store_from_their_start_to_their_stop() -> None:
-    place = Place()
-    controller = place.builder("door:1", "door:2").build()
+    recorder = Recorder()
+    controller = recorder.builder("door:1", "door:2").build()
     with controller:
         pass
-    assert place.connected == [True] * 4
+    assert recorder.connected == [True] * 4
     assert not controller.store.connected()
 
 
 def test_a_server_that_cannot_start_leaves_nothing_open() -> None:
-    place = Place(broken=True)
-    controller = place.builder("door:1", "door:2", "door:3").build()
-    place.said.clear()
+    recorder = Recorder(broken=True)
+    controller = recorder.builder("door:1", "door:2", "door:3").build()
+    recorder.calls.clear()
     with pytest.raises(ConfigError, match="a port in use"):
         controller.open()
-    assert place.said == [("start", "door:1", False), ("start", "door:2", False), ("stop", "door:1")]
+    assert recorder.calls == [("start", "door:1", False), ("start", "door:2", False), ("stop", "door:1")]
     assert not controller.store.connected()
 
 
 def test_a_server_that_nobody_offers() -> None:
     with pytest.raises(PluginError, match="no server for the URL scheme 'window'; there are: door"):
-        Place().builder("window:").build()
+        Recorder().builder("window:").build()

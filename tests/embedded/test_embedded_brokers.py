@@ -26,15 +26,15 @@ def led(broker_id: int, error: ErrorCode, errors: Errors = (), controller_epoch:
     return LeaderAndIsrAnswered(broker_id, error, errors, controller_epoch, NOBODY)
 
 
-class World:
+class Harness:
     """Three brokers that host ``t-0`` and ``t-1``, connected to a controller that says what it hears."""
 
     def __init__(self) -> None:
-        self.clock, self.heard = VirtualClock(), list[Event]()
+        self.clock, self.notified = VirtualClock(), list[Event]()
         self.cluster = cluster_of({"t": [healthy(1, 2, 3), healthy(2, 3, 1)]}, registered=[1, 2, 3])
         self.brokers = EmbeddedBrokers(self.clock)
         self.may_act = True
-        self.brokers.open(self.heard.append, lambda: self.may_act)
+        self.brokers.open(self.notified.append, lambda: self.may_act)
         self.connect(1, 2, 3)
 
     def connect(self, *broker_ids: int) -> None:
@@ -59,8 +59,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def harness() -> Harness:
+    return Harness()
 
 
 Said = tuple[str, Api | None, Sequence[str] | None]
@@ -92,31 +92,31 @@ ANSWERS: list[tuple[str, list[Said], ErrorCode, dict[str, ErrorCode], ErrorCode]
 
 @pytest.mark.parametrize("said, top, errors, metadata", [row[1:] for row in ANSWERS], ids=[row[0] for row in ANSWERS])
 def test_answers(
-    world: World, said: list[Said], top: ErrorCode, errors: dict[str, ErrorCode], metadata: ErrorCode
+    harness: Harness, said: list[Said], top: ErrorCode, errors: dict[str, ErrorCode], metadata: ErrorCode
 ) -> None:
     for error, api, partitions in said:
-        world.brokers.answer(2, error, api, partitions)
-    world.lead(2, *BOTH)
-    world.update(2)
-    world.lead(1, *BOTH)
+        harness.brokers.answer(2, error, api, partitions)
+    harness.lead(2, *BOTH)
+    harness.update(2)
+    harness.lead(1, *BOTH)
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
-    assert world.heard == [
+    assert harness.notified == [
         led(2, top, expected),
         UpdateMetadataAnswered(2, metadata),
         led(1, NONE),
     ]
 
 
-def test_dead_log_dir_answers_storage_error_to_leader_and_isr(world: World) -> None:
-    world.brokers.fail_log_dir(3, ["t-1"])
-    world.lead(3, *BOTH)
-    world.update(3)
-    assert world.heard == [led(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataAnswered(3, NONE)]
+def test_dead_log_dir_answers_storage_error_to_leader_and_isr(harness: Harness) -> None:
+    harness.brokers.fail_log_dir(3, ["t-1"])
+    harness.lead(3, *BOTH)
+    harness.update(3)
+    assert harness.notified == [led(3, NONE, ((("t", 1), STORAGE),)), UpdateMetadataAnswered(3, NONE)]
 
 
-def test_answer_to_leader_and_isr_names_the_rows_that_were_sent(world: World) -> None:
-    world.lead(2, "t-1", controller_epoch=3)
-    (answer,) = world.heard
+def test_answer_to_leader_and_isr_names_the_rows_that_were_sent(harness: Harness) -> None:
+    harness.lead(2, "t-1", controller_epoch=3)
+    (answer,) = harness.notified
     assert isinstance(answer, LeaderAndIsrAnswered)
     assert (answer.controller_epoch, answer.rows.tolist()) == (3, [1])
 
@@ -128,24 +128,24 @@ def test_answer_to_leader_and_isr_names_the_rows_that_were_sent(world: World) ->
     ids=["by itself", "top level", "a deleted one", "a stopped one"],
 )  # fmt: skip
 def test_stop_replica_that_deletes_is_answered_with_the_deleted_rows(
-    world: World, said: list[str] | None, top: ErrorCode, errors: dict[str, ErrorCode]
+    harness: Harness, said: list[str] | None, top: ErrorCode, errors: dict[str, ErrorCode]
 ) -> None:
     if said is not None:
-        world.brokers.answer(2, STALE.name, Api.STOP_REPLICA, said)
+        harness.brokers.answer(2, STALE.name, Api.STOP_REPLICA, said)
     stopped = {"t-0": (0, True), "t-1": (0, False)}
-    world.brokers.send(world.cluster, requests_of(world.cluster, stop_replica={2: stopped}, controller_epoch=4))
+    harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: stopped}, controller_epoch=4))
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
-    assert world.heard == [StopReplicaAnswered(2, top, expected, 4, NOBODY)]
-    (answer,) = world.heard
+    assert harness.notified == [StopReplicaAnswered(2, top, expected, 4, NOBODY)]
+    (answer,) = harness.notified
     assert isinstance(answer, StopReplicaAnswered)
     assert answer.rows.tolist() == [0]
 
 
-def test_stop_replica_without_deletion_is_taken_and_tells_the_controller_nothing(world: World) -> None:
-    world.brokers.send(world.cluster, requests_of(world.cluster, stop_replica={2: {"t-0": (0, False)}}))
-    world.update(2)
-    assert world.received() == [(2, "StopReplica", 1), (2, "UpdateMetadata", 1)]
-    assert world.heard == [UpdateMetadataAnswered(2, NONE)]
+def test_stop_replica_without_deletion_is_taken_and_tells_the_controller_nothing(harness: Harness) -> None:
+    harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: {"t-0": (0, False)}}))
+    harness.update(2)
+    assert harness.received() == [(2, "StopReplica", 1), (2, "UpdateMetadata", 1)]
+    assert harness.notified == [UpdateMetadataAnswered(2, NONE)]
 
 
 @pytest.mark.parametrize(
@@ -153,183 +153,183 @@ def test_stop_replica_without_deletion_is_taken_and_tells_the_controller_nothing
     [("NO_SUCH_ERROR", None), ("none", None), ("", None), (SILENT, ["t-0"]), ("NO_SUCH_ERROR", ["t-0"])],
 )
 def test_impossible_answer_is_refused_and_changes_nothing(
-    world: World, error: str, partitions: list[str] | None
+    harness: Harness, error: str, partitions: list[str] | None
 ) -> None:
     with pytest.raises(InputError, match="answer of broker 2"):
-        world.brokers.answer(2, error, None, partitions)
-    world.lead(2, "t-0")
-    assert world.heard == [led(2, NONE)]
+        harness.brokers.answer(2, error, None, partitions)
+    harness.lead(2, "t-0")
+    assert harness.notified == [led(2, NONE)]
 
 
-def test_silent_broker_holds_back_its_own_queue_only(world: World) -> None:
-    world.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
-    world.update(2, controller_epoch=1)
-    world.lead(2, "t-0", controller_epoch=2)
-    world.update(2, controller_epoch=3)
-    world.lead(2, "t-1", controller_epoch=4)
-    world.lead(1, "t-0", controller_epoch=5)
-    assert world.received() == [(1, "LeaderAndIsr", 5), (2, "UpdateMetadata", 1), (2, "LeaderAndIsr", 2)]
-    assert world.heard == [UpdateMetadataAnswered(2, NONE), led(1, NONE, controller_epoch=5)]
-    assert {broker: queue.waiting for broker, queue in world.brokers.queues().items() if queue.waiting} == {2: 2}
+def test_silent_broker_holds_back_its_own_queue_only(harness: Harness) -> None:
+    harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    harness.update(2, controller_epoch=1)
+    harness.lead(2, "t-0", controller_epoch=2)
+    harness.update(2, controller_epoch=3)
+    harness.lead(2, "t-1", controller_epoch=4)
+    harness.lead(1, "t-0", controller_epoch=5)
+    assert harness.received() == [(1, "LeaderAndIsr", 5), (2, "UpdateMetadata", 1), (2, "LeaderAndIsr", 2)]
+    assert harness.notified == [UpdateMetadataAnswered(2, NONE), led(1, NONE, controller_epoch=5)]
+    assert {broker: queue.waiting for broker, queue in harness.brokers.queues().items() if queue.waiting} == {2: 2}
 
 
-def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in_order(world: World) -> None:
-    world.brokers.answer(2, SILENT)
+def test_broker_that_speaks_again_answers_what_it_held_back_and_gets_the_rest_in_order(harness: Harness) -> None:
+    harness.brokers.answer(2, SILENT)
     for controller_epoch in (1, 2, 3):
-        world.lead(2, "t-0", controller_epoch=controller_epoch)
-        world.update(2, controller_epoch=controller_epoch)
-    assert world.received() == [(2, "LeaderAndIsr", 1)]
-    world.brokers.answer(2, "NONE")
-    assert world.received() == [
+        harness.lead(2, "t-0", controller_epoch=controller_epoch)
+        harness.update(2, controller_epoch=controller_epoch)
+    assert harness.received() == [(2, "LeaderAndIsr", 1)]
+    harness.brokers.answer(2, "NONE")
+    assert harness.received() == [
         (2, "UpdateMetadata", 1),
         *((2, api, controller_epoch) for controller_epoch in (2, 3) for api in ("LeaderAndIsr", "UpdateMetadata")),
     ]
-    assert world.heard == [
+    assert harness.notified == [
         answer
         for controller_epoch in (1, 2, 3)
         for answer in (led(2, NONE, controller_epoch=controller_epoch), UpdateMetadataAnswered(2, NONE))
     ]
-    assert world.clock.pending == {}
-    assert world.brokers.queues()[2].waiting == 0
+    assert harness.clock.pending == {}
+    assert harness.brokers.queues()[2].waiting == 0
 
 
-def test_requests_have_waited_from_when_they_were_queued_until_they_were_taken(world: World) -> None:
-    world.brokers.answer(2, SILENT)
-    world.lead(2, "t-0")
-    world.clock.advance(1.0)
-    world.update(2)
-    world.clock.advance(45.0)  # the first request is sent again in between, and has not waited for that
-    times = world.brokers.queues()[2].times
+def test_requests_have_waited_from_when_they_were_queued_until_they_were_taken(harness: Harness) -> None:
+    harness.brokers.answer(2, SILENT)
+    harness.lead(2, "t-0")
+    harness.clock.advance(1.0)
+    harness.update(2)
+    harness.clock.advance(45.0)  # the first request is sent again in between, and has not waited for that
+    times = harness.brokers.queues()[2].times
     assert (times.count, times.quantiles((0.0, 1.0))) == (1, [0.0, 0.0])
-    world.brokers.answer(2, "NONE")
+    harness.brokers.answer(2, "NONE")
     assert (times.count, times.quantiles((0.0, 1.0))) == (2, [0.0, 45_000.0])
 
 
-def test_restoring_one_api_leaves_the_other_silent(world: World) -> None:
-    world.brokers.answer(2, SILENT)
-    world.lead(2, "t-0")
-    world.update(2)
-    world.update(2)
-    world.brokers.answer(2, "NONE", Api.UPDATE_METADATA)
-    assert world.heard == []
-    world.brokers.answer(2, SILENT, Api.UPDATE_METADATA)
-    world.brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
-    assert world.heard == [led(2, NONE)]
-    assert world.received() == [(2, "LeaderAndIsr", 1), (2, "UpdateMetadata", 1)]
-    assert world.brokers.queues()[2].waiting == 1
+def test_restoring_one_api_leaves_the_other_silent(harness: Harness) -> None:
+    harness.brokers.answer(2, SILENT)
+    harness.lead(2, "t-0")
+    harness.update(2)
+    harness.update(2)
+    harness.brokers.answer(2, "NONE", Api.UPDATE_METADATA)
+    assert harness.notified == []
+    harness.brokers.answer(2, SILENT, Api.UPDATE_METADATA)
+    harness.brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
+    assert harness.notified == [led(2, NONE)]
+    assert harness.received() == [(2, "LeaderAndIsr", 1), (2, "UpdateMetadata", 1)]
+    assert harness.brokers.queues()[2].waiting == 1
 
 
-def test_error_instead_of_silence_answers_what_was_held_back_as_it_was_received(world: World) -> None:
-    world.brokers.answer(2, "KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])
-    world.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
-    world.lead(2, *BOTH)
-    world.lead(2, *BOTH)
-    world.brokers.answer(2, "STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR)
-    assert world.heard == [
+def test_error_instead_of_silence_answers_what_was_held_back_as_it_was_received(harness: Harness) -> None:
+    harness.brokers.answer(2, "KAFKA_STORAGE_ERROR", Api.LEADER_AND_ISR, ["t-0"])
+    harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    harness.lead(2, *BOTH)
+    harness.lead(2, *BOTH)
+    harness.brokers.answer(2, "STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR)
+    assert harness.notified == [
         led(2, NONE, ((("t", 0), STORAGE),)),
         led(2, STALE, ((("t", 0), STORAGE), (("t", 1), STALE))),
     ]
 
 
-def test_request_to_a_silent_broker_is_sent_again_every_thirty_seconds(world: World) -> None:
-    world.brokers.answer(2, SILENT)
-    world.lead(2, "t-0", controller_epoch=7)
-    world.update(2)
-    world.received()
+def test_request_to_a_silent_broker_is_sent_again_every_thirty_seconds(harness: Harness) -> None:
+    harness.brokers.answer(2, SILENT)
+    harness.lead(2, "t-0", controller_epoch=7)
+    harness.update(2)
+    harness.received()
     for seconds, times in ((29.9, 0), (0.1, 1), (29, 0), (1, 1), (95, 3)):
-        world.clock.advance(seconds)
-        assert world.received() == [(2, "LeaderAndIsr", 7)] * times, f"after {world.clock.now_ms()} ms"
-    world.brokers.answer(2, "NONE")
-    world.clock.advance(300)
-    assert world.received() == [(2, "UpdateMetadata", 1)]
-    assert world.heard == [led(2, NONE, controller_epoch=7), UpdateMetadataAnswered(2, NONE)]
+        harness.clock.advance(seconds)
+        assert harness.received() == [(2, "LeaderAndIsr", 7)] * times, f"after {harness.clock.now_ms()} ms"
+    harness.brokers.answer(2, "NONE")
+    harness.clock.advance(300)
+    assert harness.received() == [(2, "UpdateMetadata", 1)]
+    assert harness.notified == [led(2, NONE, controller_epoch=7), UpdateMetadataAnswered(2, NONE)]
 
 
 @pytest.mark.parametrize("how", ["bounce", "go and come"])
-def test_new_registration_drops_what_was_queued_for_the_old_one(world: World, how: str) -> None:
-    world.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
-    world.lead(2, "t-0", controller_epoch=1)
-    world.update(2, controller_epoch=1)
+def test_new_registration_drops_what_was_queued_for_the_old_one(harness: Harness, how: str) -> None:
+    harness.brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
+    harness.lead(2, "t-0", controller_epoch=1)
+    harness.update(2, controller_epoch=1)
     if how == "go and come":
-        world.disconnect(2)
-        world.update(2, controller_epoch=1)
-    world.connect(2)
-    world.received()
-    world.update(2, controller_epoch=2)
-    world.clock.advance(100)
-    assert world.received() == [(2, "UpdateMetadata", 2)]
-    world.brokers.answer(2, "NONE")
-    assert world.received() == []
-    assert world.heard == [UpdateMetadataAnswered(2, NONE)], "nobody waits for the answer of the old registration"
+        harness.disconnect(2)
+        harness.update(2, controller_epoch=1)
+    harness.connect(2)
+    harness.received()
+    harness.update(2, controller_epoch=2)
+    harness.clock.advance(100)
+    assert harness.received() == [(2, "UpdateMetadata", 2)]
+    harness.brokers.answer(2, "NONE")
+    assert harness.received() == []
+    assert harness.notified == [UpdateMetadataAnswered(2, NONE)], "nobody waits for the answer of the old registration"
 
 
-def test_how_a_broker_answers_outlasts_its_registration(world: World) -> None:
-    world.brokers.answer(2, SILENT)
-    world.connect(2)
-    world.update(2)
-    assert (world.received(), world.heard) == ([(2, "UpdateMetadata", 1)], [])
+def test_how_a_broker_answers_outlasts_its_registration(harness: Harness) -> None:
+    harness.brokers.answer(2, SILENT)
+    harness.connect(2)
+    harness.update(2)
+    assert (harness.received(), harness.notified) == ([(2, "UpdateMetadata", 1)], [])
 
 
-def test_close_drops_all_queues_and_timers(world: World) -> None:
-    world.brokers.answer(2, SILENT)
-    world.update(2)
-    world.update(2)
-    world.brokers.close()
-    assert world.clock.pending == {}
-    world.brokers.answer(2, "NONE")
-    world.brokers.open(world.heard.append, lambda: True)
-    world.connect(2)
-    world.update(2, controller_epoch=2)
-    assert world.received() == [(2, "UpdateMetadata", 1), (2, "UpdateMetadata", 2)]
-    assert world.heard == [UpdateMetadataAnswered(2, NONE)]
+def test_close_drops_all_queues_and_timers(harness: Harness) -> None:
+    harness.brokers.answer(2, SILENT)
+    harness.update(2)
+    harness.update(2)
+    harness.brokers.close()
+    assert harness.clock.pending == {}
+    harness.brokers.answer(2, "NONE")
+    harness.brokers.open(harness.notified.append, lambda: True)
+    harness.connect(2)
+    harness.update(2, controller_epoch=2)
+    assert harness.received() == [(2, "UpdateMetadata", 1), (2, "UpdateMetadata", 2)]
+    assert harness.notified == [UpdateMetadataAnswered(2, NONE)]
 
 
-def test_what_waits_is_dropped_once_the_controller_may_not_act(world: World) -> None:
+def test_what_waits_is_dropped_once_the_controller_may_not_act(harness: Harness) -> None:
     """Neither sent again after the request timeout, nor sent because the broker has answered at last."""
-    world.brokers.answer(2, SILENT)
-    world.brokers.answer(3, SILENT)
+    harness.brokers.answer(2, SILENT)
+    harness.brokers.answer(3, SILENT)
     for broker_id in (2, 3):
-        world.update(broker_id)
-        world.update(broker_id)
-    assert world.received() == [(2, "UpdateMetadata", 1), (3, "UpdateMetadata", 1)]
-    world.may_act = False
-    world.clock.advance(3600.0)
-    world.brokers.answer(3, "NONE")
-    assert (world.received(), world.clock.pending) == ([], {})
+        harness.update(broker_id)
+        harness.update(broker_id)
+    assert harness.received() == [(2, "UpdateMetadata", 1), (3, "UpdateMetadata", 1)]
+    harness.may_act = False
+    harness.clock.advance(3600.0)
+    harness.brokers.answer(3, "NONE")
+    assert (harness.received(), harness.clock.pending) == ([], {})
 
 
-def test_listener_that_goes_on_at_once_does_not_disturb_the_order(world: World) -> None:
+def test_listener_that_goes_on_at_once_does_not_disturb_the_order(harness: Harness) -> None:
     """Whoever hears an answer may send, connect and disconnect before it returns."""
-    heard: list[Event] = []
+    notified: list[Event] = []
 
     def hear(event: Event) -> None:
-        heard.append(event)
-        if len(heard) == 1:
-            world.update(2, controller_epoch=9)
-        if len(heard) == 3:
-            world.disconnect(2)
+        notified.append(event)
+        if len(notified) == 1:
+            harness.update(2, controller_epoch=9)
+        if len(notified) == 3:
+            harness.disconnect(2)
 
-    world.brokers.answer(2, SILENT)
-    world.brokers.open(hear, lambda: True)
+    harness.brokers.answer(2, SILENT)
+    harness.brokers.open(hear, lambda: True)
     for controller_epoch in (1, 2, 3, 4):
-        world.lead(2, "t-0", controller_epoch=controller_epoch)
-    world.brokers.answer(2, "NONE")
-    assert world.received() == [(2, "LeaderAndIsr", controller_epoch) for controller_epoch in (1, 2, 3)]
-    assert len(heard) == 3
+        harness.lead(2, "t-0", controller_epoch=controller_epoch)
+    harness.brokers.answer(2, "NONE")
+    assert harness.received() == [(2, "LeaderAndIsr", controller_epoch) for controller_epoch in (1, 2, 3)]
+    assert len(notified) == 3
 
 
-def test_whole_batch_says_what_the_columns_said_when_it_was_sent(world: World) -> None:
+def test_whole_batch_says_what_the_columns_said_when_it_was_sent(harness: Harness) -> None:
     """Also when an answer comes, and the controller goes on, before the last broker has its request."""
-    world.brokers.open(lambda _event: world.cluster.partitions.leader.fill(-1), lambda: True)
-    batch = requests_of(world.cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([2], ["t-0"]))
-    world.brokers.send(world.cluster, batch)
-    assert [request["partitions"]["t-0"]["leader"] for request in world.brokers.take()] == [1, 1, 1]
+    harness.brokers.open(lambda _event: harness.cluster.partitions.leader.fill(-1), lambda: True)
+    batch = requests_of(harness.cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([2], ["t-0"]))
+    harness.brokers.send(harness.cluster, batch)
+    assert [request["partitions"]["t-0"]["leader"] for request in harness.brokers.take()] == [1, 1, 1]
 
 
 def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
     """What broker 2 received from Apache Kafka 3.9.1's controller in the scenario silent-broker-timeout."""
-    world = World()
-    cluster, brokers = world.cluster, world.brokers
+    harness = Harness()
+    cluster, brokers = harness.cluster, harness.brokers
     brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
     brokers.disconnect(cluster, (2,))
     cluster.brokers.unregister(cluster.brokers.index_of([3]))
@@ -346,7 +346,7 @@ def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
     store(cluster, {"t-0": StateSpec(1, (1,), 1, 1)})
     brokers.send(cluster, requests_of(cluster, metadata=([1, 2], ["t-0"])))
     assert [request for request in brokers.take() if request["broker"] == 2] == []
-    world.clock.advance(33)
+    harness.clock.advance(33)
     assert brokers.take() == [to_lead]
     brokers.answer(2, "NONE", Api.LEADER_AND_ISR)
     assert brokers.take() == [

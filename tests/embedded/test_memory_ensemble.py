@@ -1,4 +1,4 @@
-"""What the shared world in memory does beyond the contract of stores: registrations, broker epochs, records beside."""
+"""MemoryEnsemble beyond the contract of stores: registrations, broker epochs and other records."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def ensemble() -> MemoryEnsemble:
     return MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, registered=[1, 2]))
 
 
-def opened(ensemble: MemoryEnsemble, heard: list[Event] | None = None) -> MemoryStore:
+def opened(ensemble: MemoryEnsemble, notified: list[Event] | None = None) -> MemoryStore:
     store = ensemble.connect()
-    store.open(([] if heard is None else heard).append)
+    store.open(([] if notified is None else notified).append)
     return store
 
 
@@ -71,14 +71,14 @@ IMPOSSIBLE: list[tuple[str, Act, tuple[str, str]]] = [
 def test_impossible_acts_name_the_place_and_change_nothing(
     ensemble: MemoryEnsemble, act: Act, named: tuple[str, str]
 ) -> None:
-    heard: list[Event] = []
-    opened(ensemble, heard).load()
+    notified: list[Event] = []
+    opened(ensemble, notified).load()
     before = ensemble.registrations()
     with pytest.raises(InputError) as refused:
         act(ensemble)
     assert (refused.value.where, refused.value.found) == named
     assert ensemble.registrations() == before
-    assert heard == []
+    assert notified == []
 
 
 def test_first_claim_follows_the_last_controller_epoch_of_a_snapshot() -> None:
@@ -126,29 +126,31 @@ def test_prepare_keeps_features_that_are_there(ensemble: MemoryEnsemble) -> None
 
 
 def test_order_of_events_when_the_controller_expires(ensemble: MemoryEnsemble) -> None:
-    heard: list[tuple[str, Event]] = []
+    notified: list[tuple[str, Event]] = []
     first, second = ensemble.connect(), ensemble.connect()
-    first.open(lambda event: heard.append(("first", event)))
-    second.open(lambda event: heard.append(("second", event)))
+    first.open(lambda event: notified.append(("first", event)))
+    second.open(lambda event: notified.append(("second", event)))
     first.claim(1)
-    assert heard == [("first", ControllerChanged()), ("second", ControllerChanged())], "the winner hears of itself, too"
+    assert notified == [("first", ControllerChanged()), ("second", ControllerChanged())], (
+        "the winner hears of itself, too"
+    )
     second.controller()
-    heard.clear()
+    notified.clear()
     ensemble.expire(first)
-    assert heard == [("second", Elect()), ("first", SessionExpired()), ("first", Elect())]
+    assert notified == [("second", Elect()), ("first", SessionExpired()), ("first", Elect())]
 
 
 def test_new_session_after_expiry_follows_nothing_until_it_reads(ensemble: MemoryEnsemble) -> None:
-    heard: list[Event] = []
-    store = opened(ensemble, heard)
+    notified: list[Event] = []
+    store = opened(ensemble, notified)
     store.load()
     ensemble.expire(store)
-    heard.clear()
+    notified.clear()
     ensemble.unregister_brokers([1])
-    assert heard == []
+    assert notified == []
     store.read_brokers()
     ensemble.unregister_brokers([2])
-    assert heard == [BrokersChanged()]
+    assert notified == [BrokersChanged()]
 
 
 def test_store_is_opened_once(ensemble: MemoryEnsemble) -> None:

@@ -27,8 +27,8 @@ class Tree(RecordTree):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heard: list[WatchEvent] = []
-        assert (self.open_session(lambda _event: None), self.open_session(self.heard.append)) == (1, 2)
+        self.notified: list[WatchEvent] = []
+        assert (self.open_session(lambda _event: None), self.open_session(self.notified.append)) == (1, 2)
 
     def content(self) -> dict[str, tuple[bytes, int]]:
         """All records, with their data and version."""
@@ -149,19 +149,19 @@ WATCHES: list[tuple[str, list[tuple[Callable[..., object], str]], list[Operation
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "in one multi"])
-@pytest.mark.parametrize("armed, operations, heard", [row[1:] for row in WATCHES], ids=[row[0] for row in WATCHES])
+@pytest.mark.parametrize("armed, operations, notified", [row[1:] for row in WATCHES], ids=[row[0] for row in WATCHES])
 def test_watches(
     tree: Tree,
     armed: list[tuple[Callable[..., object], str]],
     operations: list[Operation],
-    heard: list[tuple[Change, str]],
+    notified: list[tuple[Change, str]],
     at_once: bool,
 ) -> None:
     for read, path in armed:
         read(tree, 2, path, watch=True)
     for part in [operations] if at_once else [[operation] for operation in operations]:
         tree.multi(1, part)
-    assert [(event.change, event.path) for event in tree.heard] == heard
+    assert [(event.change, event.path) for event in tree.notified] == notified
 
 
 def test_reads_without_watch_arm_nothing(tree: Tree) -> None:
@@ -169,7 +169,7 @@ def test_reads_without_watch_arm_nothing(tree: Tree) -> None:
     tree.exists(2, "/a")
     tree.children(2, "/a")
     tree.multi(1, [SetData("/a", b""), Create("/a/c")])
-    assert tree.heard == []
+    assert tree.notified == []
 
 
 @pytest.mark.parametrize("read", [GET, LIST])
@@ -177,16 +177,16 @@ def test_get_and_children_arm_nothing_on_a_missing_record(tree: Tree, read: Call
     with pytest.raises(RecordError):
         read(tree, 2, "/b", watch=True)
     tree.multi(1, [Create("/b"), Create("/b/c")])
-    assert tree.heard == []
+    assert tree.notified == []
 
 
 def test_refused_multi_tells_nobody_and_leaves_watches_armed(tree: Tree) -> None:
     tree.get(2, "/a", watch=True)
     with pytest.raises(RecordError):
         tree.multi(1, [SetData("/a", b""), Check("/a", 1)])
-    assert tree.heard == []
+    assert tree.notified == []
     tree.set(1, "/a", b"")
-    assert tree.heard == [WatchEvent(DATA, "/a")]
+    assert tree.notified == [WatchEvent(DATA, "/a")]
 
 
 def test_whoever_hears_sees_the_whole_transaction_and_may_arm_again() -> None:
@@ -212,7 +212,7 @@ def test_end_of_a_session_takes_its_ephemerals_and_watches_in_one_instant(tree: 
     before = tree.zxid
     tree.close_session(third)
     assert (tree.children(1, "/a"), tree.children(1, "/")) == (["e"], ["a", "stays"])
-    assert tree.heard == [WatchEvent(CHILDREN, "/a")]
+    assert tree.notified == [WatchEvent(CHILDREN, "/a")]
     assert tree.zxid == before + 1
 
 

@@ -18,7 +18,7 @@ from tests.examples.loading import load
 json_lines = load("transports/json_lines.py")
 
 
-class LinesWorld:
+class LinesFixture:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.transport = json_lines.JsonLinesTransport(path)
@@ -38,7 +38,7 @@ class LinesWorld:
 class TestJsonLinesTransport(RecordingContract):
     @pytest.fixture
     def make_fixture(self, tmp_path: Path) -> Iterator[Callable[[ClusterState], RecordingFixture]]:
-        fixture = LinesWorld(tmp_path / "requests.jsonl")
+        fixture = LinesFixture(tmp_path / "requests.jsonl")
         yield lambda _cluster: fixture
         fixture.transport.close()
 

@@ -35,7 +35,7 @@ class Ready(MemoryStore):
             raise self.failure
 
 
-class World:
+class Harness:
     """Two registered brokers, and an instance of kframe that comes before them."""
 
     def __init__(self, instances_first: bool = True) -> None:
@@ -73,80 +73,84 @@ class World:
         self.loop.run_until_idle()
 
 
-def opened(before: Callable[[World], object], instances_first: bool = True) -> World:
-    world = World(instances_first)
-    before(world)
-    world.loop.open()
-    world.settle()
-    return world
+def opened(before: Callable[[Harness], object], instances_first: bool = True) -> Harness:
+    harness = Harness(instances_first)
+    before(harness)
+    harness.loop.open()
+    harness.settle()
+    return harness
 
 
 def test_the_role_is_taken_from_a_broker() -> None:
-    world = opened(World.elect_broker)
-    assert world.loop.controller.active
-    assert world.epoch() == 2
+    harness = opened(Harness.elect_broker)
+    assert harness.loop.controller.active
+    assert harness.epoch() == 2
 
 
 def test_without_the_preference_a_broker_keeps_the_role() -> None:
-    world = opened(World.elect_broker, instances_first=False)
-    assert (world.loop.controller.active, world.loop.controller.active_controller) == (False, BROKER)
-    assert world.store.contended == []
+    harness = opened(Harness.elect_broker, instances_first=False)
+    assert (harness.loop.controller.active, harness.loop.controller.active_controller) == (False, BROKER)
+    assert harness.store.contended == []
 
 
 @pytest.mark.parametrize("other", [OTHER, 1007], ids=["named by kframe.never.replicas", "named nowhere"])
 def test_the_role_is_never_taken_from_another_instance(other: int) -> None:
     """What is not a registered broker in its own session is none, though nothing names it."""
-    world = opened(lambda world: world.elect_instance(other))
-    world.clock.advance(10 * TAKE_AGAIN_MS / 1000)
-    world.settle()
-    assert (world.loop.controller.active, world.loop.controller.active_controller, world.epoch()) == (False, other, 1)
-    assert world.store.contended == [OURS] * len(world.store.contended) != []
+    harness = opened(lambda harness: harness.elect_instance(other))
+    harness.clock.advance(10 * TAKE_AGAIN_MS / 1000)
+    harness.settle()
+    assert (harness.loop.controller.active, harness.loop.controller.active_controller, harness.epoch()) == (
+        False,
+        other,
+        1,
+    )
+    assert harness.store.contended == [OURS] * len(harness.store.contended) != []
 
 
 def test_an_instance_that_follows_the_broker_at_the_last_moment_is_spared() -> None:
     """3 -> 1001 -> 1000: the broker was seen, another instance has the role when the attempt is made."""
-    world = World()
-    world.elect_broker()
-    world.loop.open()
-    world.loop.run_until_idle()
-    world.ensemble.drop_controller()
-    other = world.elect_instance()
-    world.settle()
-    world.clock.advance(10 * TAKE_AGAIN_MS / 1000)
-    world.settle()
+    harness = Harness()
+    harness.elect_broker()
+    harness.loop.open()
+    harness.loop.run_until_idle()
+    harness.ensemble.drop_controller()
+    other = harness.elect_instance()
+    harness.settle()
+    harness.clock.advance(10 * TAKE_AGAIN_MS / 1000)
+    harness.settle()
     assert other.owns_role()
-    assert world.epoch() == 2
+    assert harness.epoch() == 2
 
 
 def test_a_broker_that_takes_the_role_again_is_deposed_once_a_second_at_most() -> None:
-    world = opened(World.elect_broker)
-    world.ensemble.drop_controller()
-    world.elect_broker()
-    world.settle()
-    assert (world.loop.controller.active, world.epoch()) == (False, 3)
-    world.clock.advance(TAKE_AGAIN_MS / 1000)
-    world.settle()
-    assert (world.loop.controller.active, world.epoch()) == (True, 4)
+    harness = opened(Harness.elect_broker)
+    harness.ensemble.drop_controller()
+    harness.elect_broker()
+    harness.settle()
+    assert (harness.loop.controller.active, harness.epoch()) == (False, 3)
+    harness.clock.advance(TAKE_AGAIN_MS / 1000)
+    harness.settle()
+    assert (harness.loop.controller.active, harness.epoch()) == (True, 4)
 
 
 def test_a_claim_that_cannot_be_prepared_costs_nothing() -> None:
-    world = World()
-    world.store.failure = StoreError("no connection")
-    other = world.elect_instance()
-    world.loop.open()
-    world.settle()
-    assert world.store.contended == [OURS]
+    harness = Harness()
+    harness.store.failure = StoreError("no connection")
+    other = harness.elect_instance()
+    harness.loop.open()
+    harness.settle()
+    assert harness.store.contended == [OURS]
     other.release()
-    world.settle()
-    assert world.loop.controller.active
+    harness.settle()
+    assert harness.loop.controller.active
 
 
 def test_the_store_contends_after_each_event_that_tells_who_is_controller() -> None:
-    world = opened(World.elect_instance)
-    world.store.contended.clear()
-    world.loop.notify(ControllerChanged())
-    world.settle()
-    assert world.store.contended == [OURS]
-    world.loop.notify(Elect())
-    world.settle()
-    assert world.store.contended == [OURS] * 2
+    harness = opened(Harness.elect_instance)
+    harness.store.contended.clear()
+    harness.loop.notify(ControllerChanged())
+    harness.settle()
+    assert harness.store.contended == [OURS]
+    harness.loop.notify(Elect())
+    harness.settle()
+    assert harness.store.contended == [OURS] * 2

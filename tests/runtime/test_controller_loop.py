@@ -70,7 +70,7 @@ class Flaky(MemoryStore):
         self.reachable.set()
 
 
-class World:
+class Harness:
     """One controller loop over ``t``: t-0 on 1 and 2, led by 2."""
 
     def __init__(self) -> None:
@@ -89,10 +89,10 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    world = World()
-    yield world
-    world.loop.stop()
+def harness() -> Iterator[Harness]:
+    harness = Harness()
+    yield harness
+    harness.loop.stop()
 
 
 def prefer(token: int) -> ElectionRequested:
@@ -110,32 +110,32 @@ def fail_with(error: Exception) -> Callable[[], object]:
     return act
 
 
-def test_open_stands_for_election(world: World) -> None:
-    loop = world.open()
+def test_open_stands_for_election(harness: Harness) -> None:
+    loop = harness.open()
     assert loop.controller.active
     assert loop.state is ControllerState.IDLE
-    assert [request["api"] for request in world.transport.take()][:1] == [Api.UPDATE_METADATA]
+    assert [request["api"] for request in harness.transport.take()][:1] == [Api.UPDATE_METADATA]
 
 
-def test_what_the_store_notifies_is_handled(world: World) -> None:
-    loop = world.open()
-    world.ensemble.unregister_brokers([2])
+def test_what_the_store_notifies_is_handled(harness: Harness) -> None:
+    loop = harness.open()
+    harness.ensemble.unregister_brokers([2])
     assert len(loop.queue) == 1
     assert loop.run_until_idle() == 1
-    assert world.ensemble.states.cluster["t", 0].leader == 1
+    assert harness.ensemble.states.cluster["t", 0].leader == 1
 
 
-def test_a_caller_gets_the_response(world: World) -> None:
-    loop = world.open()
+def test_a_caller_gets_the_response(harness: Harness) -> None:
+    loop = harness.open()
     future = loop.submit(prefer)
     assert not future.done()
     loop.run_until_idle()
     assert future.result(0).codes.tolist() == [ErrorCode.NONE]
-    assert world.ensemble.states.cluster["t", 0].leader == 1
+    assert harness.ensemble.states.cluster["t", 0].leader == 1
 
 
-def test_each_caller_gets_a_response_of_their_own(world: World) -> None:
-    loop = world.open()
+def test_each_caller_gets_a_response_of_their_own(harness: Harness) -> None:
+    loop = harness.open()
     futures = [loop.submit(prefer), loop.submit(prefer), loop.submit(leave)]
     loop.run_until_idle()
     first, second, third = (future.result(0) for future in futures)
@@ -143,36 +143,36 @@ def test_each_caller_gets_a_response_of_their_own(world: World) -> None:
     assert third.error is ErrorCode.NONE
 
 
-def test_one_event_is_handled_to_its_end_before_the_next(world: World) -> None:
+def test_one_event_is_handled_to_its_end_before_the_next(harness: Harness) -> None:
     """controller 1: single consumer."""
-    loop = world.open()
+    loop = harness.open()
     seen: list[tuple[ControllerState, bool, int]] = []
 
     def interrupt() -> None:
-        world.ensemble.unregister_brokers([2])
+        harness.ensemble.unregister_brokers([2])
         seen.append((loop.state, loop.controller.busy, len(loop.queue)))
 
-    world.store.before_write.append(interrupt)
+    harness.store.before_write.append(interrupt)
     future = loop.submit(prefer)
     assert loop.run_until_idle() == 2
     assert seen == [(ControllerState.MANUAL_LEADER_BALANCE, True, 1)]
     assert future.result(0).codes.tolist() == [ErrorCode.NONE]
 
 
-def test_an_expired_session_answers_all_who_wait(world: World) -> None:
-    loop = world.open()
+def test_an_expired_session_answers_all_who_wait(harness: Harness) -> None:
+    loop = harness.open()
     elected, left = loop.submit(prefer), loop.submit(leave)
-    world.ensemble.expire(world.store)
+    harness.ensemble.expire(harness.store)
     assert elected.result(0).error is ErrorCode.NOT_CONTROLLER
     assert left.result(0).error is ErrorCode.STALE_CONTROLLER_EPOCH
     assert loop.controller.active
     loop.run_until_idle()
     assert loop.controller.controller_epoch == 2
-    assert world.ensemble.states.cluster["t", 0].leader == 2
+    assert harness.ensemble.states.cluster["t", 0].leader == 2
 
 
-def test_who_resigns_may_be_elected_again(world: World) -> None:
-    loop = world.open()
+def test_who_resigns_may_be_elected_again(harness: Harness) -> None:
+    loop = harness.open()
     loop.queue.put(ResignRequested())
     loop.run_until_idle()
     future = loop.submit(prefer)
@@ -183,56 +183,56 @@ def test_who_resigns_may_be_elected_again(world: World) -> None:
 
 @pytest.mark.parametrize("request_of", [prefer, leave], ids=["election", "controlled shutdown"])
 def test_a_failure_of_storage_leaves_nobody_waiting(
-    world: World, request_of: Callable[[int], ElectionRequested | ControlledShutdownRequested]
+    harness: Harness, request_of: Callable[[int], ElectionRequested | ControlledShutdownRequested]
 ) -> None:
-    loop = world.open()
-    world.store.before_write.append(fail_with(StoreError("connection lost")))
+    loop = harness.open()
+    harness.store.before_write.append(fail_with(StoreError("connection lost")))
     future: Future[Any] = loop.submit(request_of)
     loop.run_until_idle()
     assert future.done()
 
 
-def test_what_was_stored_is_not_told_by_one_who_may_be_deposed(world: World) -> None:
+def test_what_was_stored_is_not_told_by_one_who_may_be_deposed(harness: Harness) -> None:
     """It was asleep since it wrote, say: brokers hear nothing, who waits is told, and the role is given up."""
-    loop = world.open()
-    world.transport.take()
-    world.store.before_write.append(partial(setattr, world.store, "asleep", True))
+    loop = harness.open()
+    harness.transport.take()
+    harness.store.before_write.append(partial(setattr, harness.store, "asleep", True))
     future = loop.submit(prefer)
     loop.process(loop.queue.take() or BrokersChanged())
-    assert (world.transport.take(), loop.controller.active, world.store.owns_role()) == ([], False, False)
+    assert (harness.transport.take(), loop.controller.active, harness.store.owns_role()) == ([], False, False)
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
-    world.store.asleep = False
+    harness.store.asleep = False
     loop.run_until_idle()
     assert (loop.controller.active, loop.controller.controller_epoch) == (True, 2)
-    assert world.ensemble.states.cluster["t", 0].leader == 1
-    assert {request["controller_epoch"] for request in world.transport.take()} == {2}
+    assert harness.ensemble.states.cluster["t", 0].leader == 1
+    assert {request["controller_epoch"] for request in harness.transport.take()} == {2}
 
 
-def test_what_was_stored_is_sent_once_storage_says_that_the_role_is_still_ours(world: World) -> None:
+def test_what_was_stored_is_sent_once_storage_says_that_the_role_is_still_ours(harness: Harness) -> None:
     """An outage of storage within the session costs neither the role nor the request."""
-    loop = world.open()
+    loop = harness.open()
     epoch = loop.controller.controller_epoch
-    world.transport.take()
-    world.store.answers = True
-    world.store.before_write.append(lambda: setattr(world.store, "asleep", True))
+    harness.transport.take()
+    harness.store.answers = True
+    harness.store.before_write.append(lambda: setattr(harness.store, "asleep", True))
     future = loop.submit(prefer)
     loop.run_until_idle()
     assert future.result(0).codes.tolist() == [ErrorCode.NONE]
-    assert world.transport.take() != []
+    assert harness.transport.take() != []
     assert (loop.controller.active, loop.controller.controller_epoch) == (True, epoch)
 
 
-def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(world: World) -> None:
+def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(harness: Harness) -> None:
     """An event that waits for storage ends then; else a controller could not be stopped during an outage."""
-    loop = world.open()
+    loop = harness.open()
     waits = threading.Event()
 
     def wait() -> None:
-        world.store.reachable.clear()
+        harness.store.reachable.clear()
         waits.set()
-        assert world.store.reachable.wait(ANSWER_S)
+        assert harness.store.reachable.wait(ANSWER_S)
 
-    world.store.before_write.append(wait)
+    harness.store.before_write.append(wait)
     loop.start()
     future = loop.submit(prefer)
     assert waits.wait(ANSWER_S)
@@ -243,59 +243,59 @@ def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(world: World)
 
 @pytest.mark.parametrize("end", ["drop", "takeover", "expire"])
 def test_whoever_has_lost_the_role_tells_nothing_of_what_it_stored(
-    world: World, end: str, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Though events that say so still wait behind this one (I3)."""
-    loop = world.open()
-    world.transport.take()
-    rival = world.ensemble.connect()
+    loop = harness.open()
+    harness.transport.take()
+    rival = harness.ensemble.connect()
     rival.open(lambda _event: None)
     lose: dict[str, Callable[[], object]] = {
-        "drop": world.ensemble.drop_controller,
+        "drop": harness.ensemble.drop_controller,
         "takeover": partial(rival.take_over, 7),
-        "expire": partial(world.ensemble.expire, world.store),
+        "expire": partial(harness.ensemble.expire, harness.store),
     }
-    write_states = world.store.write_states
+    write_states = harness.store.write_states
 
     def write_and_lose(cluster: ClusterState, change: StateChange) -> WriteResult:
         result = write_states(cluster, change)
         lose[end]()
         return result
 
-    monkeypatch.setattr(world.store, "write_states", write_and_lose)
+    monkeypatch.setattr(harness.store, "write_states", write_and_lose)
     future = loop.submit(prefer)
     loop.process(loop.queue.take() or BrokersChanged())
-    assert world.transport.take() == []
+    assert harness.transport.take() == []
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
     assert not loop.controller.active
 
 
-def test_the_transport_may_ask_whether_it_may_act(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_transport_may_ask_whether_it_may_act(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose requests wait in queues does so before each of them, whatever thread it is in."""
     asked: list[Callable[[], bool]] = []
-    monkeypatch.setattr(world.transport, "open", lambda _notify, may_act: asked.append(may_act))
-    loop = world.open()
+    monkeypatch.setattr(harness.transport, "open", lambda _notify, may_act: asked.append(may_act))
+    loop = harness.open()
     assert [ask() for ask in asked] == [True]
-    world.ensemble.expire(world.store)
+    harness.ensemble.expire(harness.store)
     assert [ask() for ask in asked] == [False]
     loop.run_until_idle()
     assert [ask() for ask in asked] == [True, True], "it was opened again, and the role won again"
 
 
 @pytest.mark.parametrize("kind", [StoreError, type("OfAPlugin", (StoreError,), {})])
-def test_an_error_of_storage_may_be_of_a_plugins_own_kind(world: World, kind: type[StoreError]) -> None:
-    loop = world.open()
-    world.store.before_write.append(fail_with(kind("connection lost")))
+def test_an_error_of_storage_may_be_of_a_plugins_own_kind(harness: Harness, kind: type[StoreError]) -> None:
+    loop = harness.open()
+    harness.store.before_write.append(fail_with(kind("connection lost")))
     future = loop.submit(prefer)
     loop.run_until_idle()
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
 
 
-def test_an_unexpected_failure_is_told_to_who_waits_and_costs_the_role(world: World) -> None:
+def test_an_unexpected_failure_is_told_to_who_waits_and_costs_the_role(harness: Harness) -> None:
     """controller 1: errors, which cost kframe the role."""
-    loop = world.open()
+    loop = harness.open()
     epoch = loop.controller.controller_epoch
-    world.store.before_write.append(fail_with(ShapeError("a defect")))
+    harness.store.before_write.append(fail_with(ShapeError("a defect")))
     future = loop.submit(prefer)
     loop.process(loop.queue.take() or BrokersChanged())
     assert not loop.controller.active
@@ -306,9 +306,9 @@ def test_an_unexpected_failure_is_told_to_who_waits_and_costs_the_role(world: Wo
     assert loop.controller.controller_epoch == epoch + 1
 
 
-def test_an_error_that_is_none_of_ours_costs_the_role_too(world: World) -> None:
-    loop = world.open()
-    world.store.before_write.append(fail_with(ZeroDivisionError("plugin")))
+def test_an_error_that_is_none_of_ours_costs_the_role_too(harness: Harness) -> None:
+    loop = harness.open()
+    harness.store.before_write.append(fail_with(ZeroDivisionError("plugin")))
     future = loop.submit(prefer)
     loop.process(loop.queue.take() or BrokersChanged())
     assert not loop.controller.active
@@ -316,66 +316,66 @@ def test_an_error_that_is_none_of_ours_costs_the_role_too(world: World) -> None:
         future.result(0)
 
 
-def test_who_fails_to_take_over_stands_again_later_each_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_fails_to_take_over_stands_again_later_each_time(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """Freed at once, the role would be taken and lost in an endless loop."""
     attempts: list[float] = []
-    load = world.store.load
+    load = harness.store.load
 
     def failing() -> ClusterState:
-        attempts.append(world.clock.now_ms())
+        attempts.append(harness.clock.now_ms())
         if len(attempts) <= 4:
             raise StoreError("no answer")
         return load()
 
-    monkeypatch.setattr(world.store, "load", failing)
-    loop = world.open()
+    monkeypatch.setattr(harness.store, "load", failing)
+    loop = harness.open()
     assert (len(attempts), loop.controller.active) == (2, False)
 
     def settle() -> None:
         loop.run_until_idle()
 
-    world.clock.advance(10.0, settle)
+    harness.clock.advance(10.0, settle)
     assert loop.controller.active
     assert [round(later - earlier) for earlier, later in itertools.pairwise(attempts)] == [0, 100, 200, 400]
 
 
-def test_adopt_changes_and_sends_nothing(world: World) -> None:
-    before = world.ensemble.states.cluster["t", 0]
-    world.loop.adopt()
-    world.loop.run_until_idle()
-    assert world.loop.controller.active
-    assert world.ensemble.states.cluster["t", 0] == before
-    assert world.transport.take() == []
+def test_adopt_changes_and_sends_nothing(harness: Harness) -> None:
+    before = harness.ensemble.states.cluster["t", 0]
+    harness.loop.adopt()
+    harness.loop.run_until_idle()
+    assert harness.loop.controller.active
+    assert harness.ensemble.states.cluster["t", 0] == before
+    assert harness.transport.take() == []
 
 
-def test_adopt_of_a_held_role_is_refused(world: World) -> None:
-    rival = world.ensemble.connect()
+def test_adopt_of_a_held_role_is_refused(harness: Harness) -> None:
+    rival = harness.ensemble.connect()
     rival.open(lambda _event: None)
     rival.claim(7)
     with pytest.raises(StoreError, match="controller 7 holds the role"):
-        world.loop.adopt()
+        harness.loop.adopt()
 
 
 def test_stop_answers_all_who_wait_and_frees_the_role() -> None:
     """controller 1: close."""
-    world = World()
-    loop = world.open()
+    harness = Harness()
+    loop = harness.open()
     future = loop.submit(prefer)
     loop.stop()
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
     assert not loop.controller.active
-    watcher = world.ensemble.connect()
+    watcher = harness.ensemble.connect()
     watcher.open(lambda _event: None)
     assert watcher.controller() == -1
     assert watcher.claim(7) == 2, "who stops does not take the role again"
 
 
 def test_a_controller_that_is_not_active_answers() -> None:
-    world = World()
-    rival = world.ensemble.connect()
+    harness = Harness()
+    rival = harness.ensemble.connect()
     rival.open(lambda _event: None)
     rival.claim(7)
-    loop = world.open()
+    loop = harness.open()
     elected, left = loop.submit(prefer), loop.submit(leave)
     loop.run_until_idle()
     assert elected.result(0).error is ErrorCode.NOT_CONTROLLER
@@ -387,8 +387,8 @@ def test_a_controller_that_is_not_active_answers() -> None:
 
 
 def test_a_thread_handles_what_is_submitted() -> None:
-    world = World()
-    loop = world.loop
+    harness = Harness()
+    loop = harness.loop
     loop.open()
     loop.start()
     futures = [loop.submit(prefer) for _ in range(20)]
@@ -413,9 +413,9 @@ class Gate(RecordingTransport):
 
 def test_stop_waits_for_the_event_under_way_and_answers_the_rest() -> None:
     """controller 1: process/preempt exclusive, close."""
-    world = World()
+    harness = Harness()
     gate = Gate()
-    loop = ControllerLoop(Controller(1000, ControllerConfig(), Selection({})), world.store, gate, world.clock)
+    loop = ControllerLoop(Controller(1000, ControllerConfig(), Selection({})), harness.store, gate, harness.clock)
     loop.open()
     loop.run_until_idle()
     later: Future[Future[Any]] = Future()
@@ -430,12 +430,12 @@ def test_stop_waits_for_the_event_under_way_and_answers_the_rest() -> None:
 
 
 def test_brokers_may_register_from_another_thread() -> None:
-    world = World()
-    loop = world.loop
+    harness = Harness()
+    loop = harness.loop
     loop.open()
     loop.start()
     assert loop.submit(prefer).result(ANSWER_S).error is ErrorCode.NONE
-    world.ensemble.register_brokers([registration(3), Registration(4, NO_BROKER_EPOCH)])
+    harness.ensemble.register_brokers([registration(3), Registration(4, NO_BROKER_EPOCH)])
     assert loop.submit(prefer).result(ANSWER_S).error is ErrorCode.NONE
     assert loop.controller.cluster.brokers.registered_ids() == [1, 2, 3, 4]
     loop.stop()

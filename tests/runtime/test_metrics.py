@@ -68,7 +68,7 @@ class SlowStore(MemoryStore):
         return super().write_states(cluster, change)
 
 
-class World:
+class Harness:
     """A controller over ``t``: t-0 led by its second replica, t-1 whose ISR is its leader alone."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class World:
 
 def test_every_gauge_has_its_exported_name() -> None:
     """controller 16: gauges."""
-    metrics = World().loop.metrics()
+    metrics = Harness().loop.metrics()
     prefix = "kafka_controller_kafkacontroller_"
     assert {name.removeprefix(prefix) for name in metrics if name.startswith(prefix)} == set(GAUGES)
     assert metrics[f"{prefix}zkmigrationstate"] == 4
@@ -97,18 +97,18 @@ def test_every_gauge_has_its_exported_name() -> None:
 def test_timers_have_kafkas_names() -> None:
     """controller 16: timers."""
     assert {int(state): name for state, name in TIMERS.items()} == TIMER_NAMES
-    metrics = World().loop.metrics()
+    metrics = Harness().loop.metrics()
     assert {f"{STATS}{name.lower()}_count" for name in TIMER_NAMES.values()} <= set(metrics)
     assert f'{STATS}leaderelectionrateandtimems{{quantile="0.999"}}' in metrics
 
 
 def test_a_timer_times_its_state_alone() -> None:
     """controller 1: rate timer."""
-    world = World()
-    before = world.loop.metrics()
-    world.loop.submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
-    world.loop.run_until_idle()
-    after = world.loop.metrics()
+    harness = Harness()
+    before = harness.loop.metrics()
+    harness.loop.submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+    harness.loop.run_until_idle()
+    after = harness.loop.metrics()
     name = f"{STATS}manualleaderbalancerateandtimems"
     assert after[f"{name}_count"] == 1
     assert after[f'{name}{{quantile="0.50"}}'] == pytest.approx(250.0)
@@ -123,7 +123,7 @@ def test_two_states_have_no_timer(state: ControllerState) -> None:
 
 
 def test_an_event_without_timer_is_handled_all_the_same() -> None:
-    loop = World().loop
+    loop = Harness().loop
     before = {name: value for name, value in loop.metrics().items() if name.startswith(STATS)}
     loop.queue.put(UpdateMetadataAnswered(1, ErrorCode.NONE))
     loop.run_until_idle()
@@ -132,28 +132,28 @@ def test_an_event_without_timer_is_handled_all_the_same() -> None:
 
 def test_unclean_elections_are_counted_across_times_in_office() -> None:
     """controller 16: UncleanLeaderElectionsPerSec."""
-    world = World()
+    harness = Harness()
     names = [f"{STATS}uncleanleaderelections_total", f"{STATS}uncleanleaderelectionspersec_total"]
-    assert [world.loop.metrics()[name] for name in names] == [0, 0]
-    world.ensemble.unregister_brokers([2])
-    world.loop.run_until_idle()
-    assert [world.loop.metrics()[name] for name in names] == [1, 1]
-    world.ensemble.drop_controller()
-    world.loop.run_until_idle()
-    assert world.loop.status().controller_epoch == 2
-    assert [world.loop.metrics()[name] for name in names] == [1, 1]
+    assert [harness.loop.metrics()[name] for name in names] == [0, 0]
+    harness.ensemble.unregister_brokers([2])
+    harness.loop.run_until_idle()
+    assert [harness.loop.metrics()[name] for name in names] == [1, 1]
+    harness.ensemble.drop_controller()
+    harness.loop.run_until_idle()
+    assert harness.loop.status().controller_epoch == 2
+    assert [harness.loop.metrics()[name] for name in names] == [1, 1]
 
 
 def test_event_queue() -> None:
     """controller 16: EventQueueSize and EventQueueTimeMs."""
-    world = World()
-    world.ensemble.unregister_brokers([2])
+    harness = Harness()
+    harness.ensemble.unregister_brokers([2])
     name = "kafka_controller_controllereventmanager_eventqueue"
-    assert world.loop.metrics()[f"{name}size"] == 1
-    world.clock.advance(0.5)
-    handled = world.loop.metrics()[f"{name}timems_count"]
-    world.loop.run_until_idle()
-    metrics = world.loop.metrics()
+    assert harness.loop.metrics()[f"{name}size"] == 1
+    harness.clock.advance(0.5)
+    handled = harness.loop.metrics()[f"{name}timems_count"]
+    harness.loop.run_until_idle()
+    metrics = harness.loop.metrics()
     assert (metrics[f"{name}size"], metrics[f"{name}timems_count"]) == (0, handled + 1)
     assert metrics[f'{name}timems{{quantile="0.999"}}'] == pytest.approx(500.0)
 
@@ -161,7 +161,7 @@ def test_event_queue() -> None:
 CHANNELS = "kafka_controller_controllerchannelmanager_"
 
 
-class SilentWorld(World):
+class SilentHarness(Harness):
     """Brokers 1 and 2 behind queues; 2 is silent, so that the second request for it waits."""
 
     def make_transport(self) -> Transport:
@@ -171,8 +171,8 @@ class SilentWorld(World):
 
 
 def test_queues_of_requests() -> None:
-    world = SilentWorld()
-    metrics = world.loop.metrics()
+    harness = SilentHarness()
+    metrics = harness.loop.metrics()
     assert metrics[f"{CHANNELS}totalqueuesize"] == 2
     sizes = {name: value for name, value in metrics.items() if name.startswith(f"{CHANNELS}queuesize")}
     assert sizes == {f'{CHANNELS}queuesize{{broker_id="1"}}': 0, f'{CHANNELS}queuesize{{broker_id="2"}}': 2}
@@ -181,37 +181,37 @@ def test_queues_of_requests() -> None:
 
 
 def test_time_in_a_queue_is_that_of_its_broker() -> None:
-    world = SilentWorld()
-    world.clock.advance(2.0)
-    world.brokers.answer(2, "NONE")
-    metrics = world.loop.metrics()
+    harness = SilentHarness()
+    harness.clock.advance(2.0)
+    harness.brokers.answer(2, "NONE")
+    metrics = harness.loop.metrics()
     assert metrics[f"{CHANNELS}totalqueuesize"] == 0
     quantile = f'{CHANNELS}requestrateandqueuetimems{{broker_id="%d",quantile="0.999"}}'
     assert [metrics[quantile % one] for one in (1, 2)] == [0.0, pytest.approx(2_000.0)]
 
 
 def test_queues_go_with_their_brokers_and_with_the_role() -> None:
-    world = SilentWorld()
-    world.ensemble.unregister_brokers([2])
-    world.loop.run_until_idle()
-    labelled = [name for name in world.loop.metrics() if "broker_id=" in name]
+    harness = SilentHarness()
+    harness.ensemble.unregister_brokers([2])
+    harness.loop.run_until_idle()
+    labelled = [name for name in harness.loop.metrics() if "broker_id=" in name]
     assert labelled
     assert not any('"2"' in name for name in labelled)
-    world.loop.process(ResignRequested())
-    assert not any("broker_id=" in name for name in world.loop.metrics())
-    assert world.loop.metrics()[f"{CHANNELS}totalqueuesize"] == 0
+    harness.loop.process(ResignRequested())
+    assert not any("broker_id=" in name for name in harness.loop.metrics())
+    assert harness.loop.metrics()[f"{CHANNELS}totalqueuesize"] == 0
 
 
 def test_a_transport_that_queues_nothing_has_a_total() -> None:
-    channels = {name: value for name, value in World().loop.metrics().items() if name.startswith(CHANNELS)}
+    channels = {name: value for name, value in Harness().loop.metrics().items() if name.startswith(CHANNELS)}
     assert channels == {f"{CHANNELS}totalqueuesize": 0}
 
 
 def test_a_controller_that_has_resigned_shows_zeros() -> None:
     """controller 16: all 0 when not active."""
-    world = World()
-    world.loop.stop()
-    metrics = world.loop.metrics()
+    harness = Harness()
+    harness.loop.stop()
+    metrics = harness.loop.metrics()
     gauges = {name: metrics[f"kafka_controller_kafkacontroller_{name}"] for name in GAUGES}
     assert {name: value for name, value in gauges.items() if value} == {"zkmigrationstate": 4}
 
@@ -224,7 +224,7 @@ LINE = re.compile(rf"# TYPE \w+ (gauge|counter|summary)|[a-z_]+(\{{{LABEL}(,{LAB
 
 
 def test_the_text_is_prometheus_format() -> None:
-    metrics = SilentWorld().loop.metrics()
+    metrics = SilentHarness().loop.metrics()
     lines = exposition(metrics).splitlines()
     assert [line for line in lines if not LINE.fullmatch(line)] == []
     samples = [line.rpartition(" ") for line in lines if not line.startswith("#")]
@@ -281,7 +281,7 @@ def test_quantiles_of_no_more_than_the_last() -> None:
 
 
 def test_what_the_store_cannot_read_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-    assert world.loop.metrics()["kframe_store_quarantined"] == 0
-    monkeypatch.setattr(type(world.loop.store), "quarantined", lambda _store: {"/brokers/ids/1": "no JSON"})
-    assert world.loop.metrics()["kframe_store_quarantined"] == 1
+    harness = Harness()
+    assert harness.loop.metrics()["kframe_store_quarantined"] == 0
+    monkeypatch.setattr(type(harness.loop.store), "quarantined", lambda _store: {"/brokers/ids/1": "no JSON"})
+    assert harness.loop.metrics()["kframe_store_quarantined"] == 1
