@@ -102,7 +102,7 @@ class StoredStates:
     def read(self, expected: int) -> None:
         """In bulk, into columns."""
         wanted, stored = self.states(expected - 1), read_states(self.session, self.names, self.topic, self.partition)
-        assert stored.found.all()
+        assert stored.parsed.all()
         assert wanted.equal(stored).all()
 
     def read_singly(self, expected: int) -> None:
