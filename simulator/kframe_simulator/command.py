@@ -68,7 +68,7 @@ def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bo
     else:
         for _ in played():
             pass
-        emit_record("kframe_simulator/v1", {"first_seed": seeds[0], "last_seed": seeds[-1], **totals.shown()}, output)
+        emit_record("kframe.sim/v1", {"first_seed": seeds[0], "last_seed": seeds[-1], **totals.shown()}, output)
     if totals.failed:
         click.get_current_context().exit(1)
 

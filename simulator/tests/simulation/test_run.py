@@ -126,7 +126,7 @@ def test_the_command_plays_keeps_and_replays(tmp_path: Path) -> None:
     played = runner.invoke(cli, ["sim", "run", "--seeds", "7..8", "-o", "json"])
     assert played.exit_code == 0, played.output
     document = json.loads(played.stdout)
-    assert (document["schema"], document["seeds"], document["failed_seeds"]) == ("kframe_simulator/v1", 2, 0)
+    assert (document["schema"], document["seeds"], document["failed_seeds"]) == ("kframe.sim/v1", 2, 0)
     saved = tmp_path / "run.json"
     assert runner.invoke(cli, ["sim", "replay", "7", "--write", str(saved)]).exit_code == 0
     assert runner.invoke(cli, ["sim", "replay", str(saved)]).exit_code == 0
