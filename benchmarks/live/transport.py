@@ -23,8 +23,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from kframe_kafka_wire.answers import Asked, read_answer
-from kframe_kafka_wire.told import LEADER_AND_ISR, Told, TopicNames
+from kframe_kafka_wire.answers import PendingRequest, read_answer
+from kframe_kafka_wire.request_content import LEADER_AND_ISR, RequestContent, TopicNames
 from kframe_kafka_wire.transport import WireTransport
 
 from benchmarks.records import record_of
@@ -79,13 +79,13 @@ def answer_ms(cluster: ClusterState, requests: ControlRequests) -> float:
     (_, part), *_ = requests.leader_and_isr.slices()
     rows = requests.leader_and_isr.rows[part]
     topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
-    sent = Told(LEADER_AND_ISR, rows, topic, partition, None, None, TopicNames.of(cluster, topic))
+    sent = RequestContent(LEADER_AND_ISR, rows, topic, partition, None, None, TopicNames.of(cluster, topic))
     starts = np.flatnonzero(np.concatenate([[True], topic[1:] != topic[:-1]])).tolist()
     reply = b"\0\0\0\1\0\0\0" + unsigned_varint(len(starts) + 1)
     for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):
         reply += cluster.topics.ids[topic[start]].tobytes() + unsigned_varint(stop - start + 1)
         reply += b"".join(int(number).to_bytes(4, "big") + b"\0\0\0" for number in partition[start:stop]) + b"\0"
-    asked = Asked(0, 1, LEADER_AND_ISR, 7, 1, sent, slice(0, len(rows)))
+    asked = PendingRequest(0, 1, LEADER_AND_ISR, 7, 1, sent, slice(0, len(rows)))
     begun = time.perf_counter()
     read_answer(asked, reply + b"\0")
     return (time.perf_counter() - begun) * 1000

@@ -50,8 +50,8 @@ class ControlApi:
         same = int32(requests.controller_id) + kraft_controller + int32(requests.controller_epoch)
         if api_version < self.broker_epoch:
             return [same + more] * len(broker_epochs)
-        told = broker_epochs.astype(">i8").tobytes()
-        return [same + told[at : at + 8] + more for at in range(0, len(told), 8)]
+        epochs = broker_epochs.astype(">i8").tobytes()
+        return [same + epochs[at : at + 8] + more for at in range(0, len(epochs), 8)]
 
 
 LEADER_AND_ISR: Final = ControlApi(

@@ -1,4 +1,4 @@
-"""The brokers that requests name: the live leaders of a LeaderAndIsr, the live brokers of an UpdateMetadata."""
+"""Brokers in requests: the live leaders of LeaderAndIsr, the live brokers of UpdateMetadata."""
 
 from __future__ import annotations
 
@@ -15,52 +15,51 @@ from kframe.wire.primitives import array, end_of_struct, int16, int32, nullable_
 
 #: Ids of security protocols on the wire (Kafka ``SecurityProtocol``).
 SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-#: The one listener that UpdateMetadata 0 can tell of.
+#: The only listener in UpdateMetadata 0.
 V0_LISTENER: Final = "PLAINTEXT"
 
 
-class ToldBrokers:
-    """Brokers as requests of one kind name them: each is encoded when first asked for, and again once it registers."""
+class EncodedBrokers:
+    """Encoded brokers of one kind of request; a broker is encoded at first use, and again after it registers anew."""
 
     def __init__(self, encode: Callable[[Registration], bytes], others: Sequence[Registration] = ()) -> None:
-        """``others`` are told among all brokers without being registered; their ids are none of a broker's. Raises
-        ConfigError as ``encode`` does."""
+        """``others`` are added to all registered brokers; their ids are no broker's. Raises ConfigError as ``encode``
+        does."""
         self._encode = encode
-        self._others = {one.broker_id: encode(one) for one in others}
+        self._others = {other.broker_id: encode(other) for other in others}
         self._known: dict[int, tuple[Registration, bytes]] = {}
         self._registered, self._registrations = b"", list[Registration | None]()
-        self._standing: list[tuple[int, Registration]] = []
+        self._by_id: list[tuple[int, Registration]] = []
         self._every: list[bytes] | None = None
 
-    def standing(self, brokers: Brokers) -> list[tuple[int, Registration]]:
-        """Index and registration of the brokers that are registered, ascending by id; the same list until that
-        changes, since most batches find nobody gone or come since the last one."""
+    def registered(self, brokers: Brokers) -> list[tuple[int, Registration]]:
+        """Index and registration of registered brokers, ascending by id; the same list until they change."""
         registered = brokers.registered.tobytes()
         if registered != self._registered or brokers.registrations != self._registrations:
             self._registered, self._registrations = registered, list(brokers.registrations)
-            self._standing, self._every = _standing(brokers), None
-        return self._standing
+            self._by_id, self._every = _registered_by_id(brokers), None
+        return self._by_id
 
     def every(self, brokers: Brokers) -> list[bytes]:
-        """All brokers that are registered, and the others, ascending by id. Raises ConfigError as ``encode`` does."""
-        standing = self.standing(brokers)
+        """All registered brokers and the others, ascending by id. Raises ConfigError as ``encode`` does."""
+        registered = self.registered(brokers)
         if self._every is None:
-            told = {one.broker_id: self.of(index, one) for index, one in standing}
-            self._every = [one for _, one in sorted({**self._others, **told}.items())]
+            encoded = {registration.broker_id: self.of(index, registration) for index, registration in registered}
+            self._every = [entry for _, entry in sorted({**self._others, **encoded}.items())]
         return self._every
 
     def of(self, index: int, registration: Registration) -> bytes:
-        """The broker of that index, which is registered like this. Raises ConfigError as ``encode`` does."""
+        """The encoded broker of an index and registration. Raises ConfigError as ``encode`` does."""
         known = self._known.get(index)
         if known is None or known[0] is not registration:
             self._known[index] = known = registration, self._encode(registration)
         return known[1]
 
 
-def live_leaders(api_version: int, listener: str) -> ToldBrokers:
+def live_leaders(api_version: int, listener: str) -> EncodedBrokers:
     """Brokers as live leaders of a LeaderAndIsr request: by their address on the inter-broker listener.
 
-    Raises ConfigError of a broker that has no such listener.
+    Raises ConfigError for a broker without that listener.
     """
     compact = api_version >= LEADER_AND_ISR.flexible
 
@@ -69,16 +68,16 @@ def live_leaders(api_version: int, listener: str) -> ToldBrokers:
         host = string(endpoint.host, compact=compact)
         return int32(registration.broker_id) + host + int32(endpoint.port) + end_of_struct(compact=compact)
 
-    return ToldBrokers(encode)
+    return EncodedBrokers(encode)
 
 
-def live_brokers(api_version: int, others: Sequence[Registration] = ()) -> ToldBrokers:
+def live_brokers(api_version: int, others: Sequence[Registration] = ()) -> EncodedBrokers:
     """Brokers as live brokers of an UpdateMetadata request, ``others`` among them.
 
-    Version 0 tells the address on listener PLAINTEXT, later ones all endpoints. Raises ConfigError of a broker whose
-    endpoints the version cannot tell: 0 without that listener, 1 and 2 with one not called after its protocol.
+    Version 0 has the address on listener PLAINTEXT, later versions all endpoints. Raises ConfigError for endpoints that
+    the version cannot encode: 0 without that listener, 1 and 2 with a listener not named after its protocol.
     """
-    return ToldBrokers(partial(_live_broker, api_version), others)
+    return EncodedBrokers(partial(_live_broker, api_version), others)
 
 
 def endpoint_on(registration: Registration, listener: str) -> Endpoint:
@@ -90,11 +89,11 @@ def endpoint_on(registration: Registration, listener: str) -> Endpoint:
     raise ConfigError(f"listeners of broker {registration.broker_id}", names, f"a listener named {listener}")
 
 
-def _standing(brokers: Brokers) -> list[tuple[int, Registration]]:
-    found = np.flatnonzero(brokers.registered)
-    by_id = found[np.argsort(brokers.ids[found])].tolist()
-    standing = [(index, brokers.registrations[index]) for index in by_id]
-    return [(index, registration) for index, registration in standing if registration is not None]
+def _registered_by_id(brokers: Brokers) -> list[tuple[int, Registration]]:
+    rows = np.flatnonzero(brokers.registered)
+    by_id = rows[np.argsort(brokers.ids[rows])].tolist()
+    registered = [(index, brokers.registrations[index]) for index in by_id]
+    return [(index, registration) for index, registration in registered if registration is not None]
 
 
 def _live_broker(api_version: int, registration: Registration) -> bytes:
@@ -115,7 +114,7 @@ def _endpoint(broker_id: int, endpoint: Endpoint, api_version: int) -> bytes:
     if security_protocol is None:
         raise ConfigError(where, f"security protocol {endpoint.security_protocol}", ", ".join(SECURITY_PROTOCOLS))
     if api_version < 3 and endpoint.listener != endpoint.security_protocol:
-        # Brokers take the protocol's name for the listener's, since these versions leave the latter out.
+        # These versions have no listener name: brokers take the protocol's name.
         raise ConfigError(where, f"UpdateMetadata {api_version}", "version 3 or later for a listener of that name")
     listener = string(endpoint.listener, compact=compact) if api_version >= 3 else b""
     address = int32(endpoint.port) + string(endpoint.host, compact=compact)

@@ -30,7 +30,7 @@ class Encoder:
     """Encodes batches for brokers of one inter-broker protocol version.
 
     ``listener`` is the inter-broker listener, on which followers find their leaders. Bodies stay within ``byte_limit``
-    bytes: a request that would be longer is split between two partitions; only a partition that is longer by itself
+    bytes: a request that would be longer is split between two partitions; only a single partition beyond the limit
     goes beyond, alone. ``others`` are named as live brokers in every UpdateMetadata though they are not registered: a
     controller that is no broker names itself. Raises ConfigError if ``byte_limit`` is not positive or more than any
     request can have, and of another that cannot be named (see ``kframe.wire.brokers``).

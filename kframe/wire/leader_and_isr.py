@@ -1,4 +1,4 @@
-"""LeaderAndIsr requests: each broker is told of its own partitions and of the brokers that lead them."""
+"""LeaderAndIsr requests: each broker receives its own partitions and their live leaders."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from kframe.model.columns import Int32, Int64, UInt8
 from kframe.model.lists import distinct_rows
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import LEADER_AND_ISR
-from kframe.wire.brokers import ToldBrokers
+from kframe.wire.brokers import EncodedBrokers
 from kframe.wire.primitives import array, end_of_struct, int8
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
 from kframe.wire.sections import Cutter, Frame, Group, Lists, check_topics, require_as_measured
 
-#: Where ``is_new`` stands in an entry, counted from its end, by version; 0 where it has none. Behind it come the
-#: recovery state (6+) and the count of tagged fields (4+).
+#: Offset of ``is_new`` from the end of an entry, by version; 0 for none. The recovery state (6+) and the count of
+#: tagged fields (4+) follow it.
 IS_NEW_BACK: Final = (0, 1, 1, 1, 2, 2, 3, 3)
-#: ``Type`` of a request (5+) that does not say whether it is the full state: the only kind outside a KRaft migration.
+#: ``Type`` of a request (5+) outside a KRaft migration: unknown, neither full nor incremental.
 TYPE_UNKNOWN: Final = 0
 
 
 class EntryPool:
-    """The entries of all ``rows``, each written once, to be copied for every broker that is told of it."""
+    """The entries of ``rows``, each encoded once and copied into the request of each of its brokers."""
 
     def __init__(self, cluster: ClusterState, rows: Int32, api_version: int, entry_size: Int32, pool_at: Int64) -> None:
-        """``rows`` are unique. ``entry_size`` and ``pool_at`` (n,) are the pool's for as long as it is in use; what
-        stands in them of other rows is left alone."""
+        """``rows`` are unique. The pool owns ``entry_size`` and ``pool_at`` (n,) while it is in use, and writes the
+        entries of ``rows`` only."""
         p = cluster.partitions
         self._is_new_back = IS_NEW_BACK[api_version]
         self.entry_size, self._pool_at = entry_size, pool_at
@@ -47,7 +47,7 @@ class EntryPool:
         require_as_measured(written, len(rows))
 
     def copy(self, group: Group, is_new: UInt8, frame: Frame) -> None:
-        """Fill in the entries of ``group``; ``is_new`` stands beside its rows."""
+        """Copy the entries of ``group``; ``is_new`` is aligned with its rows."""
         kernels.copy_entries(
             group.rows, is_new, self._is_new_back, group.row_size, self._pool_at, self._pool,
             frame.entry_at, frame.out,
@@ -55,24 +55,28 @@ class EntryPool:
 
 
 class LiveLeaders:
-    """The registered brokers that lead some of ``rows``, as the requests that tell of them end with them."""
+    """The registered leaders of ``rows``: the last field of requests."""
 
-    def __init__(self, cluster: ClusterState, rows: Int32, told: ToldBrokers, compact: bool) -> None:
-        """Raises ConfigError as ``told`` does, of the brokers that lead."""
+    def __init__(self, cluster: ClusterState, rows: Int32, broker_entries: EncodedBrokers, compact: bool) -> None:
+        """Raises ConfigError for a leader that cannot be encoded."""
         self._leader, self._compact = cluster.partitions.leader, compact
-        self._told_size = cluster.brokers.registered.astype(np.int32)
+        self._entry_size = cluster.brokers.registered.astype(np.int32)
         self._named = np.empty(len(cluster.brokers), np.int32)
-        # The rows as one section, whose tail would name all of them.
-        self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._told_size)))
+        # The rows as one section, whose tail names all leaders.
+        self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._entry_size)))
         named = self._named.tolist()
-        leads = [(index, one) for index, one in told.standing(cluster.brokers) if named[index] == 0]
-        encoded = [told.of(index, registration) for index, registration in leads]
+        leads = [
+            (index, registration)
+            for index, registration in broker_entries.registered(cluster.brokers)
+            if named[index] == 0
+        ]
+        encoded = [broker_entries.of(index, registration) for index, registration in leads]
         self._brokers = np.array([index for index, _ in leads], np.int32)
-        self._told_size[:] = 0
-        self._told_size[self._brokers] = [len(one) for one in encoded]
-        self._told = b"".join(encoded)
+        self._entry_size[:] = 0
+        self._entry_size[self._brokers] = [len(entry) for entry in encoded]
+        self._entries = b"".join(encoded)
         self.nbytes_max = len(array(encoded, compact=compact) + end_of_struct(compact=compact))
-        """Bytes of a tail that names them all."""
+        """Bytes of a tail with all leaders."""
 
     def measure(self, group: Group) -> Int64:
         """(s,) bytes of each section's tail."""
@@ -81,7 +85,7 @@ class LiveLeaders:
     def write(self, group: Group, tail_length: Int64, frame: Frame) -> None:
         """Write the tails of ``group``."""
         written = kernels.write_live_leaders(
-            group.start, group.rows, self._leader, self._told_size, self._brokers, self._told, self._compact,
+            group.start, group.rows, self._leader, self._entry_size, self._brokers, self._entries, self._compact,
             frame.at, tail_length, self._named, frame.out,
         )  # fmt: skip
         require_as_measured(written, len(tail_length))
@@ -89,21 +93,21 @@ class LiveLeaders:
     def _measure(self, start: Int32, rows: Int32, most: int) -> Int64:
         tail_length = np.empty(len(start) - 1, np.int64)
         kernels.measure_live_leaders(
-            start, rows, self._leader, self._told_size, most, self._compact, self._named, tail_length
+            start, rows, self._leader, self._entry_size, most, self._compact, self._named, tail_length
         )
         return tail_length
 
 
 def leader_and_isr_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, told: ToldBrokers, byte_limit: int,
+    cluster: ClusterState, requests: ControlRequests, api_version: int, broker_entries: EncodedBrokers, byte_limit: int,
     scratch: Scratch | None = None,
 ) -> Iterator[EncodedRequest]:  # fmt: skip
-    """Each broker's LeaderAndIsr; one without rows gets none. Raises ConfigError if a leader cannot be told."""
+    """Each broker's LeaderAndIsr; a broker without rows gets none. Raises ConfigError if a leader cannot be encoded."""
     if not len(requests.leader_and_isr.rows):
         return iter(())
     once = distinct_rows(requests.leader_and_isr.rows, len(cluster))
     check_topics(LEADER_AND_ISR.name, cluster, once)
-    leaders = LiveLeaders(cluster, once, told, LEADER_AND_ISR.layout(api_version).compact)
+    leaders = LiveLeaders(cluster, once, broker_entries, LEADER_AND_ISR.layout(api_version).compact)
     return _encode(cluster, requests, api_version, once, leaders, byte_limit, scratch or Scratch())
 
 
@@ -116,7 +120,7 @@ def _encode(
     byte_limit: int,
     scratch: Scratch,
 ) -> Iterator[EncodedRequest]:
-    with scratch.lend(len(cluster)) as arrays:
+    with scratch.reserve(len(cluster)) as arrays:
         pool = EntryPool(cluster, once, api_version, *arrays)
         yield from _sections(cluster, requests, api_version, pool, leaders, byte_limit)
 
@@ -141,6 +145,6 @@ def _sections(
         lists = group.lists.tolist()
         yield from requests_of(
             LEADER_AND_ISR.api_key, api_version,
-            [brokers[one] for one in lists], [prefixes[one] for one in lists], frame.bodies(),
+            [brokers[index] for index in lists], [prefixes[index] for index in lists], frame.bodies(),
             group.partitions(),
         )  # fmt: skip

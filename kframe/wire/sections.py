@@ -25,7 +25,7 @@ GROUP_SECTIONS: Final = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
-    """Rows list by list, each grouped by topic: ``rows[offsets[i]:offsets[i + 1]]`` are told together, if any."""
+    """Rows list by list, each grouped by topic: ``rows[offsets[i]:offsets[i + 1]]`` share a request, if any."""
 
     offsets: Int32
     rows: Int32
@@ -81,7 +81,7 @@ class Cutter:
         """Cut each list into sections of at most ``byte_limit`` bytes, tails of at most ``tail_max`` not counted.
 
         ``entry_size`` (n,) has the bytes of each row's entry. A cut falls between two partitions; a topic that is cut
-        goes on in the next section under its name. A partition that is longer by itself gets a section of its own. A
+        goes on in the next section under its name. A partition beyond the limit gets its own section. A
         group is valid until the next one is asked for: they share arrays.
         """
         rows, first = lists.rows, 0
@@ -119,10 +119,10 @@ class Cutter:
 
 
 def check_topics(name: str, cluster: ClusterState, rows: Int32) -> None:
-    """Raise ShapeError if a row of request ``name`` is of a topic that is gone."""
-    gone = np.flatnonzero(cluster.partitions.topic[rows] < 0)
-    if len(gone):
-        raise ShapeError(f"{name}: row {rows[gone[0]]} is of a topic that is gone")
+    """Raise ShapeError if a row of request ``name`` is of a topic that is unregistered."""
+    unregistered = np.flatnonzero(cluster.partitions.topic[rows] < 0)
+    if len(unregistered):
+        raise ShapeError(f"{name}: row {rows[unregistered[0]]} is of a topic that is unregistered")
 
 
 def require_as_measured(written: int, measured: int) -> None:

@@ -1,4 +1,4 @@
-"""StopReplica requests: each broker is told which of its replicas to stop, and which of them to delete."""
+"""StopReplica requests: each broker receives the replicas to stop, and to delete."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _encode(
     cluster: ClusterState, requests: ControlRequests, api_version: int, byte_limit: int, scratch: Scratch
 ) -> Iterator[EncodedRequest]:
     stops = _stops(cluster, requests, api_version)
-    with scratch.lend(len(cluster)) as (entry_size, _):
+    with scratch.reserve(len(cluster)) as (entry_size, _):
         # Partition index; from version 3 also leader epoch, delete flag and count of tagged fields.
         entry_size[stops.lists.rows] = 10 if api_version >= FLAG_PER_PARTITION else 4
         yield from _sections(cluster, stops, api_version, entry_size, byte_limit)
@@ -72,7 +72,7 @@ def _sections(
         lists = group.lists.tolist()
         yield from requests_of(
             STOP_REPLICA.api_key, api_version,
-            [stops.brokers[one] for one in lists], [stops.prefixes[one] for one in lists], frame.bodies(),
+            [stops.brokers[index] for index in lists], [stops.prefixes[index] for index in lists], frame.bodies(),
             group.partitions(),
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""UpdateMetadata requests: every broker is told the same partitions and live brokers, encoded once and shared."""
+"""UpdateMetadata requests: the same partitions and live brokers for every broker, encoded once and shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.requests import ControlRequests
 from kframe.wire.apis import UPDATE_METADATA
-from kframe.wire.brokers import ToldBrokers
+from kframe.wire.brokers import EncodedBrokers
 from kframe.wire.primitives import array, end_of_struct
 from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
@@ -20,20 +20,20 @@ from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measure
 
 
 def update_metadata_requests(
-    cluster: ClusterState, requests: ControlRequests, api_version: int, told: ToldBrokers, byte_limit: int,
+    cluster: ClusterState, requests: ControlRequests, api_version: int, broker_entries: EncodedBrokers, byte_limit: int,
     scratch: Scratch | None = None,
 ) -> Iterator[EncodedRequest]:  # fmt: skip
-    """The UpdateMetadata of each broker of the batch, one at least. Raises ConfigError if a broker cannot be told."""
+    """Each broker's UpdateMetadata, at least one. Raises ConfigError if a broker cannot be encoded."""
     check_topics(UPDATE_METADATA.name, cluster, requests.metadata_rows)
     if not len(requests.metadata_brokers):
         return iter(())
-    tail = live_brokers(cluster, told, UPDATE_METADATA.layout(api_version).compact)
+    tail = live_brokers(cluster, broker_entries, UPDATE_METADATA.layout(api_version).compact)
     return _encode(cluster, requests, api_version, tail, byte_limit, scratch or Scratch())
 
 
-def live_brokers(cluster: ClusterState, told: ToldBrokers, compact: bool) -> bytes:
+def live_brokers(cluster: ClusterState, broker_entries: EncodedBrokers, compact: bool) -> bytes:
     """What follows the partitions of a request: all registered brokers, ascending by id, and the end of the struct."""
-    return array(told.every(cluster.brokers), compact=compact) + end_of_struct(compact=compact)
+    return array(broker_entries.every(cluster.brokers), compact=compact) + end_of_struct(compact=compact)
 
 
 def _encode(
@@ -42,12 +42,12 @@ def _encode(
     brokers = requests.metadata_brokers
     prefixes = UPDATE_METADATA.prefixes(api_version, requests, cluster.brokers.broker_epoch[brokers], b"")
     room = byte_limit - len(prefixes[0]) - len(tail)
-    with scratch.lend(len(cluster)) as (entry_size, _):
+    with scratch.reserve(len(cluster)) as (entry_size, _):
         bodies = list(_bodies(cluster, requests.metadata_rows, api_version, tail, room, entry_size))
     count = len(bodies)
     yield from requests_of(
         UPDATE_METADATA.api_key, api_version,
-        np.repeat(brokers, count).tolist(), chain.from_iterable([one] * count for one in prefixes),
+        np.repeat(brokers, count).tolist(), chain.from_iterable([prefix] * count for prefix in prefixes),
         [body for body, _ in bodies] * len(prefixes), [partitions for _, partitions in bodies] * len(prefixes),
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Batches to encode, as plain data that JSON can hold, and the cluster and requests that such data describes.
 
-A case names brokers by id; ids ascend neither in it nor in the columns, so that nobody can confuse ids and indexes.
+A case names brokers by id; ids ascend neither in it nor in the columns, so that ids and indexes cannot be confused.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def random_case(random: Random, widest: int = 4) -> Case:
     broker_ids = random.sample([*range(6), 127, 128, 1001, 2**31 - 1], random.randint(1, 7))
     brokers = [_random_broker(random, broker_id) for broker_id in broker_ids]
     topics = [_random_topic(random, number, broker_ids, widest) for number in range(random.randint(0, 5))]
-    every = [(index, number) for index, one in enumerate(topics) for number in range(len(one["partitions"]))]
+    every = [(index, number) for index, topic in enumerate(topics) for number in range(len(topic["partitions"]))]
 
     def some(*columns: Any) -> list[list[Any]]:
         chosen = sorted(random.sample(every, random.randint(0, len(every))))
@@ -75,11 +75,11 @@ def random_case(random: Random, widest: int = 4) -> Case:
         "controllerEpoch": random.randint(1, 2**31 - 1),
         "brokers": brokers,
         "topics": topics,
-        "leaderAndIsr": {str(one): some(lambda: random.randint(0, 1)) for one in _some(random, broker_ids)},
+        "leaderAndIsr": {str(broker_id): some(lambda: random.randint(0, 1)) for broker_id in _some(random, broker_ids)},
         "updateMetadata": [_some(random, broker_ids), some()],
         "stopReplica": {
-            str(one): some(lambda: random.randint(-2, 9), lambda: random.randint(0, 1))
-            for one in _some(random, broker_ids)
+            str(broker_id): some(lambda: random.randint(-2, 9), lambda: random.randint(0, 1))
+            for broker_id in _some(random, broker_ids)
         },
     }
 
@@ -149,26 +149,31 @@ def build(case: Case) -> tuple[ClusterState, ControlRequests]:
 
 def _add_brokers(cluster: ClusterState, brokers: list[dict[str, Any]]) -> None:
     registrations = [
-        Registration(one["id"], one["brokerEpoch"], tuple(Endpoint(*point) for point in one["endpoints"]), one["rack"])
-        for one in brokers
+        Registration(
+            broker["id"],
+            broker["brokerEpoch"],
+            tuple(Endpoint(*point) for point in broker["endpoints"]),
+            broker["rack"],
+        )
+        for broker in brokers
     ]
-    for one in brokers:
-        cluster.brokers.index_of([one["id"]])
+    for entry in brokers:
+        cluster.brokers.index_of([entry["id"]])
     indexes = cluster.brokers.register(registrations)
-    cluster.brokers.unregister(indexes[[not one["registered"] for one in brokers]])
-    cluster.brokers.shutting_down[indexes] = [one["registered"] and one["shuttingDown"] for one in brokers]
+    cluster.brokers.unregister(indexes[[not broker["registered"] for broker in brokers]])
+    cluster.brokers.shutting_down[indexes] = [broker["registered"] and broker["shuttingDown"] for broker in brokers]
 
 
 def _add_topics(cluster: ClusterState, topics: list[dict[str, Any]]) -> None:
     partitions = [partition for topic in topics for partition in topic["partitions"]]
 
     def indexes(name: str) -> list[list[int]]:
-        return [cluster.brokers.index_of(one[name]).tolist() for one in partitions]
+        return [cluster.brokers.index_of(partition[name]).tolist() for partition in partitions]
 
     def column(name: str) -> list[int]:
-        return [one[name] for one in partitions]
+        return [partition[name] for partition in partitions]
 
-    leaders = [-1 if one < 0 else int(cluster.brokers.index_of([one])[0]) for one in column("leader")]
+    leaders = [-1 if leader < 0 else int(cluster.brokers.index_of([leader])[0]) for leader in column("leader")]
     rows = cluster.add_topics(
         [topic["name"] for topic in topics],
         np.array([len(topic["partitions"]) for topic in topics], np.int32),
@@ -196,7 +201,7 @@ def _rows(cluster: ClusterState, keys: list[list[int]]) -> Int32:
 def _broker_rows(
     cluster: ClusterState, lists: dict[str, list[list[int]]], columns: int
 ) -> tuple[BrokerRows, tuple[Int32, ...]]:
-    entries = [entry for one in lists.values() for entry in one]
-    offsets = np.cumsum([0, *(len(one) for one in lists.values())], dtype=np.int32)
+    entries = [entry for rows in lists.values() for entry in rows]
+    offsets = np.cumsum([0, *(len(rows) for rows in lists.values())], dtype=np.int32)
     beside = tuple(np.array([entry[2 + column] for entry in entries], np.int32) for column in range(columns))
     return BrokerRows(cluster.brokers.index_of(map(int, lists)), offsets, _rows(cluster, entries)), beside

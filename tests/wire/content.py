@@ -37,9 +37,9 @@ EVERY_VERSION = [(api, version) for api, (_, newest) in APIS.items() for version
 
 def contents(cluster: ClusterState, requests: ControlRequests, api: str, version: int) -> list[tuple[int, Content]]:
     """(broker index, content) of each request of kind ``api``, if none is split."""
-    told = {"LeaderAndIsr": _leader_and_isr, "UpdateMetadata": _update_metadata, "StopReplica": _stop_replica}
+    functions = {"LeaderAndIsr": _leader_and_isr, "UpdateMetadata": _update_metadata, "StopReplica": _stop_replica}
     schema = kio_class(api, version)
-    return [(broker, of_version(schema, content)) for broker, content in told[api](cluster, requests, version)]
+    return [(broker, of_version(schema, content)) for broker, content in functions[api](cluster, requests, version)]
 
 
 def _header(cluster: ClusterState, requests: ControlRequests, broker: int) -> Content:
@@ -109,7 +109,7 @@ def _leader_and_isr(cluster: ClusterState, requests: ControlRequests, _: int) ->
 
 
 def _live_leader(cluster: ClusterState, broker_id: int) -> Content:
-    endpoint = next(one for one in _endpoints(cluster, broker_id) if one["listener"] == LISTENER)
+    endpoint = next(endpoint for endpoint in _endpoints(cluster, broker_id) if endpoint["listener"] == LISTENER)
     return {"brokerId": broker_id, "hostName": endpoint["host"], "port": endpoint["port"]}
 
 
@@ -118,12 +118,12 @@ def _endpoints(cluster: ClusterState, broker_id: int) -> list[Content]:
     assert registration is not None
     return [
         {
-            "port": one.port,
-            "host": one.host,
-            "listener": one.listener,
-            "securityProtocol": PROTOCOLS.index(one.security_protocol),
+            "port": endpoint.port,
+            "host": endpoint.host,
+            "listener": endpoint.listener,
+            "securityProtocol": PROTOCOLS.index(endpoint.security_protocol),
         }
-        for one in registration.endpoints
+        for endpoint in registration.endpoints
     ]
 
 
@@ -155,7 +155,7 @@ def _live_broker(cluster: ClusterState, broker_id: int) -> Content:
     endpoints = _endpoints(cluster, broker_id)
     registration = cluster.brokers.registrations[cluster.brokers.find(broker_id) or 0]
     assert registration is not None
-    plaintext = next(one for one in endpoints if one["listener"] == "PLAINTEXT")
+    plaintext = next(endpoint for endpoint in endpoints if endpoint["listener"] == "PLAINTEXT")
     return {
         "id": broker_id,
         "v0Host": plaintext["host"],
@@ -223,7 +223,7 @@ def kafka_name(kio_name: str) -> str:
 def of_version(schema: Any, content: Content) -> Content:
     """The fields of ``content`` that ``schema``, a class of kio, has."""
     return {
-        name: [of_version(nested, one) for one in content[name]] if nested else content[name]
+        name: [of_version(nested, nested_content) for nested_content in content[name]] if nested else content[name]
         for _, name, nested in kio_fields(schema)
     }
 
@@ -240,7 +240,7 @@ def _kio_value(name: str, nested: Any, value: Any) -> Any:
         raw = urlsafe_b64decode(value + "==")
         return uuid.UUID(bytes=raw) if any(raw) else None
     if nested:
-        return tuple(kio_entity(nested, one) for one in value)
+        return tuple(kio_entity(nested, element) for element in value)
     return tuple(value) if isinstance(value, list) else value
 
 

@@ -15,7 +15,7 @@ CASES = st.builds(random_case, st.randoms(use_true_random=False))
 
 
 def versions(api: str, version: int) -> ControlVersions:
-    """One kind of request in ``version``, the others in one that can encode anything."""
+    """A kind of request in ``version``, the others in the newest."""
     chosen = {"LeaderAndIsr": 7, "UpdateMetadata": 8, "StopReplica": 4} | {api: version}
     return ControlVersions(chosen["LeaderAndIsr"], chosen["UpdateMetadata"], chosen["StopReplica"])
 

@@ -39,7 +39,7 @@ def cases() -> dict[str, Case]:
 
 
 def wide_case() -> Case:
-    """One topic of 130 partitions, all of which a broker is told of."""
+    """A topic of 130 partitions, all in a broker's requests."""
     keys = [[0, number] for number in range(130)]
     partitions = [partition([2], isr=[], leader=-1, leaderEpoch=number, recovery=number % 2) for _, number in keys]
     return case_of(
@@ -64,15 +64,15 @@ def kafka_encode(messages: list[dict[str, Any]]) -> list[str]:
 
 def make_bodies() -> None:
     """Write the vector file of each case."""
-    places: list[tuple[str, str, str]] = []
+    names: list[tuple[str, str, str]] = []
     messages: list[dict[str, Any]] = []
     for name, case in cases().items():
         for api, version in EVERY_VERSION if name != "wide-topic" else AROUND_COMPACT:
             for _, content in contents(*build(case), api, version):
-                places.append((name, api, str(version)))
+                names.append((name, api, str(version)))
                 messages.append({"message": f"{api}Request", "version": version, "content": content})
     bodies: dict[str, dict[str, dict[str, list[str]]]] = {}
-    for (name, api, api_version), body in zip(places, kafka_encode(messages), strict=True):
+    for (name, api, api_version), body in zip(names, kafka_encode(messages), strict=True):
         bodies.setdefault(name, {}).setdefault(api, {}).setdefault(api_version, []).append(body)
     for name, case in cases().items():
         write(VECTORS / "bodies" / f"{name}.json", {"case": case, "bodies": bodies[name]})
@@ -85,7 +85,7 @@ def make_headers() -> None:
         for api_key, correlation_id, client_id in ((4, 0, "1"), (7, 2**31 - 1, ""), (6, -1, None), (5, 77, "c" * 200))
     ]
     messages = [
-        {"message": "RequestHeader", "version": version, "content": one} for version in range(3) for one in fields
+        {"message": "RequestHeader", "version": version, "content": header} for version in range(3) for header in fields
     ]
     headers = zip(messages, kafka_encode(messages), strict=True)
     write(VECTORS / "headers.json", {"headers": [message | {"bytes": encoded} for message, encoded in headers]})

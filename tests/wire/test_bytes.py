@@ -43,26 +43,29 @@ def test_bodies_equal_those_of_kio_with_wide_topics(api: str, version: int, seed
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
 def test_bodies_equal_those_of_kio_without_replicas(api: str, version: int) -> None:
-    """The partitions without replicas stand around one that has some, and last."""
+    """Partitions without replicas are before and after a partition with replicas, and last."""
     partitions = [partition([]), partition([], leader=2, isr=[1]), partition([2, 1]), partition([])]
-    told: dict[str, Any] = {"leaderAndIsr": {"2": [[0, 0, 1], [0, 1, 0], [0, 2, 0], [0, 3, 0]]}}
-    told |= {"updateMetadata": [[1, 2], [[0, number] for number in range(4)]]}
-    told |= {"stopReplica": {"2": [[0, 0, 3, 1], [0, 3, 3, 0]]}}
-    check_against_kio(case_of([broker(1), broker(2)], [topic("t", *partitions)], **told), api, version)
+    contents: dict[str, Any] = {"leaderAndIsr": {"2": [[0, 0, 1], [0, 1, 0], [0, 2, 0], [0, 3, 0]]}}
+    contents |= {"updateMetadata": [[1, 2], [[0, number] for number in range(4)]]}
+    contents |= {"stopReplica": {"2": [[0, 0, 3, 1], [0, 3, 3, 0]]}}
+    check_against_kio(case_of([broker(1), broker(2)], [topic("t", *partitions)], **contents), api, version)
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=lambda path: path.stem)
 def test_bodies_equal_those_of_kafka_itself(path: Path) -> None:
     vector = json.loads(path.read_text())
     cluster, requests = build(vector["case"])
-    found = {
-        api: {version: [body(one).hex() for one in encoded(cluster, requests, api, int(version))] for version in bodies}
+    actual = {
+        api: {
+            version: [body(request).hex() for request in encoded(cluster, requests, api, int(version))]
+            for version in bodies
+        }
         for api, bodies in vector["bodies"].items()
     }
-    assert found == vector["bodies"]
+    assert actual == vector["bodies"]
 
 
 def test_vectors_cover_every_version() -> None:
     bodies = [json.loads(path.read_text())["bodies"] for path in VECTORS]
-    covered = {(api, int(version)) for one in bodies for api, versions in one.items() for version in versions}
+    covered = {(api, int(version)) for body in bodies for api, versions in body.items() for version in versions}
     assert covered == set(EVERY_VERSION)

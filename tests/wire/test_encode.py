@@ -1,4 +1,4 @@
-"""The rules of the control requests (wire protocol, sections 2 and 3), each by itself."""
+"""The fields of control requests, version by version."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ NEWEST = ControlVersions.of(LATEST)
 
 def decoded(case: Case, api: str, version: int) -> list[Any]:
     """The requests of kind ``api`` as kio reads them."""
-    return [kio_decode(kio_class(api, version), body(one)) for one in encoded(*build(case), api, version)]
+    return [kio_decode(kio_class(api, version), body(request)) for request in encoded(*build(case), api, version)]
 
 
-def told_of(*partitions: dict[str, Any], brokers: list[dict[str, Any]], **changes: Any) -> Case:
-    """Broker 1 is told everything about the partitions of one topic."""
+def announce(*partitions: dict[str, Any], brokers: list[dict[str, Any]], **changes: Any) -> Case:
+    """Requests of all kinds to broker 1 about the partitions of a topic."""
     keys = [[0, number] for number in range(len(partitions))]
-    told = {"leaderAndIsr": {"1": [[*key, 0] for key in keys]}, "updateMetadata": [[1], keys]}
-    return case_of(brokers, [topic("t", *partitions, **changes)], **told)
+    contents = {"leaderAndIsr": {"1": [[*key, 0] for key in keys]}, "updateMetadata": [[1], keys]}
+    return case_of(brokers, [topic("t", *partitions, **changes)], **contents)
 
 
 def test_kinds_follow_each_other_and_brokers_without_rows_get_none() -> None:
@@ -43,7 +43,7 @@ def test_kinds_follow_each_other_and_brokers_without_rows_get_none() -> None:
         stopReplica={"1": [], "2": [[0, 0, 1, 1]]},
     )  # fmt: skip
     requests = list(Encoder(NEWEST).encode(*build(case)))
-    assert [(one.api_key, one.broker) for one in requests] == [(4, 0), (6, 1), (6, 0), (5, 1)]
+    assert [(request.api_key, request.broker) for request in requests] == [(4, 0), (6, 1), (6, 0), (5, 1)]
 
 
 def test_an_empty_batch_is_no_request() -> None:
@@ -51,8 +51,8 @@ def test_an_empty_batch_is_no_request() -> None:
 
 
 def test_chunks_cannot_be_written_to() -> None:
-    case = told_of(partition([1]), brokers=[broker(1)])
-    chunks = [memoryview(chunk) for one in Encoder(NEWEST).encode(*build(case)) for chunk in one.chunks]
+    case = announce(partition([1]), brokers=[broker(1)])
+    chunks = [memoryview(chunk) for request in Encoder(NEWEST).encode(*build(case)) for chunk in request.chunks]
     assert len(chunks) == 4
     assert all(chunk.readonly for chunk in chunks)
 
@@ -66,23 +66,23 @@ LEADERS = [
 ]
 
 
-@pytest.mark.parametrize(("leaders", "gone", "named"), LEADERS)
+@pytest.mark.parametrize(("leaders", "unregistered", "named"), LEADERS)
 def test_live_leaders_are_the_registered_leaders_of_that_request(
-    leaders: list[int], gone: list[int], named: list[int]
+    leaders: list[int], unregistered: list[int], named: list[int]
 ) -> None:
-    brokers = [broker(one, registered=one not in gone) for one in (3, 1, 2)]
+    brokers = [broker(broker_id, registered=broker_id not in unregistered) for broker_id in (3, 1, 2)]
     [request] = decoded(
-        told_of(*(partition([1, 2, 3], leader=one) for one in leaders), brokers=brokers), "LeaderAndIsr", 7
+        announce(*(partition([1, 2, 3], leader=broker_id) for broker_id in leaders), brokers=brokers), "LeaderAndIsr", 7
     )
-    assert [(one.broker_id, one.host_name, one.port) for one in request.live_leaders] == [
-        (one, f"host-{one}", 9092) for one in named
+    assert [(leader.broker_id, leader.host_name, leader.port) for leader in request.live_leaders] == [
+        (broker_id, f"host-{broker_id}", 9092) for broker_id in named
     ]
 
 
 def test_a_leader_that_is_shutting_down_is_named() -> None:
-    case = told_of(partition([1]), brokers=[broker(1, shuttingDown=True)])
+    case = announce(partition([1]), brokers=[broker(1, shuttingDown=True)])
     [request] = decoded(case, "LeaderAndIsr", 7)
-    assert [one.broker_id for one in request.live_leaders] == [1]
+    assert [leader.broker_id for leader in request.live_leaders] == [1]
 
 
 def test_each_request_names_its_own_leaders() -> None:
@@ -90,14 +90,14 @@ def test_each_request_names_its_own_leaders() -> None:
         [broker(1), broker(2)], [topic("t", partition([1, 2]), partition([2, 1]))],
         leaderAndIsr={"1": [[0, 0, 0]], "2": [[0, 1, 0]]},
     )  # fmt: skip
-    assert [[one.broker_id for one in request.live_leaders] for request in decoded(case, "LeaderAndIsr", 4)] == [
+    assert [[leader.broker_id for leader in request.live_leaders] for request in decoded(case, "LeaderAndIsr", 4)] == [
         [1],
         [2],
     ]
 
 
 OFFLINE = [
-    # broker 2 is registered, is shutting down; its replica's directory is offline; replicas told as offline
+    # broker 2 is registered, is shutting down; its replica's directory is offline; replicas are listed as offline
     (True, False, [], []),
     (True, False, [2], [2]),
     (True, True, [], [2]),
@@ -109,13 +109,13 @@ OFFLINE = [
 @pytest.mark.parametrize(("registered", "shutting_down", "offline_dir", "offline"), OFFLINE)
 def test_offline_replicas(registered: bool, shutting_down: bool, offline_dir: list[int], offline: list[int]) -> None:
     brokers = [broker(1), broker(2, registered=registered, shuttingDown=shutting_down)]
-    case = told_of(partition([1, 2], isr=[1], offlineDir=offline_dir), brokers=brokers)
+    case = announce(partition([1, 2], isr=[1], offlineDir=offline_dir), brokers=brokers)
     [request] = decoded(case, "UpdateMetadata", 4)
     assert list(request.ungrouped_partition_states[0].offline_replicas) == offline
 
 
 def test_a_topic_queued_for_deletion_has_leader_minus_two_in_metadata_only() -> None:
-    case = told_of(partition([2, 1], isr=[1]), brokers=[broker(1), broker(2)], deleting=True)
+    case = announce(partition([2, 1], isr=[1]), brokers=[broker(1), broker(2)], deleting=True)
     [metadata] = decoded(case, "UpdateMetadata", 8)
     [state] = metadata.topic_states[0].partition_states
     assert (state.leader, state.leader_epoch, state.zk_version, state.isr) == (-2, 0, 0, (1,))
@@ -136,30 +136,30 @@ def stop_case(stops: list[list[int]]) -> Case:
 @pytest.mark.parametrize("version", [1, 2])
 def test_stop_replica_before_version_3_comes_twice_with_deletions_first(version: int) -> None:
     said = [
-        (one.delete_partitions, [(group.name, group.partition_indexes) for group in one.topics])
-        for one in decoded(stop_case(STOPS), "StopReplica", version)
+        (request.delete_partitions, [(group.name, group.partition_indexes) for group in request.topics])
+        for request in decoded(stop_case(STOPS), "StopReplica", version)
     ]
     assert said == [(True, [("a", (1,)), ("b", (0,))]), (False, [("a", (0,)), ("b", (1,))])]
 
 
-@pytest.mark.parametrize(("kept", "flag"), [(STOPS[1:3], True), (STOPS[::3], False)])
-def test_stop_replica_of_one_sort_comes_once(kept: list[list[int]], flag: bool) -> None:
-    assert [one.delete_partitions for one in decoded(stop_case(kept), "StopReplica", 0)] == [flag]
+@pytest.mark.parametrize(("stops", "flag"), [(STOPS[1:3], True), (STOPS[::3], False)])
+def test_stop_replica_without_mixed_deletions_is_one_request(stops: list[list[int]], flag: bool) -> None:
+    assert [request.delete_partitions for request in decoded(stop_case(stops), "StopReplica", 0)] == [flag]
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_stop_replica_from_version_3_says_it_per_partition(version: int) -> None:
+def test_stop_replica_from_version_3_has_deletion_per_partition(version: int) -> None:
     [request] = decoded(stop_case(STOPS), "StopReplica", version)
     said = [
-        [group.topic_name == "b", one.partition_index, one.leader_epoch, one.delete_partition]
+        [group.topic_name == "b", state.partition_index, state.leader_epoch, state.delete_partition]
         for group in request.topic_states
-        for one in group.partition_states
+        for state in group.partition_states
     ]
     assert said == STOPS
 
 
 def test_a_leader_without_the_inter_broker_listener_is_an_error_before_any_request() -> None:
-    case = told_of(partition([2, 1]), brokers=[broker(1), broker(2)])
+    case = announce(partition([2, 1]), brokers=[broker(1), broker(2)])
     with pytest.raises(
         ConfigError, match=r"listeners of broker 2: found PLAINTEXT, expected a listener named INTERNAL"
     ):
@@ -167,34 +167,36 @@ def test_a_leader_without_the_inter_broker_listener_is_an_error_before_any_reque
 
 
 def test_a_broker_without_any_listener_is_named_as_such() -> None:
-    case = told_of(partition([1]), brokers=[broker(1, endpoints=[])])
+    case = announce(partition([1]), brokers=[broker(1, endpoints=[])])
     with pytest.raises(ConfigError, match=r"listeners of broker 1: found none"):
         Encoder(NEWEST).encode(*build(case))
 
 
-def test_an_encoder_tells_where_a_broker_is_now() -> None:
+def test_an_encoder_follows_changed_registrations() -> None:
     encoder = Encoder(NEWEST)
     for host in ("before", "after"):
-        case = told_of(partition([1]), brokers=[broker(1, endpoints=[["PLAINTEXT", host, 9092, "PLAINTEXT"]])])
+        case = announce(partition([1]), brokers=[broker(1, endpoints=[["PLAINTEXT", host, 9092, "PLAINTEXT"]])])
         for _ in range(2):
-            leaders, metadata = (body(one) for one in encoder.encode(*build(case)))
+            leaders, metadata = (body(request) for request in encoder.encode(*build(case)))
             assert kio_decode(kio_class("LeaderAndIsr", 7), leaders).live_leaders[0].host_name == host
-            [told] = kio_decode(kio_class("UpdateMetadata", 8), metadata).live_brokers
-            assert told.endpoints[0].host == host
+            [live_broker] = kio_decode(kio_class("UpdateMetadata", 8), metadata).live_brokers
+            assert live_broker.endpoints[0].host == host
 
 
 @pytest.mark.parametrize("version", range(9))
 def test_others_are_named_among_the_live_brokers(version: int) -> None:
     """A controller that is no broker is named in every UpdateMetadata, by id, and led by in no LeaderAndIsr."""
-    others = [Registration(one, -1, (Endpoint("PLAINTEXT", f"other-{one}", 1),), "r") for one in (2, 7)]
+    others = [
+        Registration(broker_id, -1, (Endpoint("PLAINTEXT", f"other-{broker_id}", 1),), "r") for broker_id in (2, 7)
+    ]
     versions = ControlVersions(7, version, 4)
-    case = told_of(partition([1]), partition([3]), brokers=[broker(1), broker(2), broker(3)])
-    leading, metadata = (body(one) for one in Encoder(versions, others=others).encode(*build(case)))
-    told = kio_decode(kio_class("UpdateMetadata", version), metadata).live_brokers
-    assert [one.id_ for one in told] == [1, 2, 3, 7]
-    hosts = [one.endpoints[0].host if version else one.v0_host for one in told]
+    case = announce(partition([1]), partition([3]), brokers=[broker(1), broker(2), broker(3)])
+    leading, metadata = (body(request) for request in Encoder(versions, others=others).encode(*build(case)))
+    live_brokers = kio_decode(kio_class("UpdateMetadata", version), metadata).live_brokers
+    assert [broker.id_ for broker in live_brokers] == [1, 2, 3, 7]
+    hosts = [broker.endpoints[0].host if version else broker.v0_host for broker in live_brokers]
     assert hosts == ["host-1", "host-2", "host-3", "other-7"]  # a broker's id is the broker's
-    assert [one.broker_id for one in kio_decode(kio_class("LeaderAndIsr", 7), leading).live_leaders] == [1, 3]
+    assert [leader.broker_id for leader in kio_decode(kio_class("LeaderAndIsr", 7), leading).live_leaders] == [1, 3]
 
 
 def test_another_that_a_version_cannot_name() -> None:
@@ -204,16 +206,18 @@ def test_another_that_a_version_cannot_name() -> None:
 
 
 @pytest.mark.parametrize("byte_limit", [1, 200, BYTE_LIMIT])
-def test_requests_say_how_many_partitions_they_tell_of(byte_limit: int) -> None:
-    case = told_of(*[partition([1])] * 9, brokers=[broker(1)])
-    counted = [(one.api_key, one.partitions) for one in Encoder(NEWEST, byte_limit=byte_limit).encode(*build(case))]
+def test_requests_count_their_partitions(byte_limit: int) -> None:
+    case = announce(*[partition([1])] * 9, brokers=[broker(1)])
+    counted = [
+        (request.api_key, request.partitions) for request in Encoder(NEWEST, byte_limit=byte_limit).encode(*build(case))
+    ]
     for api_key in (4, 6):
         assert sum(partitions for api, partitions in counted if api == api_key) == 9
     assert (len(counted) == 2) == (byte_limit == BYTE_LIMIT)
 
 
 def test_a_broker_that_leads_nothing_needs_no_inter_broker_listener() -> None:
-    case = told_of(partition([1]), brokers=[broker(1), broker(2, endpoints=[])])
+    case = announce(partition([1]), brokers=[broker(1), broker(2, endpoints=[])])
     assert len(list(Encoder(NEWEST).encode(*build(case)))) == 2
 
 
@@ -227,7 +231,7 @@ ENDPOINTS = [
 
 
 @pytest.mark.parametrize(("version", "endpoint", "error"), ENDPOINTS)
-def test_endpoints_that_a_version_cannot_tell(version: int, endpoint: tuple[str, str], error: str) -> None:
+def test_endpoints_that_a_version_cannot_encode(version: int, endpoint: tuple[str, str], error: str) -> None:
     listener, security_protocol = endpoint
     case = case_of([broker(1, endpoints=[[listener, "host", 1, security_protocol]])], [], updateMetadata=[[1], []])
     with pytest.raises(ConfigError, match=error):
@@ -235,11 +239,14 @@ def test_endpoints_that_a_version_cannot_tell(version: int, endpoint: tuple[str,
 
 
 @pytest.mark.parametrize("version", range(3, 9))
-def test_custom_listeners_are_told_from_version_3(version: int) -> None:
+def test_custom_listeners_are_encoded_from_version_3(version: int) -> None:
     endpoints = [["INTERNAL", "in", 1, "SASL_SSL"], ["PLAINTEXT", "out", 2, "PLAINTEXT"]]
     case = case_of([broker(1, endpoints=endpoints)], [], updateMetadata=[[1], []])
     [request] = decoded(case, "UpdateMetadata", version)
-    assert [(one.listener, one.host, one.port, one.security_protocol) for one in request.live_brokers[0].endpoints] == [
+    assert [
+        (endpoint.listener, endpoint.host, endpoint.port, endpoint.security_protocol)
+        for endpoint in request.live_brokers[0].endpoints
+    ] == [
         ("INTERNAL", "in", 1, 3), ("PLAINTEXT", "out", 2, 0),
     ]  # fmt: skip
 
@@ -251,7 +258,7 @@ def test_a_byte_limit_that_no_request_can_have(byte_limit: int) -> None:
 
 
 def rows(brokers: list[int], offsets: list[int], of: list[int]) -> BrokerRows:
-    return BrokerRows(*(np.array(one, np.int32) for one in (brokers, offsets, of)))
+    return BrokerRows(*(np.array(array, np.int32) for array in (brokers, offsets, of)))
 
 
 ROW, FLAG = np.zeros(1, np.int32), np.zeros(1, np.uint8)
@@ -265,19 +272,27 @@ BAD_BATCHES: list[tuple[str, dict[str, Any], str]] = [
     ("short-offsets", {"leader_and_isr": rows([0], [1], [0]), "is_new": FLAG}, "LeaderAndIsr: 1 brokers, 1 offsets"),
     ("offsets-from-1", {"leader_and_isr": rows([0], [1, 1], [0]), "is_new": FLAG}, "LeaderAndIsr: offsets do not asc"),
     ("offsets-fall", {"leader_and_isr": rows([0, 0], [0, 2, 1], [0]), "is_new": FLAG}, "offsets do not ascend from 0"),
-    ("gone-leader-and-isr", {"leader_and_isr": rows([0], [0, 1], [1]), "is_new": FLAG}, "LeaderAndIsr: row 1 is of a"),
-    ("gone-update-metadata", {"metadata_rows": ROW + 1}, "UpdateMetadata: row 1 is of a topic that is gone"),
     (
-        "gone-stop-replica",
+        "unregistered-leader-and-isr",
+        {"leader_and_isr": rows([0], [0, 1], [1]), "is_new": FLAG},
+        "LeaderAndIsr: row 1 is of a",
+    ),
+    (
+        "unregistered-update-metadata",
+        {"metadata_rows": ROW + 1},
+        "UpdateMetadata: row 1 is of a topic that is unregistered",
+    ),
+    (
+        "unregistered-stop-replica",
         {"stop_replica": rows([0], [0, 1], [1]), "stop_leader_epoch": ROW, "stop_delete": FLAG},
-        "StopReplica: row 1 is of a topic that is gone",
+        "StopReplica: row 1 is of a topic that is unregistered",
     ),
 ]
 
 
 @pytest.mark.parametrize(("changes", "error"), [row[1:] for row in BAD_BATCHES], ids=[row[0] for row in BAD_BATCHES])
 def test_a_batch_that_does_not_fit_the_cluster(changes: dict[str, Any], error: str) -> None:
-    cluster, requests = build(case_of([broker(1)], [topic("t", partition([1])), topic("gone", partition([1]))]))
+    cluster, requests = build(case_of([broker(1)], [topic("t", partition([1])), topic("unregistered", partition([1]))]))
     cluster.partitions.topic[1] = -1
     with pytest.raises(ShapeError, match=error):
         Encoder(NEWEST).encode(cluster, replace(requests, **changes))
@@ -299,6 +314,6 @@ def test_leaders_that_change_between_measuring_and_writing_are_noticed(version: 
         leaders.write(group, tail_length, frame)
 
 
-def test_what_was_not_written_as_measured_is_not_sent() -> None:
+def test_a_size_that_differs_from_the_measure_is_an_error() -> None:
     with pytest.raises(BrokenInvariant, match="measured as 5 and written as 4"):
         require_as_measured(4, 5)

@@ -63,12 +63,12 @@ def fit(module: Any, lengths: list[int], first: int, most: int, limits: dict[str
     columns = zeros + 4, zeros, np.array([0, 1], np.int32)
     of_list, start, items = (np.full(most + 1, -7, np.int32) for _ in range(3))
     length = np.full(most, -7, np.int64)
-    found = module.fit_sections(
+    sections = module.fit_sections(
         offsets, np.arange(count, dtype=np.int32), first, limits["byte_limit"], limits["group_limit"],
         limits["tail_max"], *columns, False, False, False, np.empty_like(zeros), np.empty_like(zeros),
         of_list[:most], start, items, length,
     )  # fmt: skip
-    return [(int(of_list[s]), int(start[s]), int(length[s])) for s in range(found)] + [(-1, int(start[found]), 0)]
+    return [(int(of_list[s]), int(start[s]), int(length[s])) for s in range(sections)] + [(-1, int(start[sections]), 0)]
 
 
 NO_LIMIT = {"byte_limit": 1000, "group_limit": 1000, "tail_max": 0}
@@ -87,14 +87,14 @@ FITS: list[tuple[str, tuple[list[int], int, int], dict[str, int], list[tuple[int
 
 
 @kernels_of_both
-@pytest.mark.parametrize(("call", "limits", "found"), [row[1:] for row in FITS], ids=[row[0] for row in FITS])
+@pytest.mark.parametrize(("call", "limits", "expected"), [row[1:] for row in FITS], ids=[row[0] for row in FITS])
 def test_sections_and_groups_are_as_full_as_can_be(
-    module: Any, call: tuple[list[int], int, int], limits: dict[str, int], found: list[tuple[int, int, int]]
+    module: Any, call: tuple[list[int], int, int], limits: dict[str, int], expected: list[tuple[int, int, int]]
 ) -> None:
-    assert fit(module, *call, NO_LIMIT | limits) == found
+    assert fit(module, *call, NO_LIMIT | limits) == expected
 
 
-#: Broker 3 is not to be named; the others are told in the order 2, 0, 1.
+#: Broker 3 is not named; the others are in the order 2, 0, 1.
 TOLD = np.array([3, 1, 2, 0], np.int32)
 LEADER = np.array([3, 0, 3, -1, 0, 1, 2], np.int16)
 
@@ -107,9 +107,9 @@ def tails(module: Any, length_change: int = 0) -> tuple[list[int], bytes, list[i
     assert named.tolist() == [1, 2, 2, -1]
     measured = length.tolist()
     length[1] += length_change
-    at, out = np.cumsum([0, *length]), np.full(length.sum() + 8, 99, np.uint8)
-    told = np.array([2, 0, 1], np.int32), b"CCAAAB"
-    done = module.write_live_leaders(start, rows, LEADER, TOLD, *told, True, at, length, named, out)
+    offsets, out = np.cumsum([0, *length]), np.full(length.sum() + 8, 99, np.uint8)
+    tail = np.array([2, 0, 1], np.int32), b"CCAAAB"
+    done = module.write_live_leaders(start, rows, LEADER, TOLD, *tail, True, offsets, length, named, out)
     return measured, out.tobytes(), named.tolist(), done
 
 
@@ -126,7 +126,7 @@ def test_a_tail_of_another_length_than_measured_stops_the_writing(module: Any, l
 
 
 @kernels_of_both
-def test_no_more_leaders_are_looked_for_than_there_can_be(module: Any) -> None:
+def test_the_search_for_leaders_is_bounded(module: Any) -> None:
     start, rows = np.array([0, 7], np.int32), np.arange(7, dtype=np.int32)
     for most, marked in [(0, [-1, -1, -1, -1]), (1, [0, -1, -1, -1]), (2, [0, 0, -1, -1]), (4, [0, 0, 0, -1])]:
         named = np.full(4, -7, np.int32)

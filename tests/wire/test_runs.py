@@ -16,19 +16,19 @@ BROKERS = 20
 
 
 class Columns:
-    """Columns of ``count`` rows, all with ``replicas`` replicas, all in sync, but for some that are ``odd`` somehow."""
+    """Columns of ``count`` rows, all with ``replicas`` replicas in sync, except rows of ``variant``."""
 
-    def __init__(self, seed: int, count: int, replicas: int, usual: int, odd: frozenset[str]) -> None:
+    def __init__(self, seed: int, count: int, replicas: int, usual: int, variant: frozenset[str]) -> None:
         rng = np.random.default_rng(seed)
-        self.odd = rng.integers(0, 100, count) >= usual
+        self.variant = rng.integers(0, 100, count) >= usual
         self.replica_count, self.isr_count = np.full((2, count), replicas, np.int16)
         for lengths in (self.replica_count, self.isr_count):
-            if "lists" in odd:
-                lengths[self.odd] = rng.integers(0, 10, self.odd.sum())
-            if "long" in odd:
-                lengths[self.odd & (rng.random(count) < 0.3)] = 130
-        self._lay_out(rng, odd)
-        self.leader = np.where(self.odd, rng.integers(-1, BROKERS, count), 1).astype(np.int16)
+            if "lists" in variant:
+                lengths[self.variant] = rng.integers(0, 10, self.variant.sum())
+            if "long" in variant:
+                lengths[self.variant & (rng.random(count) < 0.3)] = 130
+        self._lay_out(rng, variant)
+        self.leader = np.where(self.variant, rng.integers(-1, BROKERS, count), 1).astype(np.int16)
         self.recovery = rng.integers(0, 2, count).astype(np.uint8)
         self.partition, self.leader_epoch, self.controller_epoch, self.partition_epoch = rng.integers(
             0, 2**31, (4, count)
@@ -39,22 +39,22 @@ class Columns:
         self.name_offsets = np.cumsum(np.append(0, rng.integers(1, 250, count + 1))).astype(np.int32)
         self.broker_ids = rng.integers(0, 2**31, BROKERS).astype(np.int32)
 
-    def _lay_out(self, rng: np.random.Generator, odd: frozenset[str]) -> None:
-        count = len(self.odd)
+    def _lay_out(self, rng: np.random.Generator, variant: frozenset[str]) -> None:
+        count = len(self.variant)
         lengths = np.maximum(self.replica_count, self.isr_count).astype(np.int64)
         # The row that stands last ends where the columns end.
-        gaps = rng.integers(0, 60, count) * self.odd if "gaps" in odd else np.zeros(count, np.int64)
-        order = np.argsort(self.odd, kind="stable") if "moved" in odd else np.arange(count)
-        order = rng.permutation(count) if "shuffled" in odd else order
+        gaps = rng.integers(0, 60, count) * self.variant if "gaps" in variant else np.zeros(count, np.int64)
+        order = np.argsort(self.variant, kind="stable") if "moved" in variant else np.arange(count)
+        order = rng.permutation(count) if "shuffled" in variant else order
         begins = np.cumsum((gaps + lengths)[order]) - lengths[order]
         self.slot_start = np.zeros(count, np.int32)
         self.slot_start[order] = begins
         slots = int((gaps + lengths).sum())
         self.replica, self.isr = rng.integers(0, BROKERS, (2, slots)).astype(np.int16)
-        # What nobody owns carries flags too.
+        # Slots without an owner have flags too.
         marked = np.ones(slots, np.bool_)
         for row, begin in enumerate(self.slot_start.tolist()):
-            marked[begin : begin + lengths[row]] = "flags" in odd and self.odd[row]
+            marked[begin : begin + lengths[row]] = "flags" in variant and self.variant[row]
         self.replica_flags = np.where(marked, rng.integers(0, 8, slots), 0).astype(np.uint8)
 
     def of(self, *names: str) -> list[Any]:
@@ -62,21 +62,21 @@ class Columns:
 
 
 #: In what some rows differ from most.
-ODD = "", "lists", "long", "flags", "moved flags", "gaps", "gaps flags", "shuffled lists flags gaps long"
+VARIANTS = "", "lists", "long", "flags", "moved flags", "gaps", "gaps flags", "shuffled lists flags gaps long"
 EPOCHS = "partition", "leader", "leader_epoch", "controller_epoch", "partition_epoch"
 SHAPE = "slot_start", "replica_count", "isr_count"
 SLOTS = "replica", "isr", "replica_flags"
 
 
 SEEDS = range(16)
-kinds = pytest.mark.parametrize("odd", ODD, ids=[one or "none" for one in ODD])
+kinds = pytest.mark.parametrize("variant", VARIANTS, ids=[kind or "none" for kind in VARIANTS])
 
 
-def chosen(seed: int, odd: str) -> tuple[Columns, Int32]:
+def chosen(seed: int, variant: str) -> tuple[Columns, Int32]:
     """Columns, and rows of them: in order, apart, the other way round, or broken off in the middle of a run."""
     draw = Random(seed)
     count = draw.choice([130, 70, 12])
-    columns = Columns(seed, count, draw.randint(0, 9), draw.choice([98, 95, 70, 0]), frozenset(odd.split()))
+    columns = Columns(seed, count, draw.randint(0, 9), draw.choice([98, 95, 70, 0]), frozenset(variant.split()))
     rows = np.arange(count, dtype=np.int32)[draw.randrange(4) :][:: draw.choice([1, 1, 1, 2, -1])]
     # Another row within a run leaves the run's ends where they are.
     if len(rows) > 8 and draw.random() < 0.3:
@@ -86,19 +86,19 @@ def chosen(seed: int, odd: str) -> tuple[Columns, Int32]:
 
 def both(name: str, *arguments: Any) -> list[Any]:
     """What the kernel returns, and its arrays afterwards; the twin does the same."""
-    copies = [one.copy() if isinstance(one, np.ndarray) else one for one in arguments]
-    found, expected = getattr(kernels, name)(*arguments), getattr(reference, name)(*copies)
-    assert found == expected
-    for one, copy in zip(arguments, copies, strict=True):
-        assert np.array_equal(one, copy)
-    return [found, *arguments]
+    copies = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    actual, expected = getattr(kernels, name)(*arguments), getattr(reference, name)(*copies)
+    assert actual == expected
+    for original, copy in zip(arguments, copies, strict=True):
+        assert np.array_equal(original, copy)
+    return [actual, *arguments]
 
 
 @kinds
 @pytest.mark.parametrize("version", [2, 3, 5, 7])
-def test_leader_and_isr(odd: str, version: int) -> None:
+def test_leader_and_isr(variant: str, version: int) -> None:
     for seed in SEEDS:
-        leader_and_isr(*chosen(seed, odd), version)
+        leader_and_isr(*chosen(seed, variant), version)
 
 
 def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
@@ -111,10 +111,10 @@ def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
 
 @kinds
 @pytest.mark.parametrize("version", [3, 5, 8])
-def test_update_metadata(odd: str, version: int) -> None:
+def test_update_metadata(variant: str, version: int) -> None:
     for seed in SEEDS:
         away = [[], [], [7], [1, 7, 9]][seed % 4]
-        update_metadata(*chosen(seed, odd), version, away)
+        update_metadata(*chosen(seed, variant), version, away)
 
 
 def update_metadata(p: Columns, rows: Int32, version: int, away: list[int]) -> None:
@@ -130,9 +130,9 @@ def update_metadata(p: Columns, rows: Int32, version: int, away: list[int]) -> N
 
 @kinds
 @pytest.mark.parametrize("layout", [(True, True, True), (True, False, False), (False, False, False)])
-def test_sections(odd: str, layout: tuple[bool, bool, bool]) -> None:
+def test_sections(variant: str, layout: tuple[bool, bool, bool]) -> None:
     for seed in SEEDS:
-        p, rows = chosen(seed, odd)
+        p, rows = chosen(seed, variant)
         draw, count = Random(-seed), len(rows)
         offsets = np.array([0, *sorted(draw.choices(range(count + 1), k=draw.randrange(3))), count], np.int32)
         size = 30 + 4 * p.replica_count.astype(np.int32)

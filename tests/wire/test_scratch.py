@@ -5,34 +5,34 @@ from __future__ import annotations
 from kframe.wire.scratch import Scratch
 
 
-def test_the_same_memory_is_lent_again_also_after_an_error() -> None:
+def test_arrays_are_reused_after_an_error_too() -> None:
     scratch = Scratch()
-    with scratch.lend(100) as (size, at):
-        assert (len(size), len(at)) == (100, 100)
-        size[:], at[:] = 7, 8
-    with scratch.lend(60) as (size, at):
+    with scratch.reserve(100) as (size, offset):
+        assert (len(size), len(offset)) == (100, 100)
+        size[:], offset[:] = 7, 8
+    with scratch.reserve(60) as (size, offset):
         assert size.tolist() == [7] * 60
-        assert at.tolist() == [8] * 60
+        assert offset.tolist() == [8] * 60
     try:
-        with scratch.lend(80) as (size, _):
+        with scratch.reserve(80) as (size, _):
             raise RuntimeError("somebody else's")
     except RuntimeError:
         pass
-    with scratch.lend(80) as (again, _):
+    with scratch.reserve(80) as (again, _):
         assert again.base is size.base
 
 
-def test_who_borrows_at_the_same_time_gets_other_memory() -> None:
+def test_concurrent_users_get_separate_arrays() -> None:
     scratch = Scratch()
-    with scratch.lend(10) as (first, first_at), scratch.lend(10) as (second, second_at):
+    with scratch.reserve(10) as (first, first_at), scratch.reserve(10) as (second, second_at):
         first[:], first_at[:], second[:], second_at[:] = 1, 2, 3, 4
         assert first.tolist() == [1] * 10
         assert first_at.tolist() == [2] * 10
 
 
-def test_it_grows_with_the_cluster() -> None:
+def test_arrays_grow_with_the_cluster() -> None:
     scratch = Scratch()
-    with scratch.lend(8):
+    with scratch.reserve(8):
         pass
-    with scratch.lend(1_000) as (size, at):
-        assert (len(size), len(at)) == (1_000, 1_000)
+    with scratch.reserve(1_000) as (size, offset):
+        assert (len(size), len(offset)) == (1_000, 1_000)

@@ -21,30 +21,30 @@ def entries(api: str, version: int, request: EncodedRequest) -> list[Any]:
     entity = kio_decode(kio_class(api, version), body(request))
     for flat in ("ungrouped_partition_states", "ungrouped_partitions"):
         if hasattr(entity, flat):
-            return [(one.topic_name, None, one) for one in getattr(entity, flat)]
+            return [(partition.topic_name, None, partition) for partition in getattr(entity, flat)]
     if hasattr(entity, "topics"):
         return [
-            (topic.name, None, (one, entity.delete_partitions))
+            (topic.name, None, (number, entity.delete_partitions))
             for topic in entity.topics
-            for one in topic.partition_indexes
+            for number in topic.partition_indexes
         ]
     return [
-        (topic.topic_name, getattr(topic, "topic_id", None), one)
+        (topic.topic_name, getattr(topic, "topic_id", None), state)
         for topic in entity.topic_states
-        for one in topic.partition_states
+        for state in topic.partition_states
     ]
 
 
 def check_split(case: Case, api: str, version: int, byte_limit: int) -> None:
     whole = encoded(*build(case), api, version)
     parts = encoded(*build(case), api, version, byte_limit)
-    said = [(one.broker, entry) for one in whole for entry in entries(api, version, one)]
-    assert [(one.broker, entry) for one in parts for entry in entries(api, version, one)] == said
+    said = [(request.broker, entry) for request in whole for entry in entries(api, version, request)]
+    assert [(request.broker, entry) for request in parts for entry in entries(api, version, request)] == said
     for part in parts:
         assert part.nbytes <= byte_limit or len(entries(api, version, part)) <= 1
     # A request without any partition is sent only where there is nothing to say.
-    empty = Counter(one.broker for one in parts if not entries(api, version, one))
-    assert empty == Counter(one.broker for one in whole if not entries(api, version, one))
+    empty = Counter(request.broker for request in parts if not entries(api, version, request))
+    assert empty == Counter(request.broker for request in whole if not entries(api, version, request))
 
 
 @settings(max_examples=30)
@@ -79,31 +79,31 @@ def test_metadata_is_one_object_for_all_brokers(version: int, byte_limit: int) -
     assert len(requests.metadata_brokers) > 1
     shared: dict[int, list[int]] = {}
     for request in encoded(cluster, requests, "UpdateMetadata", version, byte_limit):
-        _, told = request.chunks
-        shared.setdefault(request.broker, []).append(id(told))
+        _, partitions = request.chunks
+        shared.setdefault(request.broker, []).append(id(partitions))
     assert len(shared) == len(requests.metadata_brokers)
     assert len({tuple(chunks) for chunks in shared.values()}) == 1
 
 
 def check_groups(case: Case, api: str, version: int, byte_limit: int) -> None:
     """Requests say the same whatever shares their memory, which is all used and bounded unless there is one in it."""
-    expected = [(one.broker, body(one)) for one in encoded(*build(case), api, version, byte_limit)]
+    expected = [(request.broker, body(request)) for request in encoded(*build(case), api, version, byte_limit)]
     for group_bytes, group_sections in ((1, 4096), (500, 4096), (3000, 4096), (2**20, 1), (2**20, 2)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sections, "GROUP_BYTES", group_bytes)
             patch.setattr(sections, "GROUP_SECTIONS", group_sections)
             requests = encoded(*build(case), api, version, byte_limit)
-        assert [(one.broker, body(one)) for one in requests] == expected
+        assert [(request.broker, body(request)) for request in requests] == expected
         memory = {id(view.obj): view for view in views(requests)}
-        lent = Counter(dict.fromkeys(memory, 0))
+        arrays = Counter(dict.fromkeys(memory, 0))
         sharing = {(id(view), id(view.obj)): len(view) for view in views(requests)}
         for (_, key), nbytes in sharing.items():
-            lent[key] += nbytes
+            arrays[key] += nbytes
         for key, view in memory.items():
-            assert lent[key] == len(memoryview(view.obj))
+            assert arrays[key] == len(memoryview(view.obj))
             count = sum(of == key for _, of in sharing)
             assert count <= group_sections
-            assert lent[key] <= group_bytes or count == 1
+            assert arrays[key] <= group_bytes or count == 1
 
 
 def views(requests: list[EncodedRequest]) -> list[memoryview]:
@@ -112,20 +112,25 @@ def views(requests: list[EncodedRequest]) -> list[memoryview]:
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
-def test_each_group_says_what_stands_beside_its_own_rows(api: str, version: int) -> None:
-    """No two brokers are told the same of the same partition, so that a group cannot speak for another."""
+def test_each_group_encodes_its_own_rows(api: str, version: int) -> None:
+    """Each broker has different flags for a partition, so that groups cannot be confused."""
     partitions = [partition([1, 2, 3]) for _ in range(3)]
-    told = {
+    content = {
         "leaderAndIsr": {"1": [[0, 0, 1], [0, 1, 0]], "2": [[0, 0, 0], [0, 1, 1], [0, 2, 0]], "3": [[0, 1, 0]]},
         "stopReplica": {"1": [[0, 0, 11, 1], [0, 1, 12, 0]], "2": [[0, 0, 13, 0], [0, 1, 14, 1]], "3": [[0, 0, 15, 1]]},
     }
-    check_groups(case_of([broker(one) for one in (1, 2, 3)], [topic("t", *partitions)], **told), api, version, 2**20)
+    check_groups(
+        case_of([broker(broker_id) for broker_id in (1, 2, 3)], [topic("t", *partitions)], **content),
+        api,
+        version,
+        2**20,
+    )
 
 
 @pytest.mark.parametrize("version", range(9))
 def test_metadata_leaves_room_for_the_brokers_behind_the_partitions(version: int) -> None:
     """Brokers take more of a request than the partitions: with one byte less the two do not fit any more."""
-    brokers, keys = [broker(one) for one in range(1, 40)], [[0, 0], [0, 1]]
+    brokers, keys = [broker(broker_id) for broker_id in range(1, 40)], [[0, 0], [0, 1]]
     case = case_of(brokers, [topic("t", partition([1]), partition([2]))], updateMetadata=[[1], keys])
     (whole,) = encoded(*build(case), "UpdateMetadata", version)
     for byte_limit, parts in ((whole.nbytes, 1), (whole.nbytes - 1, 2)):

@@ -29,11 +29,11 @@ class BesideTheirTwins:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
-            copies = [one.copy() if isinstance(one, np.ndarray) else one for one in args]
+            copies = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
             expected = getattr(reference, name)(*copies)
             assert getattr(kernels, name)(*args) == expected
-            for one, copy in zip(args, copies, strict=True):
-                assert np.array_equal(one, copy)
+            for argument, copy in zip(args, copies, strict=True):
+                assert np.array_equal(argument, copy)
             self.called.add(name)
             return expected
 
@@ -56,8 +56,8 @@ def test_every_kernel_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (leader_and_isr, sections, stop_replica, update_metadata):
         monkeypatch.setattr(module, "kernels", beside)
     keys = [[0, 0]]
-    told = {"leaderAndIsr": {"1": [[0, 0, 1]]}, "updateMetadata": [[1], keys], "stopReplica": {"1": [[0, 0, 0, 0]]}}
-    case = case_of([broker(1)], [topic("t", partition([1]))], **told)
+    content = {"leaderAndIsr": {"1": [[0, 0, 1]]}, "updateMetadata": [[1], keys], "stopReplica": {"1": [[0, 0, 0, 0]]}}
+    case = case_of([broker(1)], [topic("t", partition([1]))], **content)
     encoded(*build(case), "LeaderAndIsr", 7)
     assert sorted(beside.called) == KERNELS
 

@@ -34,7 +34,7 @@ cdef inline int64_t read_number(const uint8_t[::1] reply, Py_ssize_t* at, int si
 
 
 cdef inline int64_t read_length(const uint8_t[::1] reply, Py_ssize_t* at, bint flexible, int size) noexcept nogil:
-    """A length of ``size`` bytes, or as varint of it + 1; -1 is null, -2 that there is none that could be right."""
+    """A length of ``size`` bytes, or as varint of it + 1; -1 is null, -2 invalid."""
     cdef int64_t length
     if flexible:
         length = read_varint(reply, at) - 1
@@ -54,7 +54,7 @@ cdef inline bint skip_end(const uint8_t[::1] reply, Py_ssize_t* at, bint flexibl
 
 
 cdef Py_ssize_t scan(
-    const uint8_t[::1] reply, Py_ssize_t at, bint flexible, bint grouped, Py_ssize_t most, int32_t[:, ::1] found,
+    const uint8_t[::1] reply, Py_ssize_t at, bint flexible, bint grouped, Py_ssize_t most, int32_t[:, ::1] errors,
     int32_t[::1] counts,
 ) noexcept nogil:
     """See ``scan_answer``."""
@@ -83,8 +83,8 @@ cdef Py_ssize_t scan(
             if not skip_end(reply, &at, flexible):
                 return -1
             if error != 0:
-                found[in_error, 0], found[in_error, 1] = <int32_t>topic, <int32_t>length
-                found[in_error, 2], found[in_error, 3] = <int32_t>index, <int32_t>error
+                errors[in_error, 0], errors[in_error, 1] = <int32_t>topic, <int32_t>length
+                errors[in_error, 2], errors[in_error, 3] = <int32_t>index, <int32_t>error
                 in_error += 1
         if not skip_end(reply, &at, grouped):
             return -1
@@ -100,14 +100,14 @@ def scan_answer(
     bint flexible,             # IN           compact lengths, and tagged fields end each struct
     bint grouped,              # IN           by topic id; otherwise each entry has the topic's name
     Py_ssize_t most,           # IN           partitions that were asked for
-    int32_t[:, ::1] found,     # OUT  (f, 4)  of each error: where the topic stands, its bytes, partition, error
+    int32_t[:, ::1] errors,     # OUT  (f, 4)  of each error: where the topic stands, its bytes, partition, error
     int32_t[::1] counts,       # OUT  (2,)    partitions answered for, and those in error
 ) -> int:
     """Where the answer ends; -1 if it breaks off, goes on behind its end, or tells of more than ``most`` partitions.
 
-    ``found`` needs room for every sixth byte of the answer, or for ``most``, whichever is less.
+    ``errors`` needs room for every sixth byte of the answer, or for ``most``, whichever is less.
     """
     cdef Py_ssize_t end
     with nogil:
-        end = scan(reply, at, flexible, grouped, most, found, counts)
+        end = scan(reply, at, flexible, grouped, most, errors, counts)
     return end

@@ -5,15 +5,15 @@ from __future__ import annotations
 from kframe.plugin.columns import Int32
 
 
-def scan_answer(reply: bytes, at: int, flexible: bool, grouped: bool, most: int, found: Int32, counts: Int32) -> int:
+def scan_answer(reply: bytes, at: int, flexible: bool, grouped: bool, most: int, errors: Int32, counts: Int32) -> int:
     """Where the answer ends, -1 if it is none; see ``_answers.pyx``."""
     try:
-        return _scan(reply, at, flexible, grouped, most, found, counts)
+        return _scan(reply, at, flexible, grouped, most, errors, counts)
     except (IndexError, ValueError):
         return -1
 
 
-def _scan(reply: bytes, at: int, flexible: bool, grouped: bool, most: int, found: Int32, counts: Int32) -> int:
+def _scan(reply: bytes, at: int, flexible: bool, grouped: bool, most: int, errors: Int32, counts: Int32) -> int:
     topics, at = _count(reply, at, flexible)
     answered = in_error = 0
     for _ in range(topics):
@@ -29,7 +29,7 @@ def _scan(reply: bytes, at: int, flexible: bool, grouped: bool, most: int, found
             if answered > most:
                 raise ValueError("more partitions than were asked for")
             if error:
-                found[in_error] = topic, length, index, error
+                errors[in_error] = topic, length, index, error
                 in_error += 1
         at = _end(reply, at, grouped)
     at = _end(reply, at, flexible)

@@ -175,7 +175,7 @@ class AclFilter:
         )
 
     def exact_patterns(self) -> list[ResourcePattern]:
-        """The patterns that the filter names by itself, which may be newer than any list of patterns."""
+        """The patterns that the filter names literally, which may be newer than any list of patterns."""
         if self.name is None or self.kind not in SUPPORTED:
             return []
         types = tuple(_ROOTS) if self.pattern_type == PatternType.ANY else (self.pattern_type,)
@@ -233,7 +233,7 @@ def _read_tree(records: Records, root: str) -> dict[tuple[Kind, str], tuple[Acl,
 
 
 def decode_acls(data: bytes) -> tuple[Acl, ...]:
-    """The entries in a record. Raises ValueError for one that Kafka would not have written."""
+    """The entries in a record. Raises ValueError for a record that Kafka would not have written."""
     if not data:
         return ()
     try:

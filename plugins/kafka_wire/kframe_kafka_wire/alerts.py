@@ -32,7 +32,7 @@ class _TellingObject(ssl.SSLObject):
 
 
 class TellingContext(ssl.SSLContext):
-    """For asyncio's servers. How long a client may take to hear of it is the time of a handshake."""
+    """For asyncio's servers. A client has the time of a handshake to receive the alert."""
 
     sslobject_class = _TellingObject
 

@@ -28,12 +28,12 @@ from kframe_kafka_wire.records import Records
 _log = logging.getLogger("kframe.kafka_wire")
 
 ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
-#: How often it is looked whether ACLs were changed, and after what time they are read again anyhow.
+#: Intervals of the check for changed ACLs, and of an unconditional reload.
 POLL_S: Final = 0.2
 REFRESH_S: Final = 30.0
 #: How often they are asked for until they were read once: the store may be opened after the server.
 _FIRST_S: Final = 0.05
-#: Whoever may do one of these may do the other as well; this holds for what is allowed, not for what is denied.
+#: Operations that an allowed operation implies; a denied operation implies none.
 _IMPLIED: Final = {
     Operation.DESCRIBE: {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER},
     Operation.DESCRIBE_CONFIGS: {Operation.ALTER_CONFIGS},
@@ -116,7 +116,7 @@ class AclAuthorizer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Read no more."""
+        """Stop reading ACLs."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -202,9 +202,9 @@ def authorizer_of(config: Mapping[str, str], records: Records) -> Authorizer:
     name = config.get("authorizer.class.name", "").strip()
     if not name:
         return Everybody()
-    super_users = frozenset(one.strip() for one in config.get("super.users", "").split(";") if one.strip())
+    super_users = frozenset(user.strip() for user in config.get("super.users", "").split(";") if user.strip())
     if name != ACL_AUTHORIZER:
-        _log.warning("%s is not here: nobody but super.users may do anything on our listeners", name)
+        _log.warning("%s is not supported: only super.users are authorized on our listeners", name)
         return SuperUsersOnly(super_users)
     everyone = config.get("allow.everyone.if.no.acl.found", "false").strip().lower() == "true"
     return AclAuthorizer(

@@ -1,7 +1,7 @@
-"""What brokers say of settings of their own that stand nowhere in storage, such as how large internal topics are to be.
+"""Static settings of brokers that storage does not have, such as the partition count of internal topics.
 
-They are asked in our own name, on the listener that brokers talk to each other on, and only for what we need to know to
-do what a broker in our place would do. Nothing of whoever made us ask goes there, and nothing that is said goes to him.
+They are read by DescribeConfigs on the inter-broker listener, under the controller's own principal. The client whose
+request needs a setting is not named to the broker.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _DESCRIBE: Final = 32, 1
 _BROKER: Final = 4
 _ANSWER_MOST: Final = 1 << 20
 _PATIENCE_MS: Final = 5_000
-#: Where a value comes from: a broker's server.properties (``DescribeConfigsResponse.ConfigSource``).
+#: Source of a value in a broker's server.properties (``DescribeConfigsResponse.ConfigSource``).
 _STATIC: Final = 4
-#: For how long nobody is asked again after somebody has not answered: clients ask ten times a second.
+#: No broker is asked for this long after a failure: clients retry ten times a second.
 _FAILED_FOR_S: Final = 5.0
 
 
@@ -53,7 +53,7 @@ class BrokerSettings:
         """
         async with self._asking:
             now = asyncio.get_running_loop().time()
-            broker = min(brokers, key=lambda one: one.broker_id, default=None)
+            broker = min(brokers, key=lambda broker: broker.broker_id, default=None)
             known = {} if self._static is None else self._static[1]
             if broker is None or now - self._failed_s < _FAILED_FOR_S:
                 return known
@@ -81,7 +81,7 @@ class BrokerSettings:
                 return _values(await asyncio.to_thread(self._ask, broker, keys))
             except (OSError, KframeError) as error:
                 self._failed_s = now
-                _log.warning("broker %d does not tell its %s: %s", broker.broker_id, ", ".join(keys), error)
+                _log.warning("broker %d does not return its %s: %s", broker.broker_id, ", ".join(keys), error)
                 return {}
 
     def _ask(self, broker: Registration, keys: Sequence[str]) -> Mapping[str, Any]:
@@ -108,7 +108,9 @@ def _values(body: Mapping[str, Any]) -> dict[str, str]:
 def _static_values(body: Mapping[str, Any]) -> dict[str, str]:
     """Values of the broker's server.properties by name. Raises OSError for a refusal."""
     synonyms = (synonym for entry in _entries(body) for synonym in entry["synonyms"])
-    return {one["name"]: one["value"] for one in synonyms if one["source"] == _STATIC and one["value"]}
+    return {
+        synonym["name"]: synonym["value"] for synonym in synonyms if synonym["source"] == _STATIC and synonym["value"]
+    }
 
 
 def _entries(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:

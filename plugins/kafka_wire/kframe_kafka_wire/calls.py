@@ -1,4 +1,4 @@
-"""One request and all that its answer is made of."""
+"""A request with the state that handlers answer from."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RequestError(Exception):
         self.message = message
 
 
-#: In place of the operations that somebody may do: nobody has asked.
+#: Authorized operations that were not requested.
 NOT_ASKED: Final = -(2**31)
 
 
@@ -64,7 +64,7 @@ class Desk:
     of_brokers: BrokerSettings | None = None
     """Asks brokers for settings of theirs; None where they are not asked."""
     topic_ids: bool = field(init=False)
-    """Whether brokers know topics by ids: those that were told of a topic without one serve no fetch by it."""
+    """Whether brokers know topic ids: a broker that received a topic without its id serves no fetch by id."""
 
     def __post_init__(self) -> None:
         text = self.setting("inter.broker.protocol.version", "")
@@ -114,7 +114,7 @@ class Desk:
             if cluster is None:
                 return None
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
-            return [one for one, here in known if one is not None and here]
+            return [registration for registration, here in known if registration is not None and here]
 
         brokers = await self.look(live)
         if brokers is not None:
@@ -139,7 +139,7 @@ class Desk:
 
 @dataclass(slots=True)
 class Session:
-    """Who is at the other end of a connection."""
+    """The client of a connection."""
 
     listener: str
     host: str
@@ -168,7 +168,7 @@ class Call:
         return int(self.body.get("timeout", 0))
 
     def may(self, operation: Operation, kind: Kind = Kind.CLUSTER, name: str = CLUSTER) -> bool:
-        """Whether whoever asks may do that."""
+        """Whether the client is authorized."""
         session = self.session
         allowed = self.desk.authorizer.allows(session.principal, session.host, operation, kind, name)
         if not allowed:
@@ -190,16 +190,18 @@ class Call:
         return self.desk.authorizer.allows_any(session.principal, session.host, operation, kind)
 
     def may_any(self, operation: Operation, names: Sequence[str]) -> set[str]:
-        """Those of these topics to which whoever asks may do that."""
+        """The topics on which the client is authorized."""
         return {name for name in names if self.may(operation, Kind.TOPIC, name)}
 
     def operations(self, kind: Kind, name: str) -> int:
         """What may be done to a resource, a bit for each operation."""
-        return sum(1 << one for one in SUPPORTED[kind] if self.may(one, kind, name))
+        return sum(1 << operation for operation in SUPPORTED[kind] if self.may(operation, kind, name))
 
     def endpoint(self, registration: Registration) -> Endpoint | None:
         """Where a broker is to be found on the listener of this connection."""
-        return next((one for one in registration.endpoints if one.listener == self.session.listener), None)
+        return next(
+            (endpoint for endpoint in registration.endpoints if endpoint.listener == self.session.listener), None
+        )
 
 
 #: Why, in words, where Kafka has none or fewer. ``{what}`` is what was asked about.
@@ -215,7 +217,7 @@ _REASONS: Final[Mapping[int, str]] = {
     ErrorCode.INVALID_PARTITIONS: "{what}: not a number of partitions that the topic could have",
     ErrorCode.INVALID_REPLICATION_FACTOR: "{what}: the replication factor is below 1 or larger than the number of"
     " brokers that are registered",
-    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "{what}: the replicas are empty, name a broker twice or one that is not"
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "{what}: the replicas are empty, name a broker twice or a broker that is not"
     " registered, or differ in number",
     ErrorCode.INVALID_CONFIG: "{what}: a setting is not known, or does not take this value",
     ErrorCode.NOT_CONTROLLER: "{what}: this is not the controller; it is {controller}",
@@ -237,5 +239,5 @@ def reason(call: Call, code: int, what: object) -> str | None:
     if text is None:
         return None
     active = call.desk.controller.status().active_controller
-    controller = f"broker {active}" if active >= 0 else "nobody at present"
+    controller = f"broker {active}" if active >= 0 else "no controller at present"
     return text.format(what=what, who=call.session.principal, controller=controller)

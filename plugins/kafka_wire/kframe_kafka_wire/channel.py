@@ -1,9 +1,8 @@
 """The channel to one registration of a broker: a queue, a thread, a connection, and one request in flight.
 
-Requests go out in order. A request is sent until it is answered, over as many connections as that takes, and nothing
-behind it goes first; when the registration ends, the role is lost or the transport closes, what was not answered is
-dropped, never sent to another registration (Kafka 3.9 ``RequestSendThread``; ``wire.md`` section 4). Errors in an
-answer are the controller's to judge and cause no resend.
+Requests are sent in order. A request is sent again, over new connections, until it is answered; later requests wait
+(Kafka 3.9 ``RequestSendThread``). When the registration ends, the role is lost or the transport closes, unanswered
+requests are dropped and never sent to another registration. Error codes in a response cause no resend.
 """
 
 from __future__ import annotations
@@ -18,30 +17,32 @@ from typing import Final
 
 from kframe.plugin.transport import MayAct, Notify, Samples
 from kframe.plugin.wire import header_version, request_header, size_prefix
-from kframe_kafka_wire.answers import Asked, read_answer
+from kframe_kafka_wire.answers import PendingRequest, read_answer
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.probes import cluster_id_of, serves_a_controller
-from kframe_kafka_wire.told import UPDATE_METADATA, Told
+from kframe_kafka_wire.request_content import UPDATE_METADATA, RequestContent
 
 _log = logging.getLogger("kframe.kafka_wire")
 
 _PAUSE_MS: Final = 50
 _PAUSE_MOST_MS: Final = 1000
-#: Failures after which a registered broker is asked whether it is in KRaft mode.
+#: Number of failures after which a broker's ApiVersions is checked.
 _FEW: Final = 3
-#: How often a request that waits for the role asks whether it may leave.
+#: Interval at which a waiting request checks the role.
 _ROLE_LOOK_S: Final = 0.02
-#: How long each step may take by which a broker tells that it is in KRaft mode.
+#: Timeout of each step of the ApiVersions check.
 _PROBE_MS: Final = 3_000
-#: Connections refused one after another, over a second and a half, by a broker that has just registered.
+#: Refused connections, over 1.5 seconds, after which a new registration counts as unreachable.
 _EARLY: Final = 5
-#: What a request weighs beside the partitions that it tells of.
+#: Weight of a request in addition to its partitions.
 REQUEST_WEIGHT: Final[int] = 16
 
 
 def pause_ms(failures: int) -> int:
-    """How long to wait after a failure that had so many ``failures`` before it: brokers register before they listen, so
-    the first pauses are short; none is longer than a second."""
+    """Milliseconds to wait after a failure that follows ``failures`` others: 50, duplicated each time, at most 1,000.
+
+    The first pauses are short because brokers register before they listen.
+    """
     return min(_PAUSE_MS << min(failures, 10), _PAUSE_MOST_MS)
 
 
@@ -53,53 +54,55 @@ class Outgoing:
     api_key: int
     api_version: int
     chunks: tuple[bytes | memoryview, ...]
-    told: Told
+    content: RequestContent
     part: slice
-    """Which rows of ``told`` this request tells."""
+    """The rows of ``content`` in this request."""
     queued: float
     topics: int
-    """How many topics there had ever been when it was made: it tells of none that came later."""
+    """Number of topic indexes when it was encoded; it names no later topic."""
 
     @property
     def weight(self) -> int:
-        """How much it holds on to, counted in partitions."""
-        told: int = self.part.stop - self.part.start
-        return REQUEST_WEIGHT + told
+        """Its weight in the queue, in partitions."""
+        partitions: int = self.part.stop - self.part.start
+        return REQUEST_WEIGHT + partitions
 
-    def alone(self) -> None:
-        """Stop sharing memory with the requests for other brokers, unless it is the very same that these have."""
-        if self.told.api_key != UPDATE_METADATA:
+    def unshare(self) -> None:
+        """Copy bytes that it shares with requests to other brokers, except for UpdateMetadata, which is one object."""
+        if self.content.api_key != UPDATE_METADATA:
             self.chunks = tuple(bytes(chunk) for chunk in self.chunks)
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long things may take, in milliseconds: making a connection, and a request until it is answered."""
+    """Timeouts in milliseconds: of connecting, and of a request until its response."""
 
     connect_ms: int = 30_000
     request_ms: int = 30_000
 
 
 class Channel:
-    """Everything about one registration of one broker. ``start`` begins, ``close`` ends it for good and waits for
-    nobody: from then on nothing is sent and nothing notified."""
+    """Sends requests to one registration of one broker, from ``start`` to ``close``.
+
+    After ``close``, which does not wait, nothing is sent and nothing is notified.
+    """
 
     def __init__(
         self, broker_id: int, target: Target, timeouts: Timeouts, notify: Notify, may_act: MayAct, controller_id: int,
-        heard_topics: int, cluster_id: Callable[[], str | None],
+        known_topics: int, cluster_id: Callable[[], str | None],
     ) -> None:  # fmt: skip
         """``may_act`` is called right before each request leaves; while it returns False, the request waits. The broker
-        may know the first ``heard_topics`` topics already. ``cluster_id`` returns the id of this cluster, or None while
+        may know the first ``known_topics`` topics already. ``cluster_id`` returns the id of this cluster, or None while
         it is unknown."""
         self.broker_id = broker_id
         self.times = Samples()
-        """How long requests that were taken had waited."""
+        """Queue times of requests."""
         self.merged_weight = 0
-        """What the queue weighed when it was last merged."""
+        """Weight of the queue after the last merge."""
         self.foreign = False
         """Whether the broker is of another cluster: this registration is sent nothing any more."""
-        self.heard_topics = heard_topics
-        """Topics (indexes) from here on the broker has never heard of: what tells of them waits, or was merged."""
+        self.known_topics = known_topics
+        """The first topic index that no sent request has named."""
         self._target = target
         self._timeouts = timeouts
         self._notify = notify
@@ -109,14 +112,14 @@ class Channel:
         self._weight = 0
         self._changed = threading.Condition()
         self._closed = False
-        self._ahead = False
+        self._connect_now = False
         self._connection: Connection | None = None
         self._cut_since: float | None = None
         """When the connection was cut (``time.monotonic``); None while it is not."""
         self._controller_id = controller_id
         self._correlation_id = 0
         self._served = False
-        """Whether a request was ever answered."""
+        """Whether any request was answered."""
         self._in_flight: Outgoing | None = None
         self._waits_for_role = False
         name = f"Controller-{controller_id}-to-broker-{broker_id}-send-thread"
@@ -124,33 +127,33 @@ class Channel:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait, the one in flight not counted."""
+        """Requests in the queue, without the one in flight."""
         return len(self._waiting)
 
     @property
     def weight(self) -> int:
-        """How much they hold on to, counted in partitions."""
+        """The weight of the queue, in partitions."""
         return self._weight
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was added has been answered, and told."""
+        """Whether every added request is answered and notified."""
         with self._changed:
             return not self._waiting and self._in_flight is None
 
     @property
     def waits_for_role(self) -> bool:
-        """Whether a request is held back because it is uncertain who is controller."""
+        """Whether a request waits because the role is uncertain."""
         with self._changed:
             return self._waits_for_role
 
-    def start(self, *, ahead: bool = False) -> None:
-        """Begin to send; ``ahead``: connect before there is anything to send."""
-        self._ahead = ahead
+    def start(self, *, connect_now: bool = False) -> None:
+        """Start the thread; ``connect_now``: connect before there is a request."""
+        self._connect_now = connect_now
         self._thread.start()
 
     def close(self) -> None:
-        """Drop the queue and the connection; a request in flight is not sent again, and its answer told to nobody."""
+        """Drop the queue and the connection; a request in flight is not sent again, and its response is ignored."""
         with self._changed:
             dropped = 0 if self._closed else self._undelivered
             self._closed = True
@@ -166,7 +169,7 @@ class Channel:
             connection.shut()
 
     def join(self, timeout_s: float) -> bool:
-        """Whether the thread has ended, within that time; for tests."""
+        """Whether the thread ends within that time; for tests."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -180,7 +183,7 @@ class Channel:
                 self._changed.notify_all()
 
     def take_back(self) -> list[Outgoing]:
-        """Take out what waits, to put something else in its place; only by the thread that adds."""
+        """Take all requests out of the queue, for merging; only by the thread that adds."""
         with self._changed:
             taken = list(self._waiting)
             self._clear()
@@ -194,16 +197,16 @@ class Channel:
 
     def _run(self) -> None:
         try:
-            if self._ahead:
-                self._connect_ahead()
+            if self._connect_now:
+                self._connect_early()
             while (request := self._next()) is not None:
                 self._deliver(request)
         finally:
             if self._connection is not None:
                 self._connection.close()
 
-    def _connect_ahead(self) -> None:
-        """Connect if that can be done; if not, the first request tries again, and tells why not."""
+    def _connect_early(self) -> None:
+        """Connect if possible; after a failure the first request tries again and logs it."""
         try:
             self._connected()
         except Exception:  # as in ``_deliver``
@@ -218,12 +221,12 @@ class Channel:
                 return None
             request = self._in_flight = self._waiting.popleft()
             self._weight -= request.weight
-            self.heard_topics = max(self.heard_topics, request.topics)
+            self.known_topics = max(self.known_topics, request.topics)
         self.times.add((time.monotonic() - request.queued) * 1000)
         return request
 
     def _deliver(self, request: Outgoing) -> None:
-        """Send until it is answered, or the channel is closed."""
+        """Send a request until it is answered or the channel is closed."""
         failures = 0
         while not self._closed:
             try:
@@ -235,7 +238,7 @@ class Channel:
                 self._report_healed()
                 self._served = True
                 return
-            except Exception as problem:  # the controller's word must get through, whatever a broker does to us
+            except Exception as problem:  # the request must be delivered whatever the broker does
                 excused = self._is_excused(problem, failures)
                 self._disconnect()
                 self._report_cut(problem, excused=excused)
@@ -245,7 +248,7 @@ class Channel:
             failures += 1
 
     def _await_role(self) -> None:
-        """Return when the role is certain again, or the channel is closed because it is lost."""
+        """Wait until the role is certain again, or the channel is closed."""
         _log.info("requests to broker %d wait: the role may be lost", self.broker_id)
         with self._changed:
             self._waits_for_role = True
@@ -255,9 +258,9 @@ class Channel:
 
     def _exchange(self, connection: Connection, request: Outgoing) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
-        asked = Asked(
+        pending = PendingRequest(
             self.broker_id, request.controller_epoch, request.api_key, request.api_version, self._correlation_id,
-            request.told, request.part,
+            request.content, request.part,
         )  # fmt: skip
         header = request_header(
             header_version(request.api_key, request.api_version), request.api_key, request.api_version,
@@ -265,9 +268,9 @@ class Channel:
         )  # fmt: skip
         first, *rest = request.chunks
         size = size_prefix(len(header) + sum(len(chunk) for chunk in request.chunks))
-        # What is small goes out as one piece, so that TLS makes one record of it.
+        # Small chunks are joined into one TLS record.
         chunks = [b"".join((size, header, first)), *rest]
-        event = read_answer(asked, connection.exchange(chunks, asked.reply_bytes_max, self._timeouts.request_ms))
+        event = read_answer(pending, connection.exchange(chunks, pending.reply_bytes_max, self._timeouts.request_ms))
         with self._changed:
             if event is not None and not self._closed:
                 self._notify(event)
@@ -312,7 +315,7 @@ class Channel:
         raise ConnectionAbortedError("a broker of another cluster")
 
     def _check_mode(self, problem: Exception, failures: int) -> None:
-        """Name a broker in KRaft mode, once for each request that it closes the connection on."""
+        """Log a broker in KRaft mode, once for each request on which it closes the connection."""
         if self._closed or failures != _FEW or not isinstance(problem, ConnectionResetError):
             return
         if serves_a_controller(self._target, _PROBE_MS) is False:
@@ -323,8 +326,7 @@ class Channel:
             )  # fmt: skip
 
     def _is_excused(self, problem: Exception, failures: int) -> bool:
-        """Whether a failure is no cut: a broker closes a connection that was idle for too long, and registers before it
-        listens."""
+        """Whether a failure is expected: brokers close idle connections, and register before they listen."""
         if self._served:
             return failures == 0 and self._connection is not None and isinstance(problem, ConnectionError)
         return failures < _EARLY and isinstance(problem, ConnectionRefusedError)
@@ -341,7 +343,7 @@ class Channel:
             self._cut_since = time.monotonic()
 
     def _report_healed(self) -> None:
-        """Log that requests get through again."""
+        """Log that requests are answered again."""
         if self._cut_since is not None and not self._closed:
             _log.info(
                 "%s connected to %s again for sending state change requests, after %.3f s; %d requests wait",

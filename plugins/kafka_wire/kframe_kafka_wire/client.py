@@ -1,6 +1,6 @@
-"""An admin client of a Kafka cluster, whatever controls it: one connection at a time, requests one after another.
+"""An admin client of any Kafka cluster: one connection at a time, requests one after another.
 
-It asks a bootstrap broker who is controller, and asks that; when it is not any more, it asks again who is.
+It learns the controller from a bootstrap broker by Metadata, and again after each NOT_CONTROLLER.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ METADATA: Final = (3, 9)
 ELECT: Final = (43, 2)
 ALTER: Final = (45, 0)
 LIST: Final = (46, 0)
-#: How long one request may take, how long a controller is looked for, and how long to wait between two looks.
+#: Time limits of a request and of the search for a controller, and the pause between two attempts.
 REQUEST_MS: Final = 30_000
-LOOKED_FOR_S: Final = 60.0
-AGAIN_S: Final = 0.2
+SEARCH_S: Final = 60.0
+PAUSE_S: Final = 0.2
 REPLY_BYTES_MAX: Final = 512 * 2**20
 _LISTENER: Final = "CLIENT"
 _BROKEN: Final = (OSError, WireError, CodecError)
@@ -54,12 +54,15 @@ class AdminClient:
 
     def capture(self) -> Snapshot:
         """See ``Administration.capture``."""
-        told = self._ask(METADATA, topics=None, allow_auto_topic_creation=False)
-        brokers = {one["node_id"]: (one["host"], one["port"], one["rack"]) for one in told["brokers"]}
+        response = self._ask(METADATA, topics=None, allow_auto_topic_creation=False)
+        brokers = {
+            broker["node_id"]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]
+        }
         return snapshot_of(
             ClusterDescription(
-                ",".join(f"{host}:{port}" for host, port in self._bootstrap), told["cluster_id"], told["controller_id"],
-                brokers, tuple(_described(told["topics"])), self.reassignments(),
+                ",".join(f"{host}:{port}" for host, port in self._bootstrap),
+                response["cluster_id"], response["controller_id"], brokers, tuple(_described(response["topics"])),
+                self.reassignments(),
             )
         )  # fmt: skip
 
@@ -67,27 +70,27 @@ class AdminClient:
         """See ``Administration.reassign``."""
         topics: dict[str, list[dict[str, Any]]] = {}
         names = [(targets.names[targets.topic[i]], int(targets.partition[i])) for i in range(len(targets))]
-        for place, (topic, partition) in enumerate(names):
-            replicas = None if targets.cancel[place] else _list(targets.replicas, place)
+        for index, (topic, partition) in enumerate(names):
+            replicas = None if targets.cancel[index] else _list(targets.replicas, index)
             topics.setdefault(topic, []).append({"partition_index": partition, "replicas": replicas})
-        asked = [{"name": name, "partitions": parts} for name, parts in topics.items()]
-        told = self._ask(ALTER, timeout=REQUEST_MS, topics=asked)
+        requested = [{"name": name, "partitions": parts} for name, parts in topics.items()]
+        response = self._ask(ALTER, timeout=REQUEST_MS, topics=requested)
         codes = {
-            (topic["name"], one["partition_index"]): error_of(one["error_code"])
-            for topic in told["responses"]
-            for one in topic["partitions"]
+            (topic["name"], partition["partition_index"]): error_of(partition["error_code"])
+            for topic in response["responses"]
+            for partition in topic["partitions"]
         }
         return tuple(codes.get(name, ErrorCode.UNKNOWN_SERVER_ERROR) for name in names)
 
     def reassignments(self) -> dict[TopicPartition, Moving]:
         """See ``Administration.reassignments``."""
-        told = self._ask(LIST, timeout=REQUEST_MS, topics=None)
+        response = self._ask(LIST, timeout=REQUEST_MS, topics=None)
         return {
-            (topic["name"], one["partition_index"]): Moving(
-                tuple(one["replicas"]), tuple(one["adding_replicas"]), tuple(one["removing_replicas"])
+            (topic["name"], partition["partition_index"]): Moving(
+                tuple(partition["replicas"]), tuple(partition["adding_replicas"]), tuple(partition["removing_replicas"])
             )
-            for topic in told["topics"]
-            for one in topic["partitions"]
+            for topic in response["topics"]
+            for partition in topic["partitions"]
         }
 
     def elect(
@@ -97,53 +100,58 @@ class AdminClient:
         topics: dict[str, list[int]] = {}
         for topic, partition in partitions or ():
             topics.setdefault(topic, []).append(partition)
-        asked = None if partitions is None else [{"topic": name, "partitions": one} for name, one in topics.items()]
-        told = self._ask(ELECT, election_type=int(election), topic_partitions=asked, timeout=REQUEST_MS)
+        requested = (
+            None if partitions is None else [{"topic": name, "partitions": numbers} for name, numbers in topics.items()]
+        )
+        response = self._ask(ELECT, election_type=int(election), topic_partitions=requested, timeout=REQUEST_MS)
         return {
-            (topic["topic"], one["partition_id"]): error_of(one["error_code"])
-            for topic in told["replica_election_results"]
-            for one in topic["partition_result"]
+            (topic["topic"], result["partition_id"]): error_of(result["error_code"])
+            for topic in response["replica_election_results"]
+            for result in topic["partition_result"]
         }
 
     def _ask(self, api: tuple[int, int], **fields: Any) -> dict[str, Any]:
         """Ask the controller. What broke is asked again: all that is asked here can be. Raises StoreError."""
-        end_s, problem = time.monotonic() + LOOKED_FOR_S, "nobody answers"
+        end_s, problem = time.monotonic() + SEARCH_S, "no broker answers"
         while time.monotonic() < end_s:
             try:
                 connection = self._connection or self._to_controller()
-                told = self._exchange(connection, api, fields)
+                response = self._exchange(connection, api, fields)
             except _BROKEN as error:
                 problem = str(error) or type(error).__name__
                 if isinstance(error, Refused):
                     raise StoreError(f"no controller can be reached: {problem}") from error
             else:
-                code = verdict(told)
+                code = top_level_error(response)
                 if code is ErrorCode.NONE:
-                    return told
+                    return response
                 if code is not ErrorCode.NOT_CONTROLLER:
-                    raise StoreError(f"{code.name}: {told.get('error_message') or 'the controller gives no reason'}")
+                    raise StoreError(
+                        f"{code.name}: {response.get('error_message') or 'the controller gives no reason'}"
+                    )
                 problem = "the controller has changed"
             self.close()
-            time.sleep(AGAIN_S)
+            time.sleep(PAUSE_S)
         raise StoreError(f"no controller can be reached: {problem}")
 
     def _to_controller(self) -> Connection:
-        """A connection to the controller, as the first of the bootstrap brokers that answers names it; where none does,
-        what is raised is for good if it is with one of them."""
+        """A connection to the controller that the first answering bootstrap broker names.
+
+        Raises Refused if no broker answers and one of them refuses permanently."""
         failure: Exception = WireError("no bootstrap broker was given")
         for host, port in self._bootstrap:
             try:
-                asked = self._open(host, port)
+                bootstrap = self._open(host, port)
                 try:
-                    told = self._exchange(asked, METADATA, {"topics": [], "allow_auto_topic_creation": False})
+                    response = self._exchange(bootstrap, METADATA, {"topics": [], "allow_auto_topic_creation": False})
                 finally:
-                    asked.close()
+                    bootstrap.close()
             except _BROKEN as error:
                 failure = failure if isinstance(failure, Refused) else error
                 continue
-            places = {one["node_id"]: (one["host"], one["port"]) for one in told["brokers"]}
-            if told["controller_id"] in places:
-                self._connection = self._open(*places[told["controller_id"]])
+            addresses = {broker["node_id"]: (broker["host"], broker["port"]) for broker in response["brokers"]}
+            if response["controller_id"] in addresses:
+                self._connection = self._open(*addresses[response["controller_id"]])
                 return self._connection
             failure = WireError(f"{host}:{port} knows no controller")
         raise failure
@@ -161,17 +169,17 @@ class AdminClient:
         self._correlation += 1
         request = encode_request(*api, self._correlation, CLIENT_ID, fields)
         reply = connection.exchange([request], REPLY_BYTES_MAX, REQUEST_MS)
-        correlation, told = decode_response(*api, reply)
+        correlation, response = decode_response(*api, reply)
         if correlation != self._correlation:
             raise WireError(f"an answer to request {correlation}, where {self._correlation} was asked")
-        return told
+        return response
 
 
 def open_admin(url: str, config: Mapping[str, str]) -> AdminClient:
     """The admin client for ``kafka://HOST:PORT[,HOST:PORT]...``; ``config`` has the keys of Kafka's clients. Raises
     ConfigError."""
-    places = [_place(one.strip()) for one in url.removeprefix("kafka:").removeprefix("//").split(",")]
-    return AdminClient(places, client_security(config))
+    addresses = [_place(address.strip()) for address in url.removeprefix("kafka:").removeprefix("//").split(",")]
+    return AdminClient(addresses, client_security(config))
 
 
 def client_security(config: Mapping[str, str]) -> ListenerSecurity:
@@ -186,35 +194,35 @@ def client_security(config: Mapping[str, str]) -> ListenerSecurity:
     return security_of(given, _LISTENER)
 
 
-def verdict(told: Mapping[str, Any]) -> ErrorCode:
-    """What an answer says of the whole question."""
-    return ErrorCode.NOT_CONTROLLER if _all_refused(told) else error_of(told.get("error_code", 0))
+def top_level_error(response: Mapping[str, Any]) -> ErrorCode:
+    """The top-level error of a response."""
+    return ErrorCode.NOT_CONTROLLER if _all_refused(response) else error_of(response.get("error_code", 0))
 
 
-def _all_refused(told: Mapping[str, Any]) -> bool:
-    """Whether somebody has answered of each partition that he is not the controller: it is asked again of who is."""
-    results = [(one, "partition_result") for one in told.get("replica_election_results") or ()]
-    results += [(one, "partitions") for one in told.get("responses") or ()]
-    codes = {each["error_code"] for one, name in results for each in one[name]}
+def _all_refused(response: Mapping[str, Any]) -> bool:
+    """Whether every partition has NOT_CONTROLLER: the request is sent again, to the current controller."""
+    results = [(topic, "partition_result") for topic in response.get("replica_election_results") or ()]
+    results += [(topic, "partitions") for topic in response.get("responses") or ()]
+    codes = {each["error_code"] for topic, name in results for each in topic[name]}
     return codes == {ErrorCode.NOT_CONTROLLER}
 
 
-def _place(one: str) -> tuple[str, int]:
-    host, _, port = one.rpartition(":")
+def _place(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
     if not host or not (port.isascii() and port.isdecimal() and int(port) < 2**16):
-        raise ConfigError("--bootstrap-server", repr(one), "HOST:PORT[,HOST:PORT]...")
+        raise ConfigError("--bootstrap-server", repr(address), "HOST:PORT[,HOST:PORT]...")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _described(topics: Iterable[Mapping[str, Any]]) -> Iterator[Described]:
     for topic in topics:
-        for one in topic["partitions"]:
+        for partition in topic["partitions"]:
             yield Described(
-                topic["name"], one["partition_index"], one["leader_id"], one["leader_epoch"], one["replica_nodes"],
-                one["isr_nodes"],
+                topic["name"], partition["partition_index"], partition["leader_id"], partition["leader_epoch"],
+                partition["replica_nodes"], partition["isr_nodes"],
             )  # fmt: skip
 
 
-def _list(lists: Ragged, place: int) -> list[int]:
-    found: list[int] = lists[place].tolist()
-    return found
+def _list(lists: Ragged, position: int) -> list[int]:
+    values: list[int] = lists[position].tolist()
+    return values

@@ -1,6 +1,6 @@
-"""One connection to a broker: TCP, TLS and SASL, requests out and replies in, each within a time and a size.
+"""A connection to a broker: TCP, TLS and SASL; requests and replies with limits of time and size.
 
-Another thread may end it at any moment: ``shut`` makes whatever waits on the socket fail at once.
+Another thread may call ``shut`` at any time, which fails a blocked call on the socket at once.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from kframe_kafka_wire.answers import Refused, WireError
 from kframe_kafka_wire.sasl import LoginRefused, authenticate
 from kframe_kafka_wire.security import Credentials, Tls
 
-#: Bytes that are made room for at a time: a reply takes memory as it comes, not as its length claims.
+#: Receive size: a reply takes memory as it arrives, not as its length claims.
 _CHUNK: Final = 2**18
-#: Bytes that are asked for at least, so that one call brings the size of a reply and the reply: most are short.
+#: Least receive size: most replies are short and arrive with their size in one call.
 _SHORT: Final = 2**12
-#: A time limit of the socket that is off by so little is left as it is: to set it is a system call, too.
+#: The socket timeout is set anew only if it is off by this share: setting it is a system call.
 _LIMIT_SHARE: Final = 0.01
-#: Brokers give no other answer to what they cannot read.
+#: Brokers close the connection on a request that they cannot read.
 _WHY_WORDLESS: Final = (
     ": it ends, does not know the version of a request, or expects TLS or SASL "
     "(are inter.broker.protocol.version and the security protocol right?)"
 )
-#: What a TLS server says to somebody who does not speak TLS begins like this: an alert.
+#: First bytes of the alert that a TLS server sends to a plain-text client.
 _TLS_ALERT: Final = b"\x15\x03"
 #: Most buffers of one system call.
 _BUFFERS: Final = 64
@@ -39,7 +39,7 @@ _LOGIN_BYTES_MAX: Final = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a broker listens, and how to get in."""
+    """Address and credentials for one broker."""
 
     host: str
     port: int
@@ -61,12 +61,14 @@ class Connection:
         self._deadline = 0.0
         self._limit_s = 0.0
         """What the socket waits for at most; 0: not known."""
-        self._ahead = b""
-        """What has come beyond what was asked for."""
+        self._buffered = b""
+        """Bytes received beyond the last reply."""
 
     def open(self, timeout_ms: int) -> None:
-        """Connect, speak TLS and log in, all within ``timeout_ms``. Raises OSError and WireError, Refused where it
-        would be the same the next time, and ConfigError for TLS files that cannot be used."""
+        """Connect, with TLS handshake and login, within ``timeout_ms``.
+
+        Raises OSError and WireError, Refused for permanent failures, ConfigError for unusable TLS files.
+        """
         self._deadline = time.monotonic() + timeout_ms / 1000
         self._take(self._connected())
         if self._target.tls is not None:
@@ -80,25 +82,25 @@ class Connection:
     def exchange(self, chunks: Sequence[bytes | memoryview], reply_bytes_max: int, timeout_ms: int) -> bytes:
         """Send a whole request, its size first, and return the reply without its size, all within ``timeout_ms``.
 
-        Raises OSError, TimeoutError included, and WireError for a reply that cannot be one; Refused where TLS tells
-        only now, as its version 1.3 does, that our certificate is none to the broker.
+        Raises OSError, TimeoutError included, and WireError for a malformed reply. Raises Refused if the broker rejects
+        our certificate, which TLS 1.3 reports only now.
         """
         self._deadline = time.monotonic() + timeout_ms / 1000
         try:
-            self._send([memoryview(one) for one in chunks])
+            self._send([memoryview(chunk) for chunk in chunks])
             head = self._receive(4)
         except ssl.SSLError as problem:
             self._check_refused(problem)
             raise
         length = int.from_bytes(head, "big", signed=True)
         if head.startswith(_TLS_ALERT):
-            raise Refused(f"{self._target}: the broker speaks TLS on this port, and we were told not to")
+            raise Refused(f"{self._target}: the broker speaks TLS on this port, expected plain text")
         if not 0 < length <= reply_bytes_max:
             raise WireError(f"a reply of {length} bytes, where at most {reply_bytes_max} make sense")
         return self._receive(length)
 
     def shut(self) -> None:
-        """End the connection from whatever thread; who uses it gets an OSError at once."""
+        """End the connection from any thread; a blocked call raises OSError at once."""
         self._shut = True
         connection = self._socket
         if connection is not None:
@@ -118,7 +120,7 @@ class Connection:
             raise ConnectionAbortedError("shut while connecting")
 
     def _connected(self) -> socket.socket:
-        """Each address of the host in turn, so that ``shut`` finds the socket that is being connected."""
+        """Try each address of the host; ``shut`` ends the attempt."""
         target, failure = self._target, OSError(f"{self._target.host} has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
             connection = socket.socket(family, kind, protocol)
@@ -146,7 +148,7 @@ class Connection:
             raise
 
     def _check_refused(self, problem: ssl.SSLError) -> None:
-        """Raises Refused if TLS would fail like this the next time."""
+        """Raises Refused if the TLS failure is permanent."""
         tls = self._target.tls
         why = None if tls is None else tls_refusal(problem, str(self._target), tls.trusted, tls.shown)
         if why is not None:
@@ -158,7 +160,7 @@ class Connection:
         return self.exchange([len(request).to_bytes(4, "big"), request], _LOGIN_BYTES_MAX, left_ms)
 
     def _send(self, chunks: list[memoryview]) -> None:
-        """All chunks, without joining them: the kernel, or TLS, reads them where they are."""
+        """Send all chunks without joining them."""
         connection = self._usable()
         if isinstance(connection, ssl.SSLSocket):
             for chunk in chunks:
@@ -174,15 +176,15 @@ class Connection:
                 chunks[0] = chunks[0][sent:]
 
     def _receive(self, length: int) -> bytes:
-        connection, received = self._usable(), bytearray(self._ahead)
+        connection, received = self._usable(), bytearray(self._buffered)
         while (got := len(received)) < length:
             self._limit(connection)
             piece = connection.recv(min(max(length - got, _SHORT), _CHUNK))
             if not piece:
-                told = f"the broker closed the connection after {got} bytes of {length}"
-                raise ConnectionResetError(told if got else f"{told}{_WHY_WORDLESS}")
+                message = f"the broker closed the connection after {got} bytes of {length}"
+                raise ConnectionResetError(message if got else f"{message}{_WHY_WORDLESS}")
             received += piece
-        self._ahead = bytes(received[length:])
+        self._buffered = bytes(received[length:])
         return bytes(received[:length])
 
     def _limit(self, connection: socket.socket) -> None:

@@ -64,7 +64,7 @@ class Drops:
 
     def metrics(self) -> dict[str, float]:
         """``kframe_connections_dropped_total`` by reason, and the frames among them that were refused."""
-        found: dict[str, float] = {"kframe_frames_refused_total": self._counts[Reason.FRAME_REFUSED]}
+        values: dict[str, float] = {"kframe_frames_refused_total": self._counts[Reason.FRAME_REFUSED]}
         for reason, count in self._counts.items():
-            found[f'kframe_connections_dropped_total{{reason="{reason}"}}'] = count
-        return found
+            values[f'kframe_connections_dropped_total{{reason="{reason}"}}'] = count
+        return values

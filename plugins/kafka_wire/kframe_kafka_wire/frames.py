@@ -1,4 +1,4 @@
-"""Frames off a socket, within bounds: each its size, all of them together what they hold, and the time they take."""
+"""Frames read from a socket, with limits of one frame's size and of the bytes that all frames hold."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CHUNK: Final = 1 << 16
 
 
 class Refused(Exception):
-    """The other side does what nobody has to put up with; the connection ends. The text is for the log."""
+    """The client violates the protocol or a limit; the connection ends. The text is logged."""
 
 
 class Budget:

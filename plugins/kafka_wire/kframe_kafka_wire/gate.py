@@ -75,7 +75,7 @@ class Gate:
         return self._passed is not None
 
     def check(self, header: Header) -> bool:
-        """Whether this request is for the gate. Raises Refused for one that may not come now."""
+        """Whether the gate handles this request. Raises Refused for a request that is not allowed before login."""
         busy = self._exchange is not None
         login = header.api_key in (SASL_HANDSHAKE, SASL_AUTHENTICATE)
         if self._passed is None or busy:

@@ -53,7 +53,7 @@ class Listening:
     limits: Limits
     budget: Budget
     logins: Logins | None
-    """None where nobody has to log in."""
+    """None if the listener has no login."""
     names: Mapper
     """The subject of a certificate to the name of a principal."""
     protocol: str
@@ -65,16 +65,16 @@ class Listening:
 class Inbound:
     """Serves one connection until either side ends it."""
 
-    def __init__(self, at: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._at = at
+    def __init__(self, listening: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._at = listening
         self._reader = reader
         self._writer = writer
         peer = writer.get_extra_info("peername")
-        self._session = Session(at.name, str(peer[0]) if peer else "", protocol=at.protocol)
+        self._session = Session(listening.name, str(peer[0]) if peer else "", protocol=listening.protocol)
         certificate = writer.get_extra_info("peercert")
         if certificate:
-            self._session.principal = Principal(at.names(distinguished_name(certificate)))
-        self._gate = None if at.logins is None else Gate(at.logins, self._session)
+            self._session.principal = Principal(listening.names(distinguished_name(certificate)))
+        self._gate = None if listening.logins is None else Gate(listening.logins, self._session)
 
     async def serve(self) -> None:
         """Answer request after request. Returns when the connection is over, whatever ended it."""
@@ -97,8 +97,8 @@ class Inbound:
             await self._hang_up()
 
     def _note(self, reason: Reason, problem: object, *, traceback: bool = False) -> None:
-        who = f"{self._session.host} ({self._session.principal})"
-        self._at.drops.note(reason, who, problem, traceback=traceback)
+        client = f"{self._session.host} ({self._session.principal})"
+        self._at.drops.note(reason, client, problem, traceback=traceback)
 
     async def _hang_up(self) -> None:
         """Close. What was answered may still be on its way, but not for as long as the other side likes."""
@@ -111,19 +111,19 @@ class Inbound:
 
     async def _one(self) -> bool:
         """One request and its answer; whether another may follow."""
-        at = self._at
+        listening = self._at
         passed = self._gate is None or self._gate.passed
-        most = at.limits.frame if passed else at.limits.frame_before_login
-        async with asyncio.timeout(at.limits.idle_s):
-            frame = await read_frame(self._reader, most, at.budget)
+        most = listening.limits.frame if passed else listening.limits.frame_before_login
+        async with asyncio.timeout(listening.limits.idle_s):
+            frame = await read_frame(self._reader, most, listening.budget)
         if frame is None:
             return False
         try:
             response = await self._answer(frame)
         finally:
-            at.budget.give(len(frame))
+            listening.budget.give(len(frame))
         if response:
-            async with asyncio.timeout(at.limits.idle_s):
+            async with asyncio.timeout(listening.limits.idle_s):
                 self._writer.write(response)
                 await self._writer.drain()
         return self._gate is None or not self._gate.failed
@@ -137,8 +137,8 @@ class Inbound:
         header = decode_header(frame)
         if header.api_key == API_VERSIONS and header.api_version > OFFERED[API_VERSIONS][1]:
             ours = {API_VERSIONS: OFFERED[API_VERSIONS]}
-            told = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": offered_keys(ours)}
-            return encode_response(API_VERSIONS, 0, header.correlation_id, told)
+            response = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": offered_keys(ours)}
+            return encode_response(API_VERSIONS, 0, header.correlation_id, response)
         least, most = OFFERED.get(header.api_key, (0, -1))
         if not least <= header.api_version <= most:
             name = API_NAMES.get(header.api_key, "no API")
@@ -150,10 +150,10 @@ class Inbound:
     async def _log_in(self, gate: Gate, header: Header, frame: bytes) -> bytes:
         body = decode_request(header, frame)
         if header.api_key == SASL_HANDSHAKE:
-            told = gate.handshake(header.api_version, body)
+            response = gate.handshake(header.api_version, body)
         else:
-            told = await gate.authenticate(body)
-        return encode_response(header.api_key, header.api_version, header.correlation_id, told)
+            response = await gate.authenticate(body)
+        return encode_response(header.api_key, header.api_version, header.correlation_id, response)
 
     async def _handle(self, header: Header, frame: bytes) -> bytes:
         if len(frame) > _LARGE:
@@ -164,17 +164,17 @@ class Inbound:
             raise Refused("ACLs were not read yet: clients try again")
         call = Call(header, body, self._session, self._at.desk)
         if header.api_key in _LOGINS:
-            told: Mapping[str, Any] | None = {
+            response: Mapping[str, Any] | None = {
                 "error_code": ErrorCode.ILLEGAL_SASL_STATE,
                 "error_message": "no login here",
             }
         else:
             try:
-                told = await handler_of(header.api_key)(call)
+                response = await handler_of(header.api_key)(call)
             except RequestError as error:
-                told = refusal(header.api_key, header.api_version, body, error.code, error.message)
-        if told is None:
+                response = refusal(header.api_key, header.api_version, body, error.code, error.message)
+        if response is None:
             return b""
-        if header.api_key == METADATA and len(told["topics"]) > _TOPICS_LARGE:
-            return await asyncio.to_thread(encode_response, METADATA, call.version, header.correlation_id, told)
-        return encode_response(header.api_key, header.api_version, header.correlation_id, told)
+        if header.api_key == METADATA and len(response["topics"]) > _TOPICS_LARGE:
+            return await asyncio.to_thread(encode_response, METADATA, call.version, header.correlation_id, response)
+        return encode_response(header.api_key, header.api_version, header.correlation_id, response)

@@ -21,7 +21,7 @@ _SPECIAL: Final = re.compile(r'([,+"\\<>;])')
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Whoever has been authenticated; ``User:ANONYMOUS`` is anybody else."""
+    """An authenticated principal; ``User:ANONYMOUS`` if there was no authentication."""
 
     name: str
     kind: str = "User"
@@ -67,13 +67,15 @@ def name_mapper(rules: str) -> Mapper:
     """Reads ``ssl.principal.mapping.rules``: the first rule that matches the whole name rewrites it; ``/L`` and ``/U``
     change its case, DEFAULT leaves it. A name that no rule matches stays (Kafka throws). Raises ConfigError."""
     read = []
-    at, text = 0, rules.strip() or "DEFAULT"
-    while at < len(text):
-        found = _RULE.match(text, at)
-        if found is None or found.end() == at:
-            raise ConfigError(f"config key {_RULES_KEY}", repr(text[at:]), "DEFAULT or RULE:PATTERN/REPLACEMENT/[LU]")
-        read.append(_rule(found))
-        at = found.end()
+    position, text = 0, rules.strip() or "DEFAULT"
+    while position < len(text):
+        match = _RULE.match(text, position)
+        if match is None or match.end() == position:
+            raise ConfigError(
+                f"config key {_RULES_KEY}", repr(text[position:]), "DEFAULT or RULE:PATTERN/REPLACEMENT/[LU]"
+            )
+        read.append(_rule(match))
+        position = match.end()
 
     def mapped(name: str) -> str:
         return next((new for rule in read if (new := rule(name)) is not None), name)
@@ -81,15 +83,15 @@ def name_mapper(rules: str) -> Mapper:
     return mapped
 
 
-def _rule(found: re.Match[str]) -> Callable[[str], str | None]:
-    if found[1]:
+def _rule(rule: re.Match[str]) -> Callable[[str], str | None]:
+    if rule[1]:
         return lambda name: name
     try:
-        pattern = re.compile(found[2])
-        replacement = re.sub(r"\$(\d)", r"\\\1", found[3])
+        pattern = re.compile(rule[2])
+        replacement = re.sub(r"\$(\d)", r"\\\1", rule[3])
     except re.error as error:
-        raise ConfigError(f"config key {_RULES_KEY}", repr(found[2]), f"a pattern ({error})") from error
-    case = found[4]
+        raise ConfigError(f"config key {_RULES_KEY}", repr(rule[2]), f"a pattern ({error})") from error
+    case = rule[4]
 
     def apply(name: str) -> str | None:
         match = pattern.fullmatch(name)

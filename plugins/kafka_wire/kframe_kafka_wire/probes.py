@@ -9,7 +9,7 @@ from kframe.plugin import KframeError
 from kframe_kafka_wire.codec import CodecError, decode_response, encode_request
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.records import Records, cluster_id
-from kframe_kafka_wire.told import LEADER_AND_ISR
+from kframe_kafka_wire.request_content import LEADER_AND_ISR
 
 _log = logging.getLogger("kframe.kafka_wire")
 

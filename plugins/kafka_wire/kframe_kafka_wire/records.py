@@ -164,8 +164,8 @@ def _delete_empty_parents(writer: RecordWriter, path: str) -> None:
 
 def cluster_id(records: Records) -> str | None:
     """``/cluster/id``."""
-    found = decode_record(records.read_record("/cluster/id")).get("id")
-    return found if isinstance(found, str) else None
+    value = decode_record(records.read_record("/cluster/id")).get("id")
+    return value if isinstance(value, str) else None
 
 
 def registered_brokers(records: Records, other_than: int) -> list[Registration]:

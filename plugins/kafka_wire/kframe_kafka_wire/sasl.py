@@ -29,11 +29,11 @@ _ROUNDS_MAX: Final = 1_000_000
 
 
 class LoginRefused(WireError):
-    """The broker will have none of this login."""
+    """The broker refuses the login."""
 
 
 def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
-    """Log in. Raises LoginRefused if the broker refuses, and WireError if it is not one that knows the password."""
+    """Log in. Raises LoginRefused if the broker refuses, and WireError if it does not know the password."""
     mechanism = credentials.mechanism
     header = request_header(1, _HANDSHAKE, 1, -1, client_id)
     reply = say(header + struct.pack(">h", len(mechanism)) + mechanism.encode())
@@ -59,8 +59,8 @@ def _authenticate(message: bytes, mechanism: str, client_id: str, say: Say) -> b
         if reply[:5] != struct.pack(">ib", -1, 0):
             raise WireError("no answer to a SASL login")
         (error,) = struct.unpack_from(">h", reply, 5)
-        text, at = _compact_bytes(reply, 7)
-        answer, _ = _compact_bytes(reply, at)
+        text, end = _compact_bytes(reply, 7)
+        answer, _ = _compact_bytes(reply, end)
     except (struct.error, IndexError):
         raise WireError("an answer to a SASL login that breaks off") from None
     if error:
@@ -78,7 +78,7 @@ def _scram(credentials: Credentials) -> _Steps:
     user = credentials.username.replace("=", "=3D").replace(",", "=2C")
     first = f"n={user},r={nonce}"
     server_first = (yield f"n,,{first}".encode()).decode(errors="replace")
-    said = dict(one.split("=", 1) for one in server_first.split(",") if "=" in one)
+    said = dict(attribute.split("=", 1) for attribute in server_first.split(",") if "=" in attribute)
     try:
         salt, rounds, full_nonce = base64.b64decode(said["s"], validate=True), int(said["i"]), said["r"]
     except (KeyError, ValueError):
@@ -90,22 +90,22 @@ def _scram(credentials: Credentials) -> _Steps:
     signed = f"{first},{server_first},{last}".encode()
     client_key = hmac.digest(salted, b"Client Key", algorithm)
     signature = hmac.digest(hashlib.new(algorithm, client_key).digest(), signed, algorithm)
-    proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+    proof = bytes(key_byte ^ other for key_byte, other in zip(client_key, signature, strict=True))
     server_last = yield f"{last},p={base64.b64encode(proof).decode()}".encode()
     expected = hmac.digest(hmac.digest(salted, b"Server Key", algorithm), signed, algorithm)
     if not hmac.compare_digest(server_last.partition(b",")[0], b"v=" + base64.b64encode(expected)):
         raise WireError("the broker does not know the password that it has checked")
 
 
-def _compact_bytes(reply: bytes, at: int) -> tuple[bytes, int]:
+def _compact_bytes(reply: bytes, offset: int) -> tuple[bytes, int]:
     """Compact bytes or a string, empty where null, and where it goes on. Raises IndexError."""
     length = shift = 0
     while True:
-        length |= (reply[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if reply[at - 1] < 0x80 or shift > 28:
+        length |= (reply[offset] & 0x7F) << shift
+        offset, shift = offset + 1, shift + 7
+        if reply[offset - 1] < 0x80 or shift > 28:
             break
-    end = at + max(length - 1, 0)
+    end = offset + max(length - 1, 0)
     if end > len(reply):
         raise IndexError(end)
-    return reply[at:end], end
+    return reply[offset:end], end

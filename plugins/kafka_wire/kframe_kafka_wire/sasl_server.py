@@ -116,37 +116,37 @@ class ScramExchange:
         return self._challenge(text) if self._credential is None else self._proof(text, self._credential)
 
     def _challenge(self, text: str) -> bytes:
-        found = _FIRST.fullmatch(text)
-        if found is None or _NAME.fullmatch(found[3]) is None:
+        match = _FIRST.fullmatch(text)
+        if match is None or _NAME.fullmatch(match[3]) is None:
             raise SaslError("Invalid SCRAM client first message")
-        user = found[3].replace("=2C", ",").replace("=3D", "=")
-        by_token = bool(found[5]) and "tokenauth=true" in found[5].split(",")
+        user = match[3].replace("=2C", ",").replace("=3D", "=")
+        by_token = bool(match[5]) and "tokenauth=true" in match[5].split(",")
         if by_token:
             owner, credential = self._tokens(self._mechanism, user)
         else:
             owner, credential = Principal(user), self._lookup(self._mechanism, user)
-        if found[1] and found[1] != found[3]:
+        if match[1] and match[1] != match[3]:
             raise SaslError(
                 "Authentication failed: Client requested an authorization id that is different from username"
             )
         if credential is None or credential.iterations < ITERATIONS_LEAST:
             raise SaslError(_WRONG.format(self._mechanism))
         self._credential, self._claimed = credential, owner
-        self._expected_nonce = found[4] + self._nonce()
+        self._expected_nonce = match[4] + self._nonce()
         salt = base64.b64encode(credential.salt).decode()
         first = f"r={self._expected_nonce},s={salt},i={credential.iterations}"
-        self._so_far = f"{found[2]},{first}".encode()
+        self._so_far = f"{match[2]},{first}".encode()
         return first.encode()
 
     def _proof(self, text: str, credential: ScramCredential) -> bytes:
-        found = _FINAL.fullmatch(text)
-        if found is None or found[3] != self._expected_nonce:
+        match = _FINAL.fullmatch(text)
+        if match is None or match[3] != self._expected_nonce:
             raise SaslError("Invalid SCRAM client final message")
         try:
-            binding, proof = base64.b64decode(found[2], validate=True), base64.b64decode(found[4], validate=True)
+            binding, proof = base64.b64decode(match[2], validate=True), base64.b64decode(match[4], validate=True)
         except binascii.Error:
             raise SaslError("Invalid SCRAM client final message") from None
-        whole = self._so_far + b"," + found[1].encode()
+        whole = self._so_far + b"," + match[1].encode()
         signature = hmac.digest(credential.stored_key, whole, self._hash)
         key = bytes(a ^ b for a, b in zip(signature, proof, strict=False))
         same = hmac.compare_digest(hashlib.new(self._hash, key).digest(), credential.stored_key)
@@ -168,7 +168,7 @@ def scram_lookup(records: Records) -> ScramLookup:
 
 def parse_credential(text: str) -> ScramCredential | None:
     """``salt=...,stored_key=...,server_key=...,iterations=...`` as Kafka writes it; None if it is anything else."""
-    values = dict(one.split("=", 1) for one in text.split(",") if "=" in one)
+    values = dict(attribute.split("=", 1) for attribute in text.split(",") if "=" in attribute)
     try:
         salt, stored, server = (
             base64.b64decode(values[name], validate=True) for name in ("salt", "stored_key", "server_key")

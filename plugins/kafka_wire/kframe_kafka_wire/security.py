@@ -41,7 +41,7 @@ class Tls:
 
     @property
     def trusted(self) -> str:
-        """The setting that says whom we trust, for whoever has to change it."""
+        """The setting that names the trusted certificates, for error messages."""
         if self.trust is None:
             return "the system (ssl.truststore.location is not set)"
         return f"ssl.truststore.location={self.trust.path}" if self.trust.path else "ssl.truststore.certificates"
@@ -116,7 +116,9 @@ class ListenerSecurity:
         if not self.sasl:
             return ()
         key = "sasl.enabled.mechanisms"
-        enabled = tuple(one.strip() for one in (_value(self.config, self.listener, key) or "GSSAPI").split(","))
+        enabled = tuple(
+            mechanism.strip() for mechanism in (_value(self.config, self.listener, key) or "GSSAPI").split(",")
+        )
         for mechanism in enabled:
             _check_mechanism(f"config key {key}", mechanism)
         return enabled
@@ -138,8 +140,8 @@ class ListenerSecurity:
         for login in logins:
             if login.name == module:
                 return login
-        found = ", ".join(login.name for login in logins) or "no login"
-        raise ConfigError(where, found, f"{module} for {mechanism}")
+        names = ", ".join(login.name for login in logins) or "no login"
+        raise ConfigError(where, names, f"{module} for {mechanism}")
 
 
 def security_of(config: Mapping[str, str], listener: str) -> ListenerSecurity:
@@ -156,10 +158,10 @@ def _tls(config: Mapping[str, str], listener: str) -> Tls:
     algorithm = values.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
     if algorithm not in ("", "https"):
         raise ConfigError("config key ssl.endpoint.identification.algorithm", repr(algorithm), "https, or nothing")
-    wanted = values.get("ssl.client.auth", "none").strip().lower()
-    if wanted not in _CLIENT_AUTH:
-        raise ConfigError("config key ssl.client.auth", repr(wanted), " or ".join(_CLIENT_AUTH))
-    return Tls(listener, key_store(values), trust_store(values), algorithm == "https", _CLIENT_AUTH[wanted])
+    client_auth = values.get("ssl.client.auth", "none").strip().lower()
+    if client_auth not in _CLIENT_AUTH:
+        raise ConfigError("config key ssl.client.auth", repr(client_auth), " or ".join(_CLIENT_AUTH))
+    return Tls(listener, key_store(values), trust_store(values), algorithm == "https", _CLIENT_AUTH[client_auth])
 
 
 def _value(config: Mapping[str, str], listener: str, key: str) -> str:

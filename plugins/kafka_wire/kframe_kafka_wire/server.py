@@ -49,7 +49,7 @@ class WireServer:
         self._config = dict(config)
         self._records = records
         self._node = node_of(config)
-        self._security = {one.listener: security_of(config, one.listener) for one in self._node.bound}
+        self._security = {endpoint.listener: security_of(config, endpoint.listener) for endpoint in self._node.bound}
         for security in self._security.values():
             _check(security)
         self._numbers = {
@@ -94,7 +94,7 @@ class WireServer:
             return
         loop, ending = self._loop, self._ending
         if loop is not None and ending is not None:
-            with suppress(RuntimeError):  # it has ended by itself
+            with suppress(RuntimeError):  # it has ended already
                 loop.call_soon_threadsafe(ending.set)
         thread.join()
         self._addresses.clear()
@@ -135,10 +135,10 @@ class WireServer:
         records = self._records if self._records is not None else records_of(controller)
         authorizer = authorizer_of(self._config, records)
         self._authorizer = authorizer if isinstance(authorizer, AclAuthorizer) else None
-        asked = BrokerSettings(self._config, str(self._node.registration.broker_id))
+        broker_settings = BrokerSettings(self._config, str(self._node.registration.broker_id))
         return Desk(
             controller, self._node.registration, self._config, authorizer, records, tokens=self._tokens,
-            of_brokers=asked,
+            of_brokers=broker_settings,
         )  # fmt: skip
 
     def _budget(self) -> int:
@@ -149,7 +149,7 @@ class WireServer:
         self, endpoint: Endpoint, desk: Desk, budget: Budget, tasks: set[asyncio.Task[None]]
     ) -> asyncio.Server:
         security = self._security[endpoint.listener]
-        at = self._listening(security, desk, budget)
+        listening = self._listening(security, desk, budget)
 
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
@@ -158,7 +158,7 @@ class WireServer:
             try:
                 # Streams of Python 3.11 complain of a task that ends as cancelled; only ``stop`` cancels this one.
                 with suppress(asyncio.CancelledError):
-                    await self._serve(at, reader, writer, len(tasks))
+                    await self._serve(listening, reader, writer, len(tasks))
             finally:
                 tasks.discard(task)
 
@@ -180,7 +180,7 @@ class WireServer:
         return server
 
     async def _serve(
-        self, at: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int
+        self, listening: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int
     ) -> None:
         """One connection, if there may be one more."""
         peer = writer.get_extra_info("peername")
@@ -191,7 +191,7 @@ class WireServer:
                 self._drops.note(Reason.TOO_MANY, host, "there are as many as there may be")
                 writer.close()
                 return
-            await Inbound(at, reader, writer).serve()
+            await Inbound(listening, reader, writer).serve()
         finally:
             self._from[host] -= 1
             if not self._from[host]:
@@ -223,7 +223,10 @@ class WireServer:
         """Ourselves, with the ports that the system has chosen where none was asked for."""
         node = self._node.registration
         ports = {listener: int(address.rpartition(":")[2]) for listener, address in self._addresses.items()}
-        endpoints = (one if one.port else replace(one, port=ports.get(one.listener, 0)) for one in node.endpoints)
+        endpoints = (
+            endpoint if endpoint.port else replace(endpoint, port=ports.get(endpoint.listener, 0))
+            for endpoint in node.endpoints
+        )
         return replace(node, endpoints=tuple(endpoints))
 
 

@@ -228,8 +228,8 @@ def _array(element: Shape, flexible: bool, nullable: bool) -> Shape:
             out += struct.pack(f">{len(value)}{element.code}", *value)
             return
         write_element = element.write
-        for one in value:
-            write_element(out, one)
+        for entry in value:
+            write_element(out, entry)
 
     return Shape(read, write, 1 if flexible else 4, None if nullable else ())
 
@@ -252,7 +252,7 @@ def _nullable_struct(inner: Shape) -> Shape:
 def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False) -> Shape:
     """The shape of a field of that type."""
     if get_origin(kind) is UnionType:
-        inner = next(one for one in get_args(kind) if one is not NoneType)
+        inner = next(arg for arg in get_args(kind) if arg is not NoneType)
         return _shape(field, inner, flexible, nullable=True)
     if get_origin(kind) is tuple:
         return _array(_shape(field, get_args(kind)[0], flexible), flexible, nullable)
@@ -271,7 +271,7 @@ def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False)
 
 
 def _default(field: Field[Any], shape: Shape) -> Any:
-    """What a field is that nobody has set: kio's default as plain data."""
+    """The default of a field: kio's, as plain data."""
     if field.default is MISSING or field.default is None:
         return shape.blank if field.default is MISSING else None
     if hasattr(field.default, "total_seconds"):
@@ -328,9 +328,9 @@ def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], v
             name, shape, default = tagged[tag]
             inner = Cursor(cursor.data, start, start + size)
             inner.room = cursor.room
-            found = shape.read(inner)
+            field_value = shape.read(inner)
             # An array that is empty is the same whether it was said or left out.
-            value[name] = default if default == () and found == [] else found
+            value[name] = default if default == () and field_value == [] else field_value
             cursor.room = inner.room
             if inner.at != inner.end:
                 raise CodecError(f"tagged field {name} ends at byte {inner.at}, not {inner.end}")
@@ -338,16 +338,16 @@ def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], v
 
 def _write_tagged(out: bytearray, tagged: Mapping[int, tuple[str, Shape, Any]], value: Mapping[str, Any]) -> None:
     """Write what differs from its default, in the order of the tags."""
-    told = []
+    fields = []
     for tag in sorted(tagged):
         name, shape, default = tagged[tag]
         given = value.get(name, default)
         if given != default and not (isinstance(given, list) and tuple(given) == default):
             content = bytearray()
             shape.write(content, given)
-            told.append((tag, content))
-    write_varint(out, len(told))
-    for tag, content in told:
+            fields.append((tag, content))
+    write_varint(out, len(fields))
+    for tag, content in fields:
         write_varint(out, tag)
         write_varint(out, len(content))
         out += content

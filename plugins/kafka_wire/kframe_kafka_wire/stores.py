@@ -42,10 +42,10 @@ class TrustStore:
 
 def key_store(values: Mapping[str, str]) -> KeyStore | None:
     """The key store that ``ssl.keystore.*`` and ``ssl.key.password`` name; None if none. Raises ConfigError."""
-    found = _store(values, "ssl.keystore", "ssl.keystore.certificate.chain")
-    if found is None:
+    store = _store(values, "ssl.keystore", "ssl.keystore.certificate.chain")
+    if store is None:
         return None
-    type_, path, chain = found
+    type_, path, chain = store
     text = f"{values.get('ssl.keystore.key', '')}\n{chain}" if chain else ""
     password = values.get("ssl.keystore.password", "")
     return KeyStore(type_, path, text, password, values.get("ssl.key.password", password))
@@ -53,8 +53,8 @@ def key_store(values: Mapping[str, str]) -> KeyStore | None:
 
 def trust_store(values: Mapping[str, str]) -> TrustStore | None:
     """The trust store that ``ssl.truststore.*`` name; None if none. Raises ConfigError."""
-    found = _store(values, "ssl.truststore", "ssl.truststore.certificates")
-    return None if found is None else TrustStore(*found, values.get("ssl.truststore.password", ""))
+    store = _store(values, "ssl.truststore", "ssl.truststore.certificates")
+    return None if store is None else TrustStore(*store, values.get("ssl.truststore.password", ""))
 
 
 def load_key(context: ssl.SSLContext, store: KeyStore) -> None:
@@ -67,7 +67,7 @@ def load_key(context: ssl.SSLContext, store: KeyStore) -> None:
     if store.path is not None:
         password = secrets.token_hex(16)
         text = _pem_of_pkcs12(store.path, store.store_password, password, where)
-    # OpenSSL takes chains from files only. Nobody else may read this one, and it is gone at once.
+    # OpenSSL reads chains from files only. The file is private and deleted at once.
     with tempfile.NamedTemporaryFile("wb", suffix=".pem") as file:
         file.write(text)
         file.flush()
@@ -83,9 +83,13 @@ def load_trust(context: ssl.SSLContext, store: TrustStore) -> None:
         elif store.type == "PEM":
             context.load_verify_locations(store.path)
         else:
-            found = _pkcs12(store.path, store.password, where)
-            certificates = [one.certificate for one in (*found.additional_certs, found.cert) if one is not None]
-            context.load_verify_locations(cadata="".join(_pem(one) for one in certificates))
+            store_content = _pkcs12(store.path, store.password, where)
+            certificates = [
+                entry.certificate
+                for entry in (*store_content.additional_certs, store_content.cert)
+                if entry is not None
+            ]
+            context.load_verify_locations(cadata="".join(_pem(certificate) for certificate in certificates))
     except (OSError, ValueError) as problem:
         raise ConfigError(where, f"a store that cannot be used ({problem})", "certificates") from problem
 
@@ -127,13 +131,13 @@ def _pkcs12(path: Path, password: str, where: str) -> Any:
 def _pem_of_pkcs12(path: Path, password: str, new_password: str, where: str) -> bytes:
     from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
 
-    found = _pkcs12(path, password, where)
-    if found.key is None or found.cert is None:
+    content = _pkcs12(path, password, where)
+    if content.key is None or content.cert is None:
         raise ConfigError(where, "no private key with a certificate", "a key store")
     encryption = BestAvailableEncryption(new_password.encode())
-    key: bytes = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
-    chain = [found.cert.certificate, *(one.certificate for one in found.additional_certs)]
-    return key + "".join(_pem(one) for one in chain).encode()
+    key: bytes = content.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption)
+    chain = [content.cert.certificate, *(cert.certificate for cert in content.additional_certs)]
+    return key + "".join(_pem(certificate) for certificate in chain).encode()
 
 
 def _pem(certificate: Any) -> str:

@@ -46,7 +46,7 @@ class Token:
         return principal in (self.owner, self.requester, *self.renewers)
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether it counts no more."""
+        """Whether it has expired."""
         return min(self.latest_ms, self.expires_ms) < now_ms
 
 
@@ -67,14 +67,14 @@ class Tokens:
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
     def read_all(self, records: Records) -> Iterator[Token]:
-        """All tokens that can be read, in order of their ids."""
+        """All readable tokens, sorted by id."""
         for token_id in sorted(records.read_record_names(_FOLDER)):
             token = self.read(records, token_id)
             if token is not None:
                 yield token
 
     def read(self, records: Records, token_id: str) -> Token | None:
-        """One token; None if there is no such token, or none that can be read."""
+        """A token; None if it does not exist or cannot be read."""
         if not token_id or "/" in token_id:
             return None
         return _decode(records.read_record(f"{_FOLDER}/{token_id}"))
@@ -119,7 +119,7 @@ class Tokens:
         writer.append_record(_CHANGE, token.token_id.encode())
 
     def delete_expired(self, records: Records, writer: RecordWriter) -> int:
-        """Delete the tokens that count no more, as the controller does; return how many there were."""
+        """Delete expired tokens, as the controller does; return how many there were."""
         expired = [token for token in self.read_all(records) if token.is_expired(self.now_ms())]
         for token in expired:
             self.delete(writer, token)

@@ -1,8 +1,8 @@
-"""The transport for ``kafka:``: control requests to Kafka's own brokers over real connections.
+"""The transport for ``kafka:``: control requests to Kafka brokers over TCP.
 
-Requests are encoded while a batch is sent, in the controller's thread; each broker has a channel with a thread of its
-own that takes them from there. UpdateMetadata is encoded once and shared: what brokers have of their own in it are its
-first bytes. A queue that a slow broker lets grow is merged (``coalesce.py``).
+The controller's thread encodes requests while it sends a batch. Each broker has a channel with its own thread that
+writes them to the socket. UpdateMetadata is encoded once and shared by all brokers; only its first bytes differ. The
+queue of a slow broker is merged (``queue_merging.py``).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from kframe.plugin.settings import whole
 from kframe.plugin.transport import BrokerQueue, ControlRequests, MayAct, Notify
 from kframe.plugin.wire import LATEST, ControlVersions, Encoder, InterBrokerProtocol, endpoint_on
 from kframe_kafka_wire.channel import Channel, Outgoing, Timeouts
-from kframe_kafka_wire.coalesce import Maker, merge
 from kframe_kafka_wire.connection import Target
 from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of
 from kframe_kafka_wire.probes import ClusterId
+from kframe_kafka_wire.queue_merging import BatchBuilder, merge
 from kframe_kafka_wire.records import Records
+from kframe_kafka_wire.request_content import request_contents
 from kframe_kafka_wire.security import security_of
-from kframe_kafka_wire.told import told_by
 
 _log = logging.getLogger("kframe.kafka_wire")
 
-#: A queue that tells of fewer partitions is never merged, whatever is told twice in it.
+#: A queue with fewer partitions is never merged, even if partitions repeat.
 QUEUE_PARTITIONS: Final = 10_000
 _PROTOCOL: Final = "inter.broker.protocol.version"
 
@@ -43,7 +43,7 @@ class WireTransport:
     def __init__(self, config: Mapping[str, str], queue_partitions: int = QUEUE_PARTITIONS) -> None:
         """Raises ConfigError for a key or value that does not fit; nothing is connected yet."""
         self.node = node_of(config)
-        """Ourselves, named as a live broker in every UpdateMetadata."""
+        """This controller, named as a live broker in every UpdateMetadata."""
         self._listener = control_listener(config)
         security = security_of(config, self._listener)
         self._tls = security.tls
@@ -64,27 +64,26 @@ class WireTransport:
         self._channels: dict[int, Channel] = {}
         """By broker id; replaced, never changed, since any thread may look."""
         self._expected: dict[int, tuple[Registration, Channel]] = {}
-        """Channels of brokers that are to be connected soon, by broker id."""
+        """Channels opened ahead of ``connect``, by broker id."""
 
     def attach_store(self, store: object) -> None:
         """Compare the cluster ids of brokers with ``/cluster/id``, if the store shows its records."""
         self._cluster_id = ClusterId(store if isinstance(store, Records) else None)
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready; ``notify`` hears the brokers' answers, and ``may_act`` is asked, from their channels' threads."""
+        """Save callbacks: channel threads call ``may_act`` before each request and ``notify`` with each response."""
         self._ports = notify, may_act
 
     def close(self) -> None:
-        """Drop every queue and connection; a request in flight is not sent again. Waits for nobody."""
+        """Drop every queue and connection; a request in flight is not sent again. Does not wait for brokers."""
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             channel.close()
-        self._expect_nobody()
+        self._drop_expected()
 
     def expect(self, registrations: Sequence[Registration]) -> None:
-        """Make channels that connect at once, log in and wait; ``connect`` takes over those of the same registrations,
-        and the others are closed then."""
-        self._expect_nobody()
+        """Open connections ahead of ``connect``, which uses those of unchanged registrations and closes the others."""
+        self._drop_expected()
         ports = self._ports
         if ports is None:
             return
@@ -92,17 +91,18 @@ class WireTransport:
             with suppress(ConfigError):  # ``connect`` says so
                 channel = self._channel(registration, ports, 0)
                 self._expected[registration.broker_id] = registration, channel
-                channel.start(ahead=True)
+                channel.start(connect_now=True)
 
-    def _expect_nobody(self) -> None:
+    def _drop_expected(self) -> None:
         expected, self._expected = self._expected, {}
         for _, channel in expected.values():
             channel.close()
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) have registered: each gets the channel that was made when it was expected, or a new
-        one, which connects once there is something to send. One that has not the listener on which we talk gets none,
-        and an error in the log."""
+        """Give each of these brokers (indexes) its expected channel, or a new channel that connects later.
+
+        A broker without the control listener gets no channel, and an error in the log.
+        """
         self.disconnect(cluster, brokers)
         opened, fresh, ports = {}, [], self._ports
         for index in brokers:
@@ -111,8 +111,8 @@ class WireTransport:
                 continue
             expected, channel = self._expected.get(registration.broker_id, (None, None))
             if channel is not None and expected == registration:
-                del self._expected[registration.broker_id]  # it is not to be closed below
-                channel.heard_topics = len(cluster.topics)
+                del self._expected[registration.broker_id]
+                channel.known_topics = len(cluster.topics)
             else:
                 try:
                     channel = self._channel(registration, ports, len(cluster.topics))
@@ -121,25 +121,26 @@ class WireTransport:
                     continue
                 fresh.append(channel)
             opened[registration.broker_id] = channel
-        self._expect_nobody()
+        self._drop_expected()
         self._channels = {**self._channels, **opened}
         for channel in fresh:
             channel.start()
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) are gone, and what was queued for them with them. Waits for nobody."""
+        """Close the channels of these brokers (indexes) and drop their queues. Does not wait for brokers."""
         going = set(cluster.brokers.ids_of(brokers))
         ended = [channel for broker_id, channel in self._channels.items() if broker_id in going]
-        self._channels = {broker_id: one for broker_id, one in self._channels.items() if broker_id not in going}
+        self._channels = {broker_id: channel for broker_id, channel in self._channels.items() if broker_id not in going}
         for channel in ended:
             channel.close()
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Encode a batch now, and queue each request as soon as it is encoded, so that brokers read the first while
-        the last are made. Raises ConfigError and ShapeError as ``kframe.wire.Encoder`` does, and then nothing of the
-        batch is queued."""
+        """Encode a batch and queue each request at once, so that brokers read the first while the last are encoded.
+
+        Raises ConfigError and ShapeError as ``kframe.wire.Encoder`` does; nothing of the batch is queued then.
+        """
         dropped, reached = Counter[int](), dict[int, tuple[Channel, bool]]()
-        for broker, one in self._encoded(cluster, requests):
+        for broker, request in self._encoded(cluster, requests):
             broker_id = int(cluster.brokers.ids[broker])
             channel = self._channels.get(broker_id)
             if channel is None or channel.foreign:
@@ -147,8 +148,8 @@ class WireTransport:
                 continue
             _, slow = reached.setdefault(broker, (channel, channel.weight > self._queue_partitions))
             if slow:
-                one.alone()
-            channel.add((one,))
+                request.unshare()
+            channel.add((request,))
         for broker, (channel, _) in reached.items():
             if self._overgrown(cluster, broker, channel):
                 self._merge(cluster, broker, channel, requests)
@@ -166,7 +167,7 @@ class WireTransport:
         return self._channels
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """What waits for each connected broker, behind the request in flight."""
+        """The queue of each connected broker, without the request in flight."""
         channels = self._channels
         return {
             broker_id: BrokerQueue(channel.waiting, channel.times)
@@ -174,11 +175,11 @@ class WireTransport:
             if not channel.foreign
         }
 
-    def _channel(self, registration: Registration, ports: tuple[Notify, MayAct], heard_topics: int) -> Channel:
-        """A channel that is not started. Raises ConfigError for a broker that has not our listener."""
+    def _channel(self, registration: Registration, ports: tuple[Notify, MayAct], known_topics: int) -> Channel:
+        """A channel that is not started. Raises ConfigError for a broker without the control listener."""
         return Channel(
             registration.broker_id, self._target(registration), self._timeouts, *ports,
-            self.node.registration.broker_id, heard_topics, self._cluster_id.read,
+            self.node.registration.broker_id, known_topics, self._cluster_id.read,
         )  # fmt: skip
 
     def _target(self, registration: Registration) -> Target:
@@ -187,8 +188,11 @@ class WireTransport:
         return Target(endpoint.host, endpoint.port, self._tls, self._credentials, client_id)
 
     def _overgrown(self, cluster: ClusterState, broker: int, channel: Channel) -> bool:
-        """Whether a queue tells of more than twice the partitions that it could have to: all to the broker's metadata,
-        and its own to the broker. Then, or when it has doubled since it was merged, it is worth merging (again)."""
+        """Whether merging would at least halve a queue.
+
+        A merged queue holds each partition at most once for UpdateMetadata, and each hosted replica once. A queue is
+        merged when it has twice that weight, and twice its weight after the last merge.
+        """
         least = max(self._queue_partitions, 2 * channel.merged_weight)
         if channel.weight <= least:
             return False
@@ -200,41 +204,42 @@ class WireTransport:
         return channel.weight > 2 * (partitions + hosted)
 
     def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[tuple[int, Outgoing]]:
-        """The requests of a batch in order, each beside the index of its broker and with the rows that it tells."""
+        """The requests of a batch in order, each with the index of its broker."""
         encoded = self._encoder.encode(cluster, requests)
-        told = {(broker, one.api_key): one for broker, one in told_by(cluster, requests, self._stop_replica_version)}
+        contents = {
+            (broker, content.api_key): content
+            for broker, content in request_contents(cluster, requests, self._stop_replica_version)
+        }
         now, begun = time.monotonic(), dict[tuple[int, int], int]()
-        for one in encoded:
-            key = one.broker, one.api_key
+        for request in encoded:
+            key = request.broker, request.api_key
             first = begun.get(key, 0)
-            begun[key] = first + one.partitions
-            part = slice(first, first + one.partitions)
-            yield one.broker, Outgoing(
-                requests.controller_epoch, one.api_key, one.api_version, one.chunks, told[key], part, now,
-                len(cluster.topics),
+            begun[key] = first + request.partitions
+            part = slice(first, first + request.partitions)
+            yield request.broker, Outgoing(
+                requests.controller_epoch, request.api_key, request.api_version, request.chunks, contents[key], part,
+                now, len(cluster.topics),
             )  # fmt: skip
 
     def _merge(self, cluster: ClusterState, broker: int, channel: Channel, requests: ControlRequests) -> None:
-        """Put what waits for a broker into as few requests as tell the same, from the columns of this moment."""
+        """Replace a broker's queue by the fewest requests with the same effect, from the current columns."""
         waiting = channel.take_back()
-        told = list({id(one.told): one.told for one in waiting}.values())
+        contents = list({id(request.content): request.content for request in waiting}.values())
         merged = []
-        maker = Maker(broker, requests.controller_id, requests.controller_epoch)
-        for part in merge(cluster, maker, told, channel.heard_topics):
-            for told_broker, one in self._encoded(part.cluster, part.requests):
-                if told_broker != broker:
-                    continue
-                one.told, one.queued, one.topics = part.original(one.told), waiting[0].queued, len(cluster.topics)
-                merged.append(one)
+        builder = BatchBuilder(broker, requests.controller_id, requests.controller_epoch)
+        for part in merge(cluster, builder, contents, channel.known_topics):
+            for receiver, outgoing in self._encoded(part.cluster, part.requests):
+                if receiver == broker:
+                    outgoing.content = part.original(outgoing.content)
+                    outgoing.queued, outgoing.topics = waiting[0].queued, len(cluster.topics)
+                    merged.append(outgoing)
         channel.add(merged)
-        channel.merged_weight = sum(one.weight for one in merged)
+        channel.merged_weight = sum(request.weight for request in merged)
         _log.info("broker %d is slow: %d requests merged into %d", channel.broker_id, len(waiting), len(merged))
 
 
 def open_transport(url: str, config: Mapping[str, str]) -> WireTransport:
     """The transport for ``kafka:``; ``config`` are values by Kafka's keys. Raises ConfigError."""
     if url.partition(":")[2].strip("/"):
-        raise ConfigError(
-            "transport URL", repr(url), "kafka: alone; where brokers listen stands in their registrations"
-        )
+        raise ConfigError("transport URL", repr(url), "kafka: alone; brokers' registrations have their addresses")
     return WireTransport(config)

@@ -31,8 +31,8 @@ def fakes() -> Iterator[Callable[..., FakeBroker]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for broker in made:
+        broker.close()
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def transports() -> Iterator[Callable[..., WireTransport]]:
         return made[-1]
 
     yield make
-    for one in made:
-        channels = list(one.channels.values())
-        one.close()
+    for transport in made:
+        channels = list(transport.channels.values())
+        transport.close()
         assert all(channel.join(10.0) for channel in channels)
 
 

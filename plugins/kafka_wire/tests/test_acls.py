@@ -58,18 +58,18 @@ def records() -> FakeRecords:
 
 @pytest.fixture
 def client(records: FakeRecords) -> Iterator[Client]:
-    with Served({"t": [healthy(1)]}, config=CONFIG, records=records) as world, world.client() as client:
+    with Served({"t": [healthy(1)]}, config=CONFIG, records=records) as served, served.client() as client:
         yield client
 
 
-def described(client: Client, version: int = 3, **wanted: Any) -> set[tuple[int, int, str, str, int, int]]:
-    answer = client.ask(29, version, **{**ANYTHING, **wanted})
+def described(client: Client, version: int = 3, **acl_filter: Any) -> set[tuple[int, int, str, str, int, int]]:
+    answer = client.ask(29, version, **{**ANYTHING, **acl_filter})
     assert answer["error_code"] == 0
     return {
-        (one["resource_type"], one.get("pattern_type", 3), one["resource_name"], acl["principal"], acl["operation"],
-         acl["permission_type"])
-        for one in answer["resources"]
-        for acl in one["acls"]
+        (resource["resource_type"], resource.get("pattern_type", 3), resource["resource_name"], acl["principal"],
+         acl["operation"], acl["permission_type"])
+        for resource in answer["resources"]
+        for acl in resource["acls"]
     }  # fmt: skip
 
 
@@ -91,11 +91,11 @@ FILTERS: list[tuple[dict[str, Any], set[tuple[int, int, str, str, int, int]]]] =
 ]
 
 
-@pytest.mark.parametrize("wanted, selected", FILTERS)
+@pytest.mark.parametrize("acl_filter, selected", FILTERS)
 def test_filters_select_as_kafkas_do(
-    wanted: dict[str, Any], selected: set[tuple[int, int, str, str, int, int]], client: Client
+    acl_filter: dict[str, Any], selected: set[tuple[int, int, str, str, int, int]], client: Client
 ) -> None:
-    assert described(client, **wanted) == selected
+    assert described(client, **acl_filter) == selected
 
 
 def test_version_0_knows_literal_patterns_alone(client: Client) -> None:
@@ -110,8 +110,8 @@ def creation(name: str = "t", kind: int = 2, pattern_type: int = 3, principal: s
 
 
 def test_entries_are_added_and_brokers_are_notified(client: Client, records: FakeRecords) -> None:
-    wanted = [creation(), creation(principal="User:y"), creation("p-", pattern_type=4), creation("kafka-cluster", 4)]
-    assert [one["error_code"] for one in client.ask(30, 3, creations=wanted)["results"]] == [0, 0, 0, 0]
+    creations = [creation(), creation(principal="User:y"), creation("p-", pattern_type=4), creation("kafka-cluster", 4)]
+    assert [result["error_code"] for result in client.ask(30, 3, creations=creations)["results"]] == [0, 0, 0, 0]
     acls = decoded(records.records["/kafka-acl/Topic/t"].encode())
     assert {acl.principal for acl in acls} == {"User:a", "User:b", "User:x", "User:y"}
     assert json.loads(records.records["/kafka-acl/Cluster/kafka-cluster"]) == json.loads(record(entry("User:x")))
@@ -126,41 +126,39 @@ def test_entries_are_added_and_brokers_are_notified(client: Client, records: Fak
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "entry",
     [
         creation(""), creation("other", 4), creation("a/b"), creation(kind=9), creation(pattern_type=2),
-        creation(principal="nobody"), {**creation(), "operation": 1}, {**creation(), "permission_type": 1},
+        creation(principal="invalid"), {**creation(), "operation": 1}, {**creation(), "permission_type": 1},
     ],
 )  # fmt: skip
-def test_what_cannot_be_an_entry_is_refused_by_itself(
-    wanted: dict[str, Any], client: Client, records: FakeRecords
-) -> None:
-    results = client.ask(30, 3, creations=[wanted, creation("good")])["results"]
-    assert [one["error_code"] for one in results] == [42, 0]
+def test_an_invalid_entry_is_refused_alone(entry: dict[str, Any], client: Client, records: FakeRecords) -> None:
+    results = client.ask(30, 3, creations=[entry, creation("good")])["results"]
+    assert [result["error_code"] for result in results] == [42, 0]
     assert len(records.records) == len(STORED) + 1
 
 
-def test_entries_are_deleted_and_told_to_the_first_filter(client: Client, records: FakeRecords) -> None:
+def test_a_deleted_entry_is_reported_for_the_first_matching_filter(client: Client, records: FakeRecords) -> None:
     by_name = {**ANYTHING, "resource_type_filter": 2, "resource_name_filter": "t", "pattern_type_filter": 3}
     filters = [{**by_name, "principal_filter": "User:a"}, by_name, {**by_name, "resource_name_filter": "none"}]
-    told = client.ask(31, 3, filters=filters)["filter_results"]
-    assert [[acl["principal"] for acl in one["matching_acls"]] for one in told] == [["User:a"], ["User:b"], []]
+    answer = client.ask(31, 3, filters=filters)["filter_results"]
+    assert [[acl["principal"] for acl in result["matching_acls"]] for result in answer] == [["User:a"], ["User:b"], []]
     assert "/kafka-acl/Topic/t" not in records.records
     assert records.appended == [("/kafka-acl-changes/acl_changes_", "TOPIC:t")]
     assert described(client) == {STAR, TEAM, USER}
 
 
-def test_what_another_wrote_in_between_stays(client: Client, records: FakeRecords) -> None:
+def test_a_concurrent_write_is_retained(client: Client, records: FakeRecords) -> None:
     """The write is refused once, because somebody else was first: it is planned anew from what stands there now."""
     read = records.read_versioned_record
     raced: list[str] = []
 
     def race(path: str) -> tuple[bytes, int] | None:
-        found = read(path)
-        if found is not None and not raced:
+        data = read(path)
+        if data is not None and not raced:
             raced.append(path)
-            assert records.write_record(path, record(entry("User:other")).encode(), found[1])
-        return found
+            assert records.write_record(path, record(entry("User:other")).encode(), data[1])
+        return data
 
     records.read_versioned_record = race  # type: ignore[method-assign]
     assert client.ask(30, 3, creations=[creation()])["results"][0]["error_code"] == 0
@@ -169,20 +167,20 @@ def test_what_another_wrote_in_between_stays(client: Client, records: FakeRecord
 
 
 def test_without_an_authorizer_acls_are_disabled(records: FakeRecords) -> None:
-    with Served({"t": [healthy(1)]}, records=records) as world, world.client() as client:
+    with Served({"t": [healthy(1)]}, records=records) as served, served.client() as client:
         assert client.ask(29, 3, **ANYTHING)["error_code"] == 54
-        assert [one["error_code"] for one in client.ask(30, 3, creations=[creation()] * 2)["results"]] == [54, 54]
-        assert [one["error_code"] for one in client.ask(31, 3, filters=[ANYTHING])["filter_results"]] == [54]
+        assert [result["error_code"] for result in client.ask(30, 3, creations=[creation()] * 2)["results"]] == [54, 54]
+        assert [result["error_code"] for result in client.ask(31, 3, filters=[ANYTHING])["filter_results"]] == [54]
 
 
-@pytest.mark.parametrize("data", [b"[]", b'{"acls": [{}]}', record(entry("nobody")).encode(), b"\xff"])
+@pytest.mark.parametrize("data", [b"[]", b'{"acls": [{}]}', record(entry("invalid")).encode(), b"\xff"])
 def test_what_is_no_list_of_entries_is_an_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"ACLs|principal"):
         decoded(data)
 
 
 def test_whatever_stands_in_records_is_read_or_refused() -> None:
-    """A record that somebody has spoilt makes nobody fail: it denies, or is passed over."""
+    """A malformed record denies access or is ignored; no request fails."""
     chance, tokens = random.Random(5), Tokens("s", 10, 5)
     token = {
         "version": 3, "owner": "User%3Aa", "tokenRequester": "User%3Aa", "renewers": [], "issueTimestamp": 1,
@@ -242,7 +240,7 @@ def test_whether_there_is_a_topic_to_write_to(stored: dict[str, str], allowed: b
 
 
 def test_a_filter_names_the_patterns_that_it_may_select() -> None:
-    wanted = AclFilter(Kind.TOPIC, PatternType.ANY, "t", None, None, Operation.ANY, Permission.ANY)
+    acl_filter = AclFilter(Kind.TOPIC, PatternType.ANY, "t", None, None, Operation.ANY, Permission.ANY)
     literal, prefixed = (ResourcePattern(Kind.TOPIC, each, "t") for each in (PatternType.LITERAL, PatternType.PREFIXED))
-    assert wanted.exact_patterns() == [literal, prefixed]
-    assert wanted.matches_entry(Acl("User:a", allow=True, operation=Operation.READ, host="*"))
+    assert acl_filter.exact_patterns() == [literal, prefixed]
+    assert acl_filter.matches_entry(Acl("User:a", allow=True, operation=Operation.READ, host="*"))

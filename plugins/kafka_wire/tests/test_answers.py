@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kframe_kafka_wire import _naive_answers, kernels
-from kframe_kafka_wire.answers import Asked, WireError, read_answer
+from kframe_kafka_wire.answers import PendingRequest, WireError, read_answer
+from kframe_kafka_wire.request_content import RequestContent, TopicNames
 from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
-from kframe_kafka_wire.told import Told, TopicNames
 
 from kframe.errors import ErrorCode
 from kframe.model.events import StopReplicaAnswered, UpdateMetadataAnswered
@@ -32,50 +32,56 @@ ERRORS = st.dictionaries(
 
 
 def reply_to(api: tuple[int, int], errors: dict[tuple[str, int], int]) -> bytes:
-    ids = [SimpleNamespace(topic_name=one, topic_id=uuid.UUID(int=len(one))) for one, _ in errors]
+    ids = [SimpleNamespace(topic_name=topic, topic_id=uuid.UUID(int=len(topic))) for topic, _ in errors]
     return encode_reply(Received(*api, 5, None, SimpleNamespace(topic_states=ids)), 0, errors)
 
 
 def scanned(module: Any, api: tuple[int, int], reply: bytes, most: int) -> tuple[int, Any, Any]:
     flexible = api[1] >= (4 if api[0] == 4 else 2)
-    found, counts = np.zeros((min(most, len(reply) // 6), 4), np.int32), np.zeros(2, np.int32)
-    end = module.scan_answer(reply, 7 if flexible else 6, flexible, api[0] == 4 and api[1] >= 5, most, found, counts)
-    return end, *((found[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (None, None))
+    errors, counts = np.zeros((min(most, len(reply) // 6), 4), np.int32), np.zeros(2, np.int32)
+    end = module.scan_answer(reply, 7 if flexible else 6, flexible, api[0] == 4 and api[1] >= 5, most, errors, counts)
+    return end, *((errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (None, None))
 
 
 @given(st.sampled_from(VERSIONS), ERRORS, st.integers(-2, 2))
-def test_the_kernel_finds_what_stands_there(api: tuple[int, int], errors: dict[tuple[str, int], int], off: int) -> None:
+def test_the_kernel_returns_the_errors_of_an_answer(
+    api: tuple[int, int], errors: dict[tuple[str, int], int], off: int
+) -> None:
     reply, most = reply_to(api, errors), max(len(errors) + off, 0)
-    end, found, counts = scanned(kernels, api, reply, most)
-    assert (end, found, counts) == scanned(_naive_answers, api, reply, most)
+    end, entries, counts = scanned(kernels, api, reply, most)
+    assert (end, entries, counts) == scanned(_naive_answers, api, reply, most)
     if most < len(errors):
         assert end == -1
         return
-    in_error = {one: error for one, error in errors.items() if error}
+    in_error = {partition: error for partition, error in errors.items() if error}
     assert (end, counts) == (len(reply), [len(errors), len(in_error)])
-    assert sorted(one[2:] for one in found) == sorted([partition, error] for (_, partition), error in in_error.items())
+    assert sorted(entry[2:] for entry in entries) == sorted(
+        [partition, error] for (_, partition), error in in_error.items()
+    )
 
 
 @given(st.sampled_from(VERSIONS), ERRORS, st.data())
 def test_the_kernel_and_its_twin_on_broken_answers(api: tuple[int, int], errors: Any, data: st.DataObject) -> None:
     """One byte changed, or cut off anywhere."""
     reply = bytearray(reply_to(api, errors))
-    at = data.draw(st.integers(6, len(reply)))
-    if data.draw(st.booleans()) or at == len(reply):
-        reply = reply[:at]
+    offset = data.draw(st.integers(6, len(reply)))
+    if data.draw(st.booleans()) or offset == len(reply):
+        reply = reply[:offset]
     else:
-        reply[at] = data.draw(st.integers(0, 255))
+        reply[offset] = data.draw(st.integers(0, 255))
     if len(reply) >= 7:
         assert scanned(kernels, api, bytes(reply), len(errors)) == scanned(
             _naive_answers, api, bytes(reply), len(errors)
         )
 
 
-def asked(api: tuple[int, int], partitions: int) -> Asked:
+def asked(api: tuple[int, int], partitions: int) -> PendingRequest:
     numbers = np.arange(partitions, dtype=np.int32)
     names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
-    told = Told(api[0], numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names)
-    return Asked(1, 1, *api, 5, told, slice(0, partitions))
+    content = RequestContent(
+        api[0], numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names
+    )
+    return PendingRequest(1, 1, *api, 5, content, slice(0, partitions))
 
 
 @pytest.mark.parametrize(
@@ -84,13 +90,13 @@ def asked(api: tuple[int, int], partitions: int) -> Asked:
 def test_only_the_last_part_of_a_batch_acknowledges_it(part: slice, error: int, batch: int) -> None:
     """An error refuses the batch whichever part it answers."""
     request = asked((6, 5), 4)
-    request = request._replace(told=replace(request.told, batch=7), part=part)
+    request = request._replace(content=replace(request.content, batch=7), part=part)
     answer = read_answer(request, struct.pack(">ih", 5, error))
     assert isinstance(answer, UpdateMetadataAnswered)
     assert (answer.batch, answer.controller_epoch) == (batch, 1)
 
 
-def test_deletions_that_are_not_answered_for_are_not_taken_for_done() -> None:
+def test_unanswered_deletions_are_not_complete() -> None:
     half = read_answer(asked((5, 4), 2), reply_to((5, 4), {("a", 0): 0}))
     assert isinstance(half, StopReplicaAnswered)
     assert (half.error, half.rows.tolist()) == (ErrorCode.UNKNOWN_SERVER_ERROR, [0, 1])

@@ -19,7 +19,7 @@ CONFIG = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:root;Use
 def acl(*entries: tuple[str, str, str, str]) -> str:
     """A record of (principal, Allow or Deny, operation, host)."""
     names = ("principal", "permissionType", "operation", "host")
-    return json.dumps({"version": 1, "acls": [dict(zip(names, one, strict=True)) for one in entries]})
+    return json.dumps({"version": 1, "acls": [dict(zip(names, entry, strict=True)) for entry in entries]})
 
 
 ACLS = {
@@ -86,7 +86,7 @@ def test_entries_are_read_again_when_they_were_changed() -> None:
     assert authorizer.is_ready()
     records.records |= ACLS
     authorizer.follow()
-    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # nobody has said so
+    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # no ACL allows it
     records.records["/kafka-acl-changes/acl_changes_0000000000"] = "TOPIC:t"
     authorizer.follow()
     assert authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")
@@ -117,7 +117,7 @@ def test_without_an_authorizer_everybody_may_do_everything() -> None:
     assert authorizer_of({}, FakeRecords(ACLS)).allows(Principal("x"), "h", WRITE, TOPIC, "t")
 
 
-#: What who has no rights is told: (API key, version, fields, where the code stands, code).
+#: Responses without permissions: (API key, version, fields, path of the error code, code).
 DENIED: list[tuple[int, int, Mapping[str, object], tuple[str | int, ...], int]] = [
     (7, 3, {"broker_id": 1}, ("error_code",), 31),
     (56, 3, {"broker_id": 1}, ("error_code",), 31),
@@ -168,11 +168,11 @@ DENIED: list[tuple[int, int, Mapping[str, object], tuple[str | int, ...], int]] 
 ]
 
 
-def test_who_has_no_rights_is_told_so() -> None:
-    with Served({"t": [healthy(1)]}, config=CONFIG, records=FakeRecords({})) as world, world.client() as client:
-        for api_key, version, fields, place, code in DENIED:
+def test_unauthorized_requests_have_authorization_errors() -> None:
+    with Served({"t": [healthy(1)]}, config=CONFIG, records=FakeRecords({})) as served, served.client() as client:
+        for api_key, version, fields, path, code in DENIED:
             answer: object = client.ask(api_key, version, **fields)
-            for step in place:
+            for step in path:
                 answer = answer[step]  # type: ignore[index]
             assert answer == code, (api_key, version)
 

@@ -14,19 +14,23 @@ import pytest
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, KafkaPython, Librdkafka
 from kframe_kafka_wire.testing.clusters import agree, create, knows
 from kframe_kafka_wire.testing.instances import PATIENCE_S
-from kframe_kafka_wire.testing.moves import a_half_dead_broker_is_moved_to, a_move_ends, a_move_is_given_up
-from kframe_kafka_wire.testing.odd_frames import NEVER_WHOLE, WAYS, answers, odd_frames
-from kframe_kafka_wire.testing.tool_work import ordinary_tool_work
-from kframe_kafka_wire.testing.tools import ToolBox, Tools
-from kframe_kafka_wire.testing.worlds import (
+from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
+from kframe_kafka_wire.testing.real_cluster import (
     INTERNAL,
     SETUPS,
+    RealCluster,
     Sampler,
-    World,
     metadata,
     partitions,
     spelled,
 )
+from kframe_kafka_wire.testing.reassignments import (
+    check_cancelled_reassignment,
+    check_reassignment_completes,
+    check_reassignment_to_broker_with_failed_directory,
+)
+from kframe_kafka_wire.testing.tool_work import check_tools
+from kframe_kafka_wire.testing.tools import ToolBox, Tools
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
@@ -44,114 +48,119 @@ GROWTH_KIB: Final = 64 * 1024
 
 
 @pytest.fixture(scope="class")
-def world(
+def cluster(
     request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
-    place = f"{zookeeper.address}/clients-{spelled(request.param)}"
-    with World(tmp_path_factory.mktemp("world"), place, *request.param) as world:
-        yield world
+) -> Iterator[RealCluster]:
+    chroot = f"{zookeeper.address}/clients-{spelled(request.param)}"
+    with RealCluster(tmp_path_factory.mktemp("cluster"), chroot, *request.param) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="class")
-def java(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
-    client = JavaClient(tmp_path_factory.mktemp("java") / "tool", world.address)
+def java(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaClient]:
+    client = JavaClient(tmp_path_factory.mktemp("java") / "tool", cluster.address)
     yield client
     client.close()
 
 
-@pytest.mark.parametrize("world", SETUPS, indirect=True, ids=spelled, scope="class")
+@pytest.mark.parametrize("cluster", SETUPS, indirect=True, ids=spelled, scope="class")
 class TestOnBrokers:
-    def test_they_follow(self, world: World) -> None:
-        before = set(world.cluster.complaints())
-        create(world.client, "t", [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2]])
-        create(world.client, "gone", [[3], [2, 1]])
+    def test_brokers_apply_leadership_changes(self, cluster: RealCluster) -> None:
+        before = set(cluster.kafka.complaints())
+        create(cluster.client, "t", [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2]])
+        create(cluster.client, "gone", [[3], [2, 1]])
         known = {
             "t-0": (1, [1, 2, 3], [1, 2, 3]), "t-1": (2, [2, 3, 1], [2, 3, 1]), "t-2": (3, [3, 1, 2], [3, 1, 2]),
             "t-3": (1, [1, 3, 2], [1, 3, 2]), "gone-0": (3, [3], [3]), "gone-1": (2, [2, 1], [2, 1]),
         }  # fmt: skip
-        assert agree(world.cluster, known)
+        assert agree(cluster.kafka, known)
 
-        world.cluster.lose(1, world.client)
+        cluster.kafka.lose(1, cluster.client)
         known |= {
             "t-0": (2, [2, 3], [1, 2, 3]), "t-1": (2, [2, 3], [2, 3, 1]), "t-2": (3, [3, 2], [3, 1, 2]),
             "t-3": (3, [3, 2], [1, 3, 2]), "gone-1": (2, [2], [2, 1]),
         }  # fmt: skip
-        assert agree(world.cluster, known, (2, 3))
+        assert agree(cluster.kafka, known, (2, 3))
 
-        world.cluster.start()
-        world.client.create("/admin/delete_topics/gone")
-        assert until(lambda: not world.assignment("gone"), PATIENCE_S)
-        brokers = world.cluster.brokers.values()
+        cluster.kafka.start()
+        cluster.client.create("/admin/delete_topics/gone")
+        assert until(lambda: not cluster.assignment("gone"), PATIENCE_S)
+        brokers = cluster.kafka.brokers.values()
         left = ["t-0", "t-1", "t-2", "t-3"]
-        assert until(lambda: all(sorted(knows(one)[2]) == left for one in brokers), PATIENCE_S)
-        assert until(lambda: not any(list((one.folder / "data").glob("gone-?")) for one in brokers), PATIENCE_S)
-        new = set(world.cluster.complaints()) - before
-        assert [one for one in new if one.log == "state-change"] == []
-        world.client.create("/admin/delete_topics/t")
-        assert until(lambda: not world.assignment("t"), PATIENCE_S)
+        assert until(lambda: all(sorted(knows(broker)[2]) == left for broker in brokers), PATIENCE_S)
+        assert until(lambda: not any(list((broker.folder / "data").glob("gone-?")) for broker in brokers), PATIENCE_S)
+        new = set(cluster.kafka.complaints()) - before
+        assert [complaint for complaint in new if complaint.log == "state-change"] == []
+        cluster.client.create("/admin/delete_topics/t")
+        assert until(lambda: not cluster.assignment("t"), PATIENCE_S)
 
     @pytest.mark.parametrize("make", MAKES)
-    def test_a_client_does_its_ordinary_work(self, world: World, java: JavaClient, make: str, tmp_path: Path) -> None:
+    def test_client_operations(self, cluster: RealCluster, java: JavaClient, make: str, tmp_path: Path) -> None:
         if make == "java":
-            ordinary_work(world, java, java, make)
+            check_client_operations(cluster, java, java, make)
             return
         kind, needs = MAKES[make]
         pytest.importorskip(needs)
-        client = kind(tmp_path / "client", world.address)
+        client = kind(tmp_path / "client", cluster.address)
         try:
-            ordinary_work(world, client, java, make)
+            check_client_operations(cluster, client, java, make)
         finally:
             client.close()
 
-    def test_kafkas_tools_do_theirs(self, world: World, toolbox: ToolBox, tmp_path: Path) -> None:
-        ordinary_tool_work(Tools(toolbox, tmp_path, world.address), world)
+    def test_command_line_tools(self, cluster: RealCluster, toolbox: ToolBox, tmp_path: Path) -> None:
+        check_tools(Tools(toolbox, tmp_path, cluster.address), cluster)
 
-    def test_what_brokers_create_themselves_has_no_place_for_us(self, world: World, java: JavaClient) -> None:
-        nothing_is_ours(world, java)
-
-    def test_a_move_ends_with_the_target_in_sync_and_nobody_else(self, world: World) -> None:
-        a_move_ends(world)
-
-    def test_a_broker_with_a_dead_directory_is_moved_to(self, world: World) -> None:
-        a_half_dead_broker_is_moved_to(world)
-
-    def test_a_move_that_is_given_up_leaves_no_files(self, world: World) -> None:
-        a_move_is_given_up(world)
-
-    def test_frames_that_are_none_disturb_nobody(self, world: World) -> None:
-        before, largest = seen(world), world.kframe.memory_kib
-        for way in WAYS:
-            answered = {api_key for api_key, frame in odd_frames(way, 7) if answers(world.kframe.address, frame)}
-            assert not answered or way not in NEVER_WHOLE
-        assert seen(world) == before
-        assert world.kframe.memory_kib - largest <= GROWTH_KIB
-
-    def test_brokers_are_restarted_one_by_one_under_a_producer(
-        self, world: World, java: JavaClient, tmp_path: Path
+    def test_topics_created_by_brokers_have_no_replica_on_the_controller(
+        self, cluster: RealCluster, java: JavaClient
     ) -> None:
+        check_topics_created_by_brokers(cluster, java)
+
+    def test_a_reassignment_completes_with_the_target_in_sync(self, cluster: RealCluster) -> None:
+        check_reassignment_completes(cluster)
+
+    def test_a_broker_with_a_failed_log_directory_gains_a_replica(self, cluster: RealCluster) -> None:
+        check_reassignment_to_broker_with_failed_directory(cluster)
+
+    def test_a_cancelled_reassignment_leaves_no_files(self, cluster: RealCluster) -> None:
+        check_cancelled_reassignment(cluster)
+
+    def test_malformed_frames_change_nothing(self, cluster: RealCluster) -> None:
+        before, largest = observed(cluster), cluster.kframe.memory_kib
+        for way in WAYS:
+            answered = {
+                api_key for api_key, frame in malformed_frames(way, 7) if answers(cluster.kframe.address, frame)
+            }
+            assert not answered or way not in NEVER_WHOLE
+        assert observed(cluster) == before
+        assert cluster.kframe.memory_kib - largest <= GROWTH_KIB
+
+    def test_rolling_restart_under_a_producer(self, cluster: RealCluster, java: JavaClient, tmp_path: Path) -> None:
         pytest.importorskip("confluent_kafka")
-        client = Librdkafka(tmp_path, world.address)
+        client = Librdkafka(tmp_path, cluster.address)
         client.create("steady", 6, 3)
         client.configure("steady", "min.insync.replicas", "2")
         await_settled(client, "steady", 6, 3)
-        with Sampler(world) as sampler, client.producing("steady") as sent:
-            for broker in world.cluster.brokers.values():
+        with Sampler(cluster) as sampler, client.producing("steady") as sent:
+            for broker in cluster.kafka.brokers.values():
                 await_more(sent, 1_000)
                 broker.stop()
                 assert len(SHUT_DOWN.findall(broker.log("server"))) == 1
                 broker.start()
                 broker.await_started()
-                assert until(lambda: all(whole for *_, whole in partitions(world.kframe.address)), PATIENCE_S)
+                assert until(lambda: all(whole for *_, whole in partitions(cluster.kframe.address)), PATIENCE_S)
         assert sampler.offline == []
-        assert set(sampler.answered) == set(world.nodes)
+        assert set(sampler.answered) == set(cluster.nodes)
         assert {error for _, error in sent} == {None}
         assert len(sent) > 3_000
-        found = Counter(value for values in java.all_values("steady").values() for value in values)
+        consumed = Counter(value for values in java.all_values("steady").values() for value in values)
         acknowledged = Counter(value for value, _ in sent)
-        assert {"lost": acknowledged - found, "found twice": found - acknowledged} == {"lost": {}, "found twice": {}}
+        assert {"lost": acknowledged - consumed, "duplicated": consumed - acknowledged} == {
+            "lost": {},
+            "duplicated": {},
+        }
 
 
-def ordinary_work(world: World, client: AnyClient, java: JavaClient, name: str) -> None:
+def check_client_operations(cluster: RealCluster, client: AnyClient, java: JavaClient, name: str) -> None:
     """``java`` moves what ``client`` cannot move."""
     topic, auto = f"ordered-{name}", f"auto-{name}"
 
@@ -172,11 +181,11 @@ def ordinary_work(world: World, client: AnyClient, java: JavaClient, name: str) 
     mover = client if client.reassigns else java
     mover.reassign(topic, 0, [third, leader])
     assert until(lambda: not mover.reassignments(), PATIENCE_S)
-    assert world.assignment(topic)[0] == [third, leader]
+    assert cluster.assignment(topic)[0] == [third, leader]
     assert until(lambda: sorted(client.describe()[topic][0][2]) == sorted([third, leader]), PATIENCE_S)
-    assert world.state(topic, 0)["leader"] == leader
+    assert cluster.state(topic, 0)["leader"] == leader
     client.elect(topic, 0)
-    assert world.state(topic, 0)["leader"] == third
+    assert cluster.state(topic, 0)["leader"] == third
     client.configure(topic, "max.message.bytes", "54321")
     assert until(lambda: "54321" in str(client.configs(topic)), PATIENCE_S)
     client.produce(topic, numbered("d", 20))
@@ -184,13 +193,13 @@ def ordinary_work(world: World, client: AnyClient, java: JavaClient, name: str) 
 
     client.delete(topic)
     assert until(lambda: topic not in client.describe(), PATIENCE_S)
-    assert until(lambda: not world.assignment(topic), PATIENCE_S)
+    assert until(lambda: not cluster.assignment(topic), PATIENCE_S)
 
 
-def nothing_is_ours(world: World, java: JavaClient) -> None:
+def check_topics_created_by_brokers(cluster: RealCluster, java: JavaClient) -> None:
     """Brokers count us among themselves; a topic of three replicas on four nodes would have most partitions on us."""
     java.produce("made-by-a-broker", numbered("a", 4))
-    java.transact("maker", "made-by-a-broker", numbered("b", 4), numbered("never", 4))
+    java.transact("builder", "made-by-a-broker", numbered("b", 4), numbered("never", 4))
     assert sorted(java.consume("makers", "made-by-a-broker", 8)) == [*numbered("a", 4), *numbered("b", 4)]
     own = {"made-by-a-broker": 4, "__consumer_offsets": INTERNAL, "__transaction_state": INTERNAL}
     names = {f"{topic}-{number}" for topic, count in own.items() for number in range(count)}
@@ -198,23 +207,23 @@ def nothing_is_ours(world: World, java: JavaClient) -> None:
     def whole(address: str) -> bool:
         return names <= {name for name, leader, in_sync in partitions(address) if leader >= 0 and in_sync}
 
-    for address in (world.kframe.address, *world.addresses):
+    for address in (cluster.kframe.address, *cluster.addresses):
         assert until(partial(whole, address), PATIENCE_S), partitions(address)
     for topic, count in own.items():
-        stored = world.assignment(topic)
+        stored = cluster.assignment(topic)
         assert len(stored) == count
-        assert all(set(one) == {1, 2, 3} for one in stored.values()), stored
-        assert all(set(world.state(topic, number)["isr"]) == {1, 2, 3} for number in stored)
+        assert all(set(replicas) == {1, 2, 3} for replicas in stored.values()), stored
+        assert all(set(cluster.state(topic, number)["isr"]) == {1, 2, 3} for number in stored)
     for topic in ("__consumer_offsets", "__transaction_state"):
-        assert re.search(rf"were assigned to what is no broker; 0 get fewer replicas: .*{topic}-", world.kframe.log)
+        assert re.search(rf"were assigned to what is no broker; 0 get fewer replicas: .*{topic}-", cluster.kframe.log)
 
 
-def seen(world: World) -> tuple[object, ...]:
-    """Who is controller since when, whom each node takes for that, and which partitions are where."""
-    topics = sorted(world.client.get_children("/brokers/topics"))
-    assignments = [(topic, world.assignment(topic)) for topic in topics]
-    told = [metadata(node)["controller_id"] for node in world.nodes]
-    return world.client.get("/controller")[1].czxid, told, assignments
+def observed(cluster: RealCluster) -> tuple[object, ...]:
+    """The controller's znode, each node's controller id, and all assignments."""
+    topics = sorted(cluster.client.get_children("/brokers/topics"))
+    assignments = [(topic, cluster.assignment(topic)) for topic in topics]
+    controllers = [metadata(node)["controller_id"] for node in cluster.nodes]
+    return cluster.client.get("/controller")[1].czxid, controllers, assignments
 
 
 def numbered(letter: str, count: int) -> list[str]:
@@ -231,10 +240,10 @@ def await_settled(client: AnyClient, topic: str, count: int, factor: int) -> Non
     """Wait until all replicas of all partitions are there, in sync, on brokers, and one of each leads."""
 
     def settled() -> bool:
-        found = client.describe().get(topic, {})
-        return len(found) == count and all(
+        states = client.describe().get(topic, {})
+        return len(states) == count and all(
             leader in isr and sorted(isr) == sorted(replicas) and len(replicas) == factor and set(replicas) <= {1, 2, 3}
-            for leader, replicas, isr in found.values()
+            for leader, replicas, isr in states.values()
         )
 
     assert until(settled, PATIENCE_S), client.describe().get(topic)

@@ -86,7 +86,7 @@ def test_an_empty_tagged_array_is_one_that_was_left_out() -> None:
     """A heartbeat whose dead log directories are said to be none; found by the fuzz (seed 1, case 312873)."""
     frame = codec.encode_request(63, 1, 7, "someone", {"broker_id": 1})[4:]
     said = frame[:-1] + b"\x01\x00\x01\x01"
-    bodies = [codec.decode_request(codec.decode_header(one), one) for one in (frame, said)]
+    bodies = [codec.decode_request(codec.decode_header(request), request) for request in (frame, said)]
     assert bodies[0] == bodies[1]
     assert bodies[1]["offline_log_dirs"] == ()
 
@@ -103,16 +103,16 @@ def test_unknown_tagged_fields_are_passed_over() -> None:
     }
 
 
-def test_what_stands_behind_a_request_is_passed_over_but_not_behind_a_response() -> None:
+def test_trailing_bytes_are_ignored_in_requests_and_refused_in_responses() -> None:
     """The request is what librdkafka 2.16 sends to ask for all topics: behind the null that is all of them stand three
     bytes of the count that it might have been."""
-    asked = bytes.fromhex("0003000c00000003000772646b61666b6100" + "00000000010000")
-    body = codec.decode_request(codec.decode_header(asked), asked)
+    request = bytes.fromhex("0003000c00000003000772646b61666b6100" + "00000000010000")
+    body = codec.decode_request(codec.decode_header(request), request)
     assert body["topics"] is None
-    told = codec.encode_response(7, 3, 1, {"error_code": 0, "remaining_partitions": []})[4:]
-    assert codec.decode_response(7, 3, told)[0] == 1
+    response = codec.encode_response(7, 3, 1, {"error_code": 0, "remaining_partitions": []})[4:]
+    assert codec.decode_response(7, 3, response)[0] == 1
     with pytest.raises(CodecError, match="behind the end"):
-        codec.decode_response(7, 3, told + b"more")
+        codec.decode_response(7, 3, response + b"more")
 
 
 def test_of_a_version_that_is_not_known_the_beginning_of_the_header_is_read() -> None:
@@ -151,11 +151,13 @@ def mutated(message: bytes, chance: random.Random) -> bytes:
             for _ in range(chance.randrange(1, 5)):
                 damaged[chance.randrange(len(damaged))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
         case 3:
-            at = chance.randrange(len(damaged))
-            damaged[at : at + 4] = chance.choice((b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00"))
+            offset = chance.randrange(len(damaged))
+            damaged[offset : offset + 4] = chance.choice(
+                (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00")
+            )
         case _:
-            at = chance.randrange(len(damaged))
-            del damaged[at : at + chance.randrange(1, 9)]
+            offset = chance.randrange(len(damaged))
+            del damaged[offset : offset + chance.randrange(1, 9)]
     return bytes(damaged)
 
 

@@ -24,19 +24,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def world(folder: Path) -> Iterator[Served]:
-    with secured(folder, {"t": [healthy(1, 2)]}, (1, 2)) as world:
-        yield world
+def served(folder: Path) -> Iterator[Served]:
+    with secured(folder, {"t": [healthy(1, 2)]}, (1, 2)) as served:
+        yield served
 
 
 class Operator:
     """Who gives commands, with these settings in a file."""
 
-    def __init__(self, world: Served, at: Path, listener: str, settings: Mapping[str, str]) -> None:
-        self._at = at
-        self._address = world.server.addresses[listener]
+    def __init__(self, served: Served, folder: Path, listener: str, settings: Mapping[str, str]) -> None:
+        self._at = folder
+        self._address = served.server.addresses[listener]
         lines = {"security.protocol": listener, **settings}
-        (at / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        (folder / "client.properties").write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
     def tries(self, *arguments: object) -> Result:
         more = ("--command-config", str(self._at / "client.properties"))
@@ -49,36 +49,36 @@ class Operator:
         return done
 
     def rows(self, *arguments: object) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.does(*arguments, "-o", "json").stdout)["rows"]
-        return found
+        table: list[dict[str, Any]] = json.loads(self.does(*arguments, "-o", "json").stdout)["rows"]
+        return table
 
 
 def secrets(folder: Path, listener: str, more: Mapping[str, str], key: str) -> dict[str, str]:
     return {**(tls(folder, key) if listener.endswith("SSL") else {}), **more}
 
 
-def assigned(world: Served) -> tuple[list[int], int]:
+def assigned(served: Served) -> tuple[list[int], int]:
     """Replicas and leader of the only partition."""
 
     def look(cluster: Any) -> tuple[list[int], int]:
         view = cluster["t", 0]
         return list(view.replicas), view.leader
 
-    return world.controller.inspect(look).result(30)
+    return served.controller.inspect(look).result(30)
 
 
 @pytest.mark.parametrize("name", LET_IN)
-def test_who_may_come_in_moves_and_elects(name: str, world: Served, folder: Path, tmp_path: Path) -> None:
+def test_authorized_commands_reassign_and_elect(name: str, served: Served, folder: Path, tmp_path: Path) -> None:
     listener, more, key = LET_IN[name]
-    operator = Operator(world, tmp_path, listener, secrets(folder, listener, more, key))
+    operator = Operator(served, tmp_path, listener, secrets(folder, listener, more, key))
     assert operator.rows("reassign", "list") == []
     operator.does("reassign", "start", "t-0=2,1")
-    assert assigned(world) == ([1, 2], 1), "nothing happens without --execute"
+    assert assigned(served) == ([1, 2], 1), "nothing happens without --execute"
     operator.does("reassign", "start", "t-0=2,1", "--execute", "--rollback", tmp_path / "first.json")
-    assert assigned(world) == ([2, 1], 1)
+    assert assigned(served) == ([2, 1], 1)
     elected = operator.rows("elect", "preferred", "--partition", "t-0", "--execute")
-    assert [one["error"] for one in elected] == ["NONE"]
-    assert assigned(world) == ([2, 1], 2)
+    assert [row["error"] for row in elected] == ["NONE"]
+    assert assigned(served) == ([2, 1], 2)
 
     plan, back = tmp_path / "plan.json", tmp_path / "back.json"
     parts = [{"topic": "t", "partition": 0, "replicas": [1, 2]}]
@@ -86,10 +86,10 @@ def test_who_may_come_in_moves_and_elects(name: str, world: Served, folder: Path
     operator.does("plan", "apply", plan, "--execute", "--rollback", back)
     assert json.loads(back.read_text())["partitions"][0]["replicas"] == [2, 1]
     operator.does("elect", "preferred", "--all", "--execute")
-    assert assigned(world) == ([1, 2], 1)
+    assert assigned(served) == ([1, 2], 1)
 
 
-#: The same of who may not, with whom he trusts, and what is said.
+#: Logins that fail, with their truststore and error.
 LEFT_OUT: Mapping[str, tuple[str, dict[str, str], str, str, tuple[str, ...]]] = {
     "a wrong password": (
         "SASL_PLAINTEXT", login("PLAIN", "alice", "x"), "", "authority", ("refuses the login by PLAIN",)
@@ -106,34 +106,34 @@ LEFT_OUT: Mapping[str, tuple[str, dict[str, str], str, str, tuple[str, ...]]] = 
         "SSL", {}, "", "authority",
         ("CERTIFICATE_REQUIRED", "found none (ssl.keystore.location is not set), expected a certificate"),
     ),
-    "a stranger's certificate": (
-        "SSL", {}, "stranger", "authority",
-        ("UNKNOWN_CA", "found ssl.keystore.location=", "stranger.pem, expected a certificate"),
+    "an untrusted certificate": (
+        "SSL", {}, "untrusted", "authority",
+        ("UNKNOWN_CA", "found ssl.keystore.location=", "untrusted.pem, expected a certificate"),
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_who_may_not_is_told_why_at_once(
-    name: str, world: Served, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_unauthorized_commands_fail_at_once_with_the_reason(
+    name: str, served: Served, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A command that would look for a controller for ever ends."""
-    monkeypatch.setattr(client, "LOOKED_FOR_S", math.inf)
+    monkeypatch.setattr(client, "SEARCH_S", math.inf)
     listener, more, key, authority, said = LEFT_OUT[name]
     settings = {**(tls(folder, key, authority) if listener.endswith("SSL") else {}), **more}
-    done = Operator(world, tmp_path, listener, settings).tries("reassign", "start", "t-0=2,1", "--execute")
+    done = Operator(served, tmp_path, listener, settings).tries("reassign", "start", "t-0=2,1", "--execute")
     assert done.exit_code == 1, done.output
     words = " ".join(done.output.split())
-    assert all(one in words for one in said), words
-    assert name == "no rights" or f"{world.server.addresses[listener]}: " in words
-    assert assigned(world) == ([1, 2], 1)
+    assert all(entry in words for entry in said), words
+    assert name == "no rights" or f"{served.server.addresses[listener]}: " in words
+    assert assigned(served) == ([1, 2], 1)
 
 
-def test_one_broker_that_refuses_is_no_hindrance(world: Served, folder: Path, tmp_path: Path) -> None:
+def test_a_refusing_bootstrap_broker_is_skipped(served: Served, folder: Path, tmp_path: Path) -> None:
     """Brokers of one list may differ; the first that lets in is asked."""
     listener, more, key = LET_IN["PLAIN over TLS"]
-    operator = Operator(world, tmp_path, listener, secrets(folder, listener, more, key))
-    refusing = world.server.addresses["SSL"]
+    operator = Operator(served, tmp_path, listener, secrets(folder, listener, more, key))
+    refusing = served.server.addresses["SSL"]
     assert (
-        operator.rows("reassign", "list", "--bootstrap-server", f"{refusing},{world.server.addresses[listener]}") == []
+        operator.rows("reassign", "list", "--bootstrap-server", f"{refusing},{served.server.addresses[listener]}") == []
     )

@@ -107,7 +107,7 @@ def test_refusals_name_the_setting(kframe_client: Client) -> None:
     for key, (code, message) in refusals(kframe_client).items():
         assert code in (INVALID_CONFIG, INVALID_REQUEST), (key, code, message)
         assert message, key
-        names = [one[0] for one in key[1:] if isinstance(one, tuple)]
+        names = [entry[0] for entry in key[1:] if isinstance(entry, tuple)]
         assert not names or any(name in message for name in names) or TIERED in message, (key, message)
 
 
@@ -116,10 +116,10 @@ def test_tiered_storage_is_refused_unless_the_cluster_has_it(system: str) -> Non
     settings = {"remote.log.storage.system.enable": system}
     with Served({"t": [healthy(1)]}, (1,), controller_config=settings) as served, served.client() as client:
         refused = f"{TIERED}. Topic cannot be configured with remote log storage."
-        wanted = (0, None) if system == "true" else (INVALID_CONFIG, refused)
-        assert created(client, {"remote.storage.enable": "true"}) == wanted
+        expected = (0, None) if system == "true" else (INVALID_CONFIG, refused)
+        assert created(client, {"remote.storage.enable": "true"}) == expected
         code, message = altered(client, TOPIC, "t", {"remote.storage.enable": "true"})
-        assert (code, message is None) == (wanted[0], system == "true")
+        assert (code, message is None) == (expected[0], system == "true")
 
 
 #: Settings beside remote.storage.enable=true, and what is said of them.
@@ -162,8 +162,8 @@ def test_refusals_are_those_of_kafka(
     kframe_client: Client, zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Code and text of every wrong setting, by Apache Kafka 3.9.1's own controller and by this one."""
-    place = f"{zookeeper.address}/config-texts"
-    broker = Broker(tmp_path_factory.mktemp("config-texts") / "broker", place, 1, {})
+    zookeeper_address = f"{zookeeper.address}/config-texts"
+    broker = Broker(tmp_path_factory.mktemp("config-texts") / "broker", zookeeper_address, 1, {})
     try:
         broker.start()
         broker.await_started()

@@ -38,7 +38,7 @@ def test_every_broker_shows_a_change_when_it_is_answered(zookeeper: ServerHandle
 
 
 def test_topic_is_deleted_right_after_it_was_created(zookeeper: ServerHandle, tmp_path: Path) -> None:
-    """Also where nobody has waited for the creation."""
+    """Also if no client has waited for the creation."""
     with LiveCluster(tmp_path / "kafka", f"{zookeeper.address}/delete-at-once") as live:
         admin = live.controller
         created = admin.create_topics([NewTopic("brief", PARTITIONS, 3)], timeout_ms=0)

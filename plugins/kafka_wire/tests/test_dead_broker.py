@@ -1,5 +1,4 @@
-"""A broker that never answers for an hour of a busy cluster's life: what waits for it stays within twice what there is
-to be told once, in partitions and in bytes."""
+"""The queue of a broker that does not answer for an hour stays within twice the size of the full state."""
 
 from __future__ import annotations
 
@@ -23,15 +22,15 @@ from kframe.testing.clusters import cluster_of, healthy
 DEAD, OTHER = 0, 1
 TOPICS: Final = 40
 PARTITIONS: Final = 24
-#: An hour in which something happens every second.
+#: An hour with an event every second.
 EVENTS: Final = 3_600
-#: Objects about the bytes: requests, arrays, views.
+#: Python objects that own the bytes: requests, arrays, views.
 SLACK_BYTES: Final = 128 * 1024
 
 
 @pytest.fixture
 def transport(monkeypatch: pytest.MonkeyPatch) -> WireTransport:
-    """Its channels never begin to send."""
+    """A transport whose channels do not send."""
     monkeypatch.setattr(Channel, "start", lambda _channel: None)
     made = WireTransport(fake_broker.settings(), 0)
     made.open(lambda _event: None, lambda: True)
@@ -45,76 +44,82 @@ def traced() -> Iterator[None]:
     tracemalloc.stop()
 
 
-class Hour:
-    """A controller that tells two brokers of all that happens; one of them is dead, the other keeps up."""
+class BusyHour:
+    """A controller that sends every change to two brokers; one is dead, the other keeps up."""
 
     def __init__(self, transport: WireTransport) -> None:
         self.transport = transport
         topics = {f"t-{number}": [healthy(1, 2), healthy(2, 1)] * (PARTITIONS // 2) for number in range(TOPICS)}
         self.cluster: ClusterState = cluster_of(topics, registered=[1, 2, 3])
-        self.standing = np.arange(len(self.cluster), dtype=np.int32)
-        self.passing = 0
+        self.rows = np.arange(len(self.cluster), dtype=np.int32)
+        self.created = 0
         transport.connect(self.cluster, (DEAD, OTHER))
 
     @property
     def channel(self) -> Channel:
         return self.transport.channels[1]
 
-    def happen(self, number: int) -> None:
-        """One event of the hour, by turns: ISRs change, leaders change, a broker goes or comes, topics come and go."""
+    def run_event(self, number: int) -> None:
+        """An event: an ISR or leader change, a broker (un)registration, or a topic created and deleted."""
         p = self.cluster.partitions
         if number % 300 == 0:
             index = self.cluster.brokers.find(3)
             assert index is not None
             self.cluster.brokers.registered[index] ^= 1
-            self.tell(self.standing[:0], self.standing)
+            self.send(self.rows[:0], self.rows)
         elif number % 10 == 0:
             self.replace_topic()
         else:
-            rows = self.standing[number % 900 : number % 900 + 30]
+            rows = self.rows[number % 900 : number % 900 + 30]
             p.partition_epoch[rows] += 1
             leads = number % 3 == 0
             p.leader_epoch[rows] += leads
-            self.tell(rows if leads else rows[:0], rows)
+            self.send(rows if leads else rows[:0], rows)
 
     def replace_topic(self) -> None:
-        """One is created, told of, deleted, told of, and forgotten. The dead broker has none of it: else it would stay,
-        since its deletion would never be answered."""
-        self.passing += 1
+        """Create and delete a topic, with requests after each. The dead broker has no replica of it: otherwise the
+        deletion would never complete."""
+        self.created += 1
         replicas = Ragged.of([[OTHER]] * 10)
-        rows = self.cluster.add_topics([f"passing-{self.passing}"], np.array([10]), replicas, replicas)
+        rows = self.cluster.add_topics([f"created-{self.created}"], np.array([10]), replicas, replicas)
         p = self.cluster.partitions
         p.leader[rows] = p.leader_epoch[rows] = p.partition_epoch[rows] = p.controller_epoch[rows] = 0
-        self.tell(rows[:0], rows)
+        self.send(rows[:0], rows)
         topic = int(p.topic[rows[0]])
         self.cluster.topics.deleting[topic] = 1
-        self.tell(rows[:0], rows)
+        self.send(rows[:0], rows)
         self.cluster.drop_topics(np.array([topic], np.int32))
 
-    def tell(self, led: Int32, told: Int32) -> None:
-        """Both brokers by one batch; the other one has taken all before the next."""
+    def send(self, led: Int32, metadata_rows: Int32) -> None:
+        """Send a batch to both brokers; the live broker takes all of it."""
         none = np.empty(0, np.int32)
         self.transport.send(self.cluster, ControlRequests(
-            US, 1, both(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32), told,
+            US, 1, both(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32), metadata_rows,
             BrokerRows.none(), none, np.empty(0, np.uint8),
         ))  # fmt: skip
         self.transport.channels[2].take_back()
 
-    def held(self) -> int:
-        """Bytes that the queue holds on to, whoever shares them: encoded chunks, and what they tell."""
+    def queue_bytes(self) -> int:
+        """Bytes that the queue references: encoded chunks and content."""
         buffers: dict[int, int] = {}
-        for one in self.channel._waiting:
-            for chunk in one.chunks:
+        for request in self.channel._waiting:
+            for chunk in request.chunks:
                 whole = chunk.obj if isinstance(chunk, memoryview) else chunk
                 buffers[id(whole)] = memoryview(whole).nbytes
-            for column in (one.told.rows, one.told.topic, one.told.partition, one.told.flags, one.told.leader_epoch):
+            for column in (
+                request.content.rows,
+                request.content.topic,
+                request.content.partition,
+                request.content.flags,
+                request.content.leader_epoch,
+            ):
                 if column is not None:
                     root = column.base if isinstance(column.base, np.ndarray) else column
                     buffers[id(root)] = root.nbytes
         return sum(buffers.values())
 
     def freed(self) -> int:
-        """Bytes that are given back when the queue is dropped, of those that were taken under tracemalloc."""
+        """Bytes, traced by tracemalloc, that dropping the queue frees."""
         gc.collect()
         before = tracemalloc.get_traced_memory()[0]
         self.channel.take_back()
@@ -129,28 +134,28 @@ def both(rows: Int32) -> BrokerRows:
     return BrokerRows(np.array([DEAD, OTHER], np.int32), offsets, np.concatenate([rows, rows]))
 
 
-def test_what_waits_for_a_dead_broker_is_bounded(transport: WireTransport) -> None:
-    hour = Hour(transport)
-    hour.tell(hour.standing, hour.standing)
-    once, once_bytes = hour.channel.weight, hour.held()
+def test_the_queue_of_a_dead_broker_is_bounded(transport: WireTransport) -> None:
+    hour = BusyHour(transport)
+    hour.send(hour.rows, hour.rows)
+    once, once_bytes = hour.channel.weight, hour.queue_bytes()
     assert once >= 2 * len(hour.cluster), "all metadata, and it hosts everything"
     weights, bytes_held = [], []
     for number in range(1, EVENTS + 1):
-        hour.happen(number)
+        hour.run_event(number)
         weights.append(hour.channel.weight)
-        bytes_held.append(hour.held())
+        bytes_held.append(hour.queue_bytes())
     assert once < max(weights) <= 2 * once
     assert once_bytes < max(bytes_held) <= 2 * once_bytes
     early, late = max(bytes_held[: EVENTS // 2]), max(bytes_held[EVENTS // 2 :])
-    assert late <= 1.01 * early, "it does not creep, but for longer numbers in names"
+    assert late <= 1.01 * early, "the queue grows only by longer topic names"
 
 
-def test_a_queue_is_all_that_a_dead_broker_costs(transport: WireTransport, traced: None) -> None:
-    """Counted by the interpreter: what merging makes is what is held, and nothing is held twice."""
-    hour = Hour(transport)
-    hour.tell(hour.standing, hour.standing)
-    once_bytes = hour.held()
+def test_a_dead_broker_costs_no_memory_beyond_its_queue(transport: WireTransport, traced: None) -> None:
+    """tracemalloc counts what merging allocates and the queue references."""
+    hour = BusyHour(transport)
+    hour.send(hour.rows, hour.rows)
+    once_bytes = hour.queue_bytes()
     for number in range(1, EVENTS // 20):
-        hour.happen(number)
+        hour.run_event(number)
     assert hour.channel.merged_weight > 0
     assert hour.freed() <= 2 * once_bytes + SLACK_BYTES

@@ -42,14 +42,14 @@ CASES: dict[str, tuple[Callable[[Client], None], dict[str, str], Reason]] = {
 def test_dropped_connections_are_counted_by_reason(name: str) -> None:
     act, config, reason = CASES[name]
     with Served(config=config) as served:
-        counted = [f'{DROPPED}{{reason="{one}"}}' for one in Reason]
-        assert [served.controller.metrics()[one] for one in counted] == [0] * len(counted)
+        counted = [f'{DROPPED}{{reason="{reason}"}}' for reason in Reason]
+        assert [served.controller.metrics()[metric] for metric in counted] == [0] * len(counted)
         for _ in range(3):
             with served.client() as client:
                 act(client)
         metrics = served.controller.metrics
         assert until(lambda: metrics()[f'{DROPPED}{{reason="{reason}"}}'] == 3)
-        assert sum(metrics()[one] for one in counted) == 3
+        assert sum(metrics()[metric] for metric in counted) == 3
         assert metrics()["kframe_frames_refused_total"] == (3 if reason is Reason.FRAME_REFUSED else 0)
 
 

@@ -16,15 +16,15 @@ from kframe.testing.clusters import healthy
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[Served]:
-    with Served({"t": [healthy(1, 2), healthy(2, 1)]}) as world:
-        yield world
+def served() -> Iterator[Served]:
+    with Served({"t": [healthy(1, 2), healthy(2, 1)]}) as served:
+        yield served
 
 
 @pytest.mark.parametrize("api_key", NEWEST, ids=codec.API_NAMES.get)
-def test_every_version_is_answered_whatever_it_asks(api_key: int, world: Served) -> None:
+def test_every_version_is_answered_whatever_it_asks(api_key: int, served: Served) -> None:
     chance = random.Random(api_key)
-    with world.client() as client:
+    with served.client() as client:
         for version in range(NEWEST[api_key] + 1):
             for _ in range(3):
                 fields = draw(request_class(api_key, version), chance)
@@ -37,8 +37,8 @@ def test_every_version_is_answered_whatever_it_asks(api_key: int, world: Served)
 
 
 @pytest.mark.parametrize("version", [5, 6, 99, 32767, -1])
-def test_unknown_versions_of_api_versions_are_answered_as_version_0(version: int, world: Served) -> None:
-    with world.client() as client:
+def test_unknown_versions_of_api_versions_are_answered_as_version_0(version: int, served: Served) -> None:
+    with served.client() as client:
         client.send(struct.pack(">ihhi", 20, 18, version, 77) + b"\x00" * 12)
         if version < 0:
             assert client.ended()
@@ -54,27 +54,27 @@ NOT_SERVED = [(3, 13), (3, -1), (19, 8), (58, 0), (68, 0), (69, 0), (52, 0), (99
 
 
 @pytest.mark.parametrize("api_key, version", NOT_SERVED)
-def test_what_is_not_served_ends_the_connection(api_key: int, version: int, world: Served) -> None:
-    with world.client() as client:
+def test_unserved_apis_end_the_connection(api_key: int, version: int, served: Served) -> None:
+    with served.client() as client:
         client.send(struct.pack(">ihhih", 10, api_key, version, 1, -1))
         assert client.ended()
 
 
 @pytest.mark.parametrize("name, code", [("apache-kafka-java", 0), ("", 42), ("-x", 42), ("a b", 42), ("x.", 42)])
-def test_names_of_software_are_checked(name: str, code: int, world: Served) -> None:
-    with world.client() as client:
+def test_names_of_software_are_checked(name: str, code: int, served: Served) -> None:
+    with served.client() as client:
         assert client.ask(18, 3, client_software_name=name, client_software_version="1")["error_code"] == code
         assert client.ask(18, 4, client_software_name="ok", client_software_version=name)["error_code"] == code
 
 
-def test_old_clients_find_every_api_that_they_insist_on(world: Served) -> None:
-    with world.client() as client:
-        offered = {one["api_key"]: one["max_version"] for one in client.ask(18, 0)["api_keys"]}
+def test_api_versions_has_every_api_that_old_clients_require(served: Served) -> None:
+    with served.client() as client:
+        offered = {api["api_key"]: api["max_version"] for api in client.ask(18, 0)["api_keys"]}
     assert offered == NEWEST
 
 
-def test_answers_come_in_the_order_of_requests(world: Served) -> None:
-    with world.client() as client:
+def test_answers_come_in_the_order_of_requests(served: Served) -> None:
+    with served.client() as client:
         for number in range(50):
             client.send(codec.encode_request(3 if number % 2 else 18, 0, number, "x", {"topics": []}))
         for number in range(50):
@@ -82,7 +82,7 @@ def test_answers_come_in_the_order_of_requests(world: Served) -> None:
             assert correlation_id == number
 
 
-def test_produce_that_wants_no_answer_gets_none(world: Served) -> None:
-    with world.client() as client:
+def test_produce_without_acks_has_no_response(served: Served) -> None:
+    with served.client() as client:
         client.send(codec.encode_request(0, 7, 1, "x", {"acks": 0}))
         assert client.ask(18, 0)["error_code"] == 0

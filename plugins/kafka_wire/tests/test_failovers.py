@@ -29,12 +29,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailoverCluste
 def test_a_standby_follows_each_instance_that_is_killed_at_one_controller_epoch(cluster: FailoverCluster) -> None:
     before = cluster.won_by_brokers()
     failovers = [cluster.kill() for _ in range(KILLS)]
-    assert [one.controller_epochs for one in failovers] == [1] * KILLS
+    assert [failover.controller_epochs for failover in failovers] == [1] * KILLS
     assert cluster.won_by_brokers() == before
 
 
 def test_a_standby_follows_an_instance_that_is_frozen(cluster: FailoverCluster) -> None:
-    """Brokers are notified at the same moment; one that is faster has the role until an instance takes it."""
+    """Brokers are notified at the same time; a faster broker has the role until an instance takes it."""
     failover = cluster.freeze()
     assert failover.winner in INSTANCES
     assert failover.controller_epochs <= 2
@@ -52,12 +52,12 @@ def test_the_controller_keeps_role_and_epoch_when_zookeeper_is_killed_and_starte
     cluster.outage()
     assert cluster.controller() == before
     # The controller handles what comes next.
-    broker = next(one for one in cluster.cluster.brokers.values() if one.id != before[0])
+    broker = next(broker for broker in cluster.cluster.brokers.values() if broker.id != before[0])
     cluster.lose(broker.id)
 
     def leads_nothing() -> bool:
-        states = [json.loads(one) for one in cluster.states()]
-        return all(one["leader"] not in (broker.id, -1) for one in states)
+        states = [json.loads(state) for state in cluster.states()]
+        return all(state["leader"] not in (broker.id, -1) for state in states)
 
     assert until(leads_nothing, PATIENCE_S), cluster.log()
     assert cluster.controller() == before

@@ -15,7 +15,7 @@ from kframe_kafka_wire.channel import pause_ms
 from kframe_kafka_wire.connection import Connection, Target
 from kframe_kafka_wire.testing.fake_broker import (
     APIS,
-    Deed,
+    Action,
     FakeBroker,
     answered,
     closed,
@@ -49,7 +49,7 @@ def reset(connection: socket.socket, _: bytes) -> None:
 
 
 #: What the broker does with a request, and what the log says of it.
-FAULTS: dict[str, tuple[Deed, str]] = {
+FAULTS: dict[str, tuple[Action, str]] = {
     "closed before the answer": (
         closed,
         "closed the connection after 0 bytes of 4: it ends, does not know the version of a request",
@@ -75,8 +75,8 @@ def test_a_request_is_resent_until_answered_before_later_requests(
     """Three failures, then one of each other kind of request; each attempt has a new connection (I13)."""
     caplog.set_level("INFO")
     cluster = make_cluster()
-    deed, message = FAULTS[fault]
-    cluster.broker.script.extend([deed, deed, deed, answered, deed, answered, deed, answered])
+    action, message = FAULTS[fault]
+    cluster.broker.script.extend([action, action, action, answered, action, answered, action, answered])
     cluster.send("t-0", "t-1")
     cluster.stop(t=True)
     cluster.send("u-0")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
-from kframe_kafka_wire.testing.worlds import metadata
+from kframe_kafka_wire.testing.real_cluster import metadata
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.java import JVM
 from kframe_zookeeper.testing.kafka import VERSION, Broker, jars

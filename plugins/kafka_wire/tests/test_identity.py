@@ -50,11 +50,11 @@ def test_the_url_is_offered() -> None:
     ("broker.id=7\nlisteners=SSL://h:1\nsecurity.inter.broker.protocol=SSL", [("SSL", "h", 1, "SSL")], None),
 ])  # fmt: skip
 def test_a_node(text: str, endpoints: list[tuple[str, str, int, str]], rack: str | None) -> None:
-    advertised = tuple(Endpoint(*one) for one in endpoints)
+    advertised = tuple(Endpoint(*endpoint) for endpoint in endpoints)
     assert node_of(config(text)).registration == Registration(7, -1, advertised, rack)
 
 
-@pytest.mark.parametrize("text, where, found", [
+@pytest.mark.parametrize("text, where, value", [
     ("listeners=PLAINTEXT://h:1", "broker.id", "''"),
     ("broker.id=-1", "broker.id", "-1"),
     ("broker.id=1\nlisteners=PLAINTEXT//h:1", "listeners", "'PLAINTEXT//h:1'"),
@@ -67,14 +67,14 @@ def test_a_node(text: str, endpoints: list[tuple[str, str, int, str]], rack: str
     ("broker.id=1\nlistener.security.protocol.map=PLAINTEXT:TLS", "listener.security.protocol.map", "PLAINTEXT:TLS"),
     ("inter.broker.listener.name=A\nsecurity.inter.broker.protocol=SSL", "inter.broker.listener.name", "as well"),
 ])  # fmt: skip
-def test_what_is_wrong_with_a_node(text: str, where: str, found: str) -> None:
+def test_what_is_wrong_with_a_node(text: str, where: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         node_of(config(text))
     assert caught.value.where == f"config key {where}"
-    assert found in caught.value.found
+    assert value in caught.value.found
 
 
-def test_which_listener_requests_go_to() -> None:
+def test_control_requests_use_the_control_listener() -> None:
     assert (inter_broker_listener({}), control_listener({})) == ("PLAINTEXT", "PLAINTEXT")
     named = {"inter.broker.listener.name": "in", "control.plane.listener.name": "c"}
     assert (inter_broker_listener(named), control_listener(named)) == ("IN", "C")
@@ -91,20 +91,20 @@ SASL = "listener.security.protocol.map=IN:SASL_PLAINTEXT\nsasl.mechanism.inter.b
     (f"{SASL}SCRAM-SHA-512\njava.security.auth.login.config=FILE", "s", "of in"),
     (f"{SASL.replace('IN:', 'OUT:')}PLAIN\njava.security.auth.login.config=FILE", "k", "of all"),
 ])  # fmt: skip
-def test_who_we_are_by_sasl(tmp_path: Path, text: str, username: str, password: str) -> None:
+def test_sasl_credentials_of_the_controller(tmp_path: Path, text: str, username: str, password: str) -> None:
     file = tmp_path / "jaas.conf"
     file.write_text(
         f"// ours\nKafkaServer {{ {PLAIN} required username=k password='of all'; }};\n"
         f'in.KafkaServer {{ {PLAIN} required; /* }} */ {SCRAM} required username="s" password="of in"; }};'
     )
     listener = "OUT" if "OUT" in text else "IN"
-    found = security_of(config(text.replace("FILE", str(file))), listener).credentials()
-    assert found is not None
-    assert (found.username, found.password) == (username, password)
-    assert password not in repr(found)
+    credentials = security_of(config(text.replace("FILE", str(file))), listener).credentials()
+    assert credentials is not None
+    assert (credentials.username, credentials.password) == (username, password)
+    assert password not in repr(credentials)
 
 
-@pytest.mark.parametrize("text, where, found", [
+@pytest.mark.parametrize("text, where, value", [
     (f"{SASL}GSSAPI", "sasl.mechanism.inter.broker.protocol", "GSSAPI"),
     (f"{SASL}PLAIN", "plain.sasl.jaas.config", "nothing"),
     (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={SCRAM} required;", "jaas.config", "ScramLoginModule"),
@@ -112,11 +112,11 @@ def test_who_we_are_by_sasl(tmp_path: Path, text: str, username: str, password: 
     (f"{SASL}PLAIN\nlistener.name.in.plain.sasl.jaas.config={PLAIN} required username=u;", "login of", "no password"),
     (f"{SASL}PLAIN\njava.security.auth.login.config=/nowhere", "JAAS file /nowhere", "FileNotFoundError"),
 ])  # fmt: skip
-def test_what_is_wrong_with_a_login(text: str, where: str, found: str) -> None:
+def test_what_is_wrong_with_a_login(text: str, where: str, value: str) -> None:
     with pytest.raises(ConfigError) as caught:
         security_of(config(text), "IN").credentials()
     assert where in caught.value.where
-    assert found in caught.value.found
+    assert value in caught.value.found
 
 
 @pytest.mark.parametrize("text", [
@@ -131,25 +131,25 @@ def test_what_is_no_jaas(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["PEM file", "PEM text", "encrypted PEM", "PKCS12"])
 def test_stores(tmp_path: Path, kind: str) -> None:
-    """Each of them makes a context that shows a certificate and trusts the authority, and nobody else."""
+    """Each makes an SSL context with the certificate that trusts the authority only."""
     authority = Authority(tmp_path)
     identity = authority.issue("us", "h")
     pem, trusted = identity.key_and_certificate.read_text(), authority.path.read_text()
-    at = pem.index("-----BEGIN CERTIFICATE")
+    start = pem.index("-----BEGIN CERTIFICATE")
     values = {"ssl.keystore.type": "PEM", "ssl.truststore.type": "PEM"}
-    key, certificate = load_pem_private_key(pem.encode(), None), x509.load_pem_x509_certificate(pem[at:].encode())
+    key, certificate = load_pem_private_key(pem.encode(), None), x509.load_pem_x509_certificate(pem[start:].encode())
     match kind:
         case "PEM file":
             values |= {"ssl.keystore.location": str(identity.key_and_certificate)}
             values |= {"ssl.truststore.location": str(authority.path)}
         case "PEM text":
-            values |= {"ssl.keystore.key": pem[:at], "ssl.keystore.certificate.chain": pem[at:]}
+            values |= {"ssl.keystore.key": pem[:start], "ssl.keystore.certificate.chain": pem[start:]}
             values |= {"ssl.truststore.certificates": trusted}
         case "encrypted PEM":
             from cryptography.hazmat.primitives.serialization import Encoding, PrivateFormat
 
             secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")).decode()
-            values |= {"ssl.keystore.key": secret, "ssl.keystore.certificate.chain": pem[at:]}
+            values |= {"ssl.keystore.key": secret, "ssl.keystore.certificate.chain": pem[start:]}
             values |= {"ssl.key.password": "secret", "ssl.truststore.certificates": trusted}
         case _:
             (tmp_path / "keys.p12").write_bytes(
@@ -165,7 +165,7 @@ def test_stores(tmp_path: Path, kind: str) -> None:
     tls = security_of({f"listener.name.ssl.{key}": value for key, value in values.items()}, "SSL").tls
     assert tls is not None
     client, server = tls.client(), tls.server()
-    assert [one["subject"] for one in client.get_ca_certs()] == [((("commonName", "kframe-tests"),),)]
+    assert [cert["subject"] for cert in client.get_ca_certs()] == [((("commonName", "kframe-tests"),),)]
     assert (client.check_hostname, client.verify_mode) == (True, ssl.CERT_REQUIRED)
     assert server.verify_mode == ssl.CERT_NONE
     assert client.minimum_version == server.minimum_version == ssl.TLSVersion.TLSv1_2
@@ -180,15 +180,15 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
         server.wrap_bio(pipes[1], pipes[0], server_side=True),
     ]
     while ends:
-        for one in list(ends):
+        for end in list(ends):
             try:
-                one.do_handshake()
-                ends.remove(one)
+                end.do_handshake()
+                ends.remove(end)
             except ssl.SSLWantReadError:
                 continue
 
 
-@pytest.mark.parametrize("text, where, found", [
+@pytest.mark.parametrize("text, where, value", [
     ("ssl.keystore.location=/x", "ssl.keystore.type", "JKS"),
     ("ssl.truststore.location=/x\nssl.truststore.type=jks", "ssl.truststore.type", "JKS"),
     ("ssl.truststore.location=/x\nssl.truststore.type=PEM", "ssl.truststore.location", "cannot be used"),
@@ -198,7 +198,7 @@ def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
     ("ssl.endpoint.identification.algorithm=LDAPS", "ssl.endpoint.identification.algorithm", "ldaps"),
     ("ssl.client.auth=perhaps", "ssl.client.auth", "perhaps"),
 ])  # fmt: skip
-def test_what_is_wrong_with_stores(text: str, where: str, found: str) -> None:
+def test_what_is_wrong_with_stores(text: str, where: str, value: str) -> None:
     def client() -> None:
         tls = security_of(config(text), "SSL").tls
         assert tls is not None
@@ -207,7 +207,7 @@ def test_what_is_wrong_with_stores(text: str, where: str, found: str) -> None:
     with pytest.raises(ConfigError) as caught:
         client()
     assert caught.value.where == f"config key {where}"
-    assert found in caught.value.found
+    assert value in caught.value.found
 
 
 def test_mechanisms_of_a_server() -> None:
@@ -222,6 +222,6 @@ def test_mechanisms_of_a_server() -> None:
     ({}, False), ({"inter.broker.protocol.version": "3.0"}, False), ({"inter.broker.protocol.version": "2.8"}, True),
     ({"inter.broker.protocol.version": "2.8", "kframe.register": "false"}, False), ({"kframe.register": "true"}, True),
 ])  # fmt: skip
-def test_who_stands_where_brokers_are_registered(given: dict[str, str], there: bool) -> None:
+def test_registration_in_brokers_ids_by_protocol(given: dict[str, str], there: bool) -> None:
     """Brokers before 3.0 look for a controller there."""
     assert registers(given) is there

@@ -113,7 +113,7 @@ def normalised(message: str) -> str:
     message = re.sub(r"\d+ (successfully elected .* to) \d+( and epoch zk .*)?", r"ID \1 E", message)
     message = re.sub(r"(\d+) -> \d+", r"\1 -> E", message)
     message = re.sub(r"topicId=\S+|Some\([-\w]{22}\)", "ID", message)
-    return _SETS.sub(lambda found: f"{found[1]}({', '.join(sorted(found[2].split(', ')))})", message)
+    return _SETS.sub(lambda match: f"{match[1]}({', '.join(sorted(match[2].split(', ')))})", message)
 
 
 def matches(pattern: str, line: str) -> bool:
@@ -121,16 +121,16 @@ def matches(pattern: str, line: str) -> bool:
     return re.fullmatch(rf"\w+ (\[[^\]]*\] )?(?:{pattern})", line) is not None
 
 
-def kept(lines: Counter[str], passed_over: Mapping[str, str]) -> Counter[str]:
+def unexplained(lines: Counter[str], passed_over: Mapping[str, str]) -> Counter[str]:
     """Lines that none of the patterns describes."""
     return Counter(
         {line: count for line, count in lines.items() if not any(matches(pattern, line) for pattern in passed_over)}
     )
 
 
-def unused(found: Mapping[tuple[str, str], Counter[str]], passed_over: Mapping[str, str]) -> list[str]:
+def unused(logged: Mapping[tuple[str, str], Counter[str]], passed_over: Mapping[str, str]) -> list[str]:
     """Patterns that describe no line, although they should."""
-    lines = [line for counted in found.values() for line in counted]
+    lines = [line for counted in logged.values() for line in counted]
     return [
         pattern for pattern in passed_over
         if not TIMING.match(pattern) and not any(matches(pattern, line) for line in lines)
@@ -186,12 +186,12 @@ ACTS: Final = dict(zip(STEPS, (take_over, arrive, create_topic, fail, come_back,
 
 def happen(incident: Incident) -> dict[tuple[str, str], Counter[str]]:
     """Play the incident; the lines of each log by step."""
-    found = {}
+    lines = {}
     for step in STEPS:
         ACTS[step](incident)
         for log in LOGS:
-            found[step, log] = incident.lines(log)
-    return found
+            lines[step, log] = incident.lines(log)
+    return lines
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_the_same_incident_makes_the_same_lines(kafka: Incident, kframe: Inciden
     differences = {
         where: {"Kafka alone": dict(expected - written), "kframe alone": dict(written - expected)}
         for where in theirs
-        if (expected := kept(theirs[where], LEFT_OUT)) != (written := kept(ours[where], OWN))
+        if (expected := unexplained(theirs[where], LEFT_OUT)) != (written := unexplained(ours[where], OWN))
     }
     assert not differences, json.dumps({" ".join(where): what for where, what in differences.items()}, indent=2)
     assert (unused(theirs, LEFT_OUT), unused(ours, OWN)) == ([], [])

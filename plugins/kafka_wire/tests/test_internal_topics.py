@@ -24,36 +24,36 @@ OFFSETS = {"offsets.topic.num.partitions": "7", "offsets.topic.replication.facto
 
 
 @pytest.mark.parametrize("broker", [(OFFSETS,)], indirect=True)
-def test_a_missing_one_is_made_as_a_broker_would_make_it(broker: SettingsBroker) -> None:
-    with Served({}, [broker.registration()], ALONE) as world, world.client() as client:
-        told = client.ask(10, 3, key="g", key_type=0)
-        assert (told["error_code"], "is being created" in told["error_message"]) == (15, True)
+def test_a_missing_internal_topic_is_created_with_broker_settings(broker: SettingsBroker) -> None:
+    with Served({}, [broker.registration()], ALONE) as served, served.client() as client:
+        coordinator = client.ask(10, 3, key="g", key_type=0)
+        assert (coordinator["error_code"], "is being created" in coordinator["error_message"]) == (15, True)
         (topic,) = client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"]
         assert len(topic["partitions"]) == 7
         assert client.ask(10, 3, key="g", key_type=0)["node_id"] == 1
         resource = {"resource_type": 2, "resource_name": "__consumer_offsets", "configuration_keys": None}
         entries = client.ask(32, 1, resources=[resource])["results"][0]["configs"]
-        values = {one["name"]: one["value"] for one in entries if one["config_source"] == 1}
+        values = {entry["name"]: entry["value"] for entry in entries if entry["config_source"] == 1}
         assert values == {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "4242"}
     assert broker.asked[0] == list(OFFSETS)
 
 
 @pytest.mark.parametrize("broker", [({}, 31), ({"offsets.topic.num.partitions": ""},)], indirect=True)
-def test_one_that_no_broker_tells_of_is_left_to_them(broker: SettingsBroker) -> None:
+def test_an_internal_topic_is_left_to_brokers_that_do_not_answer(broker: SettingsBroker) -> None:
     """Who refuses is not asked again at once, however often clients ask."""
-    with Served({}, [broker.registration()], ALONE) as world, world.client() as client:
+    with Served({}, [broker.registration()], ALONE) as served, served.client() as client:
         for _ in range(3):
-            told = client.ask(10, 3, key="g", key_type=0)
-            assert (told["error_code"], "a broker will create it" in told["error_message"]) == (15, True)
+            coordinator = client.ask(10, 3, key="g", key_type=0)
+            assert (coordinator["error_code"], "a broker will create it" in coordinator["error_message"]) == (15, True)
         assert client.ask(3, 12, topics=None)["topics"] == []
     assert broker.asked
     assert broker.code == 0 or len(broker.asked) == 1
 
 
 @pytest.mark.parametrize("broker", [(OFFSETS,)], indirect=True)
-def test_our_own_settings_come_first(broker: SettingsBroker) -> None:
+def test_own_settings_override_those_of_brokers(broker: SettingsBroker) -> None:
     own = {"offsets.topic.num.partitions": "3", "offsets.topic.replication.factor": "1"}
-    with Served({}, [broker.registration()], {**ALONE, **own}) as world, world.client() as client:
+    with Served({}, [broker.registration()], {**ALONE, **own}) as served, served.client() as client:
         client.ask(10, 3, key="g", key_type=0)
         (topic,) = client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"]
         assert len(topic["partitions"]) == 3

@@ -22,9 +22,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def world(folder: Path) -> Iterator[Served]:
-    with secured(folder, {"t": [healthy(1)]}) as world:
-        yield world
+def served(folder: Path) -> Iterator[Served]:
+    with secured(folder, {"t": [healthy(1)]}) as served:
+        yield served
 
 
 #: (listener, settings of the login, certificate)
@@ -32,7 +32,7 @@ Login = tuple[str, Mapping[str, str], str]
 
 
 @pytest.fixture
-def tools(world: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Callable[[Login], Tools]:
+def tools(served: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Callable[[Login], Tools]:
     """Makes tools that log in."""
 
     def make(how: Login) -> Tools:
@@ -45,21 +45,21 @@ def tools(world: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Call
             **secure,
             **more,
         }
-        return Tools(toolbox, tmp_path, world.server.addresses[listener], settings)
+        return Tools(toolbox, tmp_path, served.server.addresses[listener], settings)
 
     return make
 
 
 @pytest.mark.parametrize("name", LET_IN)
-def test_who_may_come_in(name: str, tools: Callable[[Login], Tools]) -> None:
+def test_authenticated_clients_are_served(name: str, tools: Callable[[Login], Tools]) -> None:
     said = tools(LET_IN[name]).run("kafka-topics", "--describe", "--topic", "t")
     assert "Leader: 1" in said
 
 
-#: The same of who is not, with what Kafka's client says.
+#: Logins that fail, with the error of Kafka's client.
 LEFT_OUT: Mapping[str, tuple[Login, str]] = {
     "no certificate": (("SSL", {}, ""), "Failed to process post-handshake messages"),
-    "a stranger's certificate": (("SSL", {}, "stranger"), "Failed to process post-handshake messages"),
+    "an untrusted certificate": (("SSL", {}, "untrusted"), "Failed to process post-handshake messages"),
     "a wrong password": (("SASL_PLAINTEXT", login("PLAIN", "alice", "x"), ""), "Invalid username or password"),
     "a wrong proof": (("SASL_SSL", login("SCRAM-SHA-512", "dave", "x"), ""), "invalid credentials"),
     "no rights": (("SASL_PLAINTEXT", login("PLAIN", "eve", "x"), ""), "does not exist as expected"),
@@ -67,7 +67,7 @@ LEFT_OUT: Mapping[str, tuple[Login, str]] = {
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)
-def test_who_may_not(name: str, tools: Callable[[Login], Tools]) -> None:
+def test_unauthenticated_clients_are_refused(name: str, tools: Callable[[Login], Tools]) -> None:
     how, said = LEFT_OUT[name]
     code, text = tools(how).tried("kafka-topics", "--describe", "--topic", "t")
     assert code != 0

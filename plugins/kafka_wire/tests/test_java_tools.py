@@ -25,17 +25,17 @@ TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[Served]:
+def served() -> Iterator[Served]:
     (port,) = free_ports(1)
     endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
-    brokers = [Registration(one, 100 * one, endpoint) for one in (1, 2, 3)]
-    with Served(TOPICS, brokers, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}) as world:
-        yield world
+    brokers = [Registration(broker_id, 100 * broker_id, endpoint) for broker_id in (1, 2, 3)]
+    with Served(TOPICS, brokers, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}) as served:
+        yield served
 
 
 @pytest.fixture
-def tools(world: Served, toolbox: ToolBox, tmp_path: Path) -> Tools:
-    return Tools(toolbox, tmp_path, world.server.addresses["PLAINTEXT"])
+def tools(served: Served, toolbox: ToolBox, tmp_path: Path) -> Tools:
+    return Tools(toolbox, tmp_path, served.server.addresses["PLAINTEXT"])
 
 
 def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:
@@ -87,10 +87,10 @@ def test_settings_of_topics_and_of_all_brokers(tools: Tools) -> None:
     tools.run("kafka-configs", "--alter", *everyone, "--delete-config", "log.retention.ms")
 
 
-def test_users_are_made(world: Served, tools: Tools) -> None:
+def test_users_are_made(served: Served, tools: Tools) -> None:
     secret = "SCRAM-SHA-256=[iterations=8192,password=pencil]"
     tools.run("kafka-configs", "--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", secret)
-    store = world.controller.store
+    store = served.controller.store
     assert isinstance(store, Records)
     made = scram_lookup(store)("SCRAM-SHA-256", "carol")
     assert made is not None
@@ -105,7 +105,7 @@ def test_leaders_are_elected(tools: Tools) -> None:
     tools.run("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
 
 
-def test_partitions_are_moved_listed_and_left(tools: Tools) -> None:
+def test_partitions_are_reassigned_listed_and_cancelled(tools: Tools) -> None:
     plan = tools.folder / "plan.json"
     moves = [{"topic": "old", "partition": 0, "replicas": [2, 3]}]
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
@@ -118,7 +118,7 @@ def test_partitions_are_moved_listed_and_left(tools: Tools) -> None:
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")
 
 
-def test_the_cluster_and_its_versions_are_told(tools: Tools) -> None:
+def test_the_cluster_and_its_versions_are_described(tools: Tools) -> None:
     tools.run("kafka-cluster", "cluster-id")
     said = tools.run("kafka-broker-api-versions")
     assert "127.0.0.1" in said

@@ -23,7 +23,7 @@ TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
 def client() -> Iterator[Any]:
     (port,) = free_ports(1)
     endpoint = (Endpoint("PLAINTEXT", "127.0.0.1", port),)
-    brokers = [Registration(one, 100 * one, endpoint) for one in (1, 2, 3)]
+    brokers = [Registration(broker_id, 100 * broker_id, endpoint) for broker_id in (1, 2, 3)]
     config = {"listeners": f"PLAINTEXT://127.0.0.1:{port}"}
     with Served(TOPICS, brokers, config):
         client = kafka.KafkaAdminClient(bootstrap_servers=[f"127.0.0.1:{port}"])
@@ -35,9 +35,9 @@ def test_topics_are_created_grown_described_and_deleted(client: Any) -> None:
     client.create_topics([admin.NewTopic("new", 3, 2, topic_configs={"retention.ms": "1000"})])
     assert {"old", "new"} <= set(client.list_topics())
     client.create_partitions({"new": admin.NewPartitions(5)})
-    (told,) = client.describe_topics(["new"])
-    assert len(told["partitions"]) == 5
-    assert all(len(one["replica_nodes"]) == 2 for one in told["partitions"])
+    (topic,) = client.describe_topics(["new"])
+    assert len(topic["partitions"]) == 5
+    assert all(len(partition["replica_nodes"]) == 2 for partition in topic["partitions"])
     client.delete_topics(["new"])
     assert "new" not in client.list_topics()
 
@@ -50,9 +50,9 @@ def test_refusals_are_the_errors_that_they_are(client: Any) -> None:
 
 
 def test_the_cluster_is_described(client: Any) -> None:
-    told = client.describe_cluster()
-    assert told["controller_id"] == 1000
-    assert len(told["brokers"]) == 4
+    description = client.describe_cluster()
+    assert description["controller_id"] == 1000
+    assert len(description["brokers"]) == 4
 
 
 def test_settings_are_altered_and_described(client: Any) -> None:

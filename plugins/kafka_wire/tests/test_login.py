@@ -39,14 +39,14 @@ RECORDS = FakeRecords({"/config/users/carol": user_record("SCRAM-SHA-256", "penc
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[Served]:
-    with Served({"t": [healthy(1)]}, [broker(1, "LOGIN")], CONFIG, RECORDS) as world:
-        yield world
+def served() -> Iterator[Served]:
+    with Served({"t": [healthy(1)]}, [broker(1, "LOGIN")], CONFIG, RECORDS) as served:
+        yield served
 
 
 @pytest.fixture
-def client(world: Served) -> Iterator[Client]:
-    with world.client("LOGIN") as client:
+def client(served: Served) -> Iterator[Client]:
+    with served.client("LOGIN") as client:
         yield client
 
 
@@ -58,7 +58,7 @@ def scram(client: Callable[[bytes], bytes], user: str, password: str, name: str 
     """Log in as RFC 5802 says, by a function that sends a token and returns the answer."""
     first = f"n={user},r=abc"
     challenge = client(f"n,,{first}".encode()).decode()
-    values = dict(one.split("=", 1) for one in challenge.split(","))
+    values = dict(attribute.split("=", 1) for attribute in challenge.split(","))
     salted = hashlib.pbkdf2_hmac(name, password.encode(), base64.b64decode(values["s"]), int(values["i"]))
     key = hmac.digest(salted, b"Client Key", name)
     final = f"c=biws,r={values['r']}"
@@ -70,7 +70,7 @@ def scram(client: Callable[[bytes], bytes], user: str, password: str, name: str 
     assert answer == b"v=" + base64.b64encode(server)
 
 
-def test_a_password_opens_the_door(client: Client) -> None:
+def test_plain_login_succeeds(client: Client) -> None:
     assert client.ask(18, 0)["error_code"] == 0  # before the login too
     assert client.ask(17, 1, mechanism="PLAIN") == {"error_code": 0, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
     answer = client.ask(36, 2, auth_bytes=plain("alice", "secret"))
@@ -78,14 +78,14 @@ def test_a_password_opens_the_door(client: Client) -> None:
     assert client.ask(3, 12, topics=None)["controller_id"] == 1000
 
 
-def test_a_proof_opens_the_door(client: Client) -> None:
+def test_scram_login_succeeds(client: Client) -> None:
     client.ask(17, 1, mechanism="SCRAM-SHA-256")
 
     def token(data: bytes) -> bytes:
         answer = client.ask(36, 0, auth_bytes=data)
         assert answer["error_code"] == 0, answer
-        found: bytes = answer["auth_bytes"]
-        return found
+        auth_bytes: bytes = answer["auth_bytes"]
+        return auth_bytes
 
     scram(token, "carol", "pencil")
     assert client.ask(60, 0)["controller_id"] == 1000
@@ -101,7 +101,7 @@ def test_bare_tokens_of_version_0(client: Client) -> None:
 
 WRONG = [
     ("alice", "wrong", ""),
-    ("nobody", "secret", ""),
+    ("unknown", "secret", ""),
     ("alice", "", ""),
     ("", "secret", ""),
     ("alice", "secret", "bob"),
@@ -109,7 +109,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("user, password, authorization", WRONG)
-def test_wrong_passwords_do_not(user: str, password: str, authorization: str, client: Client) -> None:
+def test_plain_login_with_a_wrong_password_fails(user: str, password: str, authorization: str, client: Client) -> None:
     client.ask(17, 1, mechanism="PLAIN")
     answer = client.ask(36, 1, auth_bytes=plain(user, password, authorization))
     assert answer["error_code"] == 58
@@ -179,7 +179,7 @@ def lookup_of(iterations: int = 4096) -> Callable[[str, str], ScramCredential | 
 FIRST_TOKENS = [
     b"n,,n=carol,r=abc,tokenauth=true",  # delegation tokens
     b"n,a=other,n=carol,r=abc",
-    b"n,,n=nobody,r=abc",
+    b"n,,n=unknown,r=abc",
     b"y,,n=carol,r=abc",
     b"p=tls-unique,,n=carol,r=abc",
     b"n,,n=car=ol,r=abc",
@@ -223,7 +223,7 @@ def test_records_of_users_are_found_by_names_as_kafka_writes_them() -> None:
     assert find("SCRAM-SHA-512", "CN=a b*") == make_credential("SCRAM-SHA-512", "x", b"some-salt")
     assert find("SCRAM-SHA-256", "CN=a b*") is None
     assert find("SCRAM-SHA-512", "bad") is None
-    assert find("SCRAM-SHA-512", "nobody") is None
+    assert find("SCRAM-SHA-512", "unknown") is None
 
 
 @pytest.mark.parametrize("text", ["", "salt=x", "salt=eA==,stored_key=eA==,server_key=eA==,iterations=many"])
@@ -240,17 +240,17 @@ def upsertion(user: str, mechanism: int, iterations: int = 4096) -> dict[str, ob
 
 
 def test_users_are_made_altered_and_deleted() -> None:
-    with Served() as world, world.client() as client:
+    with Served() as served, served.client() as client:
 
         def code(**changes: object) -> int:
-            (told,) = client.ask(51, 0, **changes)["results"]
-            assert bool(told["error_code"]) == bool(told["error_message"])
-            found: int = told["error_code"]
-            return found
+            (result,) = client.ask(51, 0, **changes)["results"]
+            assert bool(result["error_code"]) == bool(result["error_message"])
+            error_code: int = result["error_code"]
+            return error_code
 
         assert code(upsertions=[upsertion("a b", 1)]) == 0
         assert code(upsertions=[upsertion("a b", 2, 8192)]) == 0
-        find = scram_lookup(world.controller.store)  # type: ignore[arg-type]
+        find = scram_lookup(served.controller.store)  # type: ignore[arg-type]
         assert find("SCRAM-SHA-256", "a b") == make_credential("SCRAM-SHA-256", "pencil", b"salt")
         assert find("SCRAM-SHA-512", "a b") == make_credential("SCRAM-SHA-512", "pencil", b"salt", 8192)
         assert code(deletions=[{"name": "a b", "mechanism": 1}]) == 0

@@ -8,38 +8,39 @@ from typing import Any
 import pytest
 from kframe_kafka_wire.apis.internal import java_hash, partition_of
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import Served, sample_world
+from kframe_kafka_wire.testing.served import Served, sample_cluster
 
 from kframe.testing.clusters import PartitionSpec, healthy
 
 
 @pytest.fixture
-def world() -> Iterator[Served]:
-    with sample_world() as world:
-        yield world
+def served() -> Iterator[Served]:
+    with sample_cluster() as served:
+        yield served
 
 
 @pytest.fixture
-def client(world: Served) -> Iterator[Client]:
-    with world.client() as client:
+def client(served: Served) -> Iterator[Client]:
+    with served.client() as client:
         yield client
 
 
 # -- Metadata, DescribeCluster, FindCoordinator
 
 
-def test_metadata_names_ourselves_and_who_listens_here(client: Client) -> None:
+def test_metadata_names_the_controller_and_brokers_on_the_listener(client: Client) -> None:
     answer = client.ask(3, 12, topics=[{"name": "t"}, {"name": "dead"}])
-    assert [(one["node_id"], one["rack"]) for one in answer["brokers"]] == [(1, "a"), (2, "b"), (1000, "a")]
+    assert [(broker["node_id"], broker["rack"]) for broker in answer["brokers"]] == [(1, "a"), (2, "b"), (1000, "a")]
     assert (answer["controller_id"], answer["cluster_id"]) == (1000, "the-cluster")
     t, dead = answer["topics"]
-    assert [(one["error_code"], one["leader_id"]) for one in t["partitions"]] == [(0, 1), (72, -1)]
-    assert [(one["error_code"], one["leader_id"], one["offline_replicas"]) for one in dead["partitions"]] == [
-        (5, -1, [9])
-    ]
+    assert [(partition["error_code"], partition["leader_id"]) for partition in t["partitions"]] == [(0, 1), (72, -1)]
+    assert [
+        (partition["error_code"], partition["leader_id"], partition["offline_replicas"])
+        for partition in dead["partitions"]
+    ] == [(5, -1, [9])]
 
 
-#: (version, topics asked for, how many topics are told)
+#: (version, topics requested, number of topics returned)
 AMOUNTS: list[tuple[int, list[dict[str, str]] | None, int]] = [
     (0, [], 2),
     (1, None, 2),
@@ -54,14 +55,14 @@ def test_all_topics_or_none(version: int, topics: list[dict[str, str]] | None, c
     assert len(client.ask(3, version, topics=topics)["topics"]) == count
 
 
-def test_before_version_6_no_listener_is_told_as_no_leader(client: Client) -> None:
+def test_metadata_before_version_6_reports_a_missing_listener_as_no_leader(client: Client) -> None:
     (t,) = client.ask(3, 5, topics=[{"name": "t"}])["topics"]
-    assert [one["error_code"] for one in t["partitions"]] == [0, 5]
+    assert [partition["error_code"] for partition in t["partitions"]] == [0, 5]
 
 
-def test_version_0_shows_only_what_is_alive_here(client: Client) -> None:
+def test_metadata_version_0_lists_only_live_replicas(client: Client) -> None:
     (t,) = client.ask(3, 0, topics=[{"name": "t"}])["topics"]
-    assert [one["replica_nodes"] for one in t["partitions"]] == [[1, 2], [2]]
+    assert [partition["replica_nodes"] for partition in t["partitions"]] == [[1, 2], [2]]
 
 
 #: (version, topic, code)
@@ -78,7 +79,7 @@ def test_topics_that_are_not_there(version: int, topic: dict[str, Any], code: in
     assert client.ask(3, version, topics=[topic])["topics"][0]["error_code"] == code
 
 
-def test_topics_are_created_for_who_asks_for_them(client: Client) -> None:
+def test_auto_topic_creation_needs_create_permission(client: Client) -> None:
     assert (
         client.ask(3, 12, topics=[{"name": "fresh"}], allow_auto_topic_creation=False)["topics"][0]["error_code"] == 3
     )
@@ -86,7 +87,7 @@ def test_topics_are_created_for_who_asks_for_them(client: Client) -> None:
     assert client.ask(3, 12, topics=[{"name": "fresh"}])["topics"][0]["partitions"][0]["replica_nodes"][0] in (1, 2, 3)
 
 
-def test_what_may_be_done_is_told_to_who_asks(client: Client) -> None:
+def test_authorized_operations_are_returned_on_request(client: Client) -> None:
     answer = client.ask(3, 9, topics=[{"name": "t"}], include_cluster_authorized_operations=True,
                         include_topic_authorized_operations=True)  # fmt: skip
     assert answer["cluster_authorized_operations"] == 0b1111110100000
@@ -96,23 +97,23 @@ def test_what_may_be_done_is_told_to_who_asks(client: Client) -> None:
 
 @pytest.mark.parametrize("protocol, has_one", [("2.4", False), ("2.8", True), ("", True)])
 def test_topics_have_ids_where_brokers_know_them(protocol: str, has_one: bool) -> None:
-    """A client that learnt an id from us would fetch by it, and brokers that were not told of it serve nothing."""
+    """A client fetches by the topic id that it received; a broker without that id serves nothing."""
     config = {"inter.broker.protocol.version": protocol} if protocol else {}
-    with Served({}, (1,), config, controller_config=config) as world, world.client() as client:
+    with Served({}, (1,), config, controller_config=config) as served, served.client() as client:
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
         (made,) = client.ask(19, 7, topics=[topic], timeout=9000, validate_only=False)["topics"]
-        (told,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
-        assert (told["error_code"], told["topic_id"] != bytes(16)) == (0, has_one)
-        assert (made["error_code"], made["topic_id"]) == (0, told["topic_id"])
-        known = world.controller.inspect(lambda cluster: cluster is not None and bool(cluster.topics.ids.any()))
+        (result,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
+        assert (result["error_code"], result["topic_id"] != bytes(16)) == (0, has_one)
+        assert (made["error_code"], made["topic_id"]) == (0, result["topic_id"])
+        known = served.controller.inspect(lambda cluster: cluster is not None and bool(cluster.topics.ids.any()))
         assert known.result(30) is has_one
 
 
-def test_topics_that_no_broker_has_heard_of_are_not_told() -> None:
-    with Served({"unborn": [PartitionSpec((9,))]}) as world, world.client() as client:
+def test_metadata_omits_topics_unknown_to_brokers() -> None:
+    with Served({"unborn": [PartitionSpec((9,))]}) as served, served.client() as client:
         assert client.ask(3, 12, topics=None)["topics"] == []
-        (told,) = client.ask(3, 12, topics=[{"name": "unborn"}], allow_auto_topic_creation=False)["topics"]
-        assert told["error_code"] == 3
+        (result,) = client.ask(3, 12, topics=[{"name": "unborn"}], allow_auto_topic_creation=False)["topics"]
+        assert result["error_code"] == 3
 
 
 @pytest.mark.parametrize("kind, code", [(1, 0), (2, 114), (3, 115)])
@@ -120,43 +121,43 @@ def test_describe_cluster(kind: int, code: int, client: Client) -> None:
     answer = client.ask(60, 1, endpoint_type=kind)
     assert answer["error_code"] == code
     if not code:
-        assert [one["broker_id"] for one in answer["brokers"]] == [1, 2, 1000]
+        assert [broker["broker_id"] for broker in answer["brokers"]] == [1, 2, 1000]
         assert (answer["controller_id"], answer["cluster_id"]) == (1000, "the-cluster")
 
 
-def test_coordinators_are_found_where_brokers_would_find_them() -> None:
+def test_coordinators_are_leaders_of_internal_topic_partitions() -> None:
     topics = {"__consumer_offsets": [healthy(1), healthy(2), PartitionSpec((3,), leader=None, isr=(3,))]}
-    with Served(topics, (1, 2)) as world, world.client() as client:
+    with Served(topics, (1, 2)) as served, served.client() as client:
         for key in ("a", "b", "c", "group", "Gruppe-ü"):
             expected = {0: 1, 1: 2, 2: -1}[partition_of(key, 3)]
             for version in range(7):
                 fields = {"coordinator_keys": [key]} if version >= 4 else {"key": key}
-                told = client.ask(10, version, **fields)
-                told = told["coordinators"][0] if version >= 4 else told
-                assert (told["node_id"], told["error_code"]) == (expected, 0 if expected > 0 else 15)
+                result = client.ask(10, version, **fields)
+                result = result["coordinators"][0] if version >= 4 else result
+                assert (result["node_id"], result["error_code"]) == (expected, 0 if expected > 0 else 15)
         assert client.ask(10, 6, key_type=2, coordinator_keys=["g:t:0"])["coordinators"][0]["error_code"] == 42
 
 
-def test_internal_topics_are_left_to_brokers_where_we_do_not_know_their_size() -> None:
-    with Served({}, (1, 2, 3)) as world, world.client() as client:
+def test_internal_topics_of_unknown_size_are_left_to_brokers() -> None:
+    with Served({}, (1, 2, 3)) as served, served.client() as client:
         for kind in (0, 1):
-            (told,) = client.ask(10, 6, key_type=kind, coordinator_keys=["g"])["coordinators"]
-            assert (told["error_code"], "a broker will create it" in told["error_message"]) == (15, True)
+            (coordinator,) = client.ask(10, 6, key_type=kind, coordinator_keys=["g"])["coordinators"]
+            assert (coordinator["error_code"], "a broker will create it" in coordinator["error_message"]) == (15, True)
         assert client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"][0]["error_code"] == 3
         assert client.ask(3, 12, topics=None)["topics"] == []
 
 
 def test_a_missing_internal_topic_is_created_on_brokers() -> None:
     config = {"offsets.topic.num.partitions": "5", "offsets.topic.replication.factor": "2"}
-    with Served({}, (1, 2, 3), config) as world, world.client() as client:
+    with Served({}, (1, 2, 3), config) as served, served.client() as client:
         assert client.ask(10, 0, key="g")["error_code"] == 15
         (seen,) = client.ask(3, 12, topics=[{"name": "__consumer_offsets"}])["topics"]
         assert (seen["is_internal"], len(seen["partitions"])) == (True, 5)
-        assert all(set(one["replica_nodes"]) <= {1, 2, 3} for one in seen["partitions"])
+        assert all(set(partition["replica_nodes"]) <= {1, 2, 3} for partition in seen["partitions"])
         assert client.ask(10, 0, key="g")["node_id"] in (1, 2, 3)
         resource = {"resource_type": 2, "resource_name": "__consumer_offsets", "configuration_keys": ["cleanup.policy"]}
-        (told,) = client.ask(32, 4, resources=[resource])["results"]
-        assert told["configs"][0]["value"] == "compact"
+        (result,) = client.ask(32, 4, resources=[resource])["results"]
+        assert result["configs"][0]["value"] == "compact"
 
 
 #: Texts and their ``String.hashCode`` in Java.
@@ -180,13 +181,13 @@ def test_hashes_are_javas(text: str, value: int) -> None:
 
 
 def alter(client: Client, kind: int, name: str, *configs: tuple[str, int, str | None], version: int = 1) -> int:
-    told = client.ask(44, version, resources=[
+    result = client.ask(44, version, resources=[
         {"resource_type": kind, "resource_name": name, "configs": [
             {"name": key, "config_operation": operation, "value": value} for key, operation, value in configs
         ]},
     ])  # fmt: skip
-    code: int = told["responses"][0]["error_code"]
-    assert bool(code) == bool(told["responses"][0]["error_message"])
+    code: int = result["responses"][0]["error_code"]
+    assert bool(code) == bool(result["responses"][0]["error_message"])
     return code
 
 
@@ -236,8 +237,8 @@ def test_what_is_appended_comes_behind_the_default(client: Client) -> None:
 
 def test_settings_named_twice_are_refused(client: Client) -> None:
     resource = {"resource_type": 2, "resource_name": "t", "configs": []}
-    told = client.ask(44, 0, resources=[resource, resource])["responses"]
-    assert [one["error_code"] for one in told] == [42]
+    result = client.ask(44, 0, resources=[resource, resource])["responses"]
+    assert [entry["error_code"] for entry in result] == [42]
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -245,36 +246,37 @@ def test_alter_configs_replaces_all(version: int, client: Client) -> None:
     alter(client, 2, "t", ("retention.ms", 0, "1"), ("flush.ms", 0, "2"))
     resource = {"resource_type": 2, "resource_name": "t", "configs": [{"name": "flush.ms", "value": "3"}]}
     for validate_only in (True, False):
-        told = client.ask(33, version, resources=[resource], validate_only=validate_only)
-        assert told["responses"][0]["error_code"] == 0
-        found = described(client, "t")
-        assert (found["flush.ms"]["value"], found["retention.ms"]["value"]) == (
+        result = client.ask(33, version, resources=[resource], validate_only=validate_only)
+        assert result["responses"][0]["error_code"] == 0
+        entries = described(client, "t")
+        assert (entries["flush.ms"]["value"], entries["retention.ms"]["value"]) == (
             ("2", "1") if validate_only else ("3", "604800000")
         )
 
 
 def described(client: Client, topic: str, version: int = 4) -> dict[str, Any]:
     resource = {"resource_type": 2, "resource_name": topic, "configuration_keys": None}
-    (told,) = client.ask(32, version, resources=[resource], include_synonyms=True)["results"]
-    return {one["name"]: one for one in told["configs"]}
+    (result,) = client.ask(32, version, resources=[resource], include_synonyms=True)["results"]
+    return {config["name"]: config for config in result["configs"]}
 
 
-def test_describe_configs_tells_where_a_value_comes_from(world: Served) -> None:
-    with world.client() as client:
+def test_describe_configs_names_config_sources(served: Served) -> None:
+    with served.client() as client:
         alter(client, 4, "", ("log.retention.ms", 0, "5"))
         alter(client, 2, "t", ("retention.ms", 0, "7"))
-        found = described(client, "t")
-        assert (found["retention.ms"]["value"], found["retention.ms"]["config_source"]) == ("7", 1)
-        assert [(one["name"], one["value"], one["source"]) for one in found["retention.ms"]["synonyms"]] == [
+        entries = described(client, "t")
+        assert (entries["retention.ms"]["value"], entries["retention.ms"]["config_source"]) == ("7", 1)
+        synonyms = entries["retention.ms"]["synonyms"]
+        assert [(synonym["name"], synonym["value"], synonym["source"]) for synonym in synonyms] == [
             ("retention.ms", "7", 1), ("log.retention.ms", "5", 3), ("log.retention.hours", "168", 5),
         ]  # fmt: skip
-        assert (found["segment.bytes"]["config_type"], found["segment.bytes"]["config_source"]) == (3, 5)
+        assert (entries["segment.bytes"]["config_type"], entries["segment.bytes"]["config_source"]) == (3, 5)
         old = described(client, "t", version=0)
         assert (old["retention.ms"]["is_default"], old["segment.bytes"]["is_default"]) == (False, True)
         resources = [
             {"resource_type": 4, "resource_name": name, "configuration_keys": None} for name in ("", "1000", "1")
         ]
         everyone, ours, other = client.ask(32, 4, resources=resources)["results"]
-        assert [(one["name"], one["value"]) for one in everyone["configs"]] == [("log.retention.ms", "5")]
-        assert "broker.id" in [one["name"] for one in ours["configs"]]
+        assert [(config["name"], config["value"]) for config in everyone["configs"]] == [("log.retention.ms", "5")]
+        assert "broker.id" in [config["name"] for config in ours["configs"]]
         assert other["error_code"] == 42

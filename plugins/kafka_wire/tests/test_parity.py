@@ -43,12 +43,12 @@ def test_what_differs_every_time_is_left_out() -> None:
 def test_an_output_that_never_came_before_is_a_difference() -> None:
     key = ("kafka on SSL", "kafka-acls --list")
     done = compare("x", {key: Counter({"a": 2})}, {key: Counter({"a": 3, "b": 1})})
-    (found,) = done.differences
-    assert (found.output, found.count, done.runs) == ("b", 1, 4)
+    (difference,) = done.differences
+    assert (difference.output, difference.count, done.runs) == ("b", 1, 4)
     assert "kafka-acls --list" in page({"x": done}, "", "", "")
 
 
-def test_lines_that_differ_by_design_do_not_count_and_are_told() -> None:
+def test_lines_that_differ_by_design_are_listed_but_no_difference() -> None:
     key = ("kafka on SSL", "kafka-configs --describe --entity-type brokers")
     more = "exit 0\nDynamic configs for broker 1 are:\nDynamic configs for broker 1000 are:"
     done = compare("x", {key: Counter({more.rpartition("\n")[0]: 1})}, {key: Counter({more: 1})})

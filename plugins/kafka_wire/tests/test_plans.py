@@ -27,7 +27,7 @@ from kframe.snapshot.administration import Moving
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 PATIENCE_S: Final = 150.0
-#: Starts a program that hears of Ctrl-C: a shell that runs tests in the background has all that they start ignore it.
+#: Starts a program with SIGINT enabled: a background shell makes its children ignore it.
 INTERRUPTIBLE: Final = (
     sys.executable, "-c",
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
@@ -74,20 +74,20 @@ class Done:
 
 
 def replicas(tool: Tool, topic: str) -> list[list[int]]:
-    found = tool.ask("describe")[topic]
-    return [found[number]["replicas"] for number in sorted(found, key=int)]
+    states = tool.ask("describe")[topic]
+    return [states[number]["replicas"] for number in sorted(states, key=int)]
 
 
 def plan_file(folder: Path, topic: str, *lists: list[int]) -> Path:
     path = folder / "plan.json"
-    parts = [{"topic": topic, "partition": number, "replicas": one} for number, one in enumerate(lists)]
+    parts = [
+        {"topic": topic, "partition": number, "replicas": replica_list} for number, replica_list in enumerate(lists)
+    ]
     path.write_text(json.dumps({"version": 1, "partitions": parts}))
     return path
 
 
-def test_a_plan_is_shown_then_carried_out_then_taken_back(
-    cluster: Cluster, tool: Tool, topic: str, tmp_path: Path
-) -> None:
+def test_a_plan_is_shown_executed_and_reverted(cluster: Cluster, tool: Tool, topic: str, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, topic, [3, 1], [1, 2], [2, 3])
     shown = Done(cluster, tmp_path, "plan", "apply", plan, "-o", "json")
     assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err
@@ -115,21 +115,21 @@ def client_capture(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
         snapshot = admin.capture()
     finally:
         admin.close()
-    found = snapshot.to_cluster()
-    return {(one.topic, one.partition): one.replicas for one in found}
+    state = snapshot.to_cluster()
+    return {(partition.topic, partition.partition): partition.replicas for partition in state}
 
 
 def client_controller(cluster: Cluster) -> int:
     admin = open_admin(f"kafka://{cluster.address}", {})
     try:
-        found = admin.capture().controller_id
+        controller_id = admin.capture().controller_id
     finally:
         admin.close()
-    assert found is not None
-    return found
+    assert controller_id is not None
+    return controller_id
 
 
-def test_stale_and_unsound_plans_are_refused(cluster: Cluster, topic: str, tmp_path: Path) -> None:
+def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, topic, [3, 1])
     captured = tmp_path / "captured"
     command = ["snapshot", "capture", f"zookeeper://{cluster.zookeeper}", str(captured)]
@@ -149,7 +149,7 @@ def test_stale_and_unsound_plans_are_refused(cluster: Cluster, topic: str, tmp_p
     assert client_capture(cluster)[topic, 0] == (3, 1)
 
 
-def test_a_move_is_left_running_listed_and_given_up(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
+def test_a_reassignment_is_started_listed_and_cancelled(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
     """A broker is frozen: nothing can move there, and Ctrl-C leaves what was begun."""
     first = client_controller(cluster)
     second, frozen = sorted({1, 2, 3} - {first})
@@ -175,7 +175,7 @@ def test_a_move_is_left_running_listed_and_given_up(cluster: Cluster, tool: Tool
         assert "left running: 1 partitions move on; kframe plan cancel" in said.read_text()
 
         listed = Done(cluster, tmp_path, "reassign", "list", "-o", "json")
-        assert [(one["topic"], one["adding"]) for one in listed.data["rows"]] == [(topic, [frozen])], listed.out
+        assert [(row["topic"], row["adding"]) for row in listed.data["rows"]] == [(topic, [frozen])], listed.out
         shown = Done(cluster, tmp_path, "plan", "cancel", plan)
         assert (shown.code, "--execute does it" in shown.err) == (0, True)
         assert len(Done(cluster, tmp_path, "reassign", "list", "-o", "json").data["rows"]) == 1
@@ -193,12 +193,12 @@ def test_reassign_and_elect(cluster: Cluster, topic: str, tmp_path: Path) -> Non
     def leader() -> int | None:
         return admin.capture().to_cluster()[topic, 0].leader
 
-    assert leader() == 1, "whoever leads stays, as long as he has a replica"
+    assert leader() == 1, "the leader stays while it has a replica"
     shown = Done(cluster, tmp_path, "elect", "preferred", "--partition", f"{topic}-0", "-o", "json")
     assert (shown.code, shown.data["schema"]) == (0, "kframe.whatif/v1"), shown.err
     assert leader() == 1
     elected = Done(cluster, tmp_path, "elect", "preferred", "--partition", f"{topic}-0", "--execute", "-o", "json")
-    assert (elected.code, [one["error"] for one in elected.data["rows"]]) == (0, ["NONE"]), elected.err
+    assert (elected.code, [row["error"] for row in elected.data["rows"]]) == (0, ["NONE"]), elected.err
     assert until(lambda: leader() == 2, PATIENCE_S)
     unknown = Done(cluster, tmp_path, "elect", "preferred", "--partition", "nowhere-0", "--execute", "-o", "json")
     assert (unknown.code, unknown.data["rows"][0]["error"]) == (1, "UNKNOWN_TOPIC_OR_PARTITION")
@@ -220,5 +220,5 @@ def test_the_client_follows_the_controller(cluster: Cluster, topic: str) -> None
         ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     )  # fmt: skip
-    assert all(isinstance(one, Moving) for one in admin.reassignments().values())
+    assert all(isinstance(reassignment, Moving) for reassignment in admin.reassignments().values())
     admin.close()

@@ -36,7 +36,7 @@ def records() -> FakeRecords:
 
 @pytest.fixture
 def client(records: FakeRecords) -> Iterator[Client]:
-    with Served({"t": [healthy(1)]}, records=records) as world, world.client() as client:
+    with Served({"t": [healthy(1)]}, records=records) as served, served.client() as client:
         yield client
 
 
@@ -48,10 +48,10 @@ def described(client: Client, *components: tuple[str, int, str | None], strict: 
     answer = client.ask(48, 1, components=listed, strict=strict)
     assert answer["error_code"] == 0
     return {
-        tuple((part["entity_type"], part["entity_name"]) for part in one["entity"]): {
-            each["key"]: each["value"] for each in one["values"]
+        tuple((part["entity_type"], part["entity_name"]) for part in entry["entity"]): {
+            each["key"]: each["value"] for each in entry["values"]
         }
-        for one in answer["entries"]
+        for entry in answer["entries"]
     }
 
 
@@ -74,7 +74,7 @@ FILTERS: list[tuple[list[tuple[str, int, str | None]], bool, list[tuple[tuple[st
     ([("ip", 2, None)], False, [IP]),
     ([("ip", 0, "127.0.0.9")], True, [IP]),
     ([("ip", 1, None)], True, []),
-    ([("user", 0, "nobody")], False, []),
+    ([("user", 0, "unknown")], False, []),
 ]
 
 
@@ -89,9 +89,9 @@ def test_filters_select_as_kafkas_do(
 
 
 def test_values_are_numbers_and_passwords_are_not_shown(client: Client) -> None:
-    found = described(client)
-    assert found[ALICE] == {"producer_byte_rate": 10.0}
-    assert found[SLASH] == {"request_percentage": 12.5}
+    result = described(client)
+    assert result[ALICE] == {"producer_byte_rate": 10.0}
+    assert result[SLASH] == {"request_percentage": 12.5}
 
 
 #: (components, code)
@@ -120,7 +120,7 @@ def altered(client: Client, *entities: tuple[dict[str, str | None], dict[str, fl
         }
         for entity, changes in entities
     ]
-    return [one["error_code"] for one in client.ask(49, 1, entries=entries, **more)["entries"]]
+    return [entry["error_code"] for entry in client.ask(49, 1, entries=entries, **more)["entries"]]
 
 
 def test_quotas_are_set_and_brokers_are_notified(client: Client, records: FakeRecords) -> None:
@@ -138,7 +138,7 @@ def test_quotas_are_set_and_brokers_are_notified(client: Client, records: FakeRe
     assert json.loads(records.records[path]) == {"version": 1, "config": {"request_percentage": "0.5"}}
     assert json.loads(records.records["/config/ips/<default>"])["config"] == {"connection_creation_rate": "3"}
     paths = ["users/alice", "users/new%20one/clients/<default>", "ips/<default>"]
-    assert [json.loads(text) for _, text in records.appended] == [{"version": 2, "entity_path": one} for one in paths]
+    assert [json.loads(text) for _, text in records.appended] == [{"version": 2, "entity_path": path} for path in paths]
     assert {prefix for prefix, _ in records.appended} == {"/config/changes/config_change_"}
 
 
@@ -171,7 +171,7 @@ WRONG: list[tuple[dict[str, str | None], dict[str, float | None]]] = [
 
 
 @pytest.mark.parametrize("entity, changes", WRONG)
-def test_what_is_no_quota_is_refused_by_itself(
+def test_an_invalid_quota_is_refused_alone(
     entity: dict[str, str | None], changes: dict[str, float | None], client: Client, records: FakeRecords
 ) -> None:
     assert altered(client, (entity, changes), ({"user": "good"}, {"producer_byte_rate": 1.0})) == [42, 0]

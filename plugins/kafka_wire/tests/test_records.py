@@ -103,7 +103,7 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
         assert cluster_id(store) == "the-id"
         known = make_credential("SCRAM-SHA-256", "pencil", b"some-salt")
         assert scram_lookup(store)("SCRAM-SHA-256", "carol") == known
-        assert scram_lookup(store)("SCRAM-SHA-256", "nobody") is None
+        assert scram_lookup(store)("SCRAM-SHA-256", "unknown") is None
         change_settings(store, "users/new%20one", lambda _: {"SCRAM-SHA-256": "x"})
         assert settings_of_user(store, "new one") == {"SCRAM-SHA-256": "x"}
         (name,) = client.get_children("/x/config/changes")
@@ -115,8 +115,8 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
         (change,) = client.get_children("/x/kafka-acl-changes")
         assert (change, client.get(f"/x/kafka-acl-changes/{change}")[0]) == ("acl_changes_0000000000", b"TOPIC:new")
         table = read_acls(store)
-        assert [one.operation for one in table.entries_of(Kind.TOPIC, "t")] == [Operation.READ]
-        assert [one.principal for one in table.entries_of(Kind.TOPIC, "u-1")] == ["User:a"]
+        assert [entry.operation for entry in table.entries_of(Kind.TOPIC, "t")] == [Operation.READ]
+        assert [entry.principal for entry in table.entries_of(Kind.TOPIC, "u-1")] == ["User:a"]
     finally:
         store.close()
         client.stop()

@@ -25,7 +25,7 @@ CODE: Final = 31
 #: Answered by the connection itself, never by a handler.
 NOT_HANDLED: Final = (18, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 #: Fields that are not compared, by API key. Of what getErrorResponse makes of 39 and 40 brokers use nothing: whatever
-#: they refuse, ``KafkaApis`` sends -1 as the time. In 50 it leaves out whom each result is about.
+#: they refuse, ``KafkaApis`` sends -1 as the time. In 50 it omits the user of each result.
 NOT_COMPARED: Final = {39: {"expiry_timestamp"}, 40: {"expiry_timestamp"}, 50: {"user"}}
 #: Bytes of a response's header, without its tagged fields.
 HEADER: Final = 4
@@ -41,7 +41,7 @@ class Kafka(Process):
         source = Path(tools_module.__file__).parent / "Refusals.java"
         self._launch(client_command(source, folder), folder, asked=True)
 
-    def judge(self, api_key: int, version: int, request: bytes, response: bytes) -> dict[str, Any]:
+    def compare(self, api_key: int, version: int, request: bytes, response: bytes) -> dict[str, Any]:
         """The refusal that Kafka makes of a request, and the codes that its client finds in a response."""
         bodies = {"request": request, "response": response}
         texts = {name: base64.b64encode(data).decode() for name, data in bodies.items()}
@@ -102,17 +102,17 @@ def test_a_refusal_is_that_of_kafkas_own_class(api_key: int, kafka: Kafka) -> No
             frame = codec.encode_request(api_key, version, 0, None, fields)[4:]
             header = codec.decode_header(frame)
             body = codec.decode_request(header, frame)
-            told = refusal(api_key, version, body, CODE, "refused")
-            assert told is not None
-            ours = codec.encode_response(api_key, version, 0, told)[4:]
+            response = refusal(api_key, version, body, CODE, "refused")
+            assert response is not None
+            ours = codec.encode_response(api_key, version, 0, response)[4:]
             start = HEADER + response_class(api_key, version).__header_schema__.__flexible__
-            judged = kafka.judge(api_key, version, frame[header.body :], ours[start:])
-            assert "error" not in judged, (version, judged, fields)
-            theirs = codec.decode_response(api_key, version, ours[:start] + base64.b64decode(judged["refusal"]))[1]
+            reference = kafka.compare(api_key, version, frame[header.body :], ours[start:])
+            assert "error" not in reference, (version, reference, fields)
+            theirs = codec.decode_response(api_key, version, ours[:start] + base64.b64decode(reference["refusal"]))[1]
             left_out = NOT_COMPARED.get(api_key, set())
             mine = codec.decode_response(api_key, version, ours)[1]
             assert compared(mine, left_out) == compared(theirs, left_out), version
-            assert str(CODE) in judged["counts"] or not list(_codes(theirs)), version
+            assert str(CODE) in reference["counts"] or not list(_codes(theirs)), version
 
 
 def _codes(value: Any) -> Iterator[int]:

@@ -1,7 +1,7 @@
-"""No acknowledged record is lost whatever happens to brokers and controllers: Kafka's own replication matrix, and more.
+"""No acknowledged record is lost under faults of brokers and controllers: Kafka's replication test matrix, and more.
 
-Three real brokers, three replicas, two of which have to be in sync, ``acks=all``, one idempotent producer at a steady
-rate. In the middle a broker or a controller is ended, again and again, or frozen. Afterwards a consumer reads all.
+Three real brokers, three replicas, ``min.insync.replicas=2``, ``acks=all``, an idempotent producer at a steady rate.
+Brokers and controllers are stopped, killed or frozen meanwhile. Then a consumer reads all records.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from kazoo.protocol.states import WatchedEvent
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.real_cluster import NEWEST, SETUPS, Setup, spelled
 from kframe_kafka_wire.testing.replication import PATIENCE_S, Scene
-from kframe_kafka_wire.testing.worlds import NEWEST, SETUPS, Setup, spelled
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture, running_fixture
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
@@ -34,12 +34,12 @@ RECORDS: Final = 100_000
 BEFORE: Final = 20_000
 AFTER: Final = 20_000
 BOUNCES: Final = 5
-#: CreateTopics, and a topic that nobody should create.
+#: CreateTopics, and a topic that must not be created.
 CREATE: Final = 19, 7
-STRAY: Final = {"name": "stray", "num_partitions": 1, "replication_factor": 3}
+UNWANTED: Final = {"name": "unwanted", "num_partitions": 1, "replication_factor": 3}
 INVALID_TOPIC, NOT_CONTROLLER = 17, 41
 
-OTHERS: Final = [one for one in SETUPS if one != NEWEST]
+OTHERS: Final = [setup for setup in SETUPS if setup != NEWEST]
 
 Story = Callable[[Scene], None]
 
@@ -48,9 +48,9 @@ Story = Callable[[Scene], None]
 def fixture_of(
     zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[Setup], ClusterFixture]]:
-    """Three brokers of a release and protocol, Kafka's own controller among them: those of the last one asked for.
+    """Three brokers of a setup, with Kafka's own controller; a change of setup ends the previous brokers.
 
-    By hand, because pytest ends a fixture with a parameter after each test of a list that names two."""
+    Not a parametrized fixture: pytest would restart the brokers after each test."""
     running: dict[Setup, ClusterFixture] = {}
     with ExitStack() as until_another:
 
@@ -70,7 +70,7 @@ def fixture_of(
 
 @pytest.fixture
 def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: Setup, name: str) -> Iterator[Scene]:
-    """All brokers up, one of them controller, and a producer at work on a topic of the test's own."""
+    """All brokers running, one of them controller, and a producer on the test's own topic."""
     fixture = fixture_of(setup)
     fixture.cluster.start()
     assert until(lambda: fixture.controller()[0] in ALL, PATIENCE_S)
@@ -82,9 +82,9 @@ def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: 
 
 
 def leader(hard: bool, times: int) -> Story:
-    """The broker that leads partition 0 ends, and stays away or comes back to see the next leader end.
+    """The leader of partition 0 ends; with ``times`` above 1 it restarts before the next leader ends.
 
-    The first that is killed stays registered, though dead, until its session has run out."""
+    The first killed broker stays registered until its session expires."""
 
     def story(scene: Scene) -> None:
         scene.instance(1000, "--insist").await_ready(active=True)
@@ -99,7 +99,7 @@ def leader(hard: bool, times: int) -> Story:
 
 
 def controller(hard: bool, times: int) -> Story:
-    """The kframe that is controller ends, and another takes over, time and again."""
+    """The active kframe ends and a standby takes over, ``times`` times."""
 
     def story(scene: Scene) -> None:
         active, standby = scene.pair()
@@ -118,7 +118,7 @@ def controller(hard: bool, times: int) -> Story:
 
 
 def killed_with_leader(scene: Scene) -> None:
-    """kframe and a leader end at once: the standby finds a broker gone that nobody has heard of."""
+    """kframe and a leader end at once: the standby handles the broker failure during its failover."""
     active, standby = scene.pair()
     scene.load.await_more(BEFORE)
     active.kill()
@@ -129,20 +129,21 @@ def killed_with_leader(scene: Scene) -> None:
 
 
 def paused(scene: Scene) -> None:
-    """kframe sleeps until a standby has taken over and a leader has come and gone; awake, it changes nothing, not even
-    what it was asked for while it was still controller."""
+    """kframe is frozen until a standby has taken over and a leader has restarted; then it changes nothing.
+
+    It does not even execute a request that it received as controller."""
     sleeper, standby = scene.pair()
     scene.load.await_more(BEFORE)
     with Client(sleeper.address) as client:
-        assert client.ask(*CREATE, topics=[{**STRAY, "name": "."}])["topics"][0]["error_code"] == INVALID_TOPIC
+        assert client.ask(*CREATE, topics=[{**UNWANTED, "name": "."}])["topics"][0]["error_code"] == INVALID_TOPIC
         sleeper.pause()
-        client.send(encode_request(*CREATE, 2, "a-test", {"topics": [STRAY]}))
+        client.send(encode_request(*CREATE, 2, "a-test", {"topics": [UNWANTED]}))
         wake(scene, sleeper, standby)
         assert refused(client)
 
 
 def refused(client: Client) -> bool:
-    """Whether a creation that was asked for is answered by NOT_CONTROLLER, or by the end of the connection."""
+    """Whether CreateTopics is answered with NOT_CONTROLLER, or the connection is closed."""
     try:
         _, answer = decode_response(*CREATE, client.receive())
     except ConnectionError:
@@ -151,7 +152,7 @@ def refused(client: Client) -> bool:
 
 
 def wake(scene: Scene, sleeper: Instance, standby: Instance) -> None:
-    """The standby takes over and a leader comes and goes while the other one sleeps; then that one wakes up."""
+    """The standby takes over and a leader restarts; then the frozen instance resumes."""
     standby.await_ready(active=True)
     broker = scene.leader()
     scene.end(broker, hard=True)
@@ -166,22 +167,22 @@ def wake(scene: Scene, sleeper: Instance, standby: Instance) -> None:
     after = scene.fixture.tree()
     assert after.keys() == before.keys()
     changed = [path for path in after if after[path] != before[path]]
-    # An ISR may shrink and grow on a busy machine: by order of the controller that is.
+    # An ISR may shrink and grow on a busy machine, under the current controller.
     assert all(path.endswith("/state") for path in changed), changed
     assert all(json.loads(after[path][0] or b"")["controller_epoch"] == epoch for path in changed), changed
     assert (scene.controller(), scene.fixture.controller()[1]) == (standby.number, epoch)
 
 
 def paused_at_work(scene: Scene) -> None:
-    """kframe freezes as it hears of a leader's end, and wakes up when another has done the work, time and again."""
+    """kframe freezes at the notification of a leader's failure, and resumes after another instance has handled it."""
     active, standby = scene.pair()
     scene.load.await_more(BEFORE)
     for _ in range(BOUNCES):
         broker = scene.leader()
         frozen = threading.Event()
 
-        def freeze(_event: WatchedEvent, who: Instance = active, done: threading.Event = frozen) -> None:
-            who.pause()
+        def freeze(_event: WatchedEvent, instance: Instance = active, done: threading.Event = frozen) -> None:
+            instance.pause()
             done.set()
 
         scene.fixture.client.exists(f"/brokers/ids/{broker.id}", watch=freeze)
@@ -196,7 +197,7 @@ def paused_at_work(scene: Scene) -> None:
 
 
 def handed_over(scene: Scene) -> None:
-    """Kafka hands over to kframe, a leader bounces, and kframe hands back before that one is in sync again."""
+    """Kafka's controller hands over to kframe, a leader restarts, and kframe resigns before the leader is in sync."""
     scene.load.await_more(BEFORE)
     kframe = scene.instance(1000, "--takeover")
     kframe.await_ready(active=True)
@@ -207,8 +208,8 @@ def handed_over(scene: Scene) -> None:
     assert until(lambda: scene.controller() in ALL, PATIENCE_S)
 
 
-def torn_away(scene: Scene) -> None:
-    """kframe takes over and dies, and takes over again from a broker that has died with the role."""
+def role_lost_twice(scene: Scene) -> None:
+    """kframe takes the role and is killed, then takes it again from a broker that was killed with the role."""
     scene.load.await_more(BEFORE)
     first = scene.instance(1000, "--takeover")
     first.await_ready(active=True)
@@ -222,8 +223,8 @@ def torn_away(scene: Scene) -> None:
     assert scene.leader().id != broker.id
 
 
-def rolled(scene: Scene) -> None:
-    """All brokers are restarted in order, each when all are in sync: no partition is ever without a leader."""
+def rolling_restart(scene: Scene) -> None:
+    """All brokers restart in order, each when all are in sync: no partition goes offline."""
     scene.instance(1000, "--insist").await_ready(active=True)
     scene.load.await_more(BEFORE)
     for broker in scene.fixture.cluster.brokers.values():
@@ -238,9 +239,10 @@ MATRIX: Final = {
     for way, what, target in itertools.product(("clean", "hard"), ("stop", "bounce"), (leader, controller))
 }
 STORIES: Final[dict[str, Story]] = MATRIX | {
-    story.__name__: story for story in (killed_with_leader, paused, paused_at_work, handed_over, torn_away, rolled)
+    story.__name__: story
+    for story in (killed_with_leader, paused, paused_at_work, handed_over, role_lost_twice, rolling_restart)
 }
-#: What runs unless everything is asked for: every way of the matrix on some brokers.
+#: Cases without KFRAME_FAULTS=all: every row of the matrix on some setup.
 CHOSEN: Final = [
     *((NEWEST, name) for name in ("hard-bounce-leader", "hard-stop-controller", "paused", "handed_over")),
     *zip(OTHERS, ("clean-bounce-controller", "hard-stop-leader", "clean-stop-leader"), strict=True),
@@ -249,7 +251,7 @@ ASKED: Final = [(setup, name) for setup in SETUPS for name in STORIES] if EVERYT
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("setup, name", [pytest.param(*one, id=f"{one[1]}-on-{spelled(one[0])}") for one in ASKED])
+@pytest.mark.parametrize("setup, name", [pytest.param(*case, id=f"{case[1]}-on-{spelled(case[0])}") for case in ASKED])
 def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property: Callable[[str, int], None]) -> None:
     STORIES[name](scene)
     scene.load.await_more(max(AFTER, RECORDS - scene.load.count().acknowledged))
@@ -259,12 +261,12 @@ def test_no_acknowledged_record_is_lost(name: str, scene: Scene, record_property
             scene.begin(broker)
     scene.await_full()
 
-    verdict = scene.load.verdict()
-    for key in ("acknowledged", "lost", "moved", "doubled", "disordered", "unannounced"):
-        record_property(key, getattr(verdict, key))
+    report = scene.load.report()
+    for key in ("acknowledged", "lost", "misplaced", "duplicated", "out_of_order", "unexpected"):
+        record_property(key, getattr(report, key))
     record_property("failed", count.failed)
-    assert verdict.good, verdict
-    assert verdict.acknowledged == count.acknowledged >= RECORDS
+    assert report.good, report
+    assert report.acknowledged == count.acknowledged >= RECORDS
     assert count.failed == 0
     assert scene.fallen() == []
     assert scene.fixture.unlike_kafkas() == {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.served import Served, sample_world
+from kframe_kafka_wire.testing.served import Served, sample_cluster
 
 from kframe.testing.clusters import healthy
 
@@ -15,14 +15,14 @@ NONE, ZERO = 0, bytes(16)
 
 
 @pytest.fixture
-def world() -> Iterator[Served]:
-    with sample_world() as world:
-        yield world
+def served() -> Iterator[Served]:
+    with sample_cluster() as served:
+        yield served
 
 
 @pytest.fixture
-def client(world: Served) -> Iterator[Client]:
-    with world.client() as client:
+def client(served: Served) -> Iterator[Client]:
+    with served.client() as client:
         yield client
 
 
@@ -62,23 +62,23 @@ def test_create_topics(version: int, client: Client) -> None:
     for topic, code in CREATIONS:
         if version == 0 and not code:
             continue  # it knows no way of asking only
-        (told,) = client.ask(19, version, topics=[topic], timeout=9000, validate_only=True)["topics"]
-        assert told["error_code"] == code, topic
-        assert version == 0 or bool(told["error_message"]) == bool(code), topic
-    (told,) = client.ask(19, version, topics=[new_topic()], timeout=0)["topics"]
-    assert told["error_code"] == 7  # who allows no time is told so even of what is done
+        (result,) = client.ask(19, version, topics=[topic], timeout=9000, validate_only=True)["topics"]
+        assert result["error_code"] == code, topic
+        assert version == 0 or bool(result["error_message"]) == bool(code), topic
+    (result,) = client.ask(19, version, topics=[new_topic()], timeout=0)["topics"]
+    assert result["error_code"] == 7  # REQUEST_TIMED_OUT for a timeout of 0, although the topic is created
 
 
-def test_a_topic_listed_twice_is_refused_and_the_others_made(client: Client) -> None:
+def test_a_topic_listed_twice_is_refused_and_others_are_created(client: Client) -> None:
     topics = [new_topic("twice"), new_topic("once", 2, 2), new_topic("twice")]
-    told = {one["name"]: one for one in client.ask(19, 7, topics=topics, timeout=9000)["topics"]}
-    assert told["twice"]["error_code"] == 42
-    assert told["once"]["error_code"] == 0
-    assert (told["once"]["num_partitions"], told["once"]["replication_factor"]) == (2, 2)
-    assert told["once"]["topic_id"] != ZERO
-    seen = client.ask(3, 12, topics=[{"name": None, "topic_id": told["once"]["topic_id"]}])["topics"][0]
+    results = {topic["name"]: topic for topic in client.ask(19, 7, topics=topics, timeout=9000)["topics"]}
+    assert results["twice"]["error_code"] == 42
+    assert results["once"]["error_code"] == 0
+    assert (results["once"]["num_partitions"], results["once"]["replication_factor"]) == (2, 2)
+    assert results["once"]["topic_id"] != ZERO
+    seen = client.ask(3, 12, topics=[{"name": None, "topic_id": results["once"]["topic_id"]}])["topics"][0]
     assert seen["name"] == "once"
-    assert {leader for one in seen["partitions"] for leader in one["replica_nodes"]} <= {1, 2, 3}
+    assert {leader for partition in seen["partitions"] for leader in partition["replica_nodes"]} <= {1, 2, 3}
 
 
 # -- DeleteTopics, CreatePartitions
@@ -86,28 +86,28 @@ def test_a_topic_listed_twice_is_refused_and_the_others_made(client: Client) -> 
 
 def test_delete_topics_by_name_and_by_id(client: Client) -> None:
     (seen,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
-    asked = [
+    topics = [
         {"name": "unknown", "topic_id": ZERO},
         {"name": None, "topic_id": b"x" * 16},
         {"name": None, "topic_id": seen["topic_id"]},
     ]
-    told = client.ask(20, 6, topics=asked, timeout=9000)["responses"]
-    found = {(one["name"], one["topic_id"]): one["error_code"] for one in told}
-    assert found == {("unknown", ZERO): 3, (None, b"x" * 16): 100, ("t", seen["topic_id"]): 0}
+    results = client.ask(20, 6, topics=topics, timeout=9000)["responses"]
+    codes = {(result["name"], result["topic_id"]): result["error_code"] for result in results}
+    assert codes == {("unknown", ZERO): 3, (None, b"x" * 16): 100, ("t", seen["topic_id"]): 0}
     assert client.ask(3, 12, topics=[{"name": "t"}], allow_auto_topic_creation=False)["topics"][0]["error_code"] == 3
 
 
 def test_a_topic_by_name_and_id_at_once_is_refused(client: Client) -> None:
-    told = client.ask(20, 6, topics=[{"name": "t", "topic_id": b"x" * 16}, {"name": "dead"}])["responses"]
-    assert [one["error_code"] for one in told] == [42, 42]
+    results = client.ask(20, 6, topics=[{"name": "t", "topic_id": b"x" * 16}, {"name": "dead"}])["responses"]
+    assert [result["error_code"] for result in results] == [42, 42]
 
 
 @pytest.mark.parametrize("version, code", [(0, 42), (2, 42), (3, 73), (6, 73)])
 def test_where_topics_cannot_be_deleted(version: int, code: int) -> None:
     fields = {"topics": [{"name": "t"}]} if version == 6 else {"topic_names": ["t"]}
     with (
-        Served({"t": [healthy(1)]}, controller_config={"delete.topic.enable": False}) as world,
-        world.client() as client,
+        Served({"t": [healthy(1)]}, controller_config={"delete.topic.enable": False}) as served,
+        served.client() as client,
     ):
         assert client.ask(20, version, **fields)["responses"][0]["error_code"] == code
 
@@ -128,17 +128,17 @@ GROWTHS = [
 @pytest.mark.parametrize("version", range(4))
 def test_create_partitions(version: int, client: Client) -> None:
     for topic, code in GROWTHS:
-        (told,) = client.ask(37, version, topics=[topic], timeout=9000, validate_only=True)["results"]
-        assert (told["error_code"], told["error_message"] is None) == (code, code == 0), topic
-    (told,) = client.ask(37, version, topics=[GROWTHS[0][0]], timeout=9000)["results"]
-    assert told["error_code"] == 0
+        (result,) = client.ask(37, version, topics=[topic], timeout=9000, validate_only=True)["results"]
+        assert (result["error_code"], result["error_message"] is None) == (code, code == 0), topic
+    (result,) = client.ask(37, version, topics=[GROWTHS[0][0]], timeout=9000)["results"]
+    assert result["error_code"] == 0
     assert len(client.ask(3, 12, topics=[{"name": "t"}])["topics"][0]["partitions"]) == 3
 
 
 # -- reassignments, elections
 
 
-def test_reassignments_are_begun_listed_and_given_up(client: Client) -> None:
+def test_reassignments_are_started_listed_and_cancelled(client: Client) -> None:
     topics = [
         {"name": "t", "partitions": [
             {"partition_index": 0, "replicas": [3, 2]}, {"partition_index": 1, "replicas": None},
@@ -146,17 +146,17 @@ def test_reassignments_are_begun_listed_and_given_up(client: Client) -> None:
         ]},
         {"name": "dead", "partitions": [{"partition_index": 0, "replicas": [1000]}]},
     ]  # fmt: skip
-    told = client.ask(45, 0, topics=topics, timeout=9000)
+    response = client.ask(45, 0, topics=topics, timeout=9000)
     codes = {
-        (topic["name"], one["partition_index"]): (one["error_code"], bool(one["error_message"]))
-        for topic in told["responses"]
-        for one in topic["partitions"]
+        (topic["name"], partition["partition_index"]): (partition["error_code"], bool(partition["error_message"]))
+        for topic in response["responses"]
+        for partition in topic["partitions"]
     }
     # A partition that is not there is not moved; we are no broker, and host nothing.
     assert codes == {("t", 0): (0, False), ("t", 1): (85, True), ("t", 7): (3, True), ("dead", 0): (39, True)}
-    assert told["error_code"] == 0
-    for asked in (None, [{"name": "t", "partition_indexes": [0, 1]}]):
-        listed = client.ask(46, 0, topics=asked)["topics"]
+    assert response["error_code"] == 0
+    for requested in (None, [{"name": "t", "partition_indexes": [0, 1]}]):
+        listed = client.ask(46, 0, topics=requested)["topics"]
         moved = {
             "partition_index": 0, "replicas": [3, 2, 1], "adding_replicas": [3], "removing_replicas": [1],
         }  # fmt: skip
@@ -186,23 +186,23 @@ def test_elect_leaders(
         kind = 0
         codes = [80 if partitions == [("dead", 0)] else 84]
     listed = [{"topic": topic, "partitions": [number]} for topic, number in partitions]
-    told = client.ask(43, version, election_type=kind, topic_partitions=listed, timeout=9000)
-    results = [one for topic in told["replica_election_results"] for one in topic["partition_result"]]
-    assert [one["error_code"] for one in results] == codes
-    assert all(bool(one["error_message"]) == bool(one["error_code"]) for one in results)
+    response = client.ask(43, version, election_type=kind, topic_partitions=listed, timeout=9000)
+    results = [result for topic in response["replica_election_results"] for result in topic["partition_result"]]
+    assert [result["error_code"] for result in results] == codes
+    assert all(bool(result["error_message"]) == bool(result["error_code"]) for result in results)
 
 
-def test_of_all_partitions_those_are_answered_that_needed_an_election(client: Client) -> None:
-    told = client.ask(43, 2, election_type=0, topic_partitions=None, timeout=9000)
-    results = {one["topic"]: [each["partition_id"] for each in one["partition_result"]]
-               for one in told["replica_election_results"]}  # fmt: skip
+def test_elect_leaders_of_all_partitions_returns_those_that_needed_an_election(client: Client) -> None:
+    result = client.ask(43, 2, election_type=0, topic_partitions=None, timeout=9000)
+    results = {entry["topic"]: [each["partition_id"] for each in entry["partition_result"]]
+               for entry in result["replica_election_results"]}  # fmt: skip
     assert results["t"] == [1]
-    assert told["error_code"] == 0
+    assert result["error_code"] == 0
 
 
 def test_an_election_of_no_known_kind_is_refused(client: Client) -> None:
-    told = client.ask(43, 2, election_type=5, topic_partitions=[{"topic": "t", "partitions": [0]}])
-    assert told["error_code"] == 42
+    result = client.ask(43, 2, election_type=5, topic_partitions=[{"topic": "t", "partitions": [0]}])
+    assert result["error_code"] == 42
 
 
 # -- what brokers ask
@@ -230,8 +230,13 @@ def test_isr_members_that_were_registered_anew_are_refused(client: Client) -> No
 
     def propose(partition_epoch: int, *members: tuple[int, int]) -> int:
         isr = [{"broker_id": broker_id, "broker_epoch": broker_epoch} for broker_id, broker_epoch in members]
-        one = {"partition_index": 0, "leader_epoch": 0, "partition_epoch": partition_epoch, "new_isr_with_epochs": isr}
-        topics = [{"topic_id": seen["topic_id"], "partitions": [one]}]
+        proposal = {
+            "partition_index": 0,
+            "leader_epoch": 0,
+            "partition_epoch": partition_epoch,
+            "new_isr_with_epochs": isr,
+        }
+        topics = [{"topic_id": seen["topic_id"], "partitions": [proposal]}]
         answer = client.ask(56, 3, broker_id=1, broker_epoch=100, topics=topics)
         code: int = answer["topics"][0]["partitions"][0]["error_code"]
         return code
@@ -266,7 +271,7 @@ def test_producer_ids_of_brokers_and_of_producers_are_never_the_same(client: Cli
 
 
 @pytest.mark.parametrize("api_key, version", [(4, 7), (4, 2), (5, 4), (6, 8), (6, 0)])
-def test_other_controllers_are_not_obeyed(api_key: int, version: int, client: Client) -> None:
+def test_requests_of_other_controllers_are_stale(api_key: int, version: int, client: Client) -> None:
     assert client.ask(api_key, version, controller_epoch=99)["error_code"] == 11
 
 

@@ -59,7 +59,9 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         assert tool.ask("produce", topic="auto", partition=0, values=["a"]) == 1
         stored = topic(client, "auto")
         assert len(stored["partitions"]) == PARTITIONS
-        assert all(set(one) <= {1, 2, 3} and len(one) == 2 for one in stored["partitions"].values()), stored
+        assert all(set(replicas) <= {1, 2, 3} and len(replicas) == 2 for replicas in stored["partitions"].values()), (
+            stored
+        )
         assert stored["topic_id"]
         assert "were assigned to what is no broker; 0 get fewer replicas" in first.log
         for number in range(PARTITIONS):
@@ -89,16 +91,16 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         second.await_ready(active=True)
         assert until(lambda: known_controller(cluster) == 1001, PATIENCE_S), second.log
         assert tool.ask("produce", topic="later", partition=0, values=["b"]) == 1
-        assert all(set(one) <= {1, 2, 3} for one in topic(client, "later")["partitions"].values())
+        assert all(set(replicas) <= {1, 2, 3} for replicas in topic(client, "later")["partitions"].values())
         assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
         assert second.stop(PATIENCE_S) == 0, second.log
         assert "told to stop" in second.log
         assert "stopped" in second.log
         assert until(lambda: known_controller(cluster) in (1, 2, 3), PATIENCE_S)
     finally:
-        for one in (first, second):
-            if one is not None:
-                one.kill()
+        for instance in (first, second):
+            if instance is not None:
+                instance.kill()
         client.stop()
         client.close()
         tool.close()
@@ -113,25 +115,29 @@ def assert_it_is_seen(cluster: Cluster, active: Instance, standby: Instance) -> 
     """``controller status`` says who leads, who stands by, and what waits for each of the real brokers."""
     done = kframe("controller", "status", "--zookeeper", cluster.zookeeper, "-o", "json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert (found["controller_id"], found["controller_kind"], found["controller_pid"]) == (1000, "kframe", active.pid)
-    assert [(one["id"], one["pid"]) for one in found["standbys"]] == [(1001, standby.pid)]
-    assert (found["brokers"], sorted(found["queues"])) == ([1, 2, 3], ["1", "2", "3"]), found["queues_unknown"]
-    assert found["offline_partitions"] == 0
+    status = json.loads(done.stdout)
+    assert (status["controller_id"], status["controller_kind"], status["controller_pid"]) == (
+        1000,
+        "kframe",
+        active.pid,
+    )
+    assert [(standby["id"], standby["pid"]) for standby in status["standbys"]] == [(1001, standby.pid)]
+    assert (status["brokers"], sorted(status["queues"])) == ([1, 2, 3], ["1", "2", "3"]), status["queues_unknown"]
+    assert status["offline_partitions"] == 0
 
 
 def assert_ids_are_kept(cluster: Cluster) -> None:
     """Neither a registered broker nor a live instance loses its id to another instance."""
     for number, holder in ((2, f"the registered broker at PLAINTEXT://{cluster.brokers[2].address}"),
                            (1000, "the live instance on ")):  # fmt: skip
-        place = ("--zookeeper", cluster.zookeeper, "--id", str(number), "--transport", "recording:")
-        done = kframe("controller", "run", *place, "--takeover")
+        options = ("--zookeeper", cluster.zookeeper, "--id", str(number), "--transport", "recording:")
+        done = kframe("controller", "run", *options, "--takeover")
         assert done.returncode == 2, done.stderr
         assert f"found {number}, which is the id of {holder}" in done.stderr.splitlines()[-1]
 
 
 def known_controller(cluster: Cluster) -> int | None:
-    """Whom the brokers tell clients to be controller."""
+    """The controller in the brokers' metadata."""
     admin = open_admin(f"kafka://{cluster.brokers[1].address}", {})
     try:
         return admin.capture().controller_id

@@ -50,7 +50,7 @@ def secured(authority: Authority, **more: str) -> dict[str, str]:
     )  # fmt: skip
 
 
-def told(transport: WireTransport, broker: FakeBroker, protocol: str = "SSL") -> None:
+def send_metadata(transport: WireTransport, broker: FakeBroker, protocol: str = "SSL") -> None:
     """Send an UpdateMetadata to a broker on its listener CONTROLLER."""
     known = replace(registration(1), endpoints=(
         Endpoint("PLAINTEXT", HOST, 1), Endpoint("CONTROLLER", HOST, broker.port, protocol),
@@ -67,16 +67,16 @@ def told(transport: WireTransport, broker: FakeBroker, protocol: str = "SSL") ->
     (("elsewhere",), "https", True, "IP address mismatch"),
     ((HOST,), "https", False, "found a certificate that is refused"),
     ((HOST,), "", False, "found a certificate that is refused"),
-], ids=["trusted", "unchecked name", "another name", "a stranger", "a stranger, unchecked name"])  # fmt: skip
-def test_whom_we_talk_to_over_tls(
+], ids=["trusted", "unchecked name", "another name", "untrusted", "untrusted, unchecked name"])  # fmt: skip
+def test_broker_certificates_are_verified(
     fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority, tmp_path: Path,
     caplog: pytest.LogCaptureFixture, hosts: tuple[str, ...], algorithm: str, trusted: bool, said: str | None,
 ) -> None:  # fmt: skip
     caplog.set_level("INFO")
-    signer = authority if trusted else Authority(tmp_path, "a-stranger")
+    signer = authority if trusted else Authority(tmp_path, "untrusted")
     broker = fakes(server(signer.issue("broker", *hosts)))
     transport = transports(secured(authority, ssl_endpoint_identification_algorithm=algorithm))
-    told(transport, broker)
+    send_metadata(transport, broker)
     assert until(lambda: bool(broker.requests) if said is None else said in caplog.text)
     assert (said is None) == bool(broker.requests)
 
@@ -89,7 +89,7 @@ def test_plain_text_to_a_port_that_speaks_tls(
     caplog.set_level("INFO")
     broker = fakes(server(authority.issue("plain", HOST)))
     config = secured(authority) | {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"}
-    told(transports(config), broker)
+    send_metadata(transports(config), broker)
     assert until(lambda: "the broker speaks TLS on this port" in caplog.text or "reset" in caplog.text)
     assert broker.requests == []
 
@@ -100,7 +100,7 @@ def test_tls_to_a_port_that_does_not(
 ) -> None:  # fmt: skip
     caplog.set_level("INFO")
     broker = fakes()
-    told(transports(secured(authority, controller_socket_timeout_ms="100")), broker)
+    send_metadata(transports(secured(authority, controller_socket_timeout_ms="100")), broker)
     assert until(lambda: "timed out" in caplog.text)
     assert broker.requests == []
 
@@ -115,7 +115,7 @@ def scram(mechanism: str, password: str) -> str:
     stored = hashlib.new(algorithm, hmac.digest(salted, b"Client Key", algorithm)).digest()
     parts = {"salt": salt, "stored_key": stored, "server_key": hmac.digest(salted, b"Server Key", algorithm)}
     return ",".join(
-        [*(f"{key}={base64.b64encode(one).decode()}" for key, one in parts.items()), f"iterations={rounds}"]
+        [*(f"{key}={base64.b64encode(part).decode()}" for key, part in parts.items()), f"iterations={rounds}"]
     )
 
 
@@ -143,8 +143,8 @@ def test_a_control_plane_of_kafka_s(
     else:
         ours = theirs = {}
     written = {key: value.replace("\\", "\\\\") for key, value in {**shared, **theirs}.items()}
-    place = f"{zookeeper.address}/{protocol}-{mechanism}"
-    with LiveCluster(tmp_path, place, broker_ids=(1,), settings=written, own={**shared, **ours}) as live:
+    address = f"{zookeeper.address}/{protocol}-{mechanism}"
+    with LiveCluster(tmp_path, address, broker_ids=(1,), settings=written, own={**shared, **ours}) as live:
         if mechanism.startswith("SCRAM"):
             config = {"version": 1, "config": {mechanism: scram(mechanism, PASSWORD)}}
             live.client.ensure_path("/config/users")

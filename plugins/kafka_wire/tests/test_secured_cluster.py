@@ -35,11 +35,11 @@ class Security:
     protocol: str
     """Of the listener on which brokers, kframe and clients find each other."""
     listeners: str
-    """Of a broker and of kframe, with ``{one}`` and ``{other}`` for two addresses of its own."""
+    """Of a broker and of kframe, with ``{address}`` and ``{other}`` for two addresses of its own."""
     settings: Mapping[str, str]
     """Of brokers and kframe alike."""
     logins: Mapping[str, Mapping[str, str]]
-    """Of clients: kafka, who may do everything, eve, who may do nothing, and maybe others who are not let in."""
+    """Logins of clients: kafka with all permissions, eve without any, and users whose login fails."""
     refused: Mapping[str, str]
     """What a command of kframe's says to these."""
 
@@ -47,9 +47,9 @@ class Security:
 def sasl_ssl(authority: Authority) -> Security:
     """One listener, with passwords over TLS."""
     users = 'username="kafka" password="secret" user_kafka="secret" user_eve="x"'
-    passwords = {"kafka": "secret", "eve": "x", "nobody": ""}
+    passwords = {"kafka": "secret", "eve": "x", "unknown": ""}
     return Security(
-        "sasl_ssl", "SASL_SSL", "SASL_SSL://{one}",
+        "sasl_ssl", "SASL_SSL", "SASL_SSL://{address}",
         {
             **keys(authority, "node"), "security.inter.broker.protocol": "SASL_SSL", "sasl.enabled.mechanisms": "PLAIN",
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
@@ -57,15 +57,15 @@ def sasl_ssl(authority: Authority) -> Security:
             "super.users": "User:kafka",
         },
         {name: {**trusting(authority), **login("PLAIN", name, password)} for name, password in passwords.items()},
-        {"nobody": "refuses the login by PLAIN"},
+        {"unknown": "refuses the login by PLAIN"},
     )  # fmt: skip
 
 
 def ssl_with_control_plane(authority: Authority) -> Security:
     """Certificates alone, and a listener for what a controller sends that is none of those between brokers."""
-    stranger = Authority(authority.path.parent / "stranger", "another")
+    untrusted = Authority(authority.path.parent / "untrusted", "another")
     return Security(
-        "ssl-control-plane", "SSL", "INTERNAL://{one},CONTROLLER://{other}",
+        "ssl-control-plane", "SSL", "INTERNAL://{address},CONTROLLER://{other}",
         {
             **keys(authority, "node"), "listener.security.protocol.map": "INTERNAL:SSL,CONTROLLER:SSL",
             "inter.broker.listener.name": "INTERNAL", "control.plane.listener.name": "CONTROLLER",
@@ -73,19 +73,19 @@ def ssl_with_control_plane(authority: Authority) -> Security:
         },
         {
             **{name: keys(authority, name) for name in ("kafka", "eve")},
-            "nobody": trusting(authority), "stranger": {**keys(stranger, "stranger"), **trusting(authority)},
+            "unknown": trusting(authority), "untrusted": {**keys(untrusted, "untrusted"), **trusting(authority)},
         },
-        {"nobody": "refuses the client certificate", "stranger": "refuses who we are by TLS"},
+        {"unknown": "refuses the client certificate", "untrusted": "refuses who we are by TLS"},
     )  # fmt: skip
 
 
 def trusting(authority: Authority) -> dict[str, str]:
-    """Whom somebody trusts who shows no certificate."""
+    """The truststore of a client without a certificate."""
     return {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(authority.path)}
 
 
 def keys(authority: Authority, name: str) -> dict[str, str]:
-    """A certificate, and whom its owner trusts."""
+    """A client's certificate and truststore."""
     identity = authority.issue(name, HOST)
     return {
         **trusting(authority),
@@ -93,7 +93,7 @@ def keys(authority: Authority, name: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-class World:
+class SecuredCluster:
     """Two brokers, kframe, and a client who may do everything."""
 
     def __init__(self, folder: Path, zookeeper: str, security: Security) -> None:
@@ -103,25 +103,25 @@ class World:
             "transaction.state.log.num.partitions": str(INTERNAL), "transaction.state.log.replication.factor": "2",
             "group.initial.rebalance.delay.ms": "0", "zookeeper.session.timeout.ms": "8000",
         }  # fmt: skip
-        theirs = security.listeners.format(one=f"{HOST}:{{port}}", other=f"{HOST}:{{other_port}}")
-        ours = security.listeners.format(one="{address}", other="{other_address}")
+        theirs = security.listeners.format(address=f"{HOST}:{{port}}", other=f"{HOST}:{{other_port}}")
+        ours = security.listeners.format(address="{address}", other="{other_address}")
         self.folder = folder
         self.security = security
-        self.cluster = Cluster(folder, zookeeper, (1, 2), {**shared, **internal, "listeners": theirs})
+        self.kafka = Cluster(folder, zookeeper, (1, 2), {**shared, **internal, "listeners": theirs})
         self.kframe = Instance(
             zookeeper, folder / "kframe", 1000, "--create-chroot", settings={**shared, "listeners": ours}
         )
         self.client = KazooClient(zookeeper, timeout=SESSION_S)
 
     def start(self) -> None:
-        """kframe takes the role, and the brokers find it there."""
+        """Start kframe, then the brokers."""
         self.kframe.await_ready(active=True)
-        self.cluster.start()
+        self.kafka.start()
         self.client.start()
 
     def end(self) -> None:
-        """Nobody needs the data any more."""
-        self.cluster.kill()
+        """Kill all processes."""
+        self.kafka.kill()
         self.kframe.kill()
         self.client.stop()
         self.client.close()
@@ -139,36 +139,36 @@ class World:
         """As stored, in order of ids."""
         return sorted(self.state(partition)["isr"])
 
-    def command(self, user: str, *arguments: object, at: str = "") -> tuple[int, str]:
+    def command(self, user: str, *arguments: object, address: str = "") -> tuple[int, str]:
         """Exit code and words of a command of kframe's, asked of kframe unless another address is given."""
         config = self.folder / f"{user}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings(user).items()))
-        more = ("--bootstrap-server", at or self.kframe.address, "--command-config", str(config))
+        more = ("--bootstrap-server", address or self.kframe.address, "--command-config", str(config))
         command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.folder)
         return done.returncode, done.stdout + done.stderr
 
 
-@pytest.fixture(params=[sasl_ssl, ssl_with_control_plane], ids=lambda one: one.__name__)
-def world(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(params=[sasl_ssl, ssl_with_control_plane], ids=lambda security: security.__name__)
+def cluster(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: Path) -> Iterator[SecuredCluster]:
     security = request.param(Authority(tmp_path / "tls"))
-    world = World(tmp_path, f"{zookeeper.address}/secured-{security.name}", security)
+    cluster = SecuredCluster(tmp_path, f"{zookeeper.address}/secured-{security.name}", security)
     try:
-        world.start()
-        yield world
+        cluster.start()
+        yield cluster
     finally:
-        world.end()
+        cluster.end()
 
 
 @pytest.fixture
-def tool(world: World, tmp_path: Path) -> Iterator[Tool]:
+def tool(cluster: SecuredCluster, tmp_path: Path) -> Iterator[Tool]:
     """It knows of kframe alone to begin with."""
-    tool = Tool(tmp_path / "tool", world.kframe.address, world.settings())
+    tool = Tool(tmp_path / "tool", cluster.kframe.address, cluster.settings())
     yield tool
     tool.close()
 
 
-def test_all_of_it_is_secured(world: World, tool: Tool, tmp_path: Path) -> None:
+def test_a_secured_cluster_works(cluster: SecuredCluster, tool: Tool, tmp_path: Path) -> None:
     tool.ask("create", topic="t", replicas=[[1, 2], [2, 1]])
     assert tool.ask("produce", topic="t", partition=0, values=["a", "b"]) == 2
     # The offsets' topic is missing, and kframe does not know how large it is to be: a broker says so.
@@ -176,41 +176,41 @@ def test_all_of_it_is_secured(world: World, tool: Tool, tmp_path: Path) -> None:
     tool.ask("transact", id="x", topic="t", values=["c"], aborted=["never"])
     assert tool.ask("group", group="g", topic="t", count=1) == ["c"]
     for topic in ("__consumer_offsets", "__transaction_state"):
-        stored = json.loads(world.client.get(f"/brokers/topics/{topic}")[0])["partitions"]
+        stored = json.loads(cluster.client.get(f"/brokers/topics/{topic}")[0])["partitions"]
         assert len(stored) == INTERNAL
-        assert all(set(one) == {1, 2} for one in stored.values()), stored
+        assert all(set(replicas) == {1, 2} for replicas in stored.values()), stored
 
-    stranger = Tool(tmp_path / "stranger", world.kframe.address, world.settings("eve"))
+    untrusted = Tool(tmp_path / "untrusted", cluster.kframe.address, cluster.settings("eve"))
     try:
         with pytest.raises(KafkaError, match="Authorization"):
-            stranger.ask("create", topic="hers", partitions=1, factor=1)
+            untrusted.ask("create", topic="hers", partitions=1, factor=1)
     finally:
-        stranger.close()
-    assert world.client.exists("/brokers/topics/hers") is None
+        untrusted.close()
+    assert cluster.client.exists("/brokers/topics/hers") is None
 
-    first, second = world.cluster.brokers[1], world.cluster.brokers[2]
-    world.cluster.lose(2, world.client)
-    assert until(lambda: world.isr("t-0") == [1] and world.state("t-1")["leader"] == 1, PATIENCE_S)
+    first, second = cluster.kafka.brokers[1], cluster.kafka.brokers[2]
+    cluster.kafka.lose(2, cluster.client)
+    assert until(lambda: cluster.isr("t-0") == [1] and cluster.state("t-1")["leader"] == 1, PATIENCE_S)
     assert tool.ask("produce", topic="t", partition=1, values=["d"]) == 1
     second.start()
     second.await_started()
-    assert until(lambda: world.isr("t-0") == [1, 2] and world.isr("t-1") == [1, 2], PATIENCE_S)
+    assert until(lambda: cluster.isr("t-0") == [1, 2] and cluster.isr("t-1") == [1, 2], PATIENCE_S)
     first.stop(PATIENCE_S)
     assert first.log("server").count("Controlled shutdown request returned successfully") == 1
-    assert world.state("t-0")["leader"] == 2
+    assert cluster.state("t-0")["leader"] == 2
     first.start()
     first.await_started()
-    assert until(lambda: world.isr("t-0") == [1, 2], PATIENCE_S)
+    assert until(lambda: cluster.isr("t-0") == [1, 2], PATIENCE_S)
 
-    assert world.command("kafka", "elect", "preferred", "--partition", "t-0", "--execute")[0] == 0
-    assert world.state("t-0")["leader"] == 1
-    code, said = world.command("kafka", "reassign", "start", "t-0=2,1", "--execute")
+    assert cluster.command("kafka", "elect", "preferred", "--partition", "t-0", "--execute")[0] == 0
+    assert cluster.state("t-0")["leader"] == 1
+    code, said = cluster.command("kafka", "reassign", "start", "t-0=2,1", "--execute")
     assert code == 0, said
-    assert json.loads(world.client.get("/brokers/topics/t")[0])["partitions"]["0"] == [2, 1]
-    code, said = world.command("eve", "reassign", "start", "t-0=1,2", "--execute")
+    assert json.loads(cluster.client.get("/brokers/topics/t")[0])["partitions"]["0"] == [2, 1]
+    code, said = cluster.command("eve", "reassign", "start", "t-0=1,2", "--execute")
     assert (code, "CLUSTER_AUTHORIZATION_FAILED" in said) == (1, True), said
-    for user, words in world.security.refused.items():
-        for address in (world.kframe.address, first.address):
-            code, said = world.command(user, "reassign", "list", at=address)
+    for user, words in cluster.security.refused.items():
+        for address in (cluster.kframe.address, first.address):
+            code, said = cluster.command(user, "reassign", "list", address=address)
             assert (code, words in said) == (1, True), said
-    assert world.kframe.stop(PATIENCE_S) == 0, world.kframe.log
+    assert cluster.kframe.stop(PATIENCE_S) == 0, cluster.kframe.log

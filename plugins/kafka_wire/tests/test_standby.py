@@ -24,10 +24,10 @@ PATIENCE_S: Final = 60.0
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[Served]:
-    with Served({"t": [healthy(1)]}, standby=True) as world:
-        assert not world.controller.status().active
-        yield world
+def served() -> Iterator[Served]:
+    with Served({"t": [healthy(1)]}, standby=True) as served:
+        assert not served.controller.status().active
+        yield served
 
 
 T = {"topic": "t", "partitions": [0]}
@@ -49,42 +49,44 @@ SHAPES: list[tuple[int, Mapping[str, Any], tuple[str | int, ...], int]] = [
 ]
 
 
-@pytest.mark.parametrize("api_key, fields, place, code", SHAPES)
-def test_refusals_stand_where_clients_look_for_them(
-    api_key: int, fields: Mapping[str, Any], place: tuple[str | int, ...], code: int, world: Served
+@pytest.mark.parametrize("api_key, fields, path, code", SHAPES)
+def test_refusals_have_the_error_where_clients_read_it(
+    api_key: int, fields: Mapping[str, Any], path: tuple[str | int, ...], code: int, served: Served
 ) -> None:
-    with world.client() as client:
+    with served.client() as client:
         for version in range(NEWEST[api_key] + 1):
             answer: Any = client.ask(api_key, version, **fields)
-            for step in place:
+            for step in path:
                 answer = answer[step]
             assert answer == code, version
 
 
-def test_settings_are_told_from_storage_as_any_broker_would() -> None:
+def test_a_standby_describes_configs_from_storage() -> None:
     records = FakeRecords({
         "/brokers/topics/t": "{}", "/config/topics/t": '{"version":1,"config":{"retention.ms":"5"}}',
         "/config/brokers/<default>": '{"version":1,"config":{"log.segment.bytes":"77"}}',
     })  # fmt: skip
-    asked = [(2, "t", ["retention.ms", "segment.bytes"]), (2, "none", None), (2, "..", None), (4, "", None)]
+    requested = [(2, "t", ["retention.ms", "segment.bytes"]), (2, "none", None), (2, "..", None), (4, "", None)]
     resources = [
-        {"resource_type": kind, "resource_name": name, "configuration_keys": keys} for kind, name, keys in asked
+        {"resource_type": kind, "resource_name": name, "configuration_keys": keys} for kind, name, keys in requested
     ]
-    with Served({"t": [healthy(1)]}, standby=True, records=records) as world, world.client() as client:
-        told = client.ask(32, 4, resources=resources)["results"]
-        assert [one["error_code"] for one in told] == [0, 3, 3, 0]
-        found = [[(each["name"], each["value"], each["config_source"]) for each in one["configs"]] for one in told]
-        assert found[0] == [("retention.ms", "5", 1), ("segment.bytes", "77", 3)]
-        assert found[3] == [("log.segment.bytes", "77", 3)]
+    with Served({"t": [healthy(1)]}, standby=True, records=records) as served, served.client() as client:
+        results = client.ask(32, 4, resources=resources)["results"]
+        assert [result["error_code"] for result in results] == [0, 3, 3, 0]
+        configs = [
+            [(each["name"], each["value"], each["config_source"]) for each in result["configs"]] for result in results
+        ]
+        assert configs[0] == [("retention.ms", "5", 1), ("segment.bytes", "77", 3)]
+        assert configs[3] == [("log.segment.bytes", "77", 3)]
 
 
-def test_refusals_say_who_is_controller(world: Served) -> None:
-    with world.client() as client:
+def test_refusals_name_the_controller(served: Served) -> None:
+    with served.client() as client:
         assert "broker 1" in client.ask(19, 7, topics=[{"name": "n"}])["topics"][0]["error_message"]
 
 
-def test_all_partitions_are_refused_as_a_whole(world: Served) -> None:
-    with world.client() as client:
+def test_all_partitions_are_refused_as_a_whole(served: Served) -> None:
+    with served.client() as client:
         assert client.ask(43, 2, topic_partitions=None)["error_code"] == 41
 
 
@@ -96,37 +98,37 @@ NOT_KNOWN: list[tuple[int, int, Mapping[str, Any]]] = [
 
 
 @pytest.mark.parametrize("api_key, version, fields", NOT_KNOWN)
-def test_clients_look_for_brokers_and_topics_elsewhere(
-    api_key: int, version: int, fields: Mapping[str, Any], world: Served
+def test_a_standby_closes_connections_that_send_metadata(
+    api_key: int, version: int, fields: Mapping[str, Any], served: Served
 ) -> None:
-    with world.client() as client:
+    with served.client() as client:
         assert client.ask(10, 3, key="g")["error_code"] == 15
         with pytest.raises(ConnectionError):
             client.ask(api_key, version, **fields)
 
 
-def test_after_a_resignation_the_same_connection_hears_of_it() -> None:
-    with Served({"t": [healthy(1)]}) as world, world.client() as client:
+def test_an_open_connection_gets_not_controller_after_a_resignation() -> None:
+    with Served({"t": [healthy(1)]}) as served, served.client() as client:
         assert client.ask(46, 0, topics=None)["error_code"] == 0
-        world.controller.stop()  # which leaves nobody as controller, and ends the connections at last
+        served.controller.stop()  # there is no controller any more, and connections end
         with pytest.raises(ConnectionError):
             client.ask(46, 0, topics=None)
-        assert world.server.addresses == {}
+        assert served.server.addresses == {}
 
 
 # -- limits
 
 
 def test_more_connections_than_allowed_are_refused() -> None:
-    with Served(config={"max.connections": "3"}) as world:
-        clients = [world.client() for _ in range(3)]
+    with Served(config={"max.connections": "3"}) as served:
+        clients = [served.client() for _ in range(3)]
         for client in clients:
             assert client.ask(18, 0)["error_code"] == 0
-        with world.client() as one_more:
+        with served.client() as one_more:
             assert one_more.ended()
         clients[0].socket.close()
         while True:  # the server learns of it in its own time
-            with world.client() as another:
+            with served.client() as another:
                 try:
                     assert another.ask(18, 0)["error_code"] == 0
                     break
@@ -138,12 +140,12 @@ def test_more_connections_than_allowed_are_refused() -> None:
 
 
 def test_idle_connections_are_ended() -> None:
-    with Served(config={"connections.max.idle.ms": "50"}) as world, world.client() as client:
+    with Served(config={"connections.max.idle.ms": "50"}) as served, served.client() as client:
         assert client.ended()
 
 
-def test_a_frame_that_never_ends_is_given_up() -> None:
-    with Served(config={"connections.max.idle.ms": "50"}) as world, world.client() as client:
+def test_an_incomplete_frame_times_out() -> None:
+    with Served(config={"connections.max.idle.ms": "50"}) as served, served.client() as client:
         with suppress(ConnectionError):  # it may have ended already
             client.send(struct.pack(">i", 1000) + b"x")
         assert client.ended()
@@ -151,8 +153,8 @@ def test_a_frame_that_never_ends_is_given_up() -> None:
 
 def test_frames_under_way_share_what_they_may_hold() -> None:
     config = {"socket.request.max.bytes": "400000", "queued.max.request.bytes": "500000"}
-    with Served(config=config) as world:
-        hoarders = [world.client() for _ in range(2)]
+    with Served(config=config) as served:
+        hoarders = [served.client() for _ in range(2)]
         ended = 0
         for client in hoarders:
             client.send(struct.pack(">i", 400_000))
@@ -160,18 +162,18 @@ def test_frames_under_way_share_what_they_may_hold() -> None:
                 client.send(b"x" * 399_999)
             except ConnectionError:
                 ended += 1
-        with world.client() as other:
+        with served.client() as other:
             assert other.ask(18, 0)["error_code"] == 0
-        # One of them may go on; the other hears of its end.
-        heard, _, _ = select.select([client.socket for client in hoarders], [], [], 0 if ended else PATIENCE_S)
-        assert ended or heard
+        # One of them may continue; the other is disconnected.
+        readable, _, _ = select.select([client.socket for client in hoarders], [], [], 0 if ended else PATIENCE_S)
+        assert ended or readable
         for client in hoarders:
             client.socket.close()
 
 
-def test_who_never_reads_is_given_up() -> None:
-    with Served({"t": [healthy(1)] * 2000}, config={"connections.max.idle.ms": "200"}) as world:
-        with world.client() as client:
+def test_a_client_that_never_reads_is_disconnected() -> None:
+    with Served({"t": [healthy(1)] * 2000}, config={"connections.max.idle.ms": "200"}) as served:
+        with served.client() as client:
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             question = codec.encode_request(3, 12, 1, "x", {"topics": None})
             try:
@@ -179,7 +181,7 @@ def test_who_never_reads_is_given_up() -> None:
                     client.send(question)
             except (ConnectionError, TimeoutError):
                 pass
-        with world.client() as other:
+        with served.client() as other:
             assert other.ask(18, 0)["error_code"] == 0
 
 
@@ -207,10 +209,10 @@ def test_an_address_that_is_taken_is_named() -> None:
             Served(config={"listeners": listeners})
 
 
-def test_every_random_request_is_answered_by_a_standby(world: Served) -> None:
+def test_every_random_request_is_answered_by_a_standby(served: Served) -> None:
     chance = random.Random(5)
     ended = {api_key for api_key, _, _ in NOT_KNOWN}
-    with world.client() as client:
+    with served.client() as client:
         for api_key, newest in NEWEST.items():
             if api_key in ended:
                 continue

@@ -35,23 +35,23 @@ def records() -> FakeRecords:
     return FakeRecords({})
 
 
-def entered(world: Served, user: str) -> Client:
+def entered(served: Served, user: str) -> Client:
     """A connection that has logged in."""
-    client = world.client("SASL_PLAINTEXT")
+    client = served.client("SASL_PLAINTEXT")
     assert client.ask(17, 1, mechanism="PLAIN")["error_code"] == 0
     assert client.ask(36, 2, auth_bytes=f"\0{user}\0p".encode())["error_code"] == 0
     return client
 
 
 @pytest.fixture
-def world(records: FakeRecords) -> Iterator[Served]:
-    with Served({"t": [healthy(1)]}, config={**CONFIG, **ENABLED}, records=records) as world:
-        yield world
+def served(records: FakeRecords) -> Iterator[Served]:
+    with Served({"t": [healthy(1)]}, config={**CONFIG, **ENABLED}, records=records) as served:
+        yield served
 
 
-def test_a_token_lives_until_it_is_expired(world: Served, records: FakeRecords) -> None:
+def test_a_token_lives_until_it_is_expired(served: Served, records: FakeRecords) -> None:
     renewers = [{"principal_type": "User", "principal_name": "bob"}]
-    with entered(world, "alice") as alice, entered(world, "bob") as bob, entered(world, "carol") as carol:
+    with entered(served, "alice") as alice, entered(served, "bob") as bob, entered(served, "carol") as carol:
         made = alice.ask(38, 3, renewers=renewers, max_lifetime=2 * DAY_MS)
         assert (made["error_code"], made["principal_name"], made["token_requester_principal_name"]) == (
             0, "alice", "alice",
@@ -80,9 +80,9 @@ def test_a_token_lives_until_it_is_expired(world: Served, records: FakeRecords) 
     assert records.records == {}
 
 
-def test_who_may_make_and_see_tokens_of_others(world: Served, records: FakeRecords) -> None:
+def test_tokens_of_other_principals_need_permission(served: Served, records: FakeRecords) -> None:
     of_alice = {"owner_principal_type": "User", "owner_principal_name": "alice"}
-    with entered(world, "bob") as bob, entered(world, "root") as root:
+    with entered(served, "bob") as bob, entered(served, "root") as root:
         assert bob.ask(38, 3, **of_alice)["error_code"] == 65
         made = root.ask(38, 3, **of_alice)
         assert (made["principal_name"], made["token_requester_principal_name"]) == ("alice", "root")
@@ -96,21 +96,21 @@ def test_who_may_make_and_see_tokens_of_others(world: Served, records: FakeRecor
         assert len(bob.ask(41, 3, owners=None)["tokens"]) == 1
 
 
-def test_nobody_asks_about_tokens_who_has_not_logged_in() -> None:
-    with Served({"t": [healthy(1)]}, config=ENABLED) as world, world.client() as client:
+def test_unauthenticated_clients_have_no_tokens() -> None:
+    with Served({"t": [healthy(1)]}, config=ENABLED) as served, served.client() as client:
         for api_key, version in ((38, 3), (39, 2), (40, 2), (41, 3)):
             assert client.ask(api_key, version)["error_code"] == 64
 
 
 def test_without_a_secret_there_are_no_tokens() -> None:
     served = Served({"t": [healthy(1)]}, config=CONFIG, records=FakeRecords({}))
-    with served as world, entered(world, "alice") as client:
+    with served, entered(served, "alice") as client:
         for api_key, version in ((38, 3), (39, 2), (40, 2), (41, 3)):
             assert client.ask(api_key, version)["error_code"] == 61
     assert tokens_of({}) is None
 
 
-def test_the_controller_deletes_what_counts_no_more(records: FakeRecords) -> None:
+def test_the_controller_deletes_expired_tokens(records: FakeRecords) -> None:
     now = [0]
     tokens = Tokens("s", 10, 5, lambda: now[0])
     old = tokens.create(records, ALICE, ALICE, (), 0)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from kframe_kafka_wire.testing.far_end import WireFarEnd, open_far_end
+from kframe_kafka_wire.testing.fake_brokers import FakeBrokers, open_fake_brokers
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
@@ -14,8 +14,8 @@ from kframe.testing.transport_contract import AnsweringContract, AnsweringFixtur
 from kframe_simulator.differential import play_batches
 
 
-class WireWorld(WireFarEnd):
-    """The far end, counted."""
+class CountedBrokers(FakeBrokers):
+    """Fake brokers that count received requests."""
 
     def counts(self) -> Counts:
         self.settle()
@@ -27,10 +27,10 @@ class TestWireTransport(AnsweringContract):
     def make_fixture(
         self, transports: Callable[..., WireTransport]
     ) -> Iterator[Callable[[ClusterState], AnsweringFixture]]:
-        made: list[WireWorld] = []
+        made: list[CountedBrokers] = []
 
         def make(cluster: ClusterState) -> AnsweringFixture:
-            made.append(WireWorld(transports(), cluster))
+            made.append(CountedBrokers(transports(), cluster))
             return made[-1]
 
         yield make
@@ -40,4 +40,4 @@ class TestWireTransport(AnsweringContract):
 
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_histories(seed: int) -> None:
-    assert play_batches(seed, lambda cluster: open_far_end("kafka:", cluster)) is None
+    assert play_batches(seed, lambda cluster: open_fake_brokers("kafka:", cluster)) is None

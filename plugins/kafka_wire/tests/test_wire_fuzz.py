@@ -1,4 +1,4 @@
-"""Frames that are no requests, through a real socket: an answer or the end of the connection; nobody else notices."""
+"""Malformed frames over a socket: a response or a closed connection, and no effect on other clients."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.versions import NEWEST
 from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.messages import draw, request_class
-from kframe_kafka_wire.testing.odd_frames import NEVER_WHOLE, WAYS, answers, odd_frames
 from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
@@ -22,16 +22,16 @@ MOST = 1_000_000
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[Served]:
+def served() -> Iterator[Served]:
     config = {"socket.request.max.bytes": str(MOST), "auto.create.topics.enable": "false"}
-    with Served({"t": [healthy(1, 2), healthy(2, 1)]}, config=config) as world:
-        yield world
+    with Served({"t": [healthy(1, 2), healthy(2, 1)]}, config=config) as served:
+        yield served
 
 
 @pytest.fixture
-def bystander(world: Served) -> Iterator[Client]:
+def bystander(served: Served) -> Iterator[Client]:
     """Another client, which is served before and after."""
-    with world.client() as client:
+    with served.client() as client:
         assert client.ask(3, 12, topics=None)["controller_id"] == 1000
         yield client
         answer = client.ask(3, 12, topics=[{"name": "t"}])
@@ -52,7 +52,7 @@ def survived(client: Client) -> bool:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.usefixtures("bystander")
-def test_damaged_requests(seed: int, world: Served) -> None:
+def test_damaged_requests(seed: int, served: Served) -> None:
     chance = random.Random(seed)
     ended = answered = 0
     tracemalloc.start()
@@ -68,7 +68,7 @@ def test_damaged_requests(seed: int, world: Served) -> None:
                 frame[chance.randrange(len(frame))] = chance.choice((0, 0x7F, 0x80, 0xFF, chance.randrange(256)))
             if chance.random() < 0.3:
                 del frame[chance.randrange(len(frame)) :]
-            with world.client() as client:
+            with served.client() as client:
                 client.send(struct.pack(">i", len(frame)) + frame)
                 client.socket.settimeout(60)
                 if survived(client):
@@ -85,11 +85,11 @@ def test_damaged_requests(seed: int, world: Served) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("bystander")
-def test_odd_frames_of_every_api(way: str, world: Served) -> None:
-    (address,) = world.server.addresses.values()
+def test_malformed_frames_of_every_api(way: str, served: Served) -> None:
+    (address,) = served.server.addresses.values()
     tracemalloc.start()
     try:
-        answered = {api_key: answers(address, frame) for api_key, frame in odd_frames(way, 1)}
+        answered = {api_key: answers(address, frame) for api_key, frame in malformed_frames(way, 1)}
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -104,20 +104,20 @@ SIZES = {"negative": -1, "least": -(2**31), "largest": 2**31 - 1, "one more than
 
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.usefixtures("bystander")
-def test_sizes_that_no_frame_has(name: str, world: Served) -> None:
-    with world.client() as client:
+def test_sizes_that_no_frame_has(name: str, served: Served) -> None:
+    with served.client() as client:
         client.send(struct.pack(">i", SIZES[name]) + b"x" * 100)
         assert client.ended()
 
 
 @pytest.mark.usefixtures("bystander")
-def test_a_frame_that_is_only_announced_costs_nothing(world: Served) -> None:
+def test_memory_is_taken_as_a_frame_arrives(served: Served) -> None:
     tracemalloc.start()
-    waiting = [world.client() for _ in range(50)]
+    waiting = [served.client() for _ in range(50)]
     try:
         for client in waiting:
             client.send(struct.pack(">i", MOST) + b"x")
-        with world.client() as other:
+        with served.client() as other:
             assert other.ask(18, 0)["error_code"] == 0
         assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
     finally:
@@ -127,10 +127,10 @@ def test_a_frame_that_is_only_announced_costs_nothing(world: Served) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_connections_that_end_in_the_middle(world: Served) -> None:
+def test_connections_that_end_in_the_middle(served: Served) -> None:
     message = codec.encode_request(3, 12, 1, "x", {"topics": None})
     for length in range(len(message)):
-        client = world.client()
+        client = served.client()
         client.send(message[:length])
         client.socket.shutdown(socket.SHUT_WR)
         assert client.ended()
@@ -138,10 +138,10 @@ def test_connections_that_end_in_the_middle(world: Served) -> None:
 
 
 @pytest.mark.usefixtures("bystander")
-def test_random_bytes(world: Served) -> None:
+def test_random_bytes(served: Served) -> None:
     chance = random.Random(9)
     for _ in range(200):
-        with world.client() as client:
+        with served.client() as client:
             client.send(chance.randbytes(chance.randrange(1, 300)))
             client.socket.shutdown(socket.SHUT_WR)
             while True:

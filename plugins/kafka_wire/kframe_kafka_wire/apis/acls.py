@@ -34,18 +34,18 @@ async def describe_acls(call: Call) -> Fields:
     """The entries that the filter selects, by resource pattern."""
     call.require(Operation.DESCRIBE)
     _authorizer(call, "No Authorizer is configured on the broker")
-    wanted = _filter(call.body)
+    acl_filter = _filter(call.body)
     table = await call.desk.read(read_acls)
     resources = []
     for pattern, acls in table.items():
-        selected = [acl for acl in acls if wanted.matches_entry(acl)]
-        if selected and wanted.matches_pattern(pattern):
+        selected = [acl for acl in acls if acl_filter.matches_entry(acl)]
+        if selected and acl_filter.matches_pattern(pattern):
             resources.append({**_described(pattern), "acls": [_entry(acl) for acl in selected]})
     return {"resources": resources}
 
 
 async def create_acls(call: Call) -> Fields:
-    """Add entries; each creation fares by itself."""
+    """Add entries; each creation succeeds or fails separately."""
     call.require(Operation.ALTER)
     authorizer = _authorizer(call, _NO_AUTHORIZER)
     results: list[Fields] = [{} for _ in call.body["creations"]]
@@ -68,7 +68,7 @@ async def create_acls(call: Call) -> Fields:
 
 
 async def delete_acls(call: Call) -> Fields:
-    """Delete the entries that any filter selects; each is told to the first filter that selects it."""
+    """Delete the entries that any filter selects; each is reported for the first filter that selects it."""
     call.require(Operation.ALTER)
     authorizer = _authorizer(call, _NO_AUTHORIZER)
     filters = [_filter(each) for each in call.body["filters"]]
@@ -130,7 +130,7 @@ def _filter(fields: Fields) -> AclFilter:
 
 
 def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
-    """The entry that is to be created. Raises RequestError for one that there cannot be
+    """The entry to create. Raises RequestError for an invalid entry
     (``AuthorizerUtils``, ``AclAuthorizer.validateAclBinding``)."""
     kind, name = fields["resource_type"], fields["resource_name"]
     if kind == Kind.CLUSTER and name != CLUSTER:

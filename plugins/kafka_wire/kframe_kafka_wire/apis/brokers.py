@@ -72,10 +72,10 @@ async def update_features(call: Call) -> Fields:
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "Cluster authorization failed."}
     updates = tuple(
         FeatureUpdate(
-            one["feature"], one["max_version_level"],
-            one.get("allow_downgrade", False) or one.get("upgrade_type") in _DOWNGRADES,
+            update["feature"], update["max_version_level"],
+            update.get("allow_downgrade", False) or update.get("upgrade_type") in _DOWNGRADES,
         )
-        for one in call.body["feature_updates"]
+        for update in call.body["feature_updates"]
     )  # fmt: skip
     answer = await call.desk.wait(call.desk.controller.update_features(updates))
     results = [

@@ -24,7 +24,7 @@ TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 _OF_TOPIC, _OF_ALL_BROKERS, _STATIC, _DEFAULT = 1, 3, 4, 5
 _SECRET: Final = re.compile(r"password|secret|sasl\.jaas\.config|keystore\.key|keystore\.certificate", re.IGNORECASE)
 #: What CreateTopics tells of a setting.
-_TOLD_OF_NEW: Final = "name", "value", "read_only", "config_source", "is_sensitive"
+_NEW_TOPIC_FIELDS: Final = "name", "value", "read_only", "config_source", "is_sensitive"
 #: What we show of ourselves.
 _OURS: Final = (
     "broker.id", "node.id", "broker.rack", "listeners", "advertised.listeners", "listener.security.protocol.map",
@@ -44,16 +44,16 @@ async def incremental_alter_configs(call: Call) -> Fields:
 
 async def _alter(call: Call, *, replace: bool) -> Fields:
     resources = call.body["resources"]
-    listed = Counter((one["resource_type"], one["resource_name"]) for one in resources)
+    listed = Counter((resource["resource_type"], resource["resource_name"]) for resource in resources)
     codes: dict[tuple[int, str], tuple[int, str | None]] = {}
     changes: dict[tuple[int, str], ConfigChange] = {}
-    for one in resources:
-        key = one["resource_type"], one["resource_name"]
-        operations = _operations(one["configs"])
+    for requested in resources:
+        key = requested["resource_type"], requested["resource_name"]
+        operations = _operations(requested["configs"])
         code, message = _refusal(call, *key)
         if listed[key] > 1:
             code, message = ErrorCode.INVALID_REQUEST, "each resource may be named once in a request"
-        elif code == 0 and (malformed := _malformed(one["configs"])) is not None:
+        elif code == 0 and (malformed := _malformed(requested["configs"])) is not None:
             code, message = ErrorCode.INVALID_REQUEST, malformed
         elif code == 0 and operations is None:
             code, message = ErrorCode.INVALID_REQUEST, "an operation is none of SET, DELETE, APPEND and SUBTRACT"
@@ -69,18 +69,20 @@ async def _alter(call: Call, *, replace: bool) -> Fields:
             code = answer[change.topic]
             message = answer.messages.get(change.topic)
             codes[key] = code, message or reason(call, code, key[1] or "all brokers")
-    told = [
+    alterations = [
         {"error_code": code, "error_message": message, "resource_type": key[0], "resource_name": key[1]}
         for key, (code, message) in codes.items()
     ]
-    return {"responses": told}
+    return {"responses": alterations}
 
 
 def _operations(configs: list[Fields]) -> tuple[tuple[ConfigOperation, str, str | None], ...] | None:
-    kinds = [one.get("config_operation", ConfigOperation.SET) for one in configs]
+    kinds = [config.get("config_operation", ConfigOperation.SET) for config in configs]
     if not set(kinds) <= set(ConfigOperation):
         return None
-    return tuple((ConfigOperation(kind), one["name"], one["value"]) for kind, one in zip(kinds, configs, strict=True))
+    return tuple(
+        (ConfigOperation(kind), config["name"], config["value"]) for kind, config in zip(kinds, configs, strict=True)
+    )
 
 
 def _malformed(configs: list[Fields]) -> str | None:
@@ -89,14 +91,16 @@ def _malformed(configs: list[Fields]) -> str | None:
     if len(set(names)) < len(names):
         return "Error due to duplicate config keys"
     deletes = ConfigOperation.DELETE
-    nulls = [one["name"] for one in configs if one["value"] is None and one.get("config_operation") != deletes]
+    nulls = [
+        config["name"] for config in configs if config["value"] is None and config.get("config_operation") != deletes
+    ]
     return f"Null value not supported for : {', '.join(nulls)}" if nulls else None
 
 
 def _refusal(
     call: Call, kind: int, name: str, operation: Operation = Operation.ALTER_CONFIGS
 ) -> tuple[int, str | None]:
-    """Why a resource cannot be looked at or changed here; 0 if it can."""
+    """Error code of a resource that cannot be described or changed here; 0 if it can."""
     ours = str(call.desk.node.broker_id)
     if kind == TOPIC:
         if not call.may(operation, Kind.TOPIC, name):
@@ -119,22 +123,22 @@ def _refusal(
 async def describe_configs(call: Call) -> Fields:
     """Settings of topics, of all brokers, and a few of our own."""
     results = []
-    for one in call.body["resources"]:
-        kind, name = one["resource_type"], one["resource_name"]
+    for resource in call.body["resources"]:
+        kind, name = resource["resource_type"], resource["resource_name"]
         code, message = _refusal(call, kind, name, Operation.DESCRIBE_CONFIGS)
         entries: list[Fields] = []
         if code == 0:
             code, entries = await _described(call, kind, name)
             message = "" if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else reason(call, code, name)
-        keys = one["configuration_keys"]
-        wanted = set(keys) if keys else None  # none listed means all of them, as in Kafka
+        keys = resource["configuration_keys"]
+        keys_requested = set(keys) if keys else None  # none listed means all of them, as in Kafka
         results.append(
             {
                 "error_code": code,
                 "error_message": message,
                 "resource_type": kind,
                 "resource_name": name,
-                "configs": [entry for entry in entries if wanted is None or entry["name"] in wanted],
+                "configs": [entry for entry in entries if keys_requested is None or entry["name"] in keys_requested],
             }
         )
     return {"results": results}
@@ -189,11 +193,11 @@ async def configs_of(call: Call, given: Mapping[str, Mapping[str, str]]) -> tupl
     except KframeError:
         return ErrorCode.UNKNOWN_SERVER_ERROR, {}
     static = await call.desk.static_settings(BROKER_KEYS)
-    found: dict[str, list[Fields]] = {}
+    entries_by_name: dict[str, list[Fields]] = {}
     for name, own in given.items():
         entries = [_topic_entry(call, key, own, of_brokers, static) for key in TOPIC_SETTINGS]
-        found[name] = [{key: entry[key] for key in _TOLD_OF_NEW} for entry in entries]
-    return ErrorCode.NONE, found
+        entries_by_name[name] = [{key: entry[key] for key in _NEW_TOPIC_FIELDS} for entry in entries]
+    return ErrorCode.NONE, entries_by_name
 
 
 def _topic_entry(
@@ -211,10 +215,10 @@ def _topic_entry(
         value = of_topic[key]
         synonyms.insert(0, (key, value, _OF_TOPIC))
     else:
-        found = (of_broker(setting, config) for config, _ in configs)
-        value = next((each[1] for each in found if each is not None), setting.default)
+        broker_values = (of_broker(setting, config) for config, _ in configs)
+        value = next((each[1] for each in broker_values if each is not None), setting.default)
     source = synonyms[0][2] if synonyms else _DEFAULT
-    shown = [{"name": name, "value": text, "source": at} for name, text, at in synonyms]
+    shown = [{"name": name, "value": text, "source": origin} for name, text, origin in synonyms]
     return _entry(call, key, value, source, setting.type, shown)
 
 

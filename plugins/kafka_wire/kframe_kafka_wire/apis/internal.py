@@ -30,7 +30,7 @@ _SIZES: Final[Mapping[str, tuple[str, ...]]] = {
         "transaction.state.log.segment.bytes", "transaction.state.log.min.isr",
     ),
 }  # fmt: skip
-#: By type of key: the internal topic, the kind of resource, and what is said to whom it is denied.
+#: By type of key: the internal topic, the kind of resource, and the error of a denied request.
 _KEYS: Final = {
     0: (OFFSETS, Kind.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     1: (TRANSACTIONS, Kind.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
@@ -53,7 +53,7 @@ def partition_of(key: str, count: int) -> int:
 
 
 async def creation(call: Call, name: str) -> NewTopic | None:
-    """An internal topic with the settings that Kafka gives it; None where nobody says how many partitions it has.
+    """An internal topic with the settings that Kafka gives it; None if its partition count is unknown.
 
     Brokers reckon with the number in their own settings from their start on: with any other number of partitions they
     would find no coordinator until they are restarted. So it is theirs, if our own settings do not have it: one of them
@@ -86,16 +86,18 @@ async def find_coordinator(call: Call) -> Fields:
     """One key, or from version 4 many."""
     kind = call.body.get("key_type", 0)
     keys = call.body.get("coordinator_keys")
-    found = [await _coordinator(call, kind, key) for key in (keys if keys is not None else [call.body["key"]])]
-    return {"coordinators": found} if keys is not None else found[0]
+    results = [await _coordinator(call, kind, key) for key in (keys if keys is not None else [call.body["key"]])]
+    return {"coordinators": results} if keys is not None else results[0]
 
 
 async def _coordinator(call: Call, kind: int, key: str) -> Fields:
     if kind not in _KEYS:
-        return _nobody(key, ErrorCode.INVALID_REQUEST, f"coordinators of type {kind} are not served in ZooKeeper mode")
+        return _no_coordinator(
+            key, ErrorCode.INVALID_REQUEST, f"coordinators of type {kind} are not served in ZooKeeper mode"
+        )
     topic, resource, denied = _KEYS[kind]
     if not call.may(Operation.DESCRIBE, resource, key):
-        return _nobody(key, denied, f"{call.session.principal} may not see it")
+        return _no_coordinator(key, denied, f"{call.session.principal} may not see it")
 
     def look(cluster: ClusterState | None) -> tuple[bool, int, Endpoint | None] | None:
         """Whether the topic is there; the leader of the key's partition and where it is reached."""
@@ -112,20 +114,22 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
 
     seen = await call.desk.look(look)
     if seen is None:
-        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "this is not the controller, ask a broker")
+        return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "this is not the controller, ask a broker")
     there, broker_id, endpoint = seen
     if endpoint is not None:
         return {"key": key, "node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "error_code": 0}
     if there:
-        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
-    wanted = await creation(call, topic)
-    if wanted is None:
-        return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it")
-    codes = await call.desk.wait(call.desk.controller.create_topics([wanted], timeout_ms=0))
-    return _nobody(
+        return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
+    new_topic = await creation(call, topic)
+    if new_topic is None:
+        return _no_coordinator(
+            key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"there is no {topic} yet: a broker will create it"
+        )
+    codes = await call.desk.wait(call.desk.controller.create_topics([new_topic], timeout_ms=0))
+    return _no_coordinator(
         key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} is being created ({ErrorCode(codes[topic]).name})"
     )
 
 
-def _nobody(key: str, code: int, message: str) -> Fields:
+def _no_coordinator(key: str, code: int, message: str) -> Fields:
     return {"key": key, "node_id": -1, "host": "", "port": -1, "error_code": code, "error_message": message}

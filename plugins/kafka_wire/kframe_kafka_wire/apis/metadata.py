@@ -47,7 +47,7 @@ def offered_keys(offered: Mapping[int, tuple[int, int]]) -> list[Fields]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionTable:
-    """Partitions as brokers have been told of them, one entry each; lists are broker ids."""
+    """Partitions as UpdateMetadata describes them, an entry each; lists are broker ids."""
 
     partition: Int32
     leader: Int32
@@ -99,7 +99,7 @@ def view_of(
     """
     topics, p = cluster.topics, cluster.partitions
     registered = zip(cluster.brokers.registrations, cluster.brokers.registered, strict=True)
-    brokers = tuple(one for one, here in registered if one is not None and here)
+    brokers = tuple(broker for broker, here in registered if broker is not None and here)
     chosen = np.fromiter(choose(cluster), np.int64)
     if not len(chosen):
         return ClusterView(brokers, {})
@@ -131,36 +131,38 @@ def _table(cluster: ClusterState, rows: Int32) -> PartitionTable:
 
 async def metadata(call: Call) -> Fields:
     """Brokers, ourselves among them, and topics as brokers know them."""
-    wanted = call.body["topics"]
-    everything = wanted is None or (call.version == 0 and not wanted)
-    listed = [] if everything else wanted
-    names = [one["name"] for one in listed if one["name"] is not None]
-    ids = [one["topic_id"] for one in listed if one["name"] is None]
-    if call.version < _IDS_SINCE and (ids or any(one.get("topic_id", ZERO_ID) != ZERO_ID for one in listed)):
-        refused = [(one["name"] or "", one["topic_id"]) for one in listed]
+    topics_requested = call.body["topics"]
+    everything = topics_requested is None or (call.version == 0 and not topics_requested)
+    listed = [] if everything else topics_requested
+    names = [topic["name"] for topic in listed if topic["name"] is not None]
+    ids = [topic["topic_id"] for topic in listed if topic["name"] is None]
+    if call.version < _IDS_SINCE and (ids or any(topic.get("topic_id", ZERO_ID) != ZERO_ID for topic in listed)):
+        refused = [(topic["name"] or "", topic["topic_id"]) for topic in listed]
         return {"topics": [_missing(name, topic_id, ErrorCode.INVALID_REQUEST) for name, topic_id in refused]}
 
     def choose(cluster: ClusterState) -> list[int]:
         topics = cluster.topics
         if everything:
             return np.flatnonzero(topics.partition_count).tolist()
-        found = [topics.find(name) for name in dict.fromkeys(names)] + [topics.find_id(one) for one in set(ids)]
-        return list(dict.fromkeys(index for index in found if index is not None))
+        indexes = [topics.find(name) for name in dict.fromkeys(names)] + [
+            topics.find_id(topic_id) for topic_id in set(ids)
+        ]
+        return list(dict.fromkeys(index for index in indexes if index is not None))
 
     view = await look(call, choose)
-    told = []
+    entries = []
     if everything:
         visible = call.may_any(Operation.DESCRIBE, list(view.topics))
-        told = await asyncio.to_thread(lambda: [_known(call, view, view.topics[name]) for name in sorted(visible)])
+        entries = await asyncio.to_thread(lambda: [_known(call, view, view.topics[name]) for name in sorted(visible)])
     else:
-        by_id = {one.topic_id: one for one in view.topics.values()}
-        told = [await _by_name(call, view, name) for name in dict.fromkeys(names)]
-        told += [_by_id(call, view, by_id.get(one), one) for one in dict.fromkeys(ids)]
+        by_id = {topic.topic_id: topic for topic in view.topics.values()}
+        entries = [await _by_name(call, view, name) for name in dict.fromkeys(names)]
+        entries += [_by_id(call, view, by_id.get(topic_id), topic_id) for topic_id in dict.fromkeys(ids)]
     operations = _cluster_operations(call)
     brokers, controller_id = nodes(call, view)
     return {
         "brokers": brokers, "controller_id": controller_id, "cluster_id": await call.desk.cluster_id(),
-        "topics": told, "cluster_authorized_operations": operations,
+        "topics": entries, "cluster_authorized_operations": operations,
     }  # fmt: skip
 
 
@@ -173,14 +175,14 @@ def _cluster_operations(call: Call) -> int:
 
 def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
     """All nodes that can be reached on this listener, and which of them is controller (-1: none of them)."""
-    found: list[Fields] = []
-    for one in (*view.brokers, call.desk.node):
-        endpoint = call.endpoint(one)
+    entries: list[Fields] = []
+    for registration in (*view.brokers, call.desk.node):
+        endpoint = call.endpoint(registration)
         if endpoint is not None:
-            told = {"host": endpoint.host, "port": endpoint.port, "rack": one.rack}
-            found.append({"node_id": one.broker_id, "broker_id": one.broker_id, **told})
+            fields = {"host": endpoint.host, "port": endpoint.port, "rack": registration.rack}
+            entries.append({"node_id": registration.broker_id, "broker_id": registration.broker_id, **fields})
     ours = call.desk.node.broker_id
-    return found, ours if any(one["node_id"] == ours for one in found) else -1
+    return entries, ours if any(entry["node_id"] == ours for entry in entries) else -1
 
 
 async def _by_name(call: Call, view: ClusterView, name: str) -> Fields:
@@ -222,30 +224,33 @@ def _missing(name: str | None, topic_id: bytes, code: int) -> Fields:
 
 
 def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
-    here = {one.broker_id: call.endpoint(one) is not None for one in view.brokers}
+    here = {broker.broker_id: call.endpoint(broker) is not None for broker in view.brokers}
     unreachable = ErrorCode.LISTENER_NOT_FOUND if call.version >= _LISTENER_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
     partitions = []
     table = topic.table
-    for place in range(topic.first, topic.end):
-        leader = int(table.leader[place])
-        replicas, isr = table.replicas[place].tolist(), table.isr[place].tolist()
+    for number in range(topic.first, topic.end):
+        leader = int(table.leader[number])
+        replicas, isr = table.replicas[number].tolist(), table.isr[number].tolist()
         code = ErrorCode.NONE if here.get(leader) else unreachable
         if leader not in here:
             code = ErrorCode.LEADER_NOT_AVAILABLE
         if call.version == 0:  # which shows only what is alive
-            alive, in_sync = [one for one in replicas if here.get(one)], [one for one in isr if here.get(one)]
+            alive, in_sync = (
+                [replica for replica in replicas if here.get(replica)],
+                [replica for replica in isr if here.get(replica)],
+            )
             if code is ErrorCode.NONE and (len(alive) < len(replicas) or len(in_sync) < len(isr)):
                 code = ErrorCode.REPLICA_NOT_AVAILABLE
             replicas, isr = alive, in_sync
         partitions.append(
             {
                 "error_code": code,
-                "partition_index": int(table.partition[place]),
+                "partition_index": int(table.partition[number]),
                 "leader_id": leader if code in (ErrorCode.NONE, ErrorCode.REPLICA_NOT_AVAILABLE) else NO_LEADER,
-                "leader_epoch": int(table.leader_epoch[place]),
+                "leader_epoch": int(table.leader_epoch[number]),
                 "replica_nodes": replicas,
                 "isr_nodes": isr,
-                "offline_replicas": table.offline[place].tolist(),
+                "offline_replicas": table.offline[number].tolist(),
             }
         )
     operations = NOT_ASKED

@@ -29,8 +29,8 @@ async def alter_reassignments(call: Call) -> Fields:
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
     ours = []
     for topic in call.body["topics"]:
-        for one in topic["partitions"]:
-            name, replicas = (topic["name"], one["partition_index"]), one["replicas"]
+        for partition in topic["partitions"]:
+            name, replicas = (topic["name"], partition["partition_index"]), partition["replicas"]
             if replicas is not None and call.desk.node.broker_id in replicas:
                 ours.append(name)  # we are no broker: nothing can be put here
             else:
@@ -47,7 +47,7 @@ async def alter_reassignments(call: Call) -> Fields:
         )
         for (topic, number), code in codes.items()
     )
-    return {"responses": [{"name": topic, "partitions": told} for topic, told in _grouped(entries)]}
+    return {"responses": [{"name": topic, "partitions": results} for topic, results in _grouped(entries)]}
 
 
 async def list_reassignments(call: Call) -> Fields:
@@ -66,14 +66,14 @@ async def list_reassignments(call: Call) -> Fields:
             topic,
             {
                 "partition_index": number,
-                "replicas": lists[0][place].tolist(),
-                "adding_replicas": lists[1][place].tolist(),
-                "removing_replicas": lists[2][place].tolist(),
+                "replicas": lists[0][position].tolist(),
+                "adding_replicas": lists[1][position].tolist(),
+                "removing_replicas": lists[2][position].tolist(),
             },
         )
-        for place, (topic, number) in enumerate(answer.partitions)
+        for position, (topic, number) in enumerate(answer.partitions)
     )
-    return {"topics": [{"name": topic, "partitions": told} for topic, told in _grouped(entries)]}
+    return {"topics": [{"name": topic, "partitions": results} for topic, results in _grouped(entries)]}
 
 
 async def elect_leaders(call: Call) -> Fields:
@@ -81,7 +81,7 @@ async def elect_leaders(call: Call) -> Fields:
     listed = call.body["topic_partitions"]
     chosen = None
     if listed is not None:
-        chosen = [(one["topic"], number) for one in listed for number in one["partitions"]]
+        chosen = [(entry["topic"], number) for entry in listed for number in entry["partitions"]]
     kind = call.body.get("election_type", ElectionType.PREFERRED)
     if not call.may(Operation.ALTER):
         return _elected(call, _DENIED, dict.fromkeys(chosen or (), _DENIED))
@@ -100,7 +100,7 @@ def _elected(call: Call, error: int, codes: Mapping[TopicPartition, int], refusa
         (topic, {"partition_id": number, "error_code": code, "error_message": reason(call, code, f"{topic}-{number}")})
         for (topic, number), code in codes.items()
     )
-    results = [{"topic": topic, "partition_result": told} for topic, told in _grouped(entries)]
+    results = [{"topic": topic, "partition_result": results} for topic, results in _grouped(entries)]
     return {"error_code": error or (refusal if not codes else 0), "replica_election_results": results}
 
 
@@ -110,9 +110,9 @@ async def alter_partition(call: Call) -> Fields:
         return {"error_code": _DENIED}
     by_id = call.version >= 2
     proposals = [
-        _proposal(topic["topic_id"] if by_id else topic["topic_name"], one)
+        _proposal(topic["topic_id"] if by_id else topic["topic_name"], partition)
         for topic in call.body["topics"]
-        for one in topic["partitions"]
+        for partition in topic["partitions"]
     ]
     future = call.desk.controller.alter_partition(
         call.body["broker_id"], call.body["broker_epoch"], proposals, call.version
@@ -121,27 +121,27 @@ async def alter_partition(call: Call) -> Fields:
     if answer.error is not ErrorCode.NONE:
         return {"error_code": answer.error}
     topics: dict[str | bytes, list[Fields]] = {}
-    for place, one in enumerate(proposals):
-        entry: dict[str, Any] = {"partition_index": one.partition, "error_code": int(answer.codes[place])}
-        if not entry["error_code"] and answer.known[place]:
+    for position, proposal in enumerate(proposals):
+        entry: dict[str, Any] = {"partition_index": proposal.partition, "error_code": int(answer.codes[position])}
+        if not entry["error_code"] and answer.known[position]:
             entry |= {
-                "leader_id": int(answer.leader[place]),
-                "leader_epoch": int(answer.leader_epoch[place]),
-                "isr": answer.isr[place].tolist(),
-                "leader_recovery_state": int(answer.recovery[place]),
-                "partition_epoch": int(answer.partition_epoch[place]),
+                "leader_id": int(answer.leader[position]),
+                "leader_epoch": int(answer.leader_epoch[position]),
+                "isr": answer.isr[position].tolist(),
+                "leader_recovery_state": int(answer.recovery[position]),
+                "partition_epoch": int(answer.partition_epoch[position]),
             }
-        topics.setdefault(one.topic, []).append(entry)
+        topics.setdefault(proposal.topic, []).append(entry)
     key = "topic_id" if by_id else "topic_name"
-    return {"topics": [{key: topic, "partitions": told} for topic, told in topics.items()]}
+    return {"topics": [{key: topic, "partitions": results} for topic, results in topics.items()]}
 
 
-def _proposal(topic: str | bytes, one: Fields) -> IsrProposal:
-    members = one.get("new_isr_with_epochs")
-    isr = one["new_isr"] if members is None else [member["broker_id"] for member in members]
+def _proposal(topic: str | bytes, partition: Fields) -> IsrProposal:
+    members = partition.get("new_isr_with_epochs")
+    isr = partition["new_isr"] if members is None else [member["broker_id"] for member in members]
     epochs = () if members is None else tuple(member["broker_epoch"] for member in members)
     return IsrProposal(
-        topic, one["partition_index"], one["leader_epoch"], one["partition_epoch"], tuple(isr),
-        RecoveryState.RECOVERING if one.get("leader_recovery_state") else RecoveryState.RECOVERED,
+        topic, partition["partition_index"], partition["leader_epoch"], partition["partition_epoch"], tuple(isr),
+        RecoveryState.RECOVERING if partition.get("leader_recovery_state") else RecoveryState.RECOVERED,
         epochs if any(epoch != NO_BROKER_EPOCH for epoch in epochs) else None,
     )  # fmt: skip

@@ -143,7 +143,7 @@ def _stored(
 
 
 async def alter_quotas(call: Call) -> Fields:
-    """Set and remove quotas; each entity fares by itself."""
+    """Set and remove quotas; each entity succeeds or fails separately."""
     if not call.may(Operation.ALTER_CONFIGS):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     entries = []
@@ -207,7 +207,7 @@ def _check_address(path: str) -> None:
 
 
 def _changes(ops: Sequence[Fields], known: Mapping[str, type]) -> dict[str, str | None]:
-    """The value of each key as text, None for one that is to be removed. Raises RequestError."""
+    """The value of each key as text, None for a removal. Raises RequestError."""
     changes: dict[str, str | None] = {}
     for op in ops:
         key, value = op["key"], op["value"]

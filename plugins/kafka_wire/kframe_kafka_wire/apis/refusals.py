@@ -230,10 +230,10 @@ def _alter_log_dirs(version: int, body: Fields, error: Fields) -> Fields:
 
 
 def _token(version: int, body: Fields, error: Fields) -> Fields:
-    nobody = {"principal_type": "User", "principal_name": "ANONYMOUS"}
-    requester = {f"token_requester_{key}": value for key, value in nobody.items()}
+    anonymous = {"principal_type": "User", "principal_name": "ANONYMOUS"}
+    requester = {f"token_requester_{key}": value for key, value in anonymous.items()}
     return {
-        **error, **nobody, **requester, "issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1,
+        **error, **anonymous, **requester, "issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1,
     }  # fmt: skip
 
 

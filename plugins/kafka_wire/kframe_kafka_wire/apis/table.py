@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kframe_kafka_wire.apis import acls, brokers, configs, internal, metadata, partitions, quotas, tokens, topics, users
-from kframe_kafka_wire.apis.strangers import STRANGERS, Handler
+from kframe_kafka_wire.apis.non_controller_apis import NON_CONTROLLER_APIS, Handler
 from kframe_kafka_wire.apis.versions import API_VERSIONS, METADATA
 
 #: What we answer ourselves.
@@ -48,4 +48,4 @@ OWN: Final[Mapping[int, Handler]] = {
 
 def handler_of(api_key: int) -> Handler:
     """What answers an API on offer."""
-    return OWN[api_key] if api_key in OWN else STRANGERS[api_key]
+    return OWN[api_key] if api_key in OWN else NON_CONTROLLER_APIS[api_key]

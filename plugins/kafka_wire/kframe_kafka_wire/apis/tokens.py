@@ -119,7 +119,7 @@ def _is_visible(call: Call, token: Token) -> bool:
 
 
 def _is_allowed(call: Call) -> bool:
-    """Whether this connection may ask about tokens: one that was authenticated, and not by a token
+    """Whether this connection may send token requests: it is authenticated, and not by a token
     (``KafkaApis.allowTokenRequests``)."""
     session = call.session
     anonymous = session.protocol == "PLAINTEXT" or (session.protocol == "SSL" and session.principal == ANONYMOUS)

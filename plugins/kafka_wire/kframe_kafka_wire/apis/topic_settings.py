@@ -96,7 +96,7 @@ TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
 
 
 #: The keys of brokers that set defaults for topics.
-BROKER_KEYS: Final = tuple(dict.fromkeys(key for one in TOPIC_SETTINGS.values() for key, _ in one.broker_keys))
+BROKER_KEYS: Final = tuple(dict.fromkeys(key for setting in TOPIC_SETTINGS.values() for key, _ in setting.broker_keys))
 
 
 def broker_synonyms(

@@ -25,13 +25,13 @@ _DESCRIBED_SINCE: Final = 5
 
 
 async def create_topics(call: Call) -> Fields:
-    """Each topic is answered by itself: refused here, or as the controller says."""
+    """Each topic has its own result: refused here, or the controller's."""
     topics: list[Fields] = call.body["topics"]
     listed = Counter(topic["name"] for topic in topics)
     everywhere = call.desk.controller.status().active and call.may(Operation.CREATE)
     codes: dict[str, ErrorCode] = {}
     messages: dict[str, str] = {}
-    wanted: list[NewTopic] = []
+    new_topics: list[NewTopic] = []
     room = REPLICAS_MOST
     for name, topic in {topic["name"]: topic for topic in topics}.items():
         code = ErrorCode.NONE
@@ -45,17 +45,17 @@ async def create_topics(call: Call) -> Fields:
         elif room < 0:
             code = ErrorCode.INVALID_PARTITIONS
         if code is ErrorCode.NONE:
-            wanted.append(_new_topic(topic))
+            new_topics.append(_new_topic(topic))
         codes[name] = code
-    if wanted:
+    if new_topics:
         validate_only = call.body.get("validate_only", False)
-        future = call.desk.controller.create_topics(wanted, timeout_ms=call.timeout_ms, validate_only=validate_only)
+        future = call.desk.controller.create_topics(new_topics, timeout_ms=call.timeout_ms, validate_only=validate_only)
         answer = await call.desk.wait(future)
         codes |= answer
         messages |= answer.messages
     shown: dict[str, Fields] = {}
     if call.version >= _DESCRIBED_SINCE:
-        shown = await _shown(call, [topic for topic in wanted if not codes[topic.name]])
+        shown = await _shown(call, [topic for topic in new_topics if not codes[topic.name]])
     return {"topics": [_created(call, name, code, messages.get(name), shown.get(name)) for name, code in codes.items()]}
 
 
@@ -89,26 +89,28 @@ def _counts(call: Call, topic: NewTopic) -> tuple[int, int]:
 def _size(topic: Fields) -> int:
     """Replicas that a topic asks for; at least one a partition."""
     if topic["assignments"]:
-        return sum(max(1, len(one["broker_ids"])) for one in topic["assignments"])
+        return sum(max(1, len(assignment["broker_ids"])) for assignment in topic["assignments"])
     return max(1, int(topic["num_partitions"])) * max(1, int(topic["replication_factor"]))
 
 
 def _new_topic(topic: Fields) -> NewTopic:
-    assignments = tuple((one["partition_index"], tuple(one["broker_ids"])) for one in topic["assignments"])
-    config = {one["name"]: one["value"] for one in topic["configs"]}
+    assignments = tuple(
+        (assignment["partition_index"], tuple(assignment["broker_ids"])) for assignment in topic["assignments"]
+    )
+    config = {config["name"]: config["value"] for config in topic["configs"]}
     return NewTopic(topic["name"], topic["num_partitions"], topic["replication_factor"], assignments or None, config)
 
 
 def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, tuple[bytes, int, int]]:
     """Topic id, partitions and replicas of those of these topics that there are."""
-    found = {}
+    shapes = {}
     for name in names:
         index = None if cluster is None else cluster.topics.find(name)
         if cluster is not None and index is not None:
             rows = cluster.topics.rows_of(index)
             factor = int(cluster.partitions.replica_count[rows[0]]) if len(rows) else 0
-            found[name] = (cluster.topics.ids[index].tobytes(), len(rows), factor)
-    return found
+            shapes[name] = (cluster.topics.ids[index].tobytes(), len(rows), factor)
+    return shapes
 
 
 def _created(call: Call, name: str, code: int, message: str | None, shown: Fields | None) -> Fields:
@@ -126,31 +128,37 @@ def _created(call: Call, name: str, code: int, message: str | None, shown: Field
 
 async def delete_topics(call: Call) -> Fields:
     """Topics by name, from version 6 also by id; the name of an id that somebody may not see stays hidden."""
-    asked = _asked(call)
-    if any(name is not None and topic_id != ZERO_ID for name, topic_id in asked):
-        return {"responses": [_deleted(call, name, one, ErrorCode.INVALID_REQUEST) for name, one in asked]}
+    requested = _asked(call)
+    if any(name is not None and topic_id != ZERO_ID for name, topic_id in requested):
+        return {
+            "responses": [_deleted(call, name, topic_id, ErrorCode.INVALID_REQUEST) for name, topic_id in requested]
+        }
     active = call.desk.controller.status().active
     if not active:
-        return {"responses": [_deleted(call, name, one, ErrorCode.NOT_CONTROLLER) for name, one in asked]}
-    ids = [topic_id for name, topic_id in asked if name is None]
+        return {"responses": [_deleted(call, name, topic_id, ErrorCode.NOT_CONTROLLER) for name, topic_id in requested]}
+    ids = [topic_id for name, topic_id in requested if name is None]
     names_of = await call.desk.look(lambda cluster: names_by_id(cluster, ids)) if ids else {}
-    listed = Counter(name if name is not None else names_of.get(one) for name, one in asked)
-    responses, wanted = [], {}
-    for given, topic_id in asked:
-        name = given if given is not None else names_of.get(topic_id)
+    listed = Counter(name if name is not None else names_of.get(topic_id) for name, topic_id in requested)
+    responses, deletions = [], {}
+    for requested_name, topic_id in requested:
+        name = requested_name if requested_name is not None else names_of.get(topic_id)
         if name is None:
             responses.append(_deleted(call, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
         elif listed[name] > 1:
-            responses.append(_deleted(call, given, topic_id, ErrorCode.INVALID_REQUEST))
+            responses.append(_deleted(call, requested_name, topic_id, ErrorCode.INVALID_REQUEST))
         elif not call.may(Operation.DELETE, Kind.TOPIC, name):
-            shown = given if given is not None or not call.may(Operation.DESCRIBE, Kind.TOPIC, name) else name
+            shown = (
+                requested_name
+                if requested_name is not None or not call.may(Operation.DESCRIBE, Kind.TOPIC, name)
+                else name
+            )
             responses.append(_deleted(call, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         else:
-            wanted[name] = topic_id
-    if wanted:
-        future = call.desk.controller.delete_topics(list(wanted), timeout_ms=call.timeout_ms)
+            deletions[name] = topic_id
+    if deletions:
+        future = call.desk.controller.delete_topics(list(deletions), timeout_ms=call.timeout_ms)
         for name, code in (await call.desk.wait(future)).items():
-            responses.append(_deleted(call, name, wanted[name], code))
+            responses.append(_deleted(call, name, deletions[name], code))
     return {"responses": responses}
 
 
@@ -158,15 +166,15 @@ def _asked(call: Call) -> list[tuple[str | None, bytes]]:
     """Name or id of each topic; the other is None, or zeros. Nothing at all is an id that no topic has."""
     if "topic_names" in call.body:
         return [(name, ZERO_ID) for name in call.body["topic_names"]]
-    return [(one["name"], one["topic_id"]) for one in call.body["topics"]]
+    return [(topic["name"], topic["topic_id"]) for topic in call.body["topics"]]
 
 
 def names_by_id(cluster: ClusterState | None, ids: Iterable[bytes]) -> dict[bytes, str]:
     """Names of the topics that have these ids."""
     if cluster is None:
         return {}
-    found = ((topic_id, cluster.topics.find_id(topic_id)) for topic_id in ids)
-    return {topic_id: cluster.topics.names[index] for topic_id, index in found if index is not None}
+    indexes = ((topic_id, cluster.topics.find_id(topic_id)) for topic_id in ids)
+    return {topic_id: cluster.topics.names[index] for topic_id, index in indexes if index is not None}
 
 
 def _deleted(call: Call, name: str | None, topic_id: bytes, code: int) -> Fields:
@@ -177,11 +185,11 @@ def _deleted(call: Call, name: str | None, topic_id: bytes, code: int) -> Fields
 
 
 async def create_partitions(call: Call) -> Fields:
-    """More partitions for topics; each is answered by itself."""
+    """Add partitions to topics; each topic has its own result."""
     listed = Counter(topic["name"] for topic in call.body["topics"])
     active = call.desk.controller.status().active
     codes: dict[str, ErrorCode] = {}
-    wanted = []
+    growths = []
     room = REPLICAS_MOST
     for topic in {topic["name"]: topic for topic in call.body["topics"]}.values():
         name, code = topic["name"], ErrorCode.NONE
@@ -197,11 +205,11 @@ async def create_partitions(call: Call) -> Fields:
         codes[name] = code
         if code is ErrorCode.NONE:
             given = topic["assignments"]
-            lists = None if given is None else tuple(tuple(one["broker_ids"]) for one in given)
-            wanted.append(NewPartitions(name, topic["count"], lists))
-    if wanted:
+            lists = None if given is None else tuple(tuple(assignment["broker_ids"]) for assignment in given)
+            growths.append(NewPartitions(name, topic["count"], lists))
+    if growths:
         future = call.desk.controller.create_partitions(
-            wanted, timeout_ms=call.timeout_ms, validate_only=call.body["validate_only"]
+            growths, timeout_ms=call.timeout_ms, validate_only=call.body["validate_only"]
         )
         answer = await call.desk.wait(future)
         codes |= answer

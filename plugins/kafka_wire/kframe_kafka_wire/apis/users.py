@@ -26,15 +26,15 @@ MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 async def alter_credentials(call: Call) -> Fields:
-    """Each user fares by itself, all of its changes together."""
+    """Each user succeeds or fails separately, with all of its changes."""
     changes: dict[str, list[Fields]] = {}
-    for one in (*call.body["deletions"], *call.body["upsertions"]):
-        changes.setdefault(one["name"], []).append(one)
+    for change in (*call.body["deletions"], *call.body["upsertions"]):
+        changes.setdefault(change["name"], []).append(change)
     results = []
-    for user, wanted in changes.items():
-        code, message = _refusal(call, user, wanted)
+    for user, user_changes in changes.items():
+        code, message = _refusal(call, user, user_changes)
         if not code:
-            code, message = await _alter(call, user, wanted)
+            code, message = await _alter(call, user, user_changes)
         results.append({"user": user, "error_code": code, "error_message": message})
     return {"results": results}
 
@@ -47,15 +47,15 @@ def _refusal(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | N
         return ErrorCode.NOT_CONTROLLER, reason(call, ErrorCode.NOT_CONTROLLER, user)
     if not user:
         return ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"
-    if any(count > 1 for count in Counter(one["mechanism"] for one in changes).values()):
+    if any(count > 1 for count in Counter(change["mechanism"] for change in changes).values()):
         return ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
-    for one in changes:
-        if one["mechanism"] not in MECHANISMS:
-            return ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"Unknown SCRAM mechanism {one['mechanism']}"
-        if "iterations" in one and not ITERATIONS_LEAST <= one["iterations"] <= ITERATIONS_MOST:
-            message = f"{one['iterations']} iterations, expected {ITERATIONS_LEAST} to {ITERATIONS_MOST}"
+    for requested in changes:
+        if requested["mechanism"] not in MECHANISMS:
+            return ErrorCode.UNSUPPORTED_SASL_MECHANISM, f"Unknown SCRAM mechanism {requested['mechanism']}"
+        if "iterations" in requested and not ITERATIONS_LEAST <= requested["iterations"] <= ITERATIONS_MOST:
+            message = f"{requested['iterations']} iterations, expected {ITERATIONS_LEAST} to {ITERATIONS_MOST}"
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, message
-        if "iterations" in one and not (one["salt"] and one["salted_password"]):
+        if "iterations" in requested and not (requested["salt"] and requested["salted_password"]):
             return ErrorCode.UNACCEPTABLE_CREDENTIAL, "neither salt nor salted password may be empty"
     return ErrorCode.NONE, None
 
@@ -86,13 +86,13 @@ async def describe_credentials(call: Call) -> Fields:
     """Which credentials users have, not what is in them; without a list, of all users that have any."""
     if not call.may(Operation.DESCRIBE):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
-    asked = [each["name"] for each in call.body["users"] or ()]
-    if not asked:
+    users = [each["name"] for each in call.body["users"] or ()]
+    if not users:
         names = await call.desk.read(lambda records: records.read_record_names("/config/users"))
         users = sorted(user for name in names if (user := desanitized(name)) is not None)
         described = await call.desk.read(lambda records: [_credentials(records, user) for user in users])
         return {"results": [each for each in described if "credential_infos" in each or each.get("error_code") == _BAD]}
-    counts = Counter(asked)
+    counts = Counter(users)
     return {"results": [await _asked(call, user, count) for user, count in counts.items()]}
 
 

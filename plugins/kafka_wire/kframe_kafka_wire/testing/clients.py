@@ -41,7 +41,7 @@ class AnyClient(Protocol):
         """Idempotently, until all replicas in sync have the values."""
 
     def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
-        """One transaction that is aborted, and one that is committed."""
+        """Abort a transaction, then commit another."""
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
         """The next so many committed values for a member of a group; fewer only when patience ends.
@@ -89,7 +89,9 @@ class JavaClient:
     def describe(self) -> Mapping[str, Partitions]:
         """As AnyClient."""
         return {
-            name: {int(number): (one["leader"], one["replicas"], one["isr"]) for number, one in partitions.items()}
+            name: {
+                int(number): (state["leader"], state["replicas"], state["isr"]) for number, state in partitions.items()
+            }
             for name, partitions in self._tool.ask("describe").items()
         }
 
@@ -107,8 +109,8 @@ class JavaClient:
 
     def all_values(self, topic: str) -> Mapping[str, Sequence[str]]:
         """All that there is, by partition: read from first to last offset, and by no group that could read twice."""
-        found: Mapping[str, Sequence[str]] = self._tool.ask("consume", topic=topic)
-        return found
+        values: Mapping[str, Sequence[str]] = self._tool.ask("consume", topic=topic)
+        return values
 
     def grow(self, topic: str, partitions: int) -> None:
         """As AnyClient."""
@@ -162,7 +164,10 @@ class Librdkafka:
     def describe(self) -> Mapping[str, Partitions]:
         """As AnyClient."""
         return {
-            name: {number: (one.leader, one.replicas, one.isrs) for number, one in topic.partitions.items()}
+            name: {
+                number: (partition.leader, partition.replicas, partition.isrs)
+                for number, partition in topic.partitions.items()
+            }
             for name, topic in self._admin.list_topics(timeout=_PATIENCE_S).topics.items()
         }
 
@@ -187,13 +192,15 @@ class Librdkafka:
         consumer.subscribe([topic])
 
         def more(_lacking: bool) -> dict[Place, str]:
-            told = [one for one in consumer.consume(num_messages=1000, timeout=0.2) if one.error() is None]
-            return {(one.partition(), one.offset()): _text(one) for one in told}
+            batches = [record for record in consumer.consume(num_messages=1000, timeout=0.2) if record.error() is None]
+            return {(record.partition(), record.offset()): _text(record) for record in batches}
 
         def commit(behind: Mapping[int, int]) -> bool:
             with suppress(self._lib.KafkaException):  # by now the group may be joining again
-                places = [self._lib.TopicPartition(topic, *place) for place in behind.items()]
-                return all(one.error is None for one in consumer.commit(offsets=places, asynchronous=False))
+                positions = [self._lib.TopicPartition(topic, *position) for position in behind.items()]
+                return all(
+                    position.error is None for position in consumer.commit(offsets=positions, asynchronous=False)
+                )
             return False
 
         try:
@@ -215,9 +222,9 @@ class Librdkafka:
 
     def elect(self, topic: str, partition: int) -> None:
         """As AnyClient."""
-        one = self._lib.TopicPartition(topic, partition)
-        asked = self._admin.elect_leaders(self._lib.ElectionType.PREFERRED, [one])
-        ((_, error),) = asked.result(_PATIENCE_S).items()
+        topic_partition = self._lib.TopicPartition(topic, partition)
+        futures = self._admin.elect_leaders(self._lib.ElectionType.PREFERRED, [topic_partition])
+        ((_, error),) = futures.result(_PATIENCE_S).items()
         if error is not None:
             raise self._lib.KafkaException(error)
 
@@ -230,8 +237,8 @@ class Librdkafka:
     def configs(self, topic: str) -> Mapping[str, str]:
         """As AnyClient."""
         resource = self._names.ConfigResource(self._names.ResourceType.TOPIC, topic)
-        told = self._admin.describe_configs([resource])[resource].result(_PATIENCE_S)
-        return {name: one.value for name, one in told.items()}
+        response = self._admin.describe_configs([resource])[resource].result(_PATIENCE_S)
+        return {name: entry.value for name, entry in response.items()}
 
     def delete(self, topic: str) -> None:
         """As AnyClient."""
@@ -302,8 +309,12 @@ class KafkaPython:
         """As AnyClient."""
         return {
             topic["name"]: {
-                one["partition_index"]: (one["leader_id"], one["replica_nodes"], one["isr_nodes"])
-                for one in topic["partitions"]
+                partition["partition_index"]: (
+                    partition["leader_id"],
+                    partition["replica_nodes"],
+                    partition["isr_nodes"],
+                )
+                for partition in topic["partitions"]
             }
             for topic in self._admin.describe_topics()
         }
@@ -340,18 +351,23 @@ class KafkaPython:
 
         def more(lacking: bool) -> dict[Place, str]:
             # Nor may a poll end while the group is being joined.
-            told = consumer.poll(1000 * _PATIENCE_S if lacking else 1000).values()
-            return {(one.partition, one.offset): one.value.decode() for records in told for one in records}
+            batches = consumer.poll(1000 * _PATIENCE_S if lacking else 1000).values()
+            return {
+                (record.partition, record.offset): record.value.decode() for records in batches for record in records
+            }
 
         def commit(behind: Mapping[int, int]) -> bool:
-            places = {self._lib.TopicPartition(topic, one): self._place(at, "", -1) for one, at in behind.items()}
+            positions = {
+                self._lib.TopicPartition(topic, partition): self._place(offset, "", -1)
+                for partition, offset in behind.items()
+            }
             with suppress(self._errors.CommitFailedError, self._errors.RebalanceInProgressError):
-                consumer.commit(places)
+                consumer.commit(positions)
                 return True
             return False
 
         try:
-            # A member that is told of the partitions while it joins its group can lose what it is assigned.
+            # A member whose metadata changes while it joins its group can lose its assignment.
             assert until(lambda: bool(consumer.partitions_for_topic(topic)), _PATIENCE_S)
             consumer.subscribe([topic])
             return gathered(count, more, commit)
@@ -364,8 +380,8 @@ class KafkaPython:
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
         """As AnyClient."""
-        one = self._lib.TopicPartition(topic, partition)
-        assert self._admin.alter_partition_reassignments({one: list(replicas)}) == {one: None}
+        topic_partition = self._lib.TopicPartition(topic, partition)
+        assert self._admin.alter_partition_reassignments({topic_partition: list(replicas)}) == {topic_partition: None}
 
     def reassignments(self) -> bool:
         """As AnyClient."""
@@ -383,8 +399,8 @@ class KafkaPython:
     def configs(self, topic: str) -> Mapping[str, str]:
         """As AnyClient."""
         kind = self._names.ConfigResourceType.TOPIC
-        told = self._admin.describe_configs([self._names.ConfigResource(kind, topic)])
-        return {"told": str(told)}
+        response = self._admin.describe_configs([self._names.ConfigResource(kind, topic)])
+        return {"response": str(response)}
 
     def delete(self, topic: str) -> None:
         """As AnyClient."""

@@ -31,7 +31,7 @@ PATIENCE_S: Final = 150.0
 _ANSWER_MS: Final = 60_000
 _METADATA: Final = 3, 9
 _LIST_OFFSETS: Final = 2, 5
-#: Leader, ISR and replicas of a partition as a broker has heard of them.
+#: Leader, ISR and replicas of a partition in a broker's metadata.
 Known = tuple[int, list[int], list[int]]
 
 
@@ -77,26 +77,32 @@ class LiveCluster:
 
 
 def knows(broker: Broker) -> tuple[int, list[int], dict[str, Known]]:
-    """The controller, the brokers and the partitions that a broker has heard of."""
+    """The controller, brokers and partitions in a broker's metadata."""
     request = _class(_METADATA, "metadata", "MetadataRequest")
     answer = ask(broker, _METADATA, "Metadata", request(
         topics=None, include_cluster_authorized_operations=False, include_topic_authorized_operations=False,
     ))  # fmt: skip
     known = {
-        f"{topic.name}-{one.partition_index}": (one.leader_id, list(one.isr_nodes), list(one.replica_nodes))
+        f"{topic.name}-{partition.partition_index}": (
+            partition.leader_id,
+            list(partition.isr_nodes),
+            list(partition.replica_nodes),
+        )
         for topic in answer.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
-    return answer.controller_id, sorted(one.node_id for one in answer.brokers), known
+    return answer.controller_id, sorted(broker.node_id for broker in answer.brokers), known
 
 
 def serves(broker: Broker, topic: str, partition: int) -> int:
     """The error with which a broker answers for the end of a partition: 0 if it leads."""
     module = import_module("kio.schema.list_offsets.v5.request")
-    one = module.ListOffsetsPartition(partition_index=i32(partition), current_leader_epoch=i32(-1), timestamp=i64(-1))
+    partition_request = module.ListOffsetsPartition(
+        partition_index=i32(partition), current_leader_epoch=i32(-1), timestamp=i64(-1)
+    )
     request = module.ListOffsetsRequest(
         replica_id=i32(-1), isolation_level=0,
-        topics=(module.ListOffsetsTopic(name=topic, partitions=(one,)),),
+        topics=(module.ListOffsetsTopic(name=topic, partitions=(partition_request,)),),
     )  # fmt: skip
     answer = ask(broker, _LIST_OFFSETS, "ListOffsets", request)
     return int(answer.topics[0].partitions[0].error_code)
@@ -105,14 +111,14 @@ def serves(broker: Broker, topic: str, partition: int) -> int:
 def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] = (1, 2, 3)) -> bool:
     """Whether, sooner or later, these brokers, and no others but ourselves, are there, know just this of these topics,
     and lead."""
-    alive = [cluster.brokers[one] for one in brokers]
+    alive = [cluster.brokers[broker_id] for broker_id in brokers]
     topics = {name.rpartition("-")[0] for name in known}
 
     def looks() -> bool:
         try:
-            for one in alive:
-                controller_id, there, found = knows(one)
-                ours = {name: partition for name, partition in found.items() if name.rpartition("-")[0] in topics}
+            for node in alive:
+                controller_id, there, states = knows(node)
+                ours = {name: state for name, state in states.items() if name.rpartition("-")[0] in topics}
                 if (controller_id, there, ours) != (US, sorted([*brokers, US]), known):
                     return False
             led = ((name.rpartition("-"), cluster.brokers[leader]) for name, (leader, _, _) in known.items())
@@ -125,7 +131,7 @@ def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] =
 
 def create(client: KazooClient, topic: str, replicas: Sequence[Sequence[int]]) -> None:
     """Leave a topic in ZooKeeper, as Kafka's tools did up to 2.7."""
-    partitions = {str(number): list(one) for number, one in enumerate(replicas)}
+    partitions = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
     client.create(f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode())
 
 
@@ -144,13 +150,13 @@ def ask(broker: Broker, api: tuple[int, int], name: str, request: Any) -> Any:
         connection.close()
     module = "_".join(_words(name))
     schema = getattr(import_module(f"kio.schema.{module}.v{api_version}.response"), f"{name}Response")
-    _, at = entity_reader(schema.__header_schema__)(reply, 0)
-    answer, _ = entity_reader(schema)(reply, at)
+    _, offset = entity_reader(schema.__header_schema__)(reply, 0)
+    answer, _ = entity_reader(schema)(reply, offset)
     return answer
 
 
 def _words(name: str) -> Iterator[str]:
-    begins = [at for at, letter in enumerate(name) if letter.isupper()]
+    begins = [index for index, character in enumerate(name) if character.isupper()]
     return (name[begin:end].lower() for begin, end in zip(begins, [*begins[1:], len(name)], strict=True))
 
 

@@ -23,7 +23,7 @@ from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 from kframe_kafka_wire.testing.instances import Instance
 
 PATIENCE_S: Final = 150.0
-#: Ids of the instances: one active, two standbys, and one that is being started again.
+#: Ids of the instances: an active instance, two standbys, and an instance that restarts.
 INSTANCES: Final = (1000, 1001, 1002, 1003)
 STANDBYS_LEAST: Final = 2
 #: Session timeout of instances: how long a failover takes, more or less.
@@ -136,7 +136,7 @@ class FailoverCluster:
 
     def log(self) -> str:
         """What the instances that run now have logged."""
-        return "\n".join(f"{number}:\n{one.log[-4000:]}" for number, one in self._instances.items())
+        return "\n".join(f"{number}:\n{instance.log[-4000:]}" for number, instance in self._instances.items())
 
     def _fail(self, cause: str, end: Callable[[], None]) -> Failover:
         previous, before = self.controller()
@@ -157,8 +157,8 @@ class FailoverCluster:
     def _start(self, number: int) -> None:
         folder = self._folder / f"{number}-{next(_numbers)}"
         settings = {"kframe.never.replicas": ",".join(map(str, INSTANCES))}
-        place = self.cluster.zookeeper
-        self._instances[number] = Instance(place, folder, number, settings=settings, session_ms=SESSION_MS)
+        address = self.cluster.zookeeper
+        self._instances[number] = Instance(address, folder, number, settings=settings, session_ms=SESSION_MS)
         self._starting.add(number)
 
     def _await_standbys(self, count: int) -> None:

@@ -1,7 +1,4 @@
-"""A broker that a test directs: it takes control requests over sockets, decodes them by kio, and answers as told.
-
-What it has received stands in ``requests`` once a request was read to its end, whether it was answered or not.
-"""
+"""A fake broker: it receives control requests over sockets, decodes them by kio, and answers as a test directs."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ US: Final = 1000
 _MODULES: Final = {4: "leader_and_isr", 5: "stop_replica", 6: "update_metadata"}
 
 #: What a broker does with one request: gets the connection, the header and the reply that it would send.
-Deed = Callable[[socket.socket, bytes], None]
+Action = Callable[[socket.socket, bytes], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +47,11 @@ class Received:
         """As a trace shows it; the broker's id is for the caller to add."""
         body = self.body
         content = {"api": APIS[self.api_key], "controller_epoch": body.controller_epoch}
-        partitions = {f"{topic}-{one[0]}": one[1] for topic, one in _partitions(self)}
+        partitions = {f"{topic}-{content[0]}": content[1] for topic, content in _partitions(self)}
         if self.api_key == 4:
-            content["live_leaders"] = sorted(one.broker_id for one in body.live_leaders)
+            content["live_leaders"] = sorted(leader.broker_id for leader in body.live_leaders)
         if self.api_key == 6:
-            content["live_brokers"] = sorted(one.id_ for one in body.live_brokers)
+            content["live_brokers"] = sorted(broker.id_ for broker in body.live_brokers)
         return content | {"partitions": dict(sorted(partitions.items()))}
 
 
@@ -68,7 +65,7 @@ def closed(connection: socket.socket, _reply: bytes) -> None:
     connection.shutdown(socket.SHUT_RDWR)
 
 
-def send_frame(length: int, content: bytes) -> Deed:
+def send_frame(length: int, content: bytes) -> Action:
     """Answer any request with these bytes."""
     return lambda connection, _reply: connection.sendall(struct.pack(">i", length) + content)
 
@@ -92,7 +89,7 @@ def settings(**more: str) -> dict[str, str]:
 
 
 class FakeBroker:
-    """Listens on a port of its own until ``close``. ``script`` holds what it does with the next requests, one deed
+    """Listens on a port of its own until ``close``. ``script`` holds what it does with the next requests, one action
     each; then it does what is ``usual``, which is to answer. ``errors`` has what it answers for a partition, by api key
     and name."""
 
@@ -104,8 +101,8 @@ class FakeBroker:
         """The bytes of each, without size."""
         self.unanswered: list[Received] = []
         """Those of them at which it closed the connection."""
-        self.script: deque[Deed] = deque()
-        self.usual: Deed = answered
+        self.script: deque[Action] = deque()
+        self.usual: Action = answered
         self.errors: dict[tuple[int, str], int] = {}
         self.top: dict[int, int] = {}
         """Error for a whole api: no partition is answered for then."""
@@ -169,12 +166,12 @@ class FakeBroker:
         received = decode(frame)
         self.raw.append(frame)
         reply = self._reply(received)
-        deed = self.script.popleft() if self.script else self.usual
+        action = self.script.popleft() if self.script else self.usual
         self.requests.append(received)
         if self.kraft:
             connection.shutdown(socket.SHUT_RDWR)
             return
-        deed(connection, reply)
+        action(connection, reply)
         if connection.fileno() < 0:
             self.unanswered.append(received)
 
@@ -186,7 +183,7 @@ class FakeBroker:
 
     def _reply(self, received: Received) -> bytes:
         top = self.top.get(received.api_key, 0)
-        entries = [] if top else [(topic, one[0]) for topic, one in _partitions(received)]
+        entries = [] if top else [(topic, content[0]) for topic, content in _partitions(received)]
         errors = {
             (topic, partition): self.errors.get((received.api_key, f"{topic}-{partition}"), 0)
             for topic, partition in entries
@@ -214,9 +211,9 @@ def decode(frame: bytes) -> Received:
     """A control request by kio; nothing may be left over."""
     api_key, api_version = struct.unpack_from(">hh", frame)
     schema = getattr(_module(api_key, api_version, "request"), f"{APIS[api_key]}Request")
-    header, at = entity_reader(schema.__header_schema__)(frame, 0)
-    body, read = entity_reader(schema)(frame, at)
-    assert at + read == len(frame)
+    header, body_offset = entity_reader(schema.__header_schema__)(frame, 0)
+    body, read = entity_reader(schema)(frame, body_offset)
+    assert body_offset + read == len(frame)
     return Received(api_key, api_version, header.correlation_id, header.client_id, body)
 
 
@@ -226,7 +223,7 @@ def encode_reply(received: Received, top: int, errors: dict[tuple[str, int], int
     prefix = "LeaderAndIsr" if received.api_key == 4 else "StopReplica"
     content: dict[str, Any] = {"error_code": KioError(top)}
     if received.api_key == 4 and received.api_version >= 5:
-        ids = {one.topic_name: one.topic_id for one in received.body.topic_states}
+        ids = {state.topic_name: state.topic_id for state in received.body.topic_states}
         content["topics"] = tuple(
             module.LeaderAndIsrTopicError(
                 topic_id=ids[topic],
@@ -256,21 +253,23 @@ def _module(api_key: int, api_version: int, kind: str) -> Any:
 
 
 def _partitions(received: Received) -> list[tuple[str, tuple[int, dict[str, Any]]]]:
-    """(topic, (partition, what is told of it)) of each partition of a request, whatever its version's layout."""
+    """(topic, (partition, content)) for each partition of a request of any version."""
     body = received.body
     if received.api_key == 5 and received.api_version < 3:
         same = {"leader_epoch": None, "delete_partition": body.delete_partitions}
         if received.api_version == 0:
-            return [(one.topic_name, (one.partition_index, same)) for one in body.ungrouped_partitions]
+            return [
+                (partition.topic_name, (partition.partition_index, same)) for partition in body.ungrouped_partitions
+            ]
         return [(topic.name, (index, same)) for topic in body.topics for index in topic.partition_indexes]
     if hasattr(body, "ungrouped_partition_states"):
-        grouped = [(one.topic_name, one) for one in body.ungrouped_partition_states]
+        grouped = [(state.topic_name, state) for state in body.ungrouped_partition_states]
     else:
-        grouped = [(topic.topic_name, one) for topic in body.topic_states for one in topic.partition_states]
-    return [(topic, (one.partition_index, _told(received.api_key, one))) for topic, one in grouped]
+        grouped = [(topic.topic_name, state) for topic in body.topic_states for state in topic.partition_states]
+    return [(topic, (state.partition_index, _described(received.api_key, state))) for topic, state in grouped]
 
 
-#: Our names of what a partition is told, and kio's where they differ.
+#: Names of a partition's fields in requests, by API key.
 _FIELDS: Final = {
     4: ("leader", "leader_epoch", "isr", "partition_epoch", "replicas", "adding_replicas", "removing_replicas",
         "is_new", "leader_recovery_state"),
@@ -279,10 +278,10 @@ _FIELDS: Final = {
 }  # fmt: skip
 
 
-def _told(api_key: int, state: Any) -> dict[str, Any]:
-    told = {}
+def _described(api_key: int, state: Any) -> dict[str, Any]:
+    content = {}
     for name in _FIELDS[api_key]:
         kio_name = "zk_version" if api_key == 6 and name == "partition_epoch" else name
         value = getattr(state, kio_name, None)
-        told[name] = list(value) if isinstance(value, tuple) else value
-    return told
+        content[name] = list(value) if isinstance(value, tuple) else value
+    return content

@@ -20,14 +20,14 @@ def gathered(
     ``more`` hears whether any lack, and has what has come; ``commit`` is told offsets by partition, and whether it has
     done so is what it returns: a group that was joined again meanwhile refuses, and gives the same records once more.
     """
-    found: dict[Place, str] = {}
+    texts: dict[Place, str] = {}
 
     def done() -> bool:
-        found.update(more(len(found) < count))
+        texts.update(more(len(texts) < count))
         behind: dict[int, int] = {}
-        for partition, offset in found:
+        for partition, offset in texts:
             behind[partition] = max(behind.get(partition, 0), offset + 1)
-        return len(found) >= count and commit(behind)
+        return len(texts) >= count and commit(behind)
 
     until(done, PATIENCE_S)
-    return list(found.values())
+    return list(texts.values())

@@ -20,7 +20,7 @@ class Instance(Process):
     """One ``kframe controller run``; ids 1000 and 1001 are never replicas."""
 
     def __init__(
-        self, place: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {},
+        self, zookeeper: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {},
         session_ms: int = 30_000,
     ) -> None:  # fmt: skip
         """Start it under id ``number``, at HOST:PORT/CHROOT, with more of Kafka's ``settings``. In these ``{address}``
@@ -35,7 +35,7 @@ class Instance(Process):
         self.number = number
         self.address, self.other_address = (f"{HOST}:{port}" for port in free_ports(2))
         keys = {
-            "zookeeper.connect": place, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
+            "zookeeper.connect": zookeeper, "zookeeper.session.timeout.ms": session_ms, "broker.id": number,
             "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
         }  # fmt: skip
         lines = "".join(f"{key}={value}\n" for key, value in keys.items())
@@ -62,15 +62,15 @@ class Instance(Process):
     @property
     def memory_kib(self) -> int:
         """The most memory that it has held so far, in KiB. Linux tells."""
-        (found,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
-        return int(found)
+        (peak,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
+        return int(peak)
 
     def page(self, path: str) -> tuple[int, str]:
         """Status and text of a page; 0 while there are no pages."""
-        found = re.search(r"METRICS on (\S+:\d+)", self.log)
-        if found is None:
+        match = re.search(r"METRICS on (\S+:\d+)", self.log)
+        if match is None:
             return 0, ""
-        connection = HTTPConnection(found[1], timeout=PATIENCE_S)
+        connection = HTTPConnection(match[1], timeout=PATIENCE_S)
         connection.request("GET", path)
         answer = connection.getresponse()
         text = answer.read().decode()

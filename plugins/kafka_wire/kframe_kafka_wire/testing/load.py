@@ -1,4 +1,4 @@
-"""A steady producer that remembers what was acknowledged, and the judgement of what a consumer finds afterwards."""
+"""A steady producer that records acknowledgements, and their comparison with the consumed records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Records = NDArray[np.int64]
 
 
 class Count(NamedTuple):
-    """How many records a producer has ..."""
+    """Numbers of records of a producer."""
 
     sent: int
     acknowledged: int
@@ -29,55 +29,55 @@ class Count(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a consumer found, beside what the producer was told."""
+class LoadReport:
+    """Consumed records compared with acknowledged records."""
 
     acknowledged: int
     lost: int
-    """Acknowledged, and not there."""
-    moved: int
-    """Acknowledged at an offset at which something else stands."""
-    doubled: int
-    """There more than once."""
-    disordered: int
-    """Behind a record of the same partition that was sent later."""
-    unannounced: int
-    """There, and neither acknowledged nor reported as failed."""
+    """Acknowledged but not consumed."""
+    misplaced: int
+    """Acknowledged at an offset that has another record."""
+    duplicated: int
+    """Consumed more than once."""
+    out_of_order: int
+    """Behind a later record of the same partition."""
+    unexpected: int
+    """Consumed, but neither acknowledged nor failed."""
 
     @property
     def good(self) -> bool:
-        """Every acknowledged record is there exactly once, in order, and nothing else is."""
-        return not (self.lost or self.moved or self.doubled or self.disordered or self.unannounced)
+        """Whether every acknowledged record is there exactly once and in order, and no other."""
+        return not (self.lost or self.misplaced or self.duplicated or self.out_of_order or self.unexpected)
 
 
-def judge(acknowledged: Records, consumed: Records, failed: NDArray[np.int64]) -> Verdict:
-    """Compare records; ``failed`` are the numbers of those that may be there or not, (count,)."""
+def compare_records(acknowledged: Records, consumed: Records, failed: NDArray[np.int64]) -> LoadReport:
+    """Compare records; ``failed`` (count,) are the numbers of records that may be there or not."""
     numbers, times = np.unique(consumed[:, NUMBER], return_counts=True)
-    by_place = consumed[np.lexsort((consumed[:, OFFSET], consumed[:, PARTITION]))]
-    same = by_place[1:, PARTITION] == by_place[:-1, PARTITION]
+    by_offset = consumed[np.lexsort((consumed[:, OFFSET], consumed[:, PARTITION]))]
+    same = by_offset[1:, PARTITION] == by_offset[:-1, PARTITION]
     is_there = np.isin(acknowledged[:, NUMBER], numbers)
-    return Verdict(
+    return LoadReport(
         acknowledged=len(acknowledged),
         lost=int((~is_there).sum()),
-        moved=int((_standing_at(acknowledged[is_there], by_place) != acknowledged[is_there, NUMBER]).sum()),
-        doubled=int((times > 1).sum()),
-        disordered=int((same & (by_place[1:, NUMBER] < by_place[:-1, NUMBER])).sum()),
-        unannounced=int((~np.isin(numbers, np.concatenate([acknowledged[:, NUMBER], failed]))).sum()),
+        misplaced=int((_numbers_at(acknowledged[is_there], by_offset) != acknowledged[is_there, NUMBER]).sum()),
+        duplicated=int((times > 1).sum()),
+        out_of_order=int((same & (by_offset[1:, NUMBER] < by_offset[:-1, NUMBER])).sum()),
+        unexpected=int((~np.isin(numbers, np.concatenate([acknowledged[:, NUMBER], failed]))).sum()),
     )
 
 
-def _standing_at(wanted: Records, by_place: Records) -> NDArray[np.int64]:
-    """The numbers that stand where ``wanted`` say, (count,); -1 where nothing stands. ``by_place`` is sorted so."""
-    if not len(by_place):
-        return np.full(len(wanted), -1, np.int64)
-    place, there = (rows[:, PARTITION] << _OFFSET_BITS | rows[:, OFFSET] for rows in (wanted, by_place))
-    found = np.minimum(np.searchsorted(there, place), len(there) - 1)
-    numbers: NDArray[np.int64] = np.where(there[found] == place, by_place[found, NUMBER], -1)
+def _numbers_at(expected: Records, by_offset: Records) -> NDArray[np.int64]:
+    """(count,) the record numbers at the offsets of ``expected``, -1 for none. ``by_offset`` is sorted by offset."""
+    if not len(by_offset):
+        return np.full(len(expected), -1, np.int64)
+    expected_keys, there = (rows[:, PARTITION] << _OFFSET_BITS | rows[:, OFFSET] for rows in (expected, by_offset))
+    indexes = np.minimum(np.searchsorted(there, expected_keys), len(there) - 1)
+    numbers: NDArray[np.int64] = np.where(there[indexes] == expected_keys, by_offset[indexes, NUMBER], -1)
     return numbers
 
 
 class Load(Process):
-    """One producer in a JVM of its own, at work from the start until ``stop``."""
+    """A producer in its own JVM, which sends until ``finish``."""
 
     def __init__(self, folder: Path, address: str, topic: str, partitions: int, records_per_second: int) -> None:
         """Start it. ``address`` is where clients of Kafka connect."""
@@ -95,11 +95,11 @@ class Load(Process):
         self._launch([*client_command(source, folder), *arguments], folder, asked=True)
 
     def count(self) -> Count:
-        """As it stands now."""
+        """The counts at present."""
         return Count(*map(int, self._answer("count").split()))
 
     def await_more(self, records: int) -> None:
-        """Return when so many more than now have been acknowledged."""
+        """Wait until that many more records are acknowledged."""
         goal = self.count().acknowledged + records
         assert until(lambda: self.count().acknowledged >= goal, _PATIENCE_S), (goal, self.count())
 
@@ -107,11 +107,11 @@ class Load(Process):
         """Send nothing more, and return when everything is acknowledged or has failed."""
         return Count(*map(int, self._answer("stop").split()))
 
-    def verdict(self) -> Verdict:
-        """Of all that there is to read now."""
+    def report(self) -> LoadReport:
+        """Consume all records and compare them."""
         self._answer("consume")
         failed = [int(line.partition(",")[0]) for line in (self.folder / "failed.csv").read_text().splitlines()]
-        return judge(self._records("acknowledged"), self._records("consumed"), np.array(failed, np.int64))
+        return compare_records(self._records("acknowledged"), self._records("consumed"), np.array(failed, np.int64))
 
     def close(self) -> None:
         """End the JVM."""

@@ -41,7 +41,7 @@ def _value(field: Any, kind: Any, chance: random.Random, tagged: bool) -> Any:
         never = tagged or field.metadata.get("kafka_type") in ("uuid", "datetime_i64")
         if not never and chance.random() < 0.3:
             return None
-        return _value(field, next(one for one in get_args(kind) if one is not NoneType), chance, tagged)
+        return _value(field, next(arg for arg in get_args(kind) if arg is not NoneType), chance, tagged)
     if get_origin(kind) is tuple:
         return [_value(field, get_args(kind)[0], chance, tagged) for _ in range(chance.randrange(1, 3))]
     if is_dataclass(kind):

@@ -124,7 +124,7 @@ def page(comparisons: Mapping[str, Comparison], command: str, machine: str, comm
     reasons: Counter[str] = Counter()
     for each in comparisons.values():
         reasons.update(each.by_design)
-    differences = [one for each in comparisons.values() for one in each.differences]
+    differences = [difference for each in comparisons.values() for difference in each.differences]
     lines = [
         "# Kafka's tools under kframe and under Kafka's controller",
         "",
@@ -151,16 +151,18 @@ def page(comparisons: Mapping[str, Comparison], command: str, machine: str, comm
         "",
         "## Differences",
         "",
-        *(_told(one) for one in differences),
+        *(_described(difference) for difference in differences),
     ]
     return "\n".join(lines if differences else [*lines, "None."]) + "\n"
 
 
-def _told(one: Difference) -> str:
-    expected = one.expected[0] if one.expected else ""
+def _described(difference: Difference) -> str:
+    expected = difference.expected[0] if difference.expected else ""
     before = set(expected.splitlines())
-    after = set(one.output.splitlines())
+    after = set(difference.output.splitlines())
     changed = [f"    - {line}" for line in sorted(before - after)] + [
         f"    + {line}" for line in sorted(after - before)
     ]
-    return "\n".join([f"- {one.setup}, {one.client}, {one.count} times: `{one.step}`", "", *changed, ""])
+    return "\n".join(
+        [f"- {difference.setup}, {difference.client}, {difference.count} times: `{difference.step}`", "", *changed, ""]
+    )

@@ -55,8 +55,8 @@ class Scene:
     def close(self) -> None:
         """End the load and all instances, as a power cut would."""
         self.load.close()
-        for one in self._instances:
-            one.kill()
+        for instance in self._instances:
+            instance.kill()
 
     # -- controllers
 
@@ -75,7 +75,7 @@ class Scene:
         return self._instances[-1]
 
     def pair(self) -> tuple[Instance, Instance]:
-        """One kframe that is controller, and one that stands by."""
+        """An active kframe and a standby."""
         active = self.instance(1000, "--insist")
         active.await_ready(active=True)
         standby = self.instance(1001, "--insist")
@@ -83,7 +83,7 @@ class Scene:
         return active, standby
 
     def controller(self) -> int:
-        """Whose broker id stands in ``/controller``; -1 for nobody's."""
+        """The broker id in ``/controller``; -1 for none."""
         return self.fixture.controller()[0]
 
     # -- brokers
@@ -120,8 +120,8 @@ class Scene:
             return [
                 (topic, partition)
                 for topic, states in self.fixture.states().items()
-                for partition, one in states.items()
-                if one["leader"] not in ALL or sorted(one["isr"]) != ALL
+                for partition, state in states.items()
+                if state["leader"] not in ALL or sorted(state["isr"]) != ALL
             ]
 
         assert until(lambda: not lacking(), PATIENCE_S), lacking()
@@ -132,11 +132,11 @@ class Scene:
     @property
     def went_offline(self) -> bool:
         """Whether a partition of the topic was seen without a leader."""
-        return any(one.get("leader") == -1 for states in self._seen.values() for one in states)
+        return any(state.get("leader") == -1 for states in self._seen.values() for state in states)
 
     def fallen(self) -> list[Any]:
         """Epochs that fell: in what was stored, and in the requests that brokers have carried out."""
-        found: list[Any] = [
+        events: list[Any] = [
             (path, before, after)
             for path, states in self._seen.items()
             for before, after in itertools.pairwise(states)
@@ -144,9 +144,9 @@ class Scene:
         ]
         for broker in self.fixture.cluster.brokers.values():
             epochs = [int(epoch) for epoch in _CARRIED_OUT.findall(broker.log("state-change"))]
-            assert epochs, "no request is found in the log"
-            found += [(broker.id, *pair) for pair in itertools.pairwise(epochs) if pair[1] < pair[0]]
-        return found
+            assert epochs, "the log has no request"
+            events += [(broker.id, *pair) for pair in itertools.pairwise(epochs) if pair[1] < pair[0]]
+        return events
 
     def _leader_id(self) -> int:
         return int(self.fixture.get(f"/brokers/topics/{self.topic}/partitions/0/state")["leader"])

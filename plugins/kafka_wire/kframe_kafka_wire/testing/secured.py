@@ -22,11 +22,11 @@ FRIENDS: Final = "User:CN=client;User:alice;User:carol;User:dave"
 
 
 def certificates(folder: Path) -> Path:
-    """Put files of an authority, a server, a client and a stranger into a folder."""
+    """Put files of an authority, a server, a client and an untrusted client into a folder."""
     authority = Authority(folder, "authority")
     authority.issue("server", "127.0.0.1")
     authority.issue("client")
-    Authority(folder, "other").issue("stranger")
+    Authority(folder, "other").issue("untrusted")
     return folder
 
 
@@ -37,7 +37,7 @@ def secured(folder: Path, topics: Mapping[str, Sequence[PartitionSpec]], brokers
     """
     ports = dict(zip(PROTOCOLS, free_ports(len(PROTOCOLS)), strict=True))
     config = {
-        "listeners": ",".join(f"{one}://127.0.0.1:{port}" for one, port in ports.items()),
+        "listeners": ",".join(f"{listener}://127.0.0.1:{port}" for listener, port in ports.items()),
         "inter.broker.listener.name": "SASL_SSL",
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "server.pem"),
@@ -54,8 +54,13 @@ def secured(folder: Path, topics: Mapping[str, Sequence[PartitionSpec]], brokers
         "/config/users/carol": user_record("SCRAM-SHA-256", "pencil"),
         "/config/users/dave": user_record("SCRAM-SHA-512", "pencil"),
     }
-    endpoints = tuple(Endpoint(one, "127.0.0.1", port, one) for one, port in ports.items())
-    return Served(topics, [Registration(one, 100 * one, endpoints) for one in brokers], config, FakeRecords(users))
+    endpoints = tuple(Endpoint(protocol, "127.0.0.1", port, protocol) for protocol, port in ports.items())
+    return Served(
+        topics,
+        [Registration(broker_id, 100 * broker_id, endpoints) for broker_id in brokers],
+        config,
+        FakeRecords(users),
+    )
 
 
 def login(mechanism: str, user: str, password: str) -> dict[str, str]:
@@ -68,13 +73,13 @@ def login(mechanism: str, user: str, password: str) -> dict[str, str]:
 
 
 def tls(folder: Path, key: str = "", authority: str = "authority") -> dict[str, str]:
-    """Whom a client trusts, and the certificate that it shows, if any."""
+    """A client's truststore, and its certificate if it has any."""
     trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(folder / f"{authority}.pem")}
     own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / f"{key}.pem")}
     return trust | (own if key else {})
 
 
-#: (listener, settings of the login, certificate) of who is let in.
+#: (listener, settings of the login, certificate) of clients whose login succeeds.
 LET_IN: Final[Mapping[str, tuple[str, dict[str, str], str]]] = {
     "a certificate": ("SSL", {}, "client"),
     "PLAIN": ("SASL_PLAINTEXT", login("PLAIN", "alice", "secret"), ""),

@@ -1,4 +1,4 @@
-"""A controller over a cluster in memory, with brokers that do as they are told at once, behind a server on loopback."""
+"""A controller over a cluster in memory, with brokers that apply requests at once, behind a server on loopback."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ObedientBrokers(RecordingTransport):
     """Answers each request with success at once."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Remember whom to tell."""
+        """Save the callback."""
         self._notify = notify
 
     @property
@@ -44,8 +44,8 @@ class ObedientBrokers(RecordingTransport):
 def broker(broker_id: int, *listeners: str, rack: str | None = None, ports: int = 9000) -> Registration:
     """The registration of a broker with these listeners, on ports from ``ports + broker_id`` on."""
     endpoints = (
-        Endpoint(listener, "127.0.0.1", ports + broker_id + 100 * place)
-        for place, listener in enumerate(listeners or ("PLAINTEXT",))
+        Endpoint(listener, "127.0.0.1", ports + broker_id + 100 * index)
+        for index, listener in enumerate(listeners or ("PLAINTEXT",))
     )
     return Registration(broker_id, 100 * broker_id, tuple(endpoints), rack)
 
@@ -64,7 +64,7 @@ class Served:
         standby: bool = False,
     ) -> None:
         """``standby``: broker 1 is controller, and stays it."""
-        registrations = [broker(one) if isinstance(one, int) else one for one in brokers]
+        registrations = [broker(entry) if isinstance(entry, int) else entry for entry in brokers]
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of(topics, registrations))
         if standby:
             holder = self.ensemble.connect()
@@ -79,7 +79,7 @@ class Served:
             servers=[self.server],
         ).build()
         self.controller.start()
-        self.controller.inspect(lambda cluster: None).result(timeout=30)  # it has stood for election
+        self.controller.inspect(lambda cluster: None).result(timeout=30)  # the election is over
 
     def client(self, listener: str = "PLAINTEXT") -> Client:
         """A connection without TLS."""
@@ -111,8 +111,8 @@ class FakeRecords:
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
         """Names of all that begins with the path."""
-        below = [one.removeprefix(f"{path}/") for one in self.records if one.startswith(f"{path}/")]
-        return tuple(dict.fromkeys(one.partition("/")[0] for one in below))
+        below = [name.removeprefix(f"{path}/") for name in self.records if name.startswith(f"{path}/")]
+        return tuple(dict.fromkeys(path.partition("/")[0] for path in below))
 
     def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
         """What stands there, and how often it was written."""
@@ -144,7 +144,7 @@ def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
     return json.dumps({"version": 1, "config": {mechanism: made}})
 
 
-def sample_world() -> Served:
+def sample_cluster() -> Served:
     """Topic ``t`` on three brokers, the last of them on another listener than ours, its partition 1 not led by the
     preferred replica; topic ``dead``, whose leader has gone; and a cluster id."""
     topics = {

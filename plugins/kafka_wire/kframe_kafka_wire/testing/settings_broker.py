@@ -42,7 +42,7 @@ class SettingsBroker:
         header = decode_header(frame)
         (resource,) = decode_request(header, frame)["resources"]
         self.asked.append(resource["configuration_keys"])
-        told = {
+        response = {
             "error_code": self.code, "error_message": None, "resource_type": 4, "resource_name": "1",
             "configs": [
                 {"name": key, "value": value, "read_only": False, "config_source": 4, "is_sensitive": False,
@@ -50,4 +50,4 @@ class SettingsBroker:
                 for key, value in self.values.items()
             ],
         }  # fmt: skip
-        connection.sendall(encode_response(32, header.api_version, header.correlation_id, {"results": [told]}))
+        connection.sendall(encode_response(32, header.api_version, header.correlation_id, {"results": [response]}))

@@ -1,4 +1,4 @@
-"""What an operator does all day with Kafka's command-line tools, done once each and looked at in ZooKeeper."""
+"""Common operations with Kafka's command-line tools, verified in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 from kframe_zookeeper.testing.process import until
 
 from kframe_kafka_wire.testing.instances import PATIENCE_S
+from kframe_kafka_wire.testing.real_cluster import RealCluster
 from kframe_kafka_wire.testing.tools import Tools
-from kframe_kafka_wire.testing.worlds import World
 
 TOPIC: Final = "tooled"
 GROUP: Final = "tool-readers"
@@ -18,7 +18,7 @@ VALUES: Final = [f"value-{number:02}" for number in range(20)]
 _PER_TRANSACTION: Final = 50
 
 
-def ordinary_tool_work(tools: Tools, world: World) -> None:
+def check_tools(tools: Tools, cluster: RealCluster) -> None:
     """Create, describe, produce, consume, expand, reassign, elect, configure, delete. Raises AssertionError."""
     topic = ("--topic", TOPIC)
     size = ("--partitions", "3", "--replication-factor", "2")
@@ -29,7 +29,7 @@ def ordinary_tool_work(tools: Tools, world: World) -> None:
 
     tools.run("kafka-topics", "--alter", *topic, "--partitions", "5")
     _describes(tools, "PartitionCount: 5")
-    _reassign_and_elect(tools, world)
+    _reassign_and_elect(tools, cluster)
 
     entity = ("--entity-type", "topics", "--entity-name", TOPIC)
     tools.run("kafka-configs", "--alter", *entity, "--add-config", "max.message.bytes=54321")
@@ -39,18 +39,18 @@ def ordinary_tool_work(tools: Tools, world: World) -> None:
 
     tools.run("kafka-topics", "--delete", *topic)
     assert until(lambda: TOPIC not in tools.run("kafka-topics", "--list").split(), PATIENCE_S)
-    assert until(lambda: not world.assignment(TOPIC), PATIENCE_S)
+    assert until(lambda: not cluster.assignment(TOPIC), PATIENCE_S)
 
 
 def _describes(tools: Tools, pattern: str) -> None:
-    """Wait until the topic is described like that: brokers hear of changes by and by, from any controller."""
+    """Wait until the topic is described like that: UpdateMetadata is asynchronous."""
     said: list[str] = []
 
-    def told() -> bool:
+    def is_described() -> bool:
         said.append(tools.tried("kafka-topics", "--describe", "--topic", TOPIC)[1])
         return re.search(pattern, said[-1]) is not None
 
-    assert until(told, PATIENCE_S), said[-1]
+    assert until(is_described, PATIENCE_S), said[-1]
 
 
 def _produce_and_consume(tools: Tools) -> None:
@@ -77,9 +77,9 @@ def _consumed(tools: Tools, count: int) -> list[str]:
     return said[:count]
 
 
-def _reassign_and_elect(tools: Tools, world: World) -> None:
+def _reassign_and_elect(tools: Tools, cluster: RealCluster) -> None:
     """Partition 0 goes to the broker that has none of it, which then is to lead."""
-    before = world.assignment(TOPIC)[0]
+    before = cluster.assignment(TOPIC)[0]
     (third,) = {1, 2, 3} - set(before)
     after = [third, before[0]]
     plan = tools.folder / "plan.json"
@@ -90,7 +90,7 @@ def _reassign_and_elect(tools: Tools, world: World) -> None:
     done = f"Reassignment of partition {TOPIC}-0 is completed."
     assert until(lambda: done in tools.run("kafka-reassign-partitions", "--verify", *moving), PATIENCE_S)
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")
-    assert world.assignment(TOPIC)[0] == after
+    assert cluster.assignment(TOPIC)[0] == after
     election = ("--election-type", "preferred", "--topic", TOPIC, "--partition", "0")
     tools.run("kafka-leader-election", *election)
-    assert world.state(TOPIC, 0)["leader"] == third
+    assert cluster.state(TOPIC, 0)["leader"] == third

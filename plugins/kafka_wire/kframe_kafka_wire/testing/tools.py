@@ -34,13 +34,13 @@ TOOLS: Final = {
     "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
-#: How a tool is told the settings of its client, where that is not --command-config.
+#: Options for client settings, if not --command-config.
 _CONFIG_OPTIONS: Final = {
     "kafka-cluster": "--config", "kafka-leader-election": "--admin.config",
     "kafka-console-producer": "--producer.config", "kafka-console-consumer": "--consumer.config",
     "kafka-producer-perf-test": "--producer.config", "kafka-consumer-perf-test": "--consumer.config",
 }  # fmt: skip
-#: Tools that are told where to connect by the settings alone.
+#: Tools that take bootstrap servers from the settings only.
 _BY_SETTINGS: Final = {"kafka-producer-perf-test"}
 
 

@@ -35,7 +35,7 @@ class Replies(FrameTarget):
     """Replies, without their size. A kind is an API and a version."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """As whoever has asked reads them."""
+        """Decode as the requester does."""
         return [_outcome(_reply, batch[i], *map(int, batch.kinds[i].split())) for i in range(len(batch))]
 
 

@@ -34,12 +34,12 @@ class ServerLogins(FrameTarget):
 
 
 def _parts(raw: bytes) -> Iterator[bytes]:
-    """Messages, each behind its length; empty ones for ever when there are no more."""
-    at = 0
+    """Messages, each with its length; then empty messages without end."""
+    offset = 0
     while True:
-        length = raw[at] if at < len(raw) else 0
-        yield raw[at + 1 : at + 1 + length]
-        at += 1 + length
+        length = raw[offset] if offset < len(raw) else 0
+        yield raw[offset + 1 : offset + 1 + length]
+        offset += 1 + length
 
 
 def _client(raw: bytes, mechanism: str) -> Outcome:

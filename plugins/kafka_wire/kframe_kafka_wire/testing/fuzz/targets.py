@@ -28,7 +28,7 @@ PIECES: Final = [
 
 def targets() -> Sequence[Target]:
     """All targets."""
-    kept = read_corpus(CORPUS)
+    corpus = read_corpus(CORPUS)
     chance = random.Random(18)
     requests, replies = [], []
     for api_key, version in every_version():
@@ -38,9 +38,9 @@ def targets() -> Sequence[Target]:
         requests.append(Base(str(api_key), request[4:]))
         replies.append(Base(f"{api_key} {version}", reply[4:]))
     made: list[Target] = [
-        Requests("request", [*requests, *bases_of(kept, "request")], PIECES, share=8),
-        Replies("reply", [*replies, *bases_of(kept, "reply")], PIECES, share=8),
-        ControlReplies("control reply", bases_of(kept, "control reply"), PIECES, share=2),
+        Requests("request", [*requests, *bases_of(corpus, "request")], PIECES, share=8),
+        Replies("reply", [*replies, *bases_of(corpus, "reply")], PIECES, share=8),
+        ControlReplies("control reply", bases_of(corpus, "control reply"), PIECES, share=2),
     ]
     small = (("admin reply", AdminReplies), ("login reply", ClientLogins), ("login token", ServerLogins))
-    return [*made, *(target(name, bases_of(kept, name), PIECES, share=1) for name, target in small)]
+    return [*made, *(target(name, bases_of(corpus, name), PIECES, share=1) for name, target in small)]

@@ -12,14 +12,14 @@ from kframe.plugin.cluster import ElectionType, Targets
 from kframe.plugin.columns import Ragged
 from kframe.plugin.wire import header_version
 from kframe_kafka_wire import _naive_answers, codec, kernels
-from kframe_kafka_wire.answers import Asked, WireError, read_answer
-from kframe_kafka_wire.client import ALTER, ELECT, LIST, METADATA, AdminClient, verdict
+from kframe_kafka_wire.answers import PendingRequest, WireError, read_answer
+from kframe_kafka_wire.client import ALTER, ELECT, LIST, METADATA, AdminClient, top_level_error
+from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, RequestContent, TopicNames
 from kframe_kafka_wire.security import ListenerSecurity
 from kframe_kafka_wire.testing.fuzz.frames import FrameTarget
-from kframe_kafka_wire.told import LEADER_AND_ISR, UPDATE_METADATA, Told, TopicNames
 from kframe_simulator.fuzz import Batch, Outcome
 
-#: Partitions that the requests told of.
+#: Partitions of the requests.
 _PARTITIONS: Final = 4
 _CORRELATION: Final = 7
 
@@ -54,16 +54,18 @@ def _control(raw: bytes, api_key: int, version: int) -> Outcome:
 
 
 def _scanned(module: Any, raw: bytes, head: int, flexible: bool, grouped: bool) -> tuple[Any, ...]:
-    found, counts = np.zeros((min(_PARTITIONS, len(raw) // 6), 4), np.int32), np.zeros(2, np.int32)
-    end = module.scan_answer(raw, head, flexible, grouped, _PARTITIONS, found, counts)
-    return (end, found[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (end,)
+    errors, counts = np.zeros((min(_PARTITIONS, len(raw) // 6), 4), np.int32), np.zeros(2, np.int32)
+    end = module.scan_answer(raw, head, flexible, grouped, _PARTITIONS, errors, counts)
+    return (end, errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (end,)
 
 
-def _asked(api_key: int, version: int) -> Asked:
+def _asked(api_key: int, version: int) -> PendingRequest:
     numbers = np.arange(_PARTITIONS, dtype=np.int32)
     names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
-    told = Told(api_key, numbers, np.zeros_like(numbers), numbers, np.ones(_PARTITIONS, np.uint8), numbers, names)
-    return Asked(1, 1, api_key, version, _CORRELATION, told, slice(0, _PARTITIONS))
+    content = RequestContent(
+        api_key, numbers, np.zeros_like(numbers), numbers, np.ones(_PARTITIONS, np.uint8), numbers, names
+    )
+    return PendingRequest(1, 1, api_key, version, _CORRELATION, content, slice(0, _PARTITIONS))
 
 
 def _admin(raw: bytes, api_key: int) -> Outcome:
@@ -85,9 +87,9 @@ class _Answered(AdminClient):
         if self._raw is None:
             return {"topics": []}
         raw, self._raw = self._raw, None
-        _, told = codec.decode_response(*api, raw)
-        verdict(told)
-        return told
+        _, response = codec.decode_response(*api, raw)
+        top_level_error(response)
+        return response
 
 
 _TARGETS: Final = Targets(

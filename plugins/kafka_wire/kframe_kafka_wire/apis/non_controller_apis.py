@@ -81,7 +81,7 @@ async def nothing(call: Call) -> Fields:
 
 
 #: API key to its answer.
-STRANGERS: Final[Mapping[int, Handler]] = {
+NON_CONTROLLER_APIS: Final[Mapping[int, Handler]] = {
     0: refer_to_leader, 1: fetch, 2: refer_to_leader, 8: refer_to_coordinator, 9: offset_fetch,
     11: refer_to_coordinator, 12: refer_to_coordinator, 13: refer_to_coordinator, 14: refer_to_coordinator,
     15: refer_to_coordinator, 16: nothing, 21: refer_to_leader, 23: refer_to_leader, 24: add_partitions,

@@ -1,4 +1,4 @@
-"""The far end of a transport to brokers: one that a test directs for each registration, and what they have received."""
+"""Fake brokers for the registrations of a cluster, and the requests that they received."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kframe_kafka_wire.testing.fake_broker import US, FakeBroker, answered, sett
 from kframe_kafka_wire.transport import WireTransport
 
 
-def open_far_end(url: str, cluster: ClusterState) -> WireFarEnd:
+def open_fake_brokers(url: str, cluster: ClusterState) -> FakeBrokers:
     """What ``kframe plugins check`` tries the transport in: brokers on ports of this machine, and nothing else."""
-    return WireFarEnd(WireTransport(settings()), cluster)
+    return FakeBrokers(WireTransport(settings()), cluster)
 
 
-class WireFarEnd:
-    """Implements ``kframe.testing.far_end.FarEnd``. Brokers answer until they are told otherwise."""
+class FakeBrokers:
+    """Implements ``kframe.testing.far_end.FarEnd``. Brokers answer until a test changes that."""
 
     def __init__(self, transport: WireTransport, cluster: ClusterState) -> None:
         """Start a broker for each registration of ``cluster``, whose endpoint is changed to where it listens."""
@@ -46,19 +46,19 @@ class WireFarEnd:
 
     def settle(self) -> None:
         """Return when every channel has nothing to do, or waits for a silent broker or for the role."""
-        assert until(lambda: all(self._settled(*one) for one in self.transport.channels.items()))
+        assert until(lambda: all(self._settled(*channel) for channel in self.transport.channels.items()))
 
     def received(self) -> Sequence[Request]:
         """What has come since the last call, without ourselves among the live brokers."""
-        found = []
+        traces = []
         for broker_id, broker in self.brokers.items():
             came, broker.requests = broker.requests, []
-            found += [{"broker": broker_id, **one.trace} for one in came]
-        for one in found:
-            if "live_brokers" in one:
-                assert US in one["live_brokers"]
-                one["live_brokers"].remove(US)
-        return found
+            traces += [{"broker": broker_id, **request.trace} for request in came]
+        for trace in traces:
+            if "live_brokers" in trace:
+                assert US in trace["live_brokers"]
+                trace["live_brokers"].remove(US)
+        return traces
 
     def silence(self, broker_id: int) -> None:
         """From now on a broker takes requests and does not answer."""

@@ -1,4 +1,4 @@
-"""What a broker is told by one batch, in rows: what its answers are about, and what a merged queue is made from."""
+"""Rows of control requests: responses are resolved by them, and queues are merged from them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from kframe.plugin.transport import ControlRequests
 LEADER_AND_ISR: Final = 4
 STOP_REPLICA: Final = 5
 UPDATE_METADATA: Final = 6
-#: StopReplica below this version tells deletions in a request of their own, first.
+#: StopReplica below this version has separate requests for deletions, which come first.
 _FLAG_PER_PARTITION: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicNames:
-    """The topics of one batch as answers name them: by id or by name. ``indexes`` ascend, ``ids`` (t, 16) beside."""
+    """The topics of a batch, by name or id. ``indexes`` (t,) ascend; ``ids`` (t, 16) has their topic ids."""
 
     indexes: Int32
     ids: UInt8
@@ -30,27 +30,27 @@ class TopicNames:
 
     @staticmethod
     def of(cluster: ClusterState, topics: Int32) -> TopicNames:
-        """These topics, each named any number of times."""
+        """These topics (indexes), which may repeat."""
         indexes = distinct_rows(topics, len(cluster.topics))
         return TopicNames(indexes, cluster.topics.ids[indexes], cluster.topics.names)
 
     def by_id(self, topic_id: bytes) -> str | None:
         """The name of the only topic of the batch that has this id, None if none or several have."""
-        found = np.flatnonzero((self.ids == np.frombuffer(topic_id, np.uint8)).all(axis=1))
-        return self.names[int(self.indexes[found[0]])] if len(found) == 1 else None
+        matches = np.flatnonzero((self.ids == np.frombuffer(topic_id, np.uint8)).all(axis=1))
+        return self.names[int(self.indexes[matches[0]])] if len(matches) == 1 else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """What one broker, or by UpdateMetadata several, are told by the requests of one kind of one batch.
+class RequestContent:
+    """The rows of a batch's requests of one kind, to one broker or, for UpdateMetadata, to several.
 
-    All arrays are (n,) in the order in which the requests tell the rows, as they were when the batch was sent.
+    All arrays are (n,), in the order of the requests, as of the time of sending.
     """
 
     api_key: int
     rows: Int32
     topic: Int32
-    """Topic index: a row whose topic goes forgets it."""
+    """Topic index; the columns of a deleted row no longer have it."""
     partition: Int32
     flags: UInt8 | None
     """``is_new`` of LeaderAndIsr, ``delete`` of StopReplica; None of UpdateMetadata."""
@@ -59,22 +59,26 @@ class Told:
     names: TopicNames | None
     """None of UpdateMetadata, whose answer names no topics."""
     batch: int = 0
-    """Of UpdateMetadata: the newest batch whose metadata these rows stand for."""
+    """The newest batch that this UpdateMetadata completes."""
 
 
-def told_by(cluster: ClusterState, requests: ControlRequests, stop_replica_version: int) -> Iterator[tuple[int, Told]]:
-    """(broker index, what it is told) for each broker and kind of a batch; of UpdateMetadata one object for all."""
+def request_contents(
+    cluster: ClusterState, requests: ControlRequests, stop_replica_version: int
+) -> Iterator[tuple[int, RequestContent]]:
+    """(broker index, content) for each broker and kind of a batch; all brokers share the content of UpdateMetadata."""
     p = cluster.partitions
     leading, stopping = requests.leader_and_isr, requests.stop_replica
     if len(leading.rows):
         topic, partition = p.topic[leading.rows], p.partition[leading.rows]
         names = TopicNames.of(cluster, topic)
         for broker, where in leading.slices():
-            told = leading.rows[where], topic[where], partition[where]
-            yield broker, Told(LEADER_AND_ISR, *told, requests.is_new[where], None, names)
+            arrays = leading.rows[where], topic[where], partition[where]
+            yield broker, RequestContent(LEADER_AND_ISR, *arrays, requests.is_new[where], None, names)
     if len(requests.metadata_brokers):
-        rows = requests.metadata_rows.copy()  # what the controller makes of its own array is not known
-        metadata = Told(UPDATE_METADATA, rows, p.topic[rows], p.partition[rows], None, None, None, requests.batch)
+        rows = requests.metadata_rows.copy()  # the controller may change its own array
+        metadata = RequestContent(
+            UPDATE_METADATA, rows, p.topic[rows], p.partition[rows], None, None, None, requests.batch
+        )
         for broker in requests.metadata_brokers.tolist():
             yield broker, metadata
     if len(stopping.rows):
@@ -84,4 +88,4 @@ def told_by(cluster: ClusterState, requests: ControlRequests, stop_replica_versi
             if stop_replica_version < _FLAG_PER_PARTITION:
                 order = np.argsort(delete == 0, kind="stable")
                 rows, delete, epochs = rows[order], delete[order], epochs[order]
-            yield broker, Told(STOP_REPLICA, rows, p.topic[rows], p.partition[rows], delete, epochs, names)
+            yield broker, RequestContent(STOP_REPLICA, rows, p.topic[rows], p.partition[rows], delete, epochs, names)

@@ -35,7 +35,7 @@ def _version(content: bytes, chance: random.Random) -> bytes:
     return sized(_HEADER.pack(api_key, chance.choice((-1, NEWEST[api_key] + 1, 32_767, -32_768))) + content[4:])
 
 
-#: Each makes a frame of a sound request without its size. Those of NEVER_WHOLE nobody can answer.
+#: Each mutates a valid request frame without its size. Frames of NEVER_WHOLE have no response.
 WAYS: Final[dict[str, Callable[[bytes, random.Random], bytes]]] = {
     "truncated": _cut,
     "shorter than it says": lambda content, _: sized(content, len(content) + 7),
@@ -47,7 +47,7 @@ WAYS: Final[dict[str, Callable[[bytes, random.Random], bytes]]] = {
 NEVER_WHOLE: Final = {"shorter than it says", "oversized", "of a negative length"}
 
 
-def odd_frames(way: str, seed: int) -> Iterator[tuple[int, bytes]]:
+def malformed_frames(way: str, seed: int) -> Iterator[tuple[int, bytes]]:
     """API and frame, one of each API on offer, made in that one of WAYS."""
     chance = random.Random(f"{way} {seed}")
     for api_key, newest in NEWEST.items():
@@ -66,7 +66,7 @@ def answers(address: str, frame: bytes) -> bool:
     with Client(address) as client:
         client.socket.settimeout(120)
         client.send(frame)
-        with suppress(OSError):  # hung up on already
+        with suppress(OSError):  # closed already
             client.socket.shutdown(socket.SHUT_WR)
         try:
             client.receive()

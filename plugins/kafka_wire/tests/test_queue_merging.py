@@ -1,4 +1,4 @@
-"""The queue of a slow broker, merged again and again, teaches a broker what all single requests would have."""
+"""A merged queue has the effect on a broker that its single requests would have."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, Outgoing
+from kframe_kafka_wire.request_content import UPDATE_METADATA
 from kframe_kafka_wire.testing import fake_broker
 from kframe_kafka_wire.testing.fake_broker import APIS, US, decode
-from kframe_kafka_wire.told import UPDATE_METADATA
 from kframe_kafka_wire.transport import WireTransport
 
 from kframe.model.cluster import ClusterState
@@ -27,7 +27,7 @@ TOPICS = "ab"
 
 
 class Stuck(WireTransport):
-    """A transport whose channels never begin to send."""
+    """A transport whose channels do not send."""
 
     def __init__(self, protocol: str, queue_partitions: int) -> None:
         super().__init__(fake_broker.settings(inter_broker_protocol_version=protocol), queue_partitions)
@@ -39,7 +39,7 @@ class Stuck(WireTransport):
 
     def taken(self) -> list[Any]:
         """What the broker would be sent, decoded by kio."""
-        return [decode(frame_of(one)) for one in self.channel.take_back()]
+        return [decode(frame_of(request)) for request in self.channel.take_back()]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -49,14 +49,14 @@ def _stuck() -> Iterator[None]:
         yield
 
 
-def frame_of(one: Outgoing) -> bytes:
-    version = header_version(one.api_key, one.api_version)
-    return request_header(version, one.api_key, one.api_version, 1, "x") + b"".join(one.chunks)
+def frame_of(request: Outgoing) -> bytes:
+    version = header_version(request.api_key, request.api_version)
+    return request_header(version, request.api_key, request.api_version, 1, "x") + b"".join(request.chunks)
 
 
 @dataclass
 class Model:
-    """What a broker makes of control requests, as far as merging could change it."""
+    """A broker's state after control requests, as far as merging could change it."""
 
     live: tuple[int, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -70,51 +70,51 @@ class Model:
             trace = request.trace
             if trace["api"] == "UpdateMetadata":
                 self.live = tuple(trace["live_brokers"])
-            for name, told in trace["partitions"].items():
-                self.tell(trace["api"], name, told)
+            for name, state in trace["partitions"].items():
+                self.apply_partition(trace["api"], name, state)
         return self
 
-    def tell(self, api: str, name: str, told: Any) -> None:
+    def apply_partition(self, api: str, name: str, state: Any) -> None:
         if api == "LeaderAndIsr":
-            self.serving[name] = told["leader"], told["leader_epoch"]
+            self.serving[name] = state["leader"], state["leader_epoch"]
         elif api == "StopReplica":
             _, leader_epoch = self.serving.get(name, (None, -1))
-            if told["leader_epoch"] is not None and -2 < told["leader_epoch"] < leader_epoch:
-                return  # fenced: an order from before the broker's last LeaderAndIsr
+            if state["leader_epoch"] is not None and -2 < state["leader_epoch"] < leader_epoch:
+                return  # fenced by the broker's last LeaderAndIsr
             self.serving.pop(name, None)
-            if told["delete_partition"]:
+            if state["delete_partition"]:
                 self.old_data.discard(name)
-        elif told["leader"] == -2:
+        elif state["leader"] == -2:
             self.metadata.pop(name, None)
         else:
-            self.metadata[name] = told
+            self.metadata[name] = state
 
 
 class Controller:
-    """Changes a small cluster, and tells two transports: one merges whenever it may, the other never does."""
+    """Changes a small cluster and sends to two transports: one merges always, the other never."""
 
     def __init__(self, protocol: str) -> None:
         self.cluster = ClusterState()
-        self.cluster.brokers.register([registration(one) for one in (1, 2, 3)])
+        self.cluster.brokers.register([registration(broker_id) for broker_id in (1, 2, 3)])
         self.merging, self.keeping = Stuck(protocol, 0), Stuck(protocol, 10**9)
         self.served: list[Any] = []
         self.batch = 0
         self.stopped: set[int] = set()
-        for one in (self.merging, self.keeping):
-            one.connect(self.cluster, (0,))
+        for transport in (self.merging, self.keeping):
+            transport.connect(self.cluster, (0,))
         self.recreate(0, 0)
         self.recreate(1, 0)
 
-    # -- what may happen; each takes numbers that Hypothesis draws
+    # -- steps; their arguments are drawn by Hypothesis
 
     def create(self, name: str, replicas: list[list[int]]) -> None:
         if name in self.cluster.topics:
             return
-        indexes = Ragged.of([(self.cluster.brokers.index_of(one) + 0).tolist() for one in replicas])
+        indexes = Ragged.of([(self.cluster.brokers.index_of(replica) + 0).tolist() for replica in replicas])
         topic_id = bytes([len(self.cluster.topics) + 1]) * 16
         rows = self.cluster.add_topics([name], np.array([len(replicas)]), indexes, indexes, ids=[topic_id])
         p = self.cluster.partitions
-        p.leader[rows] = [one[0] for one in (indexes[i] for i in range(len(replicas)))]
+        p.leader[rows] = [replica_list[0] for replica_list in (indexes[i] for i in range(len(replicas)))]
         p.leader_epoch[rows] = p.partition_epoch[rows] = p.controller_epoch[rows] = 0
         self.send(lead=rows, metadata=rows, is_new=1)
 
@@ -138,7 +138,7 @@ class Controller:
         self.send(lead=rows, metadata=rows)
 
     def change_isr(self, topic: int, partition: int) -> None:
-        """As a leader does by AlterPartition: only metadata tells of it."""
+        """As a leader does by AlterPartition: only UpdateMetadata is sent."""
         rows = self.row(topic, partition)
         self.cluster.partitions.partition_epoch[rows] += 1
         self.send(metadata=rows)
@@ -151,7 +151,7 @@ class Controller:
         self.send(stop=self.row(topic, partition), delete=1)
 
     def change_elsewhere(self, topic: int, partition: int) -> None:
-        """The slow broker has been told to stop its replica, and is not told who leads the others now."""
+        """Change the leader of a partition whose replica on the slow broker is stopped: it receives metadata only."""
         rows = self.row(topic, partition)
         if self.stopped.issuperset(rows.tolist()):
             self.cluster.partitions.leader_epoch[rows] += 1
@@ -171,7 +171,7 @@ class Controller:
             self.cluster.drop_topics(np.array([index], np.int32))
 
     def vanish(self, topic: int, _: int) -> None:
-        """Somebody takes a topic out of storage: Kafka's controller tells nobody."""
+        """A topic disappears from storage: Kafka's controller sends no requests."""
         index = self.cluster.topics.find(TOPICS[topic])
         if index is not None:
             self.cluster.drop_topics(np.array([index], np.int32))
@@ -191,7 +191,7 @@ class Controller:
     def send(self, *, lead: Int32 | None = None, stop: Int32 | None = None, metadata: Int32 | None = None,
              delete: int = 0, is_new: int = 0) -> None:  # fmt: skip
         none, p = np.empty(0, np.int32), self.cluster.partitions
-        lead, stop = (none if one is None else one[self.hosted(one)] for one in (lead, stop))
+        lead, stop = (none if rows is None else rows[self.hosted(rows)] for rows in (lead, stop))
         self.stopped = (self.stopped - set(lead.tolist())) | set(stop.tolist())
         epochs = np.where(self.cluster.topics.deleting[p.topic[stop]] != 0, -2, p.leader_epoch[stop]).astype(np.int32)
         self.batch += 1
@@ -225,7 +225,7 @@ STEPS: list[Callable[[Controller, int, int], None]] = [
     st.sampled_from(["3.9", "2.8", "2.4-IV1", "2.4-IV0", "1.0"]),
     st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 1), st.integers(0, 1)), min_size=15, max_size=40),
 )
-def test_the_end_is_the_same(protocol: str, steps: list[Any]) -> None:
+def test_a_merged_queue_has_the_effect_of_its_requests(protocol: str, steps: list[Any]) -> None:
     """Whenever the broker takes a request, and however often the rest is merged."""
     controller = Controller(protocol)
     for step, *arguments in steps:
@@ -241,15 +241,15 @@ def test_the_end_is_the_same(protocol: str, steps: list[Any]) -> None:
     assert merged.old_data == single.old_data
 
 
-def test_is_new_sticks_and_the_newest_state_is_told() -> None:
+def test_merging_keeps_is_new_and_the_newest_state() -> None:
     controller = Controller("3.9")
     for _ in range(30):
         controller.change_leader(0, 0)
     requests = controller.merging.taken()
     assert sum(REQUEST_WEIGHT for _ in requests) < 31 * REQUEST_WEIGHT
-    told = [one.trace["partitions"]["a-0"] for one in requests if "a-0" in one.trace["partitions"]]
-    assert next(one["is_new"] for one in told if "is_new" in one) is True
-    assert told[-1]["leader_epoch"] == 30
+    states = [request.trace["partitions"]["a-0"] for request in requests if "a-0" in request.trace["partitions"]]
+    assert next(state["is_new"] for state in states if "is_new" in state) is True
+    assert states[-1]["leader_epoch"] == 30
     assert APIS[requests[0].api_key] == "UpdateMetadata"
 
 
@@ -260,14 +260,14 @@ def test_last_update_metadata_of_a_merged_queue_acknowledges_the_newest_batch() 
     controller.remove(1, 0)
     controller.forget(1, 0)
     waiting = controller.merging.channel.take_back()
-    metadata = [one.told.batch for one in waiting if one.api_key == UPDATE_METADATA]
+    metadata = [request.content.batch for request in waiting if request.api_key == UPDATE_METADATA]
     assert len(metadata) < controller.batch
     assert metadata[-1] == controller.batch
     assert set(metadata[:-1]) <= {0}
 
 
 def test_a_queue_is_bounded_however_long_a_broker_is_stuck() -> None:
-    """3,000 changes: never above twice what there is to be told once."""
+    """The weight of 3,000 changes stays within twice that of the full state."""
     many = 40
     cluster = cluster_of({f"t-{n}": [healthy(1, 2)] * 25 for n in range(many)}, registered=[1, 2])
     transport = Stuck("3.9", 0)
@@ -283,10 +283,10 @@ def test_a_queue_is_bounded_however_long_a_broker_is_stuck() -> None:
             np.empty(0, np.uint8),
         ))  # fmt: skip
         most = max(most, transport.channel.weight)
-    once = 2 * len(cluster)  # all metadata, and it hosts everything
+    once = 2 * len(cluster)  # all metadata, and it has a replica of every partition
     assert once <= most <= 2 * (once + 4 * REQUEST_WEIGHT)
     assert transport.channel.waiting < 300
     requests = transport.taken()
-    newest = {one.trace["api"]: one.trace["partitions"]["t-0-0"]["leader_epoch"] for one in requests
-              if "t-0-0" in one.trace["partitions"]}  # fmt: skip
+    newest = {request.trace["api"]: request.trace["partitions"]["t-0-0"]["leader_epoch"] for request in requests
+              if "t-0-0" in request.trace["partitions"]}  # fmt: skip
     assert newest.keys() == {"LeaderAndIsr", "UpdateMetadata"}
