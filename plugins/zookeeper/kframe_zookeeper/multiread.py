@@ -379,8 +379,7 @@ def read_children(session: Session, paths: Sequence[str]) -> list[tuple[str, ...
 
 
 def names_in(data: bytes | None) -> tuple[str, ...]:
-    """The children in a list of them, sorted. Raises StoreError for anything else than such a list, which is what the
-    kernel lets through where a server answers with another operation than it was asked for."""
+    """The sorted names in a list of children. Raises StoreError for the answer to another operation."""
     if data is None:
         raise StoreError("ZooKeeper's answer has no list of children where one was asked for")
     names, at = [], 4

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from kframe.model.columns import Int32
-from kframe.model.elections import ElectionBatch
 from kframe.model.events import ElectionRequested, ElectionType
 from kframe_simulator.faults import choices, operators, races, sequences
 from kframe_simulator.faults.plan import Action
@@ -29,22 +27,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 #: How long clients wait for topics.
 TIMEOUT_MS: Final = 3_000
-
-
-class Saboteur:
-    """A leader selector that raises when it was told to, and else leaves everything to the built-in one."""
-
-    name = "saboteur"
-
-    def __init__(self) -> None:
-        self.raises = 0
-
-    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """Fail, or choose the first in-sync candidate as Kafka does."""
-        if self.raises:
-            self.raises -= 1
-            raise RuntimeError("this selector fails by order")
-        raise NotImplementedError("the built-in selector is to decide")
 
 
 def play(simulation: Simulation, action: Action) -> None:

@@ -18,6 +18,7 @@ from kframe.model.events import ReassignmentRequested, TopicPartition
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import Targets, TopicTable
 from kframe_simulator.faults import choices, races
+from kframe_simulator.simulation.notes import lost_dirs_known
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
@@ -294,7 +295,7 @@ def _knows_dead_dir(simulation: Simulation, process: ControllerProcess, broker_i
         return False
     cluster = process.loop.controller.cluster
     rows = (cluster.partitions.topic >= 0).nonzero()[0].tolist()
-    return any(broker_id in simulation.lost_dirs_known(cluster, row) for row in rows)
+    return any(broker_id in lost_dirs_known(cluster, row) for row in rows)
 
 
 def _spoil_end(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:

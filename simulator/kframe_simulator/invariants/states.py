@@ -5,6 +5,7 @@ from __future__ import annotations
 from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.topics import UNSET
+from kframe_simulator.simulation.notes import lost_dirs_known
 from kframe_simulator.simulation.watch import Ended, Refused, StateWritten, Watch
 
 #: After so long a controller acts on another setting of a topic.
@@ -96,7 +97,7 @@ def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
         return None
     row = cluster.row(*written.key)
     live = set(cluster.brokers.ids[cluster.brokers.live != 0].tolist())
-    lost = watch.simulation.lost_dirs_known(cluster, row)
+    lost = lost_dirs_known(cluster, row)
     first = next(
         (replica for replica in after.replicas if replica in before.isr and replica in live and replica not in lost),
         None,

@@ -18,19 +18,10 @@ from kframe_simulator.broker.messages import (
     Response,
     StopReplica,
 )
-from kframe_simulator.broker.outgoing import (
-    CloseSession,
-    NotifyIsrChanges,
-    NotifyLogDirFailure,
-    Outgoing,
-    Peer,
-    Reply,
-    WriteState,
-)
-from kframe_simulator.simulation.broker_messages import ClusterContext, about, write_state
+from kframe_simulator.simulation.broker_messages import ClusterContext, about
+from kframe_simulator.simulation.broker_requests import send
 from kframe_simulator.simulation.control_requests import ControlRequest
 from kframe_simulator.simulation.controller_requests import ControllerRequests
-from kframe_simulator.simulation.network import ENSEMBLE
 from kframe_simulator.simulation.transport import answer_event
 
 
@@ -57,11 +48,11 @@ class BrokerProcess:
         self.incarnation = 0
         self.came_back_from_a_crash = False
         """Whether its present process came up after one that did not stop in order."""
-        self._stopped_in_order = True
+        self.stopped_in_order = True
         self._simulation = simulation
         self._session = 0
         self._registered = self._waits = self._silent = False
-        self._held: list[Callable[[], None]] = []
+        self.deferred: list[Callable[[], None]] = []
         self._wakes_at = float("inf")
 
     @property
@@ -82,7 +73,7 @@ class BrokerProcess:
         self.running, self.paused = True, False
         self.incarnation += 1
         self.failed_stops = False
-        self.came_back_from_a_crash, self._stopped_in_order = not self._stopped_in_order, False
+        self.came_back_from_a_crash, self.stopped_in_order = not self.stopped_in_order, False
         self._fall_silent(False)
         self._register()
         self.model.start(self.registration.broker_epoch, self._now())
@@ -107,7 +98,7 @@ class BrokerProcess:
         self.running = False
         self.model.crash(self._now(), lost)
         self._simulation.broker_down(self)
-        held, self._held = self._held, []
+        held, self.deferred = self.deferred, []
         for what in held:
             what()
 
@@ -150,7 +141,7 @@ class BrokerProcess:
         if not self._registered:
             self._register()
             self.model.reregister(self.registration.broker_epoch)
-        held, self._held = self._held, []
+        held, self.deferred = self.deferred, []
         for what in held:
             what()
         self._wake()
@@ -159,7 +150,7 @@ class BrokerProcess:
         """The ensemble ends its session; it registers anew."""
         if self.running and not self.paused and self._registered:
             self._simulation.watch.observed.crashed(self.broker_id)
-            self._unregister()
+            self.unregister()
             self._simulation.scheduler.after(100.0, self._register_anew)
 
     def readdress(self, endpoints: tuple[Endpoint, ...]) -> bool:
@@ -230,7 +221,8 @@ class BrokerProcess:
         self._registered = True
         self._session += 1
 
-    def _unregister(self) -> None:
+    def unregister(self) -> None:
+        """End the session: the registration is deleted."""
         if self._registered:
             self._registered = False
             self._simulation.tell("broker_failure", [self.broker_id])
@@ -241,14 +233,14 @@ class BrokerProcess:
 
         def time_out() -> None:
             if self._session == session:
-                self._unregister()
+                self.unregister()
 
         self._simulation.scheduler.after(self._simulation.session_timeout_ms, time_out)
 
     def time_out(self) -> None:
         """The ensemble gives up a session of which nothing was heard."""
         if not self.running:
-            self._unregister()
+            self.unregister()
 
     # -- what it is asked
 
@@ -266,7 +258,7 @@ class BrokerProcess:
                 self._obey(control_request, answer)
 
         if self.paused:
-            self._held.append(act)
+            self.deferred.append(act)
         elif self.slow_ms:
             self._simulation.scheduler.after(self.slow_ms, partial(self._when_running, act))
         else:
@@ -277,7 +269,7 @@ class BrokerProcess:
         if not self.running:
             answer(None)
         elif self.paused:
-            self._held.append(partial(self.ask, request, answer))
+            self.deferred.append(partial(self.ask, request, answer))
         else:
             response = self.model.handle(request, self._now())
             if response is not None:
@@ -286,7 +278,7 @@ class BrokerProcess:
             self._flush()
 
     def _when_running(self, act: Callable[[], None]) -> None:
-        self._held.append(act) if self.paused else act()
+        self.deferred.append(act) if self.paused else act()
 
     def _obey(self, control_request: ControlRequest, answer: Callable[[ControlResponse], None]) -> None:
         if self.bounces_at_deletion is not None and _deletes(control_request.message):
@@ -354,7 +346,7 @@ class BrokerProcess:
 
     def _flush(self) -> None:
         for out in self.model.tick(self._now()):
-            self._send(out)
+            send(self._simulation, self, out)
         if self.model.wakes_at < self._wakes_at:
             self._wakes_at = self.model.wakes_at
             self._simulation.scheduler.at(self._wakes_at, partial(self._wake_at, self._wakes_at))
@@ -367,70 +359,6 @@ class BrokerProcess:
     def _wake(self) -> None:
         if self.running and not self.paused:
             self._flush()
-
-    def _send(self, out: Outgoing) -> None:
-        match out.peer:
-            case Peer.BROKER:
-                self._ask_broker(out)
-            case Peer.CONTROLLER:
-                self.requests.send(out, self._answer)
-            case Peer.STORE:
-                self._ask_storage(out)
-            case Peer.CLIENT:
-                self._simulation.client_answered(self, out.peer_id, out.message)
-
-    def _answer(self, source: int, number: int) -> Callable[[Any], None]:
-        """Bring an answer back, or word that there will be none."""
-        incarnation = self.incarnation
-
-        def arrive(reply: Reply | None) -> None:
-            if not self.running or self.incarnation != incarnation:
-                return
-            if self.paused:
-                self._held.append(partial(arrive, reply))
-                return
-            self.model.answered(number, reply, self._now())
-            self._simulation.logs_touched(self, about(reply))
-            self._flush()
-
-        def answer(reply: Reply | None) -> None:
-            if not self._simulation.network.carry(source, self.broker_id, partial(arrive, reply)):
-                self._simulation.scheduler.after(2_000.0, partial(arrive, None))
-
-        return answer
-
-    def _ask_broker(self, out: Outgoing) -> None:
-        other, answer = self._simulation.broker(out.peer_id), self._answer(out.peer_id, out.number)
-        message: Any = out.message
-        if other is None or not self._simulation.network.carry(
-            self.broker_id, out.peer_id, lambda: other.ask(message, answer)
-        ):
-            self._simulation.scheduler.after(2_000.0, partial(answer, None))
-
-    def _ask_storage(self, out: Outgoing) -> None:
-        ensemble, message = self._simulation.ensemble, out.message
-        match message:
-            case WriteState():
-                answer = self._answer(ENSEMBLE, out.number)
-
-                def store() -> None:
-                    answer(write_state(ensemble, message))
-
-                if not self._simulation.holds_isr(message.partition, message.isr, store):
-                    self._simulation.network.carry(self.broker_id, ENSEMBLE, store)
-            case NotifyIsrChanges():
-                ensemble.notify_isr_changes(message.partitions)
-            case NotifyLogDirFailure():
-                ensemble.notify_log_dir_event(self.broker_id)
-            case CloseSession():
-                self._stopped_in_order = message.in_order
-                self.running = False
-                self._simulation.broker_down(self)
-                if message.in_order:
-                    self._simulation.watch.observed.stopped_in_order(self.broker_id)
-                else:
-                    self._simulation.watch.observed.crashed(self.broker_id)
-                self._unregister()
 
 
 def _deletes(message: object) -> bool:

@@ -13,10 +13,18 @@ from numpy.typing import NDArray
 
 from kframe.model.cluster import ClusterState
 from kframe.model.events import TopicPartition
+from kframe.model.ids import ReplicaFlag
 from kframe.runtime.event_logs import STATE_CHANGE_LOGGER
 from kframe_simulator.broker.messages import LeaderAndIsr
 from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
+
+
+def lost_dirs_known(cluster: ClusterState, row: int | None) -> set[int]:
+    """Replicas (broker ids) of a row that a controller knows to be on dead log directories."""
+    if row is None:
+        return set()
+    return set(cluster.brokers.ids_of(cluster.partitions.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR)))
 
 
 @dataclass(slots=True)

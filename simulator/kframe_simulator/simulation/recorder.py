@@ -19,7 +19,7 @@ from kframe.model.events import (
     StopReplicaAnswered,
     TopicPartition,
 )
-from kframe.model.ids import NO_STATE, ReplicaFlag
+from kframe.model.ids import NO_STATE
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import TopicTable
@@ -367,10 +367,8 @@ class Recorder:
     def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has died, with these logs."""
         lost = tuple(keys)
-        self.tell(
-            "log_dir_failure",
-            {"broker": process.broker_id, "partitions": [f"{topic}-{number}" for topic, number in lost]},
-        )
+        partitions = [f"{topic}-{number}" for topic, number in lost]
+        self.tell("log_dir_failure", {"broker": process.broker_id, "partitions": partitions})
         self.watch.record_history.logs_lost(process.broker_id, lost)
 
     def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
@@ -393,12 +391,6 @@ class Recorder:
             self.watch.look(Trigger.REPLIED, Replied(what, answers, complete))
 
         process.ask(event, read, answered)
-
-    def lost_dirs_known(self, cluster: ClusterState, row: int | None) -> set[int]:
-        """Replicas of a row that a controller knows to be on dead log directories."""
-        if row is None:
-            return set()
-        return set(cluster.brokers.ids_of(cluster.partitions.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR)))
 
     def _note(self, *parts: bytes | memoryview) -> None:
         for part in parts:

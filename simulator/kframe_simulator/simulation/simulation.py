@@ -17,6 +17,7 @@ from kframe.model.ids import ElectionKind
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.tables import TopicTable
 from kframe_simulator.faults import actions, races, sequences
+from kframe_simulator.faults.failing_selector import FailingSelector
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.invariants import INVARIANTS
 from kframe_simulator.invariants.rest import BALANCED_MS
@@ -76,7 +77,7 @@ class Simulation(Recorder):
         super().__init__(options)
         self.plan = tuple(plan)
         self.played: Counter[str] = Counter()
-        self.faulty_selectors = actions.Saboteur()
+        self.faulty_selectors = FailingSelector()
         self.ensemble = SimEnsemble(StateColumns(build_cluster(options)))
         self.ensemble.witness = self
         self.watch = Watch(self, invariants)

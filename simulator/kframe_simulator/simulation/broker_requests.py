@@ -1,0 +1,94 @@
+"""Send the messages of a broker process to brokers, controllers, storage and clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from kframe_simulator.broker.outgoing import (
+    CloseSession,
+    NotifyIsrChanges,
+    NotifyLogDirFailure,
+    Outgoing,
+    Peer,
+    Reply,
+    WriteState,
+)
+from kframe_simulator.simulation.broker_messages import ClusterContext, about, write_state
+from kframe_simulator.simulation.network import ENSEMBLE
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.brokers import BrokerProcess
+
+#: Milliseconds after which a broker learns that a lost request has no answer.
+LOST_MS: Final = 2_000.0
+
+
+def send(simulation: ClusterContext, process: BrokerProcess, out: Outgoing) -> None:
+    """Send a message of the broker to its peer."""
+    match out.peer:
+        case Peer.BROKER:
+            _send_to_broker(simulation, process, out)
+        case Peer.CONTROLLER:
+            process.requests.send(out, partial(_answer, simulation, process))
+        case Peer.STORE:
+            _send_to_storage(simulation, process, out)
+        case Peer.CLIENT:
+            simulation.client_answered(process, out.peer_id, out.message)
+
+
+def _answer(simulation: ClusterContext, process: BrokerProcess, source: int, number: int) -> Callable[[Any], None]:
+    """A function that delivers the answer to request ``number``, or None where there will be none."""
+    incarnation = process.incarnation
+
+    def arrive(reply: Reply | None) -> None:
+        if not process.running or process.incarnation != incarnation:
+            return
+        if process.paused:
+            process.deferred.append(partial(arrive, reply))
+            return
+        process.model.answered(number, reply, simulation.scheduler.now_ms)
+        simulation.logs_touched(process, about(reply))
+        process.flush()
+
+    def answer(reply: Reply | None) -> None:
+        if not simulation.network.carry(source, process.broker_id, partial(arrive, reply)):
+            simulation.scheduler.after(LOST_MS, partial(arrive, None))
+
+    return answer
+
+
+def _send_to_broker(simulation: ClusterContext, process: BrokerProcess, out: Outgoing) -> None:
+    other, answer = simulation.broker(out.peer_id), _answer(simulation, process, out.peer_id, out.number)
+    message: Any = out.message
+    if other is None or not simulation.network.carry(
+        process.broker_id, out.peer_id, lambda: other.ask(message, answer)
+    ):
+        simulation.scheduler.after(LOST_MS, partial(answer, None))
+
+
+def _send_to_storage(simulation: ClusterContext, process: BrokerProcess, out: Outgoing) -> None:
+    ensemble, message = simulation.ensemble, out.message
+    match message:
+        case WriteState():
+            answer = _answer(simulation, process, ENSEMBLE, out.number)
+
+            def store() -> None:
+                answer(write_state(ensemble, message))
+
+            if not simulation.holds_isr(message.partition, message.isr, store):
+                simulation.network.carry(process.broker_id, ENSEMBLE, store)
+        case NotifyIsrChanges():
+            ensemble.notify_isr_changes(message.partitions)
+        case NotifyLogDirFailure():
+            ensemble.notify_log_dir_event(process.broker_id)
+        case CloseSession():
+            process.stopped_in_order = message.in_order
+            process.running = False
+            simulation.broker_down(process)
+            if message.in_order:
+                simulation.watch.observed.stopped_in_order(process.broker_id)
+            else:
+                simulation.watch.observed.crashed(process.broker_id)
+            process.unregister()
