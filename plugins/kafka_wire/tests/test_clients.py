@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, KafkaPython, Librdkafka
+from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, Librdkafka
 from kframe_kafka_wire.testing.clusters import agree, create, knows
 from kframe_kafka_wire.testing.instances import PATIENCE_S
+from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.real_cluster import (
     INTERNAL,

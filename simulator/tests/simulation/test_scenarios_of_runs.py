@@ -87,9 +87,9 @@ def test_what_broke_a_rule_breaks_it_in_the_scenario(monkeypatch: pytest.MonkeyP
     """Controllers that elect store a leader epoch that is one too high (I8)."""
     plain = leader_election.elect
 
-    def elect(context: Any, rows: Any, strategy: Any, batch: Any) -> Any:
+    def elect(context: Any, rows: Any, *others: Any) -> Any:
         context.cluster.partitions.leader_epoch[rows] += 1
-        return (yield from plain(context, rows, strategy, batch))
+        return (yield from plain(context, rows, *others))
 
     if broken:
         monkeypatch.setattr(leader_election, "elect", elect)

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kframe_zookeeper.testing.kafka import Tool
-from kframe_zookeeper.testing.process import until
 
 from kframe_kafka_wire.testing.gathering import PATIENCE_S as _PATIENCE_S
 from kframe_kafka_wire.testing.gathering import Place, gathered
 
 #: What a group reads is what transactions have committed, from the start; its place is committed by hand.
-_GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.auto.commit": False}
+GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.auto.commit": False}
 #: By partition: leader (-1 for none), replicas and ISR, both sorted as told.
 Partitions = Mapping[int, tuple[int, list[int], list[int]]]
 
@@ -188,7 +187,7 @@ class Librdkafka:
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
         """As AnyClient."""
-        consumer = self._lib.Consumer({**self._own, **_GROUP, "group.id": group})
+        consumer = self._lib.Consumer({**self._own, **GROUP, "group.id": group})
         consumer.subscribe([topic])
 
         def more(_lacking: bool) -> dict[Place, str]:
@@ -286,126 +285,3 @@ def _send(producer: Any, topic: str, values: Sequence[str]) -> None:
         producer.produce(topic, value.encode(), on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(_PATIENCE_S) == 0
     assert errors == [None] * len(values)
-
-
-class KafkaPython:
-    """kafka-python."""
-
-    reassigns = True
-
-    def __init__(self, folder: Path, address: str) -> None:
-        self._lib: Any = import_module("kafka")
-        self._names: Any = import_module("kafka.admin")
-        self._errors: Any = import_module("kafka.errors")
-        self._place: Any = import_module("kafka.structs").OffsetAndMetadata
-        self._own = {"bootstrap_servers": address.split(",")}
-        self._admin: Any = self._lib.KafkaAdminClient(**self._own)
-
-    def create(self, topic: str, partitions: int, factor: int) -> None:
-        """As AnyClient."""
-        self._admin.create_topics([self._names.NewTopic(topic, partitions, factor)])
-
-    def describe(self) -> Mapping[str, Partitions]:
-        """As AnyClient."""
-        return {
-            topic["name"]: {
-                partition["partition_index"]: (
-                    partition["leader_id"],
-                    partition["replica_nodes"],
-                    partition["isr_nodes"],
-                )
-                for partition in topic["partitions"]
-            }
-            for topic in self._admin.describe_topics()
-        }
-
-    def produce(self, topic: str, values: Sequence[str]) -> None:
-        """As AnyClient."""
-        producer = self._lib.KafkaProducer(**self._own)
-        try:
-            for sent in [producer.send(topic, value.encode()) for value in values]:
-                sent.get(_PATIENCE_S)
-        finally:
-            producer.close()
-
-    def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
-        """As AnyClient."""
-        producer = self._lib.KafkaProducer(**self._own, transactional_id=transactional_id)
-        try:
-            producer.init_transactions()
-            producer.begin_transaction()
-            for sent in [producer.send(topic, value.encode()) for value in aborted]:
-                sent.get(_PATIENCE_S)
-            producer.abort_transaction()
-            producer.begin_transaction()
-            for value in values:
-                producer.send(topic, value.encode())
-            producer.commit_transaction()
-        finally:
-            producer.close()
-
-    def consume(self, group: str, topic: str, count: int) -> list[str]:
-        """As AnyClient."""
-        settings = {key.replace(".", "_"): value for key, value in _GROUP.items()}
-        consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
-
-        def more(lacking: bool) -> dict[Place, str]:
-            # Nor may a poll end while the group is being joined.
-            batches = consumer.poll(1000 * _PATIENCE_S if lacking else 1000).values()
-            return {
-                (record.partition, record.offset): record.value.decode() for records in batches for record in records
-            }
-
-        def commit(behind: Mapping[int, int]) -> bool:
-            positions = {
-                self._lib.TopicPartition(topic, partition): self._place(offset, "", -1)
-                for partition, offset in behind.items()
-            }
-            with suppress(self._errors.CommitFailedError, self._errors.RebalanceInProgressError):
-                consumer.commit(positions)
-                return True
-            return False
-
-        try:
-            # A member whose metadata changes while it joins its group can lose its assignment.
-            assert until(lambda: bool(consumer.partitions_for_topic(topic)), _PATIENCE_S)
-            consumer.subscribe([topic])
-            return gathered(count, more, commit)
-        finally:
-            consumer.close()
-
-    def grow(self, topic: str, partitions: int) -> None:
-        """As AnyClient."""
-        self._admin.create_partitions({topic: partitions})
-
-    def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        """As AnyClient."""
-        topic_partition = self._lib.TopicPartition(topic, partition)
-        assert self._admin.alter_partition_reassignments({topic_partition: list(replicas)}) == {topic_partition: None}
-
-    def reassignments(self) -> bool:
-        """As AnyClient."""
-        return bool(self._admin.list_partition_reassignments())
-
-    def elect(self, topic: str, partition: int) -> None:
-        """As AnyClient."""
-        self._admin.elect_leaders(0, {topic: [partition]})
-
-    def configure(self, topic: str, key: str, value: str) -> None:
-        """As AnyClient."""
-        kind = self._names.ConfigResourceType.TOPIC
-        self._admin.alter_configs([self._names.ConfigResource(kind, topic, configs={key: value})])
-
-    def configs(self, topic: str) -> Mapping[str, str]:
-        """As AnyClient."""
-        kind = self._names.ConfigResourceType.TOPIC
-        response = self._admin.describe_configs([self._names.ConfigResource(kind, topic)])
-        return {"response": str(response)}
-
-    def delete(self, topic: str) -> None:
-        """As AnyClient."""
-        self._admin.delete_topics([topic])
-
-    def close(self) -> None:
-        """As AnyClient."""
-        self._admin.close()

@@ -16,9 +16,9 @@ from kframe_zookeeper.testing.process import until
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import Targets
 from kframe_kafka_wire.client import open_admin
-from kframe_kafka_wire.testing.clients import KafkaPython
 from kframe_kafka_wire.testing.clusters import create
 from kframe_kafka_wire.testing.instances import PATIENCE_S
+from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.real_cluster import RealCluster, await_metadata, metadata
 
 #: What a leader logs of each leader epoch that it takes up, 2.8 and 3.9: ISR, adding and removing replicas.
