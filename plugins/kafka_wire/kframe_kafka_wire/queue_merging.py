@@ -10,7 +10,7 @@ in the state that the single requests would have caused:
 - *UpdateMetadata* has the newest state and the newest live brokers. The last request completes the newest batch.
 - Rows of deleted topics come first, because the topic may exist again. Their UpdateMetadata has leader -2, their
   StopReplica has the old topic name, their LeaderAndIsr is dropped. Topics that the broker never learned of are
-  omitted, so that the queue stays bounded.
+  omitted, so that the queue stays bounded. Of several deleted topics with the same name one deletion is sent.
 - The first request is an UpdateMetadata, if there is any: brokers know each other before they follow (I14).
 
 A merged queue has at most two requests of each kind, unless the byte limit splits them.
@@ -81,19 +81,23 @@ def merge(
     has_metadata = any(content.api_key == UPDATE_METADATA for content in waiting)
     metadata, removed_metadata = _metadata(cluster, waiting)
     removed_metadata = removed_metadata.where(removed_metadata.topic < known_topics)
-    gone = removed_metadata, stopping.where(p.topic[stopping.rows] < 0)
+    removed_stops = stopping.where(p.topic[stopping.rows] < 0)
+    removed = _once_by_name(cluster, removed_metadata), _once_by_name(cluster, removed_stops)
     leading, stopping = leading.where(p.topic[leading.rows] >= 0), stopping.where(p.topic[stopping.rows] >= 0)
     led_last = _later(leading, stopping)
     restarted = _later(stopping, leading, reverse=True)
     first = stopping.where(restarted & (stopping.flags != 0))
-    deleted, deleted_rows, origin = _deleted_topics(cluster, gone)
+    deleted, deleted_rows, origin = _deleted_topics(cluster, removed)
     brokers = np.array([builder.broker] if has_metadata else [], np.int32)
     batch = max((content.batch for content in waiting if content.api_key == UPDATE_METADATA), default=0)
     nothing = leading.where(np.zeros(len(leading.rows), np.bool_))
     last, names = stopping.where(~restarted), cluster.topics.names
     parts = [
         Part(
-            deleted, builder.batch(deleted, nothing, brokers, deleted_rows[0], gone[1], deleted_rows[1]), names, origin
+            deleted,
+            builder.batch(deleted, nothing, brokers, deleted_rows[0], removed[1], deleted_rows[1]),
+            names,
+            origin,
         ),
         Part(cluster, builder.batch(cluster, nothing, brokers[:0], nothing.rows, first, first.rows), names),
         Part(
@@ -220,6 +224,25 @@ def _deleted_topics(
     of = np.empty(len(topic), np.int32)
     of[order] = rows
     return deleted, [of[: len(gone[0].rows)], of[len(gone[0].rows) :]], (true_row[order], topic[order])
+
+
+def _once_by_name(cluster: ClusterState, removed: _Ops) -> _Ops:
+    """One row for each name of a partition, where several deleted topics had the same name.
+
+    Brokers identify replicas by name, so a request must not name a partition twice. A row with a deletion prevails,
+    then the last row.
+    """
+    indexes, position = np.unique(removed.topic, return_inverse=True)
+    names = [cluster.topics.names[index] for index in indexes.tolist()]
+    if len(set(names)) == len(names):
+        return removed
+    name = np.unique(names, return_inverse=True)[1][position]
+    order = np.lexsort((removed.last, removed.flags, removed.partition, name))
+    name, partition = name[order], removed.partition[order]
+    prevailing = np.append((name[1:] != name[:-1]) | (partition[1:] != partition[:-1]), True)
+    chosen = np.zeros(len(order), np.bool_)
+    chosen[order[prevailing]] = True
+    return removed.where(chosen)
 
 
 def _in_topic_order(cluster: ClusterState, rows: Int32) -> Int64 | slice:

@@ -230,15 +230,35 @@ def test_a_merged_queue_has_the_effect_of_its_requests(protocol: str, steps: lis
     controller = Controller(protocol)
     for step, *arguments in steps:
         step(controller, *arguments)
+    compare_effects(controller)
+
+
+def compare_effects(controller: Controller) -> None:
+    """Compare a broker's state after the merged requests with that after the single requests."""
     merged = Model().apply([*controller.served, *controller.merging.taken()])
     single = Model().apply(controller.keeping.taken())
-    stands = [f"{topic}-{n}" for topic in TOPICS for n in range(2) if controller.cluster.row(topic, n) is not None]
+    existing = [f"{topic}-{n}" for topic in TOPICS for n in range(2) if controller.cluster.row(topic, n) is not None]
     assert merged.live == single.live
     for of_merged, of_single in ((merged.metadata, single.metadata), (merged.serving, single.serving)):
-        for name in stands:
+        for name in existing:
             assert of_merged.get(name) == of_single.get(name), name
-        assert of_merged.keys() <= of_single.keys()  # of what is gone, a broker may have heard less, never more
+        assert of_merged.keys() <= of_single.keys()  # a broker may know less of deleted topics, never more
     assert merged.old_data == single.old_data
+
+
+@pytest.mark.parametrize("changes", [0, 3])
+def test_deletion_is_kept_when_the_topic_is_created_again_and_lost(changes: int) -> None:
+    """Two deleted topics of the same name stop the same replica; brokers know replicas by name only."""
+    controller = Controller("3.9")
+    for _ in range(changes):
+        controller.change_leader(1, 0)
+    controller.delete(1, 0)
+    controller.forget(1, 0)
+    controller.recreate(1, 0)
+    controller.stop(1, 0)
+    controller.vanish(1, 0)
+    controller.recreate(1, 0)
+    compare_effects(controller)
 
 
 def test_merging_keeps_is_new_and_the_newest_state() -> None:
