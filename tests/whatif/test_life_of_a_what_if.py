@@ -11,9 +11,12 @@ from typing import Any, Final
 
 from click.testing import CliRunner
 
+import kframe
 from kframe.cli.app import cli
 from tests.architecture.source import ROOT
 
+#: The directory that kframe is imported from; not ROOT for the debug build.
+PACKAGES: Final = Path(kframe.__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-what-if.md"
 ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$", re.MULTILINE)
 SNAPSHOT: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
@@ -34,8 +37,8 @@ def _functions(frame: FrameType | None) -> list[tuple[str, str]]:
     stack = []
     while frame is not None:
         path, name = Path(frame.f_code.co_filename), frame.f_code.co_qualname
-        if path.is_relative_to(ROOT / "kframe") and not name.rpartition(".")[2].startswith("_") and "<" not in name:
-            stack.append((path.relative_to(ROOT).as_posix(), name))
+        if path.is_relative_to(PACKAGES / "kframe") and not name.rpartition(".")[2].startswith("_") and "<" not in name:
+            stack.append((path.relative_to(PACKAGES).as_posix(), name))
         frame = frame.f_back
     stack.reverse()
     return stack[stack.index(COMMAND) :] if COMMAND in stack else []
