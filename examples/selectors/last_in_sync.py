@@ -1,4 +1,4 @@
-"""The last in-sync replica leads: as a scalar and as a bulk selector."""
+"""Elect the last in-sync replica: as a scalar selector and as a bulk selector."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ KINDS = (ElectionKind.OFFLINE, ElectionKind.REASSIGN, ElectionKind.CONTROLLED_SH
 
 
 def last_in_sync(election: PartitionElection) -> int | None:
-    """The broker to lead one partition, or None."""
+    """Return the id of the new leader of a partition, or None."""
     in_sync = [broker for broker in election.eligible if broker in election.isr]
     return in_sync[-1] if in_sync else None
 
 
 class LastInSync:
-    """The same for a batch: written in candidate order, so that the last one stays."""
+    """The same rule for a batch. It writes in candidate order, so the last eligible candidate remains."""
 
     name = "last-in-sync-bulk"
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """Write the broker to lead each partition."""
+        """Write the index of the new leader of each partition to ``leader``."""
         candidates = batch.candidates
         may_lead = (batch.eligible & batch.in_sync) != 0
         longest = int(candidates.counts.max())
-        for place in range(longest):
-            rows = (candidates.counts > place).nonzero()[0]
-            slots = candidates.offsets[rows] + place
+        for position in range(longest):
+            rows = (candidates.counts > position).nonzero()[0]
+            slots = candidates.offsets[rows] + position
             rows, slots = rows[may_lead[slots]], slots[may_lead[slots]]
             leader[rows] = candidates.values[slots]
 
 
 @hookimpl
 def kframe_leader_selectors() -> list[SelectorSpec]:
-    """Offer both."""
+    """Register both selectors."""
     doc = "The last candidate that is eligible and in sync."
     return [
         SelectorSpec("last-in-sync-scalar", Tier.SCALAR, lambda: last_in_sync, KINDS, doc, row_by_row=True),

@@ -1,7 +1,7 @@
-"""A store of one's own: a cluster that outlives its process, in one SQLite file.
+"""An example of a store: a cluster in one SQLite file.
 
-It keeps kframe's store in memory, with all its rules of versions, watches and fences, and writes every topic that a
-call has changed to the file before the call returns. One process uses a file at a time.
+The store extends kframe's in-memory store, with its rules of versions, watches and fences. It writes every topic that a
+call has changed to the file before the call returns. Only one process may use a file at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kframe.plugin.cluster import NO_LEADER, ClusterState, ReplicaFlag, TopicTab
 from kframe.plugin.memory import MemoryEnsemble, MemoryStore, StateColumns
 from kframe.plugin.store import StateChange, WriteCode, WriteResult
 
-#: With this journal a write is safe when the process dies; when the machine dies, the last ones may be lost.
+#: With this journal a write survives the end of the process. If the machine fails, the last writes may be lost.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -32,39 +32,43 @@ STATE = ("leader_epoch", "controller_epoch", "partition_epoch", "recovery")
 
 
 class SqliteEnsemble(MemoryEnsemble):
-    """The storage that controllers of one process share."""
+    """Storage that the controllers of one process share."""
 
     def __init__(self, path: str, cluster: ClusterState | None = None) -> None:
-        """Take up the cluster in the file at ``path``; with ``cluster``, begin the file with that one."""
+        """Load the cluster from the file at ``path``, or save ``cluster`` to a new file."""
         self.file = sqlite3.connect(path, check_same_thread=False)  # only the controller's thread writes
         self.file.executescript(SCHEMA)
-        found = self._read()
+        topics = self._read()
         last = self.file.execute("SELECT value FROM controller_epoch").fetchone()
-        stored = cluster if cluster is not None else _cluster(found)
+        stored = cluster if cluster is not None else _cluster(topics)
         super().__init__(StateColumns(stored), controller_epoch=last[0] if last else 0)
-        for name, document in found:
+        for name, document in topics:
             self.topics.configure(name, document["config"])
         if cluster is not None:
             registered = np.flatnonzero(cluster.brokers.registered).tolist()
-            self.register_brokers(one for i in registered if (one := cluster.brokers.registrations[i]) is not None)
+            self.register_brokers(
+                registration
+                for index in registered
+                if (registration := cluster.brokers.registrations[index]) is not None
+            )
             self.save(cluster.topics.names)
 
     def connect(self) -> MemoryStore:
-        """A new session for one controller, not open yet."""
+        """Return a new session for one controller. It is not open yet."""
         return SqliteStore(self)
 
     def close(self) -> None:
-        """Close the file; no store of this storage may be used any more."""
+        """Close the file. Its stores may not be used afterwards."""
         self.file.close()
 
     def write_state(self, topic: str, partition: int, **state: Any) -> int:
-        """Write a state past every controller."""
+        """Write a state without the fence of a controller."""
         version = super().write_state(topic, partition, **state)
         self.save([topic])
         return version
 
     def save(self, names: Iterable[str]) -> None:
-        """Write these topics with their partitions to the file; those that are gone are deleted there."""
+        """Write these topics with their partitions to the file. Delete topics that no longer exist."""
         cluster = self.states.cluster
         with self.file:
             for name in names:
@@ -83,14 +87,14 @@ class SqliteEnsemble(MemoryEnsemble):
             self._save_rows(row for row in rows if row is not None)
 
     def save_controller_epoch(self, controller_epoch: int) -> None:
-        """Remember how many controllers there were."""
+        """Save the controller epoch."""
         with self.file:
             self.file.execute("INSERT OR REPLACE INTO controller_epoch VALUES (1, ?)", (controller_epoch,))
 
     def _save_rows(self, rows: Iterable[int]) -> None:
         cluster = self.states.cluster
-        named = ((cluster.view(row), json.dumps(self._partition(row))) for row in rows)
-        entries = [(one.topic, one.partition, document) for one, document in named]
+        documents = ((cluster.view(row), json.dumps(self._partition(row))) for row in rows)
+        entries = [(view.topic, view.partition, document) for view, document in documents]
         self.file.executemany("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", entries)
 
     def _partition(self, row: int) -> dict[str, Any]:
@@ -112,7 +116,7 @@ class SqliteEnsemble(MemoryEnsemble):
         }
 
     def _read(self) -> list[tuple[str, dict[str, Any]]]:
-        """Every topic with its partitions, as the file has them."""
+        """Return every topic of the file, with its partitions."""
         topics = [(name, json.loads(document)) for name, document in self.file.execute("SELECT * FROM topics")]
         query = "SELECT document FROM partitions WHERE topic = ? ORDER BY partition"
         for name, topic in topics:
@@ -120,15 +124,15 @@ class SqliteEnsemble(MemoryEnsemble):
         return topics
 
     def marked(self, name: str) -> bool:
-        """Whether a topic is marked for deletion."""
+        """Return whether a topic is marked for deletion."""
         return self.records.exists(self._operator, f"/admin/delete_topics/{name}") is not None
 
 
 class SqliteStore(MemoryStore):
-    """One controller's session with such a storage."""
+    """A controller's session with an SqliteEnsemble."""
 
     def __init__(self, ensemble: SqliteEnsemble, *, alone: bool = False) -> None:
-        """``alone``: there is no other session, and the file is closed with this one."""
+        """With ``alone`` this is the only session, and ``close`` closes the file too."""
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.ensemble = ensemble
         self.alone = alone
@@ -140,7 +144,7 @@ class SqliteStore(MemoryStore):
             self.ensemble.close()
 
     def claim(self, controller_id: int) -> int | None:
-        """Take the role if it is free."""
+        """Claim the role if it is free."""
         controller_epoch = super().claim(controller_id)
         if controller_epoch is not None:
             self.ensemble.save_controller_epoch(controller_epoch)
@@ -181,19 +185,19 @@ class SqliteStore(MemoryStore):
         self.ensemble.save(names)
 
     def drop_deletions(self, names: tuple[str, ...]) -> None:
-        """Take marks away."""
+        """Remove deletion marks."""
         super().drop_deletions(names)
         self.ensemble.save(names)
 
     def delete_topics(self, names: tuple[str, ...]) -> None:
-        """Delete topics with all that belongs to them."""
+        """Delete topics with their partitions and settings."""
         super().delete_topics(names)
         self.ensemble.save(names)
 
 
 @hookimpl
 def kframe_stores() -> list[StoreSpec]:
-    """Offer it for URLs such as ``sqlite:cluster.db``."""
+    """Register the store for URLs such as ``sqlite:cluster.db``."""
     return [StoreSpec("sqlite", _open, "One SQLite file.")]
 
 
@@ -202,24 +206,26 @@ def _open(url: str) -> SqliteStore:
 
 
 def _cluster(found: list[tuple[str, dict[str, Any]]]) -> ClusterState:
-    """What the file says, in columns."""
+    """Convert the topics of the file to columns."""
     cluster = ClusterState()
     index_of = cluster.brokers.index_of
     for name, document in found:
         partitions = document["partitions"]
-        values = {column: np.array([one[column] for one in partitions], np.int32) for column in STATE}
-        leaders = [one["leader"] for one in partitions]
-        values["leader"] = np.array([NO_LEADER if one < 0 else index_of([one])[0] for one in leaders], np.int32)
+        values = {column: np.array([partition[column] for partition in partitions], np.int32) for column in STATE}
+        leaders = [partition["leader"] for partition in partitions]
+        values["leader"] = np.array(
+            [NO_LEADER if leader < 0 else index_of([leader])[0] for leader in leaders], np.int32
+        )
         rows = cluster.add_topics(
             [name],
             np.array([len(partitions)]),
-            Ragged.of([index_of(one["replicas"]).tolist() for one in partitions]),
-            Ragged.of([index_of(one["isr"]).tolist() for one in partitions]),
+            Ragged.of([index_of(partition["replicas"]).tolist() for partition in partitions]),
+            Ragged.of([index_of(partition["isr"]).tolist() for partition in partitions]),
             values,
             [bytes.fromhex(document["topic_id"])],
         )
         cluster.topics.deleting[-1] = document["deleting"]
-        for row, one in zip(rows.tolist(), partitions, strict=True):
-            cluster.flag_replicas(row, index_of(one["adding_replicas"]), ReplicaFlag.ADDING)
-            cluster.flag_replicas(row, index_of(one["removing_replicas"]), ReplicaFlag.REMOVING)
+        for row, partition in zip(rows.tolist(), partitions, strict=True):
+            cluster.flag_replicas(row, index_of(partition["adding_replicas"]), ReplicaFlag.ADDING)
+            cluster.flag_replicas(row, index_of(partition["removing_replicas"]), ReplicaFlag.REMOVING)
     return cluster

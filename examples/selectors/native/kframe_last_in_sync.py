@@ -1,4 +1,4 @@
-"""The hook of the native selector. It stands in Python because pluggy takes no compiled functions for hooks."""
+"""The hook of the native selector. It is a Python module because pluggy does not accept compiled functions as hooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kframe.plugin import ElectionKind, SelectorSpec, Tier, hookimpl
 
 @hookimpl
 def kframe_leader_selectors() -> list[SelectorSpec]:
-    """Offer it."""
+    """Register the selector."""
     return [
         SelectorSpec(
             name="last-in-sync-native",
