@@ -128,7 +128,7 @@ class Brokers:
             self.broker_epoch[index] = registration.broker_epoch
         self.registered[indexes] = 1
         self.shutting_down[indexes] = 0
-        self.racks()  # Fill the cache while its inputs are in the CPU cache, so that an election does not wait for it.
+        self.racks()  # Compute them here, so that an election does not wait for them.
         return indexes
 
     def unregister(self, indexes: Int32) -> None:
