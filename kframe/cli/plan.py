@@ -1,4 +1,4 @@
-"""``kframe plan``: check and show plans of partitions to be moved, and carry them out."""
+"""``kframe plan``: check, show and execute reassignment plans."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _held(plan: Path, source: Path, source_format: str | None) -> CheckedPlan:
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:
-    """Data has everything; CSV and JSON lines have the findings alone."""
+    """Print the report; CSV and JSON lines have only the findings."""
     from kframe.whatif.plan_report import SCHEMA
 
     if output in ("csv", "jsonl"):

@@ -23,7 +23,7 @@ def is_slot_online(slot: int, replica: Int16, replica_flags: UInt8, live: UInt8)
 
 
 def is_broker_online(broker: int, assigned: list[int], replica: Int16, replica_flags: UInt8, live: UInt8) -> bool:
-    """Whether a leader or ISR member is online; one that is not assigned is judged by its broker alone."""
+    """Whether a leader or ISR member is online. For an unassigned member only its broker counts."""
     if broker < 0:
         return False
     for slot in assigned:
