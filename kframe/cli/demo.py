@@ -1,5 +1,4 @@
-"""``kframe demo``: fail a broker of a real cluster and move partitions; fail a broker of a million-partition cluster.
-``kframe demo``: fail a broker of a real cluster and move partitions; fail a broker of a million-partition cluster."""
+"""``kframe demo``: fail a broker of a real cluster, move partitions, fail a broker of a million-partition cluster."""
 
 from __future__ import annotations
 
@@ -118,7 +117,7 @@ def _impact_table(outcome: Outcome, whatif: WhatIf) -> Any:
 
 
 def _brokers_table(outcome: Outcome) -> Any:
-    """The brokers that receive the most partition entries."""
+    """The brokers that receive the most bytes or requests."""
     from rich.table import Table
 
     from kframe.whatif.document import broker_records

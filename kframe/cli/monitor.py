@@ -80,7 +80,7 @@ class Monitor:
         threading.Thread(target=self._server.serve_forever, args=(0.2,), name="monitor", daemon=True).start()
 
     def _status(self, controller: Controller) -> Page:
-        """The queue length of each broker, and unreadable records, at most as many as in the metrics."""
+        """The queue length of each broker, and unreadable records, consistent with the metrics."""
         document = {
             "token": self._token,
             "queues": {

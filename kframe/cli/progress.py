@@ -22,7 +22,7 @@ class ProgressLine:
         self._task: Any = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Draw the progress, at most every few milliseconds."""
+        """Draw the progress, once DELAY_SECONDS have passed."""
         if not self._watched or (self._bar is None and self._clock() - self._begun < DELAY_SECONDS):
             return
         if self._bar is None:

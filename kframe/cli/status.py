@@ -61,7 +61,7 @@ def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> dict[
     """All known values as plain data; None is unknown. ``config`` has the settings that brokers do not store."""
     quarantined, unreadable = page.quarantined, status.unreadable
     if quarantined is None:
-        # In a quick status, a controller ignores every record that is unreadable.
+        # A controller quarantines every unreadable record that a quick status reads.
         quarantined = status.unreadable if status.counts is None else status.counts.quarantined
     return {
         "controller_id": status.controller_id,

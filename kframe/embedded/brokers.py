@@ -98,8 +98,7 @@ class AnswerTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivery:
-    """A request in transit, and the controller's rows for its answer. For StopReplica these are the deleted replicas.
-    A request in transit, and the controller's rows for its answer. For StopReplica these are the deleted replicas."""
+    """A request in transit, and the controller's rows for its answer. For StopReplica these are deleted replicas."""
 
     request: Request
     rows: Int32
@@ -146,8 +145,7 @@ class EmbeddedBrokers:
         self._received: dict[int, list[Request]] = {}
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready; ``notify`` receives the brokers' answers. While ``may_act`` is false, no request reaches a broker.
-        Get ready; ``notify`` receives the brokers' answers. While ``may_act`` is false, no request reaches a broker."""
+        """Get ready; ``notify`` receives the brokers' answers. While ``may_act`` is false, no request leaves."""
         self._notify, self._may_act = notify, may_act
 
     def close(self) -> None:

@@ -194,8 +194,7 @@ class ReassignmentsLeft(Event):
 
 @dataclass(frozen=True, slots=True)
 class PreferredElectionLeft(Event):
-    """An operator wrote partitions that need a preferred election to storage (``/admin/preferred_replica_election``).
-    An operator wrote partitions that need a preferred election to storage (``/admin/preferred_replica_election``)."""
+    """An operator requested a preferred election in storage (``/admin/preferred_replica_election``)."""
 
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
 

@@ -163,8 +163,7 @@ class Store(Protocol):
         """Release the role if we still hold it."""
 
     def quarantined(self) -> Mapping[str, str]:
-        """Records that could not be read and are omitted until they can be: names to reasons. Callable from any thread.
-        Records that could not be read and are omitted until they can be: names to reasons. Callable from any thread."""
+        """Unreadable records, omitted until they can be read: names to reasons. Callable from any thread."""
 
 
 @runtime_checkable
@@ -198,8 +197,7 @@ class Foretelling(Protocol):
     """A store that can report registrations while a load is in progress."""
 
     def foretell(self, met: Met) -> None:
-        """Make every later ``load`` call ``met`` with all registrations, in the loading thread, as early as possible.
-        Make every later ``load`` call ``met`` with all registrations, in the loading thread, as early as possible."""
+        """Make every later ``load`` call ``met`` with all registrations, in the loading thread, as early as it can."""
 
 
 @runtime_checkable

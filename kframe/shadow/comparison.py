@@ -16,7 +16,7 @@ from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.shadow.inputs import Input, IsrsAre, text
 from kframe.shadow.replica import Replica
 
-#: The most registered brokers that are assumed to have asked for controlled shutdown.
+#: The largest number of registered brokers that are assumed to have requested controlled shutdown.
 LEAVING_MAX = 3
 #: The fields of a state that are shown.
 _FIELDS = ("leader", "leader_epoch", "isr")
@@ -65,11 +65,12 @@ def compare(
     base: ClusterState, inputs: Sequence[Input], real: ClusterState, config: ControllerConfig,
     left_out: Collection[str] = (),
 ) -> Comparison:  # fmt: skip
-    """Play ``inputs`` on a replica of ``base`` and compare it with ``real``, except for topics in ``left_out``.
+    """Apply ``inputs`` to a replica of ``base`` and compare it with ``real``, except for topics in ``left_out``.
 
-    Requests leave no trace in storage. So a partition may have any of these states: that after the inputs alone; that
-    with a controlled shutdown of brokers that left or lost leaders; and, if its preferred replica leads, that after a
-    preferred election on top of either, with the stored ISR. The engine computes each of them.
+    Requests leave no trace in storage, so a partition may have any of several states. The first is the state after the
+    inputs alone. The second is the state with a controlled shutdown of brokers that left or lost leaders. If the
+    preferred replica leads, the state after a preferred election on top of either, with the stored ISR, is valid too.
+    The engine computes each of them.
     """
     hard, soft = Replica(base, config), Replica(base, config)
     hard.play(inputs)

@@ -43,7 +43,7 @@ from kframe.shadow.inputs import (
 )
 from kframe.shadow.reading import read_only
 
-#: The settings that a controller acts on.
+#: The settings that a controller uses.
 _ACTED_ON = (UNCLEAN, "min.insync.replicas")
 _UNDER_REASSIGNMENT = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 
