@@ -1,4 +1,4 @@
-"""A controller inside an asyncio program: its thread works, the event loop only awaits its answers."""
+"""A controller inside an asyncio program: it runs in its own thread, and the event loop only awaits its answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kframe.plugin.cluster import NO_BROKER_EPOCH, Registration
 
 
 async def main() -> None:
-    """Create a topic, move a partition and elect, the latter two at the same time."""
+    """Create a topic, then reassign a partition and elect leaders at the same time."""
     ensemble = MemoryEnsemble.from_cluster(kframe.ClusterState())
     ensemble.register_brokers(Registration(broker_id, NO_BROKER_EPOCH) for broker_id in (1, 2, 3, 4))
     builder = kframe.ControllerBuilder(1000, store=ensemble.connect(), transport=EmbeddedBrokers(VirtualClock()))
@@ -27,7 +27,9 @@ async def main() -> None:
         print("elected:", elected.by_partition()["orders", 1].name)
         print("partitions:", controller.status().gauges["GlobalPartitionCount"])
     finally:
-        await asyncio.to_thread(controller.stop)  # stop waits for the event under way: not in the event loop
+        await asyncio.to_thread(
+            controller.stop
+        )  # ``stop`` waits for the current event, so it must not run in the event loop.
 
 
 if __name__ == "__main__":

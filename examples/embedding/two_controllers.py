@@ -1,6 +1,6 @@
-"""Two controllers in one process that know of each other only what storage says: one leads, the other waits.
+"""Two controllers in one process that communicate only through storage: one is active, the other stands by.
 
-Both are driven by hand, in one thread, so that each run is like the last.
+The program runs both in one thread, so that every run is the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kframe.plugin.cluster import NO_BROKER_EPOCH, Registration
 
 
 def main() -> None:
-    """Let the first take the role, lose its session, and see the second go on with what the first has done."""
+    """Let the first controller take the role and lose its session, and see the second continue its work."""
     ensemble = MemoryEnsemble.from_cluster(kframe.ClusterState())
     ensemble.register_brokers(Registration(broker_id, NO_BROKER_EPOCH) for broker_id in (1, 2, 3))
     stores = [ensemble.connect(), ensemble.connect()]
@@ -36,13 +36,13 @@ def main() -> None:
 
 
 def rest(*controllers: kframe.Controller) -> None:
-    """Let them work until nothing is left to do for any of them: what one does may give the other work."""
+    """Run all controllers until idle: the work of one may cause work for another."""
     while sum(controller.run_until_idle() for controller in controllers):
         pass
 
 
 def report(what: str, *controllers: kframe.Controller) -> None:
-    """Print who is active, and how many partitions it leads the cluster with."""
+    """Print the active controller and the number of partitions of its cluster."""
     for status in (controller.status() for controller in controllers):
         role = f"active, controller epoch {status.controller_epoch}" if status.active else "waiting"
         print(f"{what}: {status.controller_id} {role}, partitions {status.gauges['GlobalPartitionCount']}")

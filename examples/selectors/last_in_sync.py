@@ -8,24 +8,24 @@ KINDS = (ElectionKind.OFFLINE, ElectionKind.REASSIGN, ElectionKind.CONTROLLED_SH
 
 
 def last_in_sync(election: PartitionElection) -> int | None:
-    """The broker to lead one partition, or None."""
+    """The id of the new leader of one partition, or None."""
     in_sync = [broker for broker in election.eligible if broker in election.isr]
     return in_sync[-1] if in_sync else None
 
 
 class LastInSync:
-    """The same for a batch: written in candidate order, so that the last one stays."""
+    """The same for a batch: it writes in candidate order, so the last in-sync candidate remains."""
 
     name = "last-in-sync-bulk"
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """Write the broker to lead each partition."""
+        """Write the new leader of each partition."""
         candidates = batch.candidates
         may_lead = (batch.eligible & batch.in_sync) != 0
         longest = int(candidates.counts.max())
-        for place in range(longest):
-            rows = (candidates.counts > place).nonzero()[0]
-            slots = candidates.offsets[rows] + place
+        for position in range(longest):
+            rows = (candidates.counts > position).nonzero()[0]
+            slots = candidates.offsets[rows] + position
             rows, slots = rows[may_lead[slots]], slots[may_lead[slots]]
             leader[rows] = candidates.values[slots]
 

@@ -1,4 +1,4 @@
-"""kframe's command line for ``spark-submit``, which gives it the cluster that its own options name.
+"""kframe's command line for ``spark-submit``, whose options select the Spark cluster.
 
 spark-submit --master spark://host:7077 examples/spark/submit.py spark ingest /exports --out /fleet
 """

@@ -1,7 +1,7 @@
-"""A store of one's own: a cluster that outlives its process, in one SQLite file.
+"""A custom store: a cluster in one SQLite file that outlives its process.
 
-It keeps kframe's store in memory, with all its rules of versions, watches and fences, and writes every topic that a
-call has changed to the file before the call returns. One process uses a file at a time.
+It keeps kframe's store in memory, with its rules for versions, watches and fencing. It writes every topic that a call
+has changed to the file before the call returns. Only one process may use a file at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kframe.plugin.cluster import NO_LEADER, ClusterState, ReplicaFlag, TopicTab
 from kframe.plugin.memory import MemoryEnsemble, MemoryStore, StateColumns
 from kframe.plugin.store import StateChange, WriteCode, WriteResult
 
-#: With this journal a write is safe when the process dies; when the machine dies, the last ones may be lost.
+#: With this journal mode a write survives a crash of the process; a crash of the machine may lose the last writes.
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -32,21 +32,23 @@ STATE = ("leader_epoch", "controller_epoch", "partition_epoch", "recovery")
 
 
 class SqliteEnsemble(MemoryEnsemble):
-    """The storage that controllers of one process share."""
+    """The storage that the controllers of one process share."""
 
     def __init__(self, path: str, cluster: ClusterState | None = None) -> None:
-        """Take up the cluster in the file at ``path``; with ``cluster``, begin the file with that one."""
+        """Load the cluster in the file at ``path``; with ``cluster``, initialise the file with that cluster."""
         self.file = sqlite3.connect(path, check_same_thread=False)  # only the controller's thread writes
         self.file.executescript(SCHEMA)
-        found = self._read()
+        documents = self._read()
         last = self.file.execute("SELECT value FROM controller_epoch").fetchone()
-        stored = cluster if cluster is not None else _cluster(found)
+        stored = cluster if cluster is not None else _cluster(documents)
         super().__init__(StateColumns(stored), controller_epoch=last[0] if last else 0)
-        for name, document in found:
+        for name, document in documents:
             self.topics.configure(name, document["config"])
         if cluster is not None:
             registered = np.flatnonzero(cluster.brokers.registered).tolist()
-            self.register_brokers(one for i in registered if (one := cluster.brokers.registrations[i]) is not None)
+            self.register_brokers(
+                registration for i in registered if (registration := cluster.brokers.registrations[i]) is not None
+            )
             self.save(cluster.topics.names)
 
     def connect(self) -> MemoryStore:
@@ -54,17 +56,17 @@ class SqliteEnsemble(MemoryEnsemble):
         return SqliteStore(self)
 
     def close(self) -> None:
-        """Close the file; no store of this storage may be used any more."""
+        """Close the file; stores of this storage cannot be used afterwards."""
         self.file.close()
 
     def write_state(self, topic: str, partition: int, **state: Any) -> int:
-        """Write a state past every controller."""
+        """Write a state without the controller."""
         version = super().write_state(topic, partition, **state)
         self.save([topic])
         return version
 
     def save(self, names: Iterable[str]) -> None:
-        """Write these topics with their partitions to the file; those that are gone are deleted there."""
+        """Write these topics with their partitions to the file; topics that do not exist are deleted there."""
         cluster = self.states.cluster
         with self.file:
             for name in names:
@@ -83,14 +85,14 @@ class SqliteEnsemble(MemoryEnsemble):
             self._save_rows(row for row in rows if row is not None)
 
     def save_controller_epoch(self, controller_epoch: int) -> None:
-        """Remember how many controllers there were."""
+        """Save the controller epoch."""
         with self.file:
             self.file.execute("INSERT OR REPLACE INTO controller_epoch VALUES (1, ?)", (controller_epoch,))
 
     def _save_rows(self, rows: Iterable[int]) -> None:
         cluster = self.states.cluster
         named = ((cluster.view(row), json.dumps(self._partition(row))) for row in rows)
-        entries = [(one.topic, one.partition, document) for one, document in named]
+        entries = [(view.topic, view.partition, document) for view, document in named]
         self.file.executemany("INSERT OR REPLACE INTO partitions VALUES (?, ?, ?)", entries)
 
     def _partition(self, row: int) -> dict[str, Any]:
@@ -112,7 +114,7 @@ class SqliteEnsemble(MemoryEnsemble):
         }
 
     def _read(self) -> list[tuple[str, dict[str, Any]]]:
-        """Every topic with its partitions, as the file has them."""
+        """Every topic in the file with its partitions."""
         topics = [(name, json.loads(document)) for name, document in self.file.execute("SELECT * FROM topics")]
         query = "SELECT document FROM partitions WHERE topic = ? ORDER BY partition"
         for name, topic in topics:
@@ -125,10 +127,10 @@ class SqliteEnsemble(MemoryEnsemble):
 
 
 class SqliteStore(MemoryStore):
-    """One controller's session with such a storage."""
+    """One controller's session with this storage."""
 
     def __init__(self, ensemble: SqliteEnsemble, *, alone: bool = False) -> None:
-        """``alone``: there is no other session, and the file is closed with this one."""
+        """``alone``: there is no other session, so closing this one closes the file."""
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.ensemble = ensemble
         self.alone = alone
@@ -140,7 +142,7 @@ class SqliteStore(MemoryStore):
             self.ensemble.close()
 
     def claim(self, controller_id: int) -> int | None:
-        """Take the role if it is free."""
+        """Claim the role if it is free."""
         controller_epoch = super().claim(controller_id)
         if controller_epoch is not None:
             self.ensemble.save_controller_epoch(controller_epoch)
@@ -181,7 +183,7 @@ class SqliteStore(MemoryStore):
         self.ensemble.save(names)
 
     def drop_deletions(self, names: tuple[str, ...]) -> None:
-        """Take marks away."""
+        """Remove deletion marks."""
         super().drop_deletions(names)
         self.ensemble.save(names)
 
@@ -202,19 +204,21 @@ def _open(url: str) -> SqliteStore:
 
 
 def _cluster(found: list[tuple[str, dict[str, Any]]]) -> ClusterState:
-    """What the file says, in columns."""
+    """The content of the file in columns."""
     cluster = ClusterState()
     index_of = cluster.brokers.index_of
     for name, document in found:
         partitions = document["partitions"]
-        values = {column: np.array([one[column] for one in partitions], np.int32) for column in STATE}
-        leaders = [one["leader"] for one in partitions]
-        values["leader"] = np.array([NO_LEADER if one < 0 else index_of([one])[0] for one in leaders], np.int32)
+        values = {column: np.array([partition[column] for partition in partitions], np.int32) for column in STATE}
+        leaders = [partition["leader"] for partition in partitions]
+        values["leader"] = np.array(
+            [NO_LEADER if leader < 0 else index_of([leader])[0] for leader in leaders], np.int32
+        )
         rows = cluster.add_topics(
             [name],
             np.array([len(partitions)]),
-            Ragged.of([index_of(one["replicas"]).tolist() for one in partitions]),
-            Ragged.of([index_of(one["isr"]).tolist() for one in partitions]),
+            Ragged.of([index_of(partition["replicas"]).tolist() for partition in partitions]),
+            Ragged.of([index_of(partition["isr"]).tolist() for partition in partitions]),
             values,
             [bytes.fromhex(document["topic_id"])],
         )

@@ -1,4 +1,4 @@
-"""A transport of one's own: every request becomes a line of JSON, for a log, a pipe or another process."""
+"""A custom transport: it writes every request as a line of JSON, for a log, a pipe or another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe.plugin.transport import BrokerQueue, ControlRequests, MayAct, Notify
 
 
 class JsonLinesTransport:
-    """Implements ``kframe.model.ports.Transport``: writes what each connected broker is sent. Nobody answers."""
+    """Implements ``kframe.model.ports.Transport``: writes the requests to each connected broker. No broker answers."""
 
     def __init__(self, path: str | Path) -> None:
         """Append to the file at ``path``."""
@@ -23,12 +23,12 @@ class JsonLinesTransport:
         self._connected: set[int] = set()
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready. A transport whose brokers answer would keep ``notify``, and tell it of each answer; one that lets
-        requests wait would keep ``may_act``, and drop those that leave when it says no."""
+        """Get ready. A transport whose brokers answer would keep ``notify`` and call it for each answer. A transport
+        with queues would keep ``may_act`` and drop requests while it returns false."""
         self._lines = Path(self._path).open("a", encoding="utf-8")  # noqa: SIM115  # close closes it
 
     def close(self) -> None:
-        """Drop every connection. It is opened again when its controller has resigned and stands for election anew."""
+        """Drop every connection. A controller that resigned opens the transport again for the next election."""
         self._connected.clear()
         if self._lines is not None:
             self._lines.close()
@@ -39,11 +39,11 @@ class JsonLinesTransport:
         self._connected.update(cluster.brokers.ids_of(brokers))
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """Send nothing to these brokers any more."""
+        """Stop sending to these brokers."""
         self._connected.difference_update(cluster.brokers.ids_of(brokers))
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Write a batch now: the columns change as soon as this returns."""
+        """Write a batch immediately: the columns change as soon as this returns."""
         if self._lines is None:
             return
         for request in describe_requests(cluster, requests):
@@ -52,7 +52,7 @@ class JsonLinesTransport:
         self._lines.flush()
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """Nothing waits here. A transport with queues tells how long they are, for metrics."""
+        """Empty: this transport has no queues. The metrics show the queue lengths of other transports."""
         return {}
 
 

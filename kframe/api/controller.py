@@ -58,11 +58,11 @@ class Controller:
 
     It runs in its own thread, from ``start`` to ``stop`` or as a context manager::
 
-            with ControllerBuilder(1000, store=..., transport=...).build() as controller:
-                controller.elect_leaders(ElectionType.PREFERRED).result(timeout=30)
+        with ControllerBuilder(1000, store=..., transport=...).build() as controller:
+            controller.elect_leaders(ElectionType.PREFERRED).result(timeout=30)
 
-    Alternatively, the program calls ``open``, then ``run_until_idle`` after each change, and finally ``stop``. A
-    controller starts once; after ``stop`` it answers NOT_CONTROLLER.
+    Or the program calls ``open``, then ``run_until_idle`` after each change. It calls ``stop`` at the end. A controller
+    starts once; after ``stop`` it answers NOT_CONTROLLER.
 
     Requests are thread-safe and return a future at once. Every future completes. Errors of Kafka's protocol are
     results; an exception is a defect of kframe or a plugin. Do not wait for a future in the controller's own thread,

@@ -64,10 +64,10 @@ class AdminCalls:
         self: Session, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
         """Store new topics; existing ones are refused."""
-        there = [self._records.exists(self._connected(), topic_path(name)) is not None for name in table.names]
-        fresh = np.flatnonzero(~np.array(there, np.bool_))
+        exists = [self._records.exists(self._connected(), topic_path(name)) is not None for name in table.names]
+        fresh = np.flatnonzero(~np.array(exists, np.bool_))
         self._topics.create(self._connected(), table.take(fresh), tuple(configs[i] for i in fresh), with_ids)
-        return tuple(WriteCode.EXISTS if known else WriteCode.OK for known in there)
+        return tuple(WriteCode.EXISTS if known else WriteCode.OK for known in exists)
 
     def write_assignments(self: Session, table: TopicTable) -> tuple[WriteCode, ...]:
         """Compare-and-set by the version that this session last read or wrote."""
@@ -120,15 +120,15 @@ class AdminCalls:
 
     def drop_deletions(self: Session, names: tuple[str, ...]) -> None:
         """Delete deletion marks; missing ones are ignored."""
-        there = set(self._records.children(self._connected(), DELETE_TOPICS))
-        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
+        marked = set(self._records.children(self._connected(), DELETE_TOPICS))
+        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
     def delete_topics(self: Session, names: tuple[str, ...]) -> None:
         """Delete topics and their marks."""
         self._write_fenced()
         self._topics.delete(self._connected(), names)
-        there = set(self._records.children(self._connected(), DELETE_TOPICS))
-        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
+        marked = set(self._records.children(self._connected(), DELETE_TOPICS))
+        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
     def read_reassignments(self: Session) -> Targets | None:
         """The requested reassignments; arms the watch on the record."""
@@ -139,12 +139,12 @@ class AdminCalls:
 
     def write_reassignments(self: Session, targets: Targets) -> None:
         """Replace or delete that record."""
-        there = self._records.exists(self._connected(), REASSIGN_PARTITIONS) is not None
+        exists = self._records.exists(self._connected(), REASSIGN_PARTITIONS) is not None
         if len(targets):
-            make = SetData if there else Create
+            make = SetData if exists else Create
             self._write_fenced(make(REASSIGN_PARTITIONS, encode_targets(targets)))
         else:
-            self._write_fenced(*[Delete(REASSIGN_PARTITIONS)] * there)
+            self._write_fenced(*[Delete(REASSIGN_PARTITIONS)] * exists)
 
     def read_preferred_election(self: Session) -> tuple[TopicPartition, ...] | None:
         """Partitions that the record names; arms the watch on the record."""
@@ -155,8 +155,8 @@ class AdminCalls:
 
     def drop_preferred_election(self: Session) -> None:
         """Delete the record, if it exists."""
-        there = self._records.exists(self._connected(), PREFERRED_ELECTION) is not None
-        self._write_fenced(*[Delete(PREFERRED_ELECTION)] * there)
+        exists = self._records.exists(self._connected(), PREFERRED_ELECTION) is not None
+        self._write_fenced(*[Delete(PREFERRED_ELECTION)] * exists)
 
     def read_isr_changes(self: Session) -> Notifications[TopicPartition]:
         """Partitions that all notifications name; arms the watch on them."""
@@ -210,8 +210,8 @@ def encode_targets(targets: Targets) -> bytes:
 
 def decode_targets(data: bytes) -> Targets:
     """Decode the result of ``encode_targets``."""
-    wanted = msgspec.json.decode(data, type=list[tuple[str, int, list[int]]])
-    return Targets.of([((topic, partition), replicas) for topic, partition, replicas in wanted])
+    targets = msgspec.json.decode(data, type=list[tuple[str, int, list[int]]])
+    return Targets.of([((topic, partition), replicas) for topic, partition, replicas in targets])
 
 
 def encode_partitions(partitions: tuple[TopicPartition, ...]) -> bytes:

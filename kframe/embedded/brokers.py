@@ -92,8 +92,8 @@ class AnswerTable:
                 return None
 
     def _error(self, broker_id: int, api: Api, partition: str | None, otherwise: ErrorCode) -> ErrorCode:
-        said = self._said.get((broker_id, api, partition))
-        return otherwise if said is None or said == SILENT else ErrorCode[said]
+        error = self._said.get((broker_id, api, partition))
+        return otherwise if error is None or error == SILENT else ErrorCode[error]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

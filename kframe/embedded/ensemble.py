@@ -106,10 +106,10 @@ class MemoryEnsemble:
         A registration with broker epoch NO_BROKER_EPOCH gets the zxid; others keep theirs. Raises InputError, and
         registers no broker, if one of them is already registered.
         """
-        wanted = tuple(registrations)
-        self._change_brokers(_create(registration) for registration in wanted)
-        self.states.name_brokers(registration.broker_id for registration in wanted)
-        return self._broker_epochs(registration.broker_id for registration in wanted)
+        new = tuple(registrations)
+        self._change_brokers(_create(registration) for registration in new)
+        self.states.name_brokers(registration.broker_id for registration in new)
+        return self._broker_epochs(registration.broker_id for registration in new)
 
     def unregister_brokers(self, broker_ids: Iterable[int]) -> None:
         """Delete registrations at once. Raises InputError, and changes nothing, if one is missing."""
@@ -118,14 +118,14 @@ class MemoryEnsemble:
     def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
         """Replace registrations at once by equal ones with new broker epochs; return the epochs. Raises InputError, and
         changes nothing, if one is missing."""
-        wanted = tuple(broker_ids)
+        bounced = tuple(broker_ids)
         now = {registration.broker_id: registration for registration in self.registrations()}
         operations: list[Operation] = []
-        for broker_id in wanted:
+        for broker_id in bounced:
             registration = now.get(broker_id, Registration(broker_id, NO_BROKER_EPOCH))
             operations += [Delete(broker_path(broker_id)), _create(replace(registration, broker_epoch=NO_BROKER_EPOCH))]
         self._change_brokers(operations)
-        return self._broker_epochs(wanted)
+        return self._broker_epochs(bounced)
 
     def modify_broker(self, registration: Registration) -> None:
         """Replace the content of a registration; its broker epoch remains. Raises InputError if it is missing."""

@@ -103,22 +103,22 @@ class StoredTopics:
             if index is not None and topic_id is not None:
                 cluster.topics.set_id(index, topic_id)
         topics = np.array([-1 if index is None else index for index in indexes], np.int32)
-        held = np.append(cluster.topics.partition_count, 0)[topics]
-        known = np.minimum(held, table.partition_counts)
+        stored_counts = np.append(cluster.topics.partition_count, 0)[topics]
+        known = np.minimum(stored_counts, table.partition_counts)
         starts = np.cumsum(table.partition_counts) - table.partition_counts
         replicas = Ragged(table.replicas.offsets, cluster.brokers.index_of(table.replicas.values))
-        wanted = Assignments(replicas, table.flags)
-        if bool((held == table.partition_counts).all()):
+        assignments = Assignments(replicas, table.flags)
+        if bool((stored_counts == table.partition_counts).all()):
             rows = cluster.topics.rows_of_all(topics)
         else:
             rows = cluster.topics.locate(np.repeat(topics, known), ragged_positions(np.zeros_like(known), known))
-            wanted = wanted.take(ragged_positions(starts, known))
-        changed = reassigns(cluster.partitions, rows, wanted)
-        assign(cluster.partitions, rows[changed], wanted.take(changed))
+            assignments = assignments.take(ragged_positions(starts, known))
+        changed = reassigns(cluster.partitions, rows, assignments)
+        assign(cluster.partitions, rows[changed], assignments.take(changed))
         for position in np.flatnonzero((table.partition_counts > known) & (topics >= 0)).tolist():
             added = np.arange(starts[position] + known[position], starts[position] + table.partition_counts[position])
             cluster.grow_topic(int(topics[position]), table.replicas.take(added))
-        for position in np.flatnonzero((held > table.partition_counts) & (topics >= 0)).tolist():
+        for position in np.flatnonzero((stored_counts > table.partition_counts) & (topics >= 0)).tolist():
             cluster.shrink_topic(int(topics[position]), int(table.partition_counts[position]))
 
     def forget_id(self, name: str) -> None:

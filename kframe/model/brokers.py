@@ -81,11 +81,11 @@ class Brokers:
 
         Raises InputError, and adds none of them, if the cluster would have more than BROKERS_MAX brokers.
         """
-        wanted = broker_ids if isinstance(broker_ids, np.ndarray) else np.array(list(broker_ids), np.int64)
-        known = self.look_up(wanted)
+        ids = broker_ids if isinstance(broker_ids, np.ndarray) else np.array(list(broker_ids), np.int64)
+        known = self.look_up(ids)
         if bool((known >= 0).all()):
             return known
-        distinct, inverse = np.unique(wanted, return_inverse=True)
+        distinct, inverse = np.unique(ids, return_inverse=True)
         fresh = [int(broker_id) for broker_id in distinct if int(broker_id) not in self._index]
         if fresh:
             self._extend(fresh)

@@ -314,10 +314,10 @@ class Partitions:
         if not short.any():
             return
         rows, capacity = rows[short], capacity[short].astype(np.int64)
-        old_starts, held = self.slot_start[rows], self.slot_capacity[rows]
+        old_starts, old_capacity = self.slot_start[rows], self.slot_capacity[rows]
         _, first_slot = self._grow(0, int(capacity.sum()))
         starts = first_slot + np.cumsum(capacity) - capacity
-        source, target = ragged_positions(old_starts, held), ragged_positions(starts, held)
+        source, target = ragged_positions(old_starts, old_capacity), ragged_positions(starts, old_capacity)
         for column in COLUMNS:
             if column.per == "slot":
                 values = getattr(self, column.name)

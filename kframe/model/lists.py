@@ -17,11 +17,11 @@ def members(lists: Ragged, others: Ragged) -> Bool:
     """
     result = np.zeros(len(lists.values), np.bool_)
     starts, left = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
-    position, asked = 0, np.flatnonzero(left)
-    while len(asked):
-        result[asked] = lists.values[asked] == others.values[starts[asked] + position]
+    position, pending = 0, np.flatnonzero(left)
+    while len(pending):
+        result[pending] = lists.values[pending] == others.values[starts[pending] + position]
         position += 1
-        asked = asked[~result[asked] & (left[asked] > position)]
+        pending = pending[~result[pending] & (left[pending] > position)]
     return result
 
 
@@ -41,11 +41,11 @@ def repeated(lists: Ragged) -> Bool:
     """
     result = np.zeros(len(lists.values), np.bool_)
     within = np.arange(len(result), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
-    distance, asked = 1, np.flatnonzero(within)
-    while len(asked):
-        result[asked] |= lists.values[asked] == lists.values[asked - distance]
+    distance, pending = 1, np.flatnonzero(within)
+    while len(pending):
+        result[pending] |= lists.values[pending] == lists.values[pending - distance]
         distance += 1
-        asked = asked[within[asked] >= distance]
+        pending = pending[within[pending] >= distance]
     return result
 
 

@@ -53,9 +53,9 @@ class Scattered:
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
         """Rows of many partitions; -1 where there is none."""
-        wanted = topic.astype(np.int64) << 32 | partition
-        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[at] == wanted, self.rows[at], np.int32(-1))
+        keys = topic.astype(np.int64) << 32 | partition
+        positions = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[positions] == keys, self.rows[positions], np.int32(-1))
 
     def of(self, topic: int) -> Int32:
         """Rows of one topic, in partition order."""
@@ -193,7 +193,9 @@ class Topics:
         self._require_whole(topic)
         self.block_length[topic] = min(int(self.block_length[topic]), count)
         left = [
-            (first, row, min(held, count - first)) for first, row, held in self._later.pop(topic, ()) if first < count
+            (first, row, min(length, count - first))
+            for first, row, length in self._later.pop(topic, ())
+            if first < count
         ]
         if left:
             self._later[topic] = left
@@ -233,14 +235,14 @@ class Topics:
         rows[outside] = -1
         if self._later and len(outside):
             for grown in self._later.keys() & set(topic[outside].tolist()):
-                asked = outside[topic[outside] == grown]
+                pending = outside[topic[outside] == grown]
                 for first_partition, first_row, count in self._later[grown]:
-                    within = partition[asked] - first_partition
-                    here = (within >= 0) & (within < count)
-                    rows[asked[here]] = first_row + within[here]
+                    within = partition[pending] - first_partition
+                    matches = (within >= 0) & (within < count)
+                    rows[pending[matches]] = first_row + within[matches]
         if self._scattered is not None and len(outside):
-            asked = outside[rows[outside] < 0]
-            rows[asked] = self._scattered.locate(topic[asked], partition[asked])
+            pending = outside[rows[outside] < 0]
+            rows[pending] = self._scattered.locate(topic[pending], partition[pending])
         return rows
 
     def drop(self, topic: int) -> None:

@@ -88,12 +88,12 @@ def read_targets(where: str, argument: Any, cancellable: bool) -> Targets:
     """``{t-0: [4, 5, 6], t-1: null}``: target replicas, null to cancel."""
     if not isinstance(argument, dict):
         raise ScenarioError(where, repr(argument), "a mapping from partitions to replica lists")
-    wanted = []
+    targets = []
     for name, replicas in argument.items():
         if not is_replica_list(replicas) and not (cancellable and replicas is None):
             raise ScenarioError(f"{where}.{name}", repr(replicas), "a list of broker ids")
-        wanted.append((topic_partition(f"{where}.{name}", name), replicas))
-    return Targets.of(wanted)
+        targets.append((topic_partition(f"{where}.{name}", name), replicas))
+    return Targets.of(targets)
 
 
 def read_reassign(where: str, argument: Any) -> Action:

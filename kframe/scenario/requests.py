@@ -92,10 +92,10 @@ def _alter_partition(runner: ScenarioRunner, proposals: dict[TopicPartition, Pro
     for key, proposal in proposals.items():
         by_sender.setdefault(proposal.true(runner, key)["sender"], {})[key] = proposal
     answers: dict[TopicPartition, ErrorCode] = {}
-    for sender, theirs in by_sender.items():
-        response: AlterPartitionResponse = runner.call(_request(runner, sender, theirs))
-        codes = response.codes.tolist() if response.error is ErrorCode.NONE else [response.error] * len(theirs)
-        answers.update(zip(theirs, (ErrorCode(code) for code in codes), strict=True))
+    for sender, sent in by_sender.items():
+        response: AlterPartitionResponse = runner.call(_request(runner, sender, sent))
+        codes = response.codes.tolist() if response.error is ErrorCode.NONE else [response.error] * len(sent)
+        answers.update(zip(sent, (ErrorCode(code) for code in codes), strict=True))
     return {f"{topic}-{partition}": answers[topic, partition].name for topic, partition in proposals}
 
 

@@ -102,8 +102,8 @@ def same_leadership(known: ClusterState, real: ClusterState, rows: Int32) -> tup
     leader, epoch = np.append(_ids(known, p.leader), -2)[own], np.append(p.leader_epoch, -2)[own]
     stated = np.append(p.partition_epoch, NO_STATE)[own] != NO_STATE
     equal = (leader == _ids(real, q.leader[rows])) & (epoch == q.leader_epoch[rows])
-    there = q.partition_epoch[rows] != NO_STATE
-    same: Bool = (own >= 0) & (stated == there) & (equal | ~there)
+    has_state = q.partition_epoch[rows] != NO_STATE
+    same: Bool = (own >= 0) & (stated == has_state) & (equal | ~has_state)
     return own, same
 
 
@@ -114,9 +114,9 @@ def _agree(expected: ClusterState, real: ClusterState, rows: Int32) -> Bool:
     isr = real.partitions.lists("isr", rows)
     offline = isr.any(np.append(real.brokers.registered, 0)[isr.values] == 0) & same
     for position in np.flatnonzero(offline).tolist():
-        there, known = _members(real, int(rows[position])), _members(expected, int(own[position]))
+        stored, known = _members(real, int(rows[position])), _members(expected, int(own[position]))
         live = set(real.brokers.registered_ids())
-        same[position] = not (there - live) - known
+        same[position] = not (stored - live) - known
     return same
 
 
@@ -132,8 +132,8 @@ def _rows_in(known: ClusterState, real: ClusterState, rows: Int32) -> Int32:
     index = [-1 if (index_ := known.topics.find(name)) is None else index_ for name in real.topics.names]
     topic = np.array([*index, -1], np.int32)[real.partitions.topic[rows]]
     result = np.full(len(rows), -1, np.int32)
-    there = topic >= 0
-    result[there] = known.topics.locate(topic[there], real.partitions.partition[rows[there]])
+    exists = topic >= 0
+    result[exists] = known.topics.locate(topic[exists], real.partitions.partition[rows[exists]])
     return result
 
 

@@ -169,8 +169,8 @@ class Shadow:
         return differs
 
     def _follow_controller(self, events: Iterable[Event]) -> None:
-        holder, gone = self._store.controller(), Elect() in events
-        if (gone or holder != self._holder) and self._holder != NO_LEADER:
+        holder, is_released = self._store.controller(), Elect() in events
+        if (is_released or holder != self._holder) and self._holder != NO_LEADER:
             self._inputs.append(ControllerLeft())
             self._holder = NO_LEADER
         if holder != self._holder:

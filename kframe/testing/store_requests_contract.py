@@ -107,12 +107,12 @@ class RequestsContract(StoreSuite):
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         assert store.read_reassignments() is None
-        wanted = {("orders", 2): (3, 9), ("nowhere", 7): (1,), ("orders", 0): (2, 1, 3)}
-        storage.leave_reassignments(Targets.of(list(wanted.items())))
+        targets = {("orders", 2): (3, 9), ("nowhere", 7): (1,), ("orders", 0): (2, 1, 3)}
+        storage.leave_reassignments(Targets.of(list(targets.items())))
         storage.settle()
         assert notified == [ReassignmentsLeft()]
         left = store.read_reassignments()
-        assert as_wanted(left) == wanted
+        assert as_wanted(left) == targets
         assert left is not None
         assert not left.cancel.any()
 

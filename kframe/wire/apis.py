@@ -52,7 +52,7 @@ class ControlApi:
         if api_version < self.broker_epoch:
             return [same + more] * len(broker_epochs)
         epochs = broker_epochs.astype(">i8").tobytes()
-        return [same + epochs[at : at + 8] + more for at in range(0, len(epochs), 8)]
+        return [same + epochs[start : start + 8] + more for start in range(0, len(epochs), 8)]
 
 
 LEADER_AND_ISR: Final = ControlApi(

@@ -108,11 +108,11 @@ class Cutter:
 
         ``tail_length`` is the length of each tail; ``tail`` is empty if tails differ and are written later.
         """
-        at = np.zeros(len(group.length) + 1, np.int64)
-        np.cumsum(group.length + tail_length, out=at[1:])
-        frame = Frame(at, np.empty(len(group.rows), np.int64), np.empty(at[-1], np.uint8))
+        offsets = np.zeros(len(group.length) + 1, np.int64)
+        np.cumsum(group.length + tail_length, out=offsets[1:])
+        frame = Frame(offsets, np.empty(len(group.rows), np.int64), np.empty(offsets[-1], np.uint8))
         framed = kernels.frame_sections(
-            group.start, group.items, group.length, at, group.row_topic, group.row_size, self._name_offsets,
+            group.start, group.items, group.length, offsets, group.row_topic, group.row_size, self._name_offsets,
             self._names, self._topic_ids, *self._layout, tail, frame.entry_at, frame.out,
         )  # fmt: skip
         require_as_measured(framed, len(group.length))

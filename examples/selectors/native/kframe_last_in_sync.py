@@ -1,4 +1,5 @@
-"""The hook of the native selector. It stands in Python because pluggy takes no compiled functions for hooks."""
+"""The hook of the native selector. It is a Python function because pluggy does not accept compiled functions as hooks.
+The hook of the native selector. It is a Python function because pluggy does not accept compiled functions as hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one extension; everything else stands in pyproject.toml."""
+"""The extension module; ``pyproject.toml`` has everything else."""
 
 from setuptools import Extension, setup
 
