@@ -132,7 +132,7 @@ class _EventRun:
 
 @dataclass(frozen=True, slots=True)
 class FunctionWorkload:
-    """A part of the engine without the rest.
+    """A benchmark of one part of the engine.
 
     ``make`` makes the input, ``prepare`` returns the work, ``answer`` digests its result and ``counts`` counts it.
     """

@@ -117,7 +117,7 @@ class CountingTransport:
         return {}
 
     def sent(self, api: Api) -> Sent:
-        """All counts of one api since the start or ``reset``; brokers are in the order of their first connection."""
+        """All counts of one api since the start or ``reset``; brokers are in the order of their first use."""
         return Sent(self._brokers.ids.copy(), self._requests[api].copy(), self._partitions[api].copy())
 
     def reset(self) -> None:

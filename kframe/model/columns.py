@@ -40,7 +40,7 @@ SLOTS_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its dtype, what an entry belongs to (row, slot), the value of a new entry, and the meaning."""
+    """One column: its dtype, whether it has an entry per row or per slot, the initial value, and the meaning."""
 
     name: str
     dtype: Any

@@ -23,7 +23,7 @@ class ElectionBatch:
     eligible candidates. ``unclean_allowed`` is 1 where no candidate is both eligible and in sync and the config permits
     an out-of-sync leader; it is 0 except in OFFLINE elections.
 
-    The batch of a selector copies each array from the columns at first access. After ``elect`` returns, arrays that
+    The batch of a selector copies most arrays from the columns at first access. After ``elect`` returns, arrays that
     were not accessed before cannot be read.
 
     Shapes: ``rows``, ``topic``, ``partition``, ``leader``, ``leader_epoch``, ``unclean_allowed`` (k,); ``candidates``
