@@ -218,9 +218,7 @@ class MemoryStore(AdminCalls):
 
     def release(self) -> None:
         """Delete ``/controller`` if we still hold the role; changes of registrations are no longer notified."""
-        with suppress(
-            ControllerFenced, StoreError
-        ):  # Another controller took the role, or the record was deleted: there is nothing to release.
+        with suppress(ControllerFenced, StoreError):  # Another controller has the role, or there is none.
             self._write_fenced(Delete(CONTROLLER))
         self._claim = None
         self._follows_brokers = False
