@@ -223,7 +223,7 @@ def _cluster(found: list[tuple[str, dict[str, Any]]]) -> ClusterState:
             [bytes.fromhex(document["topic_id"])],
         )
         cluster.topics.deleting[-1] = document["deleting"]
-        for row, one in zip(rows.tolist(), partitions, strict=True):
-            cluster.flag_replicas(row, index_of(one["adding_replicas"]), ReplicaFlag.ADDING)
-            cluster.flag_replicas(row, index_of(one["removing_replicas"]), ReplicaFlag.REMOVING)
+        for row, partition in zip(rows.tolist(), partitions, strict=True):
+            cluster.flag_replicas(row, index_of(partition["adding_replicas"]), ReplicaFlag.ADDING)
+            cluster.flag_replicas(row, index_of(partition["removing_replicas"]), ReplicaFlag.REMOVING)
     return cluster
