@@ -1,11 +1,11 @@
 """Builds the Cython kernels of kframe and of the plugins beside it, in one of three modes.
 
-A release checks no index and no None. ``KFRAME_DEBUG=1`` checks every index, memoryview and None, and keeps assertions.
-``KFRAME_SANITIZE=1`` is a release under AddressSanitizer and UBSan. Each mode has a build folder of its own for C,
-objects and modules: Cython does not compile again because settings have changed. There is no ``-march``: a wheel runs
-on any machine of its platform.
+A release build checks neither indexes nor None. ``KFRAME_DEBUG=1`` checks every index, memoryview and None, and keeps
+assertions. ``KFRAME_SANITIZE=1`` is a release build with AddressSanitizer and UBSan. Each mode has its own build folder
+for C, objects and modules, so that a change of mode does not recompile. There is no ``-march``: a wheel runs on any
+machine of its platform.
 
-Plugins link to this file, because the isolated build of a distribution sees nothing beside its own folder.
+Plugins link to this file, because the isolated build of a distribution sees only its own folder.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""kframe timed, alone (``make bench``) and beside Kafka's own controllers (``make bench-peers``)."""
+"""Benchmarks of kframe, alone (``make bench``) and beside Kafka's own controllers (``make bench-peers``)."""

@@ -55,7 +55,7 @@ class Measurements:
     sweep: list[Result] = field(default_factory=list)
 
     def ratios(self) -> list[Ratio]:
-        """What is compared between records, and held against targets."""
+        """The ratios that are compared between records and with targets."""
         growths = [Ratio(f"growth of {request['bench']}", request["exponent"], less=True) for request in self.requests]
         alter = [Ratio("alter-partition beside a small cluster", result["ratio"], less=True)
                  for result in self.alter_partition]  # fmt: skip
@@ -68,7 +68,7 @@ class Measurements:
         return {"ratios": to_record(ratios), "targets": as_plain(targets(ratios)), **parts}
 
     def tables(self) -> Iterator[tuple[list[tuple[str, ...]], str]]:
-        """What people read of it, with what each table means."""
+        """Tables of the record for readers, with the meaning of each."""
         if self.suite:
             yield [timed.HEADINGS, *map(timed.line, self.suite)], timed.LEGEND
             yield [timed.TIER_HEADINGS, *map(timed.tier_line, timed.tiers(self.suite))], timed.TIER_LEGEND
@@ -108,7 +108,7 @@ PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, Growing], 
 
 
 def targets(ratios: Sequence[Ratio]) -> list[TargetResult]:
-    """Every target beside these figures, and where they lack one beside the last record that has it."""
+    """Every target with these figures; missing ones come from the last record that has them."""
     records = {record["file"]: of_record(record) for folder in (RESULTS, LATEST) for record in newest(folder)}
     return compare_targets(ratios, records)
 

@@ -1,4 +1,4 @@
-"""Records of what was measured, and tables of it."""
+"""Records of measurements, and tables of them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-#: Records that are kept with the code.
+#: Records in version control.
 RESULTS: Final = ROOT / "benchmarks" / "results"
-#: Where each command leaves what it measured last.
+#: The folder for the last record of each command.
 LATEST: Final = ROOT / "build" / "bench"
 
 
 def describe_machine() -> dict[str, Any]:
-    """Processor, cores, memory, system, Python, the commit, and whether tracked files differ from it."""
+    """CPU, cores, memory, system, Python, the commit, and whether tracked files differ from it."""
     return {
         "processor": _first_field("/proc/cpuinfo", "model name") or platform.processor(),
         "cores": os.cpu_count(),
@@ -48,7 +48,7 @@ def _git(*arguments: str) -> str:
 
 
 def table(lines: Sequence[tuple[str, ...]], legend: str) -> None:
-    """Print lines under each other, and what they mean."""
+    """Print lines below each other, and their meaning."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
@@ -70,11 +70,11 @@ def write_record(path: Path, command: Sequence[str], measured: Mapping[str, Any]
 
 
 class Growing:
-    """A record that grows part by part: after each one what was measured so far is kept, and a part that fails ends no
-    other. Beside the figures it has the seconds that each part took, and which ``failed``."""
+    """A record that grows part by part: each part is saved when it ends, and a failing part does not stop the others.
+    Besides the figures, the record has the seconds of each part, and the parts that ``failed``."""
 
     def __init__(self, path: Path, command: Sequence[str], measured: Callable[[], Mapping[str, Any]]) -> None:
-        """``measured`` says what there is to keep at any time."""
+        """``measured`` returns the figures so far."""
         self._path, self._command, self._measured = path, command, measured
         self._seconds: dict[str, float] = {}
         self.failed: list[str] = []
@@ -82,7 +82,7 @@ class Growing:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Measure one part within; what is told of it goes to standard error, and so does what it fails of."""
+        """Measure one part in the block; progress and errors go to standard error."""
         print(f"-- {name}", file=sys.stderr)
         begun = time.monotonic()
         try:
@@ -95,13 +95,13 @@ class Growing:
         self.document = write_record(self._path, self._command, measured)
 
     def end(self) -> int:
-        """Say what has failed; the exit code of a command."""
+        """Print the failed parts; return the exit code of the command."""
         if self.failed:
             print(f"failed, and not measured: {'; '.join(self.failed)}", file=sys.stderr)
         return 1 if self.failed else 0
 
 
 def newest(folder: Path) -> list[dict[str, Any]]:
-    """All records of a folder, the newest last; each has its file's name under ``file``."""
+    """All records of a folder, the newest last; ``file`` has the name of the file of each."""
     records = [{"file": path.name, **json.loads(path.read_text(encoding="utf-8"))} for path in folder.glob("*.json")]
     return sorted(records, key=lambda record: (str(record.get("when", "")), str(record["file"])))

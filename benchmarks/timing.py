@@ -1,4 +1,4 @@
-"""How benchmarks time: a call in this process, and kframe's commands in processes of their own."""
+"""Timing of calls in this process, and of kframe's commands in child processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:
-    """Elapsed seconds of a call, and what it returned. Garbage is collected before the clock starts."""
+    """Elapsed seconds of a call, and its result. Garbage is collected before the clock starts."""
     gc.collect()
     start = time.perf_counter()
     result = work()

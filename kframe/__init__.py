@@ -1,6 +1,6 @@
-"""kframe: a cluster controller as a framework. What elects, what stores and what carries requests are plugins.
+"""kframe: a cluster controller as a framework. Leader selectors, stores and transports are plugins.
 
-Importing it loads and starts nothing; each name below is loaded when it is first asked for.
+Importing it loads and starts nothing; each name below is loaded at first access.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: The module that has each public name, or is it.
+#: The module of each public name, or the public module itself.
 _PUBLIC = {
     "ClusterState": "kframe.model.cluster",
     "Controller": "kframe.api.controller",
@@ -46,7 +46,7 @@ _PUBLIC = {
 }
 
 
-if not TYPE_CHECKING:  # a checker knows the names above, and no others
+if not TYPE_CHECKING:  # For a type checker only the names above exist.
 
     def __getattr__(name: str) -> Any:
         """Load a public name. Raises AttributeError for any other."""

@@ -1,1 +1,1 @@
-"""What a program that embeds a controller holds in its hands; ``kframe`` itself gives all of it by name."""
+"""The public objects for programs that embed a controller; ``kframe`` exports all of them by name."""

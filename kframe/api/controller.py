@@ -56,13 +56,13 @@ class IsrProposal:
 class Controller:
     """A controller with its store, transport and event queue. ``ControllerBuilder`` makes it.
 
-    It runs in a thread of its own, from ``start`` to ``stop`` or as a context manager::
+    It runs in its own thread, from ``start`` to ``stop`` or as a context manager::
 
         with ControllerBuilder(1000, store=..., transport=...).build() as controller:
             controller.elect_leaders(ElectionType.PREFERRED).result(timeout=30)
 
-    or the program calls ``open``, then ``run_until_idle`` after each change, and finally ``stop``. A controller starts
-    once; after ``stop`` it answers NOT_CONTROLLER.
+    Or the program calls ``open``, then ``run_until_idle`` after each change. It calls ``stop`` at the end. A controller
+    starts once; after ``stop`` it answers NOT_CONTROLLER.
 
     Requests are thread-safe and return a future at once. Every future completes. Errors of Kafka's protocol are
     results; an exception is a defect of kframe or a plugin. Do not wait for a future in the controller's own thread,

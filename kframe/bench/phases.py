@@ -147,7 +147,7 @@ class EncodingTransport:
         """Encode a batch."""
         phases = self._watch.phases
         begin = time.perf_counter()
-        self._last = []  # a real transport has sent it by now; freeing it is not part of this batch
+        self._last = []  # A real transport has sent it by now; freeing it is not part of this batch.
         start = time.perf_counter()
         self._last = encoded = list(self._encoder.encode(cluster, requests))
         ready = time.perf_counter()

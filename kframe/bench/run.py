@@ -20,7 +20,7 @@ from kframe.errors import InputError
 
 SCHEMA: Final = "kframe.bench/v1"
 
-#: Recipients how many runs of how many are done.
+#: Receives the number of completed runs and of all runs.
 Progress = Callable[[int, int], None]
 
 

@@ -1,4 +1,4 @@
-"""A cluster in the text formats of others, as their tools print it; all replicas are in sync, the first one leads."""
+"""A cluster in the text formats of other tools; all replicas are in sync, and the first replica leads."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _znode(path: str, data: Any) -> str:
     return json.dumps({"path": path, "data": text, "version": 0, "czxid": 1}) + "\n"
 
 
-#: What writes each format that kframe reads and does not write.
+#: The writer of each format that kframe reads but does not write.
 TEXTS: Final[Mapping[str, Callable[[Snapshot], Lines]]] = {
     "describe": _describe,
     "kcat": _kcat,

@@ -1,4 +1,4 @@
-"""What a bench is: a fixture made once, and runs on it, each timing the same work."""
+"""The parts of a bench: a fixture made once, and runs on it, each timing the same work."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
 
 Action: TypeAlias = Callable[[], Any]
-"""The timed work, once everything is ready for it."""
+"""The timed work, after all preparations."""
 _CLEAR_REFS: Final = Path("/proc/self/clear_refs")
 _STATUS: Final = Path("/proc/self/status")
-#: What makes Linux reset the peak resident set size (``proc_pid_clear_refs(5)``).
+#: The value that makes Linux reset the peak resident set size (``proc_pid_clear_refs(5)``).
 _RESET_PEAK: Final = "5"
 
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """What all runs of a bench begin with. No run changes ``content``, whose type is the bench's own."""
+    """The initial state of all runs of a bench. No run changes ``content``, whose type depends on the bench."""
 
     partitions: int
     brokers: int
@@ -54,10 +54,10 @@ class Run(Protocol):
     """One run."""
 
     def run(self) -> None:
-        """Do the work; this is what is timed."""
+        """Do the timed work."""
 
     def finish(self) -> Outcome:
-        """Check the result once and release it. Raises AssertionError if the work was not done as it should be."""
+        """Check the result once and release it. Raises AssertionError if the work was not done correctly."""
 
 
 class Workload(Protocol):
@@ -65,10 +65,10 @@ class Workload(Protocol):
 
     @property
     def events(self) -> int:
-        """How many equal events a run times; a single event may be too short."""
+        """Number of equal events that a run times; a single event may be too short."""
 
     def fixture(self, partitions: int, brokers: int) -> Fixture:
-        """Make what all runs begin with."""
+        """Make the initial state of all runs."""
 
     def new_run(self, fixture: Fixture, with_answer: bool) -> Run:
         """Prepare a run up to its timed work."""
@@ -117,7 +117,7 @@ class _EventRun:
 
     def finish(self) -> Outcome:
         controller, phases = self._controller, self._controller.watch.phases
-        del self._controller, self._action  # a caller that keeps this run keeps no cluster
+        del self._controller, self._action  # A caller that keeps this run keeps no cluster.
         self._workload.check(controller, self._partitions)
         names = ("decide", "choose", "store", "encode", "ready")
         transport = controller.transport
@@ -132,7 +132,7 @@ class _EventRun:
 
 @dataclass(frozen=True, slots=True)
 class FunctionWorkload:
-    """A part of the engine by itself.
+    """A benchmark of one part of the engine.
 
     ``make`` makes the input, ``prepare`` returns the work, ``answer`` digests its result and ``counts`` counts it.
     """

@@ -1,1 +1,1 @@
-"""The command line. Commands call the library and compute nothing; what imports slowly is imported where it is used."""
+"""The command line. Commands call the library and compute nothing; slow imports happen where they are used."""

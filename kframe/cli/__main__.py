@@ -1,4 +1,4 @@
-"""``python -m kframe.cli``: the command line, where the ``kframe`` script is not on the path."""
+"""``python -m kframe.cli``: the command line, if the ``kframe`` script is not on the path."""
 
 from kframe.cli.app import main
 

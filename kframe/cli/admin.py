@@ -1,4 +1,4 @@
-"""What the commands have in common that act on a live cluster through its admin API. Nothing changes without
+"""Shared code of the commands that change a live cluster through its admin API. They change nothing without
 ``--execute``."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kframe.whatif.plan import Plan
     from kframe.whatif.plan_check import CheckedPlan
 
-#: Exit codes: something was refused or did not end as it should; the plan is not for the cluster as it is.
+#: Exit codes: a request was refused or did not complete as planned; the plan is stale.
 FAILED: Final = 1
 STALE: Final = 4
 SCHEME: Final = "kafka"
@@ -40,7 +40,7 @@ EXECUTE: Final = click.option("--execute", is_flag=True, help="Execute; without 
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command ``--bootstrap-server`` and ``--command-config``; it gets a connected ``admin``."""
+    """Add ``--bootstrap-server`` and ``--command-config`` to a command; it receives a connected ``admin``."""
 
     @functools.wraps(command)
     def with_admin(
@@ -110,7 +110,7 @@ def apply(
 
 
 def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:
-    """Print a code a partition."""
+    """Print one code per partition."""
     rows = (
         {"topic": topic, "partition": partition, "error": code.name}
         for (topic, partition), code in sorted(codes.items())
@@ -119,7 +119,7 @@ def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:
 
 
 def _write_rollback(plan_file: CheckedPlan, path: Path) -> None:
-    """Before anything moves: on the disk, and never over another one."""
+    """Write it to disk before anything moves, and never overwrite a file."""
     from kframe.whatif.execution import rollback_document
 
     try:
@@ -154,7 +154,7 @@ def _print_progress(execution: PlanExecution, spent_s: float) -> None:
 
 
 def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait: bool) -> int:
-    """Look whether everything stands where it should."""
+    """Check whether every partition has its planned assignment."""
     from kframe.whatif.execution import not_there
     from kframe.whatif.plan_check import hold
 

@@ -1,7 +1,7 @@
-"""``kframe``: the group of all commands, loaded when they are called, and how every error ends.
+"""``kframe``: the group of all commands, which are imported when they are called, and the handling of all errors.
 
-Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 3 a what-if found what ``--fail-on`` names, a shadow
-disagreements; 4 a plan is stale; 5 not controller.
+Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 3 a ``--fail-on`` condition or a shadow disagreement; 4 a plan
+is stale; 5 not controller.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from kframe.errors import ControllerFenced, InputError, KframeError, PluginError
 FAILED: Final = 1
 BAD_INPUT: Final = 2
 FENCED: Final = 5
-#: What a group raises that is called without a command, as of click 8.2; its message is the group's help.
+#: What click 8.2 raises for a group that is called without a command; its message is the group's help.
 _HELP_ASKED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a command is, and what the list of commands says of it, so that listing imports none of them."""
+    """The module of a command and its line in the list of commands, so that listing imports no command."""
 
     module: str
     attribute: str
@@ -54,7 +54,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
 
 
 class App(ReportingGroup):
-    """The root group. A name that is not a command of kframe is searched among plugins."""
+    """The root group. Names that are not commands of kframe are looked up in the plugins."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of kframe's own commands."""
@@ -74,7 +74,7 @@ class App(ReportingGroup):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run, end every error in one line on stderr, and exit."""
+        """Run, report every error in one line on stderr, and exit."""
         run: Callable[..., Any] = super().main
         try:
             code = run(*args, **{**extra, "standalone_mode": False})
@@ -96,7 +96,7 @@ def _load(entry: Entry) -> click.Command:
 
 
 def _report(problem: Exception) -> int:
-    """Say in one line what is wrong; return the exit code."""
+    """Print the error in one line; return the exit code."""
     if isinstance(problem, click.Abort):
         click.echo("error: aborted", err=True)
         return FAILED
@@ -130,6 +130,6 @@ def cli(verbose: bool) -> None:
 
 
 def main() -> None:
-    """The ``kframe`` command. What libraries say by Python's ``warnings`` is logged, not printed."""
+    """The ``kframe`` command. Python ``warnings`` of libraries are logged, not printed."""
     logging.captureWarnings(True)
     cli(prog_name="kframe")

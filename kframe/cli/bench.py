@@ -34,7 +34,7 @@ def command(name: str, partitions: int, brokers: int, runs: int, output: str) ->
 
 
 def _flat(result: dict[str, Any]) -> dict[str, Any]:
-    """Phases as lines of their own, in milliseconds."""
+    """One line per phase, in milliseconds."""
     shown = {key: value for key, value in result.items() if key != "seconds"}
     for phase, spread in result["seconds"].items():
         shown[f"{phase} ms"] = " / ".join(f"{spread[name] * 1000:.2f}" for name in ("min", "median", "max"))

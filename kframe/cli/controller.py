@@ -1,4 +1,4 @@
-"""``kframe controller``: run a controller of a live cluster, look at the one at work, have it resign."""
+"""``kframe controller``: run a controller of a live cluster, show the active controller, or make it resign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kframe demo``: a broker of a real cluster fails, some of its partitions move; a cluster of a million loses one."""
+"""``kframe demo``: fail a broker of a real cluster, move partitions, fail a broker of a million-partition cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
     from kframe.whatif import Outcome, WhatIf
 
-#: Where a clone of the repository has it.
+#: Path of the bundled snapshot in a clone of the repository.
 BUNDLED: Final = Path("examples", "clusters", "kafka-3.9.1-six-brokers", "healthy.zookeeper.jsonl.gz")
 _REPLICATION_FACTOR: Final = 3
 _RACKS: Final = 4
@@ -60,7 +60,7 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
 
 
 def _bundled() -> Path:
-    """The snapshot that comes with the repository. Raises InputError where kframe is installed without it."""
+    """The bundled snapshot. Raises InputError if the installation does not include it."""
     for folder in Path(kframe.__file__).resolve().parents[1:]:
         if (folder / BUNDLED).is_file():
             return folder / BUNDLED
@@ -68,7 +68,7 @@ def _bundled() -> Path:
 
 
 def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
-    """Fail the broker that leads most, and tell what came of it."""
+    """Fail the broker with the most leaders, and print the outcome."""
     from kframe.whatif import WhatIf
 
     with watch.phase("take it over as its controller"):
@@ -117,7 +117,7 @@ def _impact_table(outcome: Outcome, whatif: WhatIf) -> Any:
 
 
 def _brokers_table(outcome: Outcome) -> Any:
-    """The brokers that are sent most."""
+    """The brokers that receive the most bytes or requests."""
     from rich.table import Table
 
     from kframe.whatif.document import broker_records
@@ -153,15 +153,15 @@ def _brokers_table(outcome: Outcome) -> Any:
 
 
 def _explain_one(console: Console, outcome: Outcome, whatif: WhatIf) -> None:
-    """Say of one partition why it is led, or not led, as it is now."""
+    """Explain for one partition why it has its leader, or none."""
     import numpy as np
 
     from kframe.whatif.explain import explain
 
     changes = outcome.changes
-    told = np.flatnonzero(changes.went_offline if changes.went_offline.any() else changes.moved)
-    for at in told[:1].tolist():
-        topic, partition = changes.topic_names[int(changes.topic[at])], int(changes.partition[at])
+    indexes = np.flatnonzero(changes.went_offline if changes.went_offline.any() else changes.moved)
+    for index in indexes[:1].tolist():
+        topic, partition = changes.topic_names[int(changes.topic[index])], int(changes.partition[index])
         now = explain(whatif, topic, partition).before
         console.print(f"\n  Why? {topic}-{partition}: {now.text}", highlight=False, soft_wrap=True)
         for candidate in now.candidates:

@@ -1,4 +1,4 @@
-"""The part of ``kframe demo`` that moves partitions from some brokers to others and shows one on its way."""
+"""The part of ``kframe demo`` that moves partitions to other brokers and shows the reassignment of one partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
-    """Empty the brokers of one partition of all that lies on them alone, and follow that partition."""
+    """Move all partitions off the brokers of one partition, and follow that partition."""
     from kframe.whatif import WhatIf, reassign
     from kframe.whatif.replacement import replacement_brokers, replacement_plan
 
@@ -24,19 +24,19 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     if chosen is None:
         console.print("  No healthy partition has as many other brokers to go to as it is on.")
         return
-    places = replacement_brokers(whatif.cluster, sorted(chosen.replicas))
-    plan, trail = replacement_plan(whatif.cluster, places), whatif.follow(chosen.topic, chosen.partition)
+    replacements = replacement_brokers(whatif.cluster, sorted(chosen.replicas))
+    plan, timeline = replacement_plan(whatif.cluster, replacements), whatif.follow(chosen.topic, chosen.partition)
     moving = "partition moves" if len(plan) == 1 else "partitions move"
-    with watch.phase(f"{len(plan):,} {moving} from {_ids(places)} to {_ids(places.values())}"):
+    with watch.phase(f"{len(plan):,} {moving} from {_ids(replacements)} to {_ids(replacements.values())}"):
         outcome = reassign(whatif, plan)
     console.print()
-    console.print(_trail_table(f"{chosen.topic}-{chosen.partition} on its way", trail))
+    console.print(_trail_table(f"{chosen.topic}-{chosen.partition} on its way", timeline))
     if outcome.reassignment is not None:
         console.print(_totals(outcome.impact, outcome.reassignment), highlight=False, soft_wrap=True)
 
 
 def _chosen(whatif: WhatIf) -> PartitionView | None:
-    """The first healthy partition that has other brokers to go to, of no internal topic if there is another."""
+    """The first healthy partition with enough other brokers; an internal topic only if there is no other."""
     from kframe.whatif.replacement import replacement_brokers
 
     def movable(view: PartitionView) -> bool:

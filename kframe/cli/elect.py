@@ -1,4 +1,4 @@
-"""``kframe elect``: have leaders of a live cluster elected."""
+"""``kframe elect``: elect leaders of a live cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kframe explain``: why a partition has its leader, and why every other replica was passed over."""
+"""``kframe explain``: why a partition has its leader, and why the election did not choose the other replicas."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _ids(broker_ids: tuple[int, ...]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Enumerations as their text, tuples as lists."""
+    """Enumerations as their values, tuples as lists."""
     match value:
         case Mapping():
             return {name: _plain(item) for name, item in value.items()}

@@ -1,4 +1,4 @@
-"""``--fail-on``: a command that looks for trouble ends with an exit code that says whether it found any."""
+"""``--fail-on``: the exit code of a command tells whether it found certain problems."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from kframe.cli.output import BadInput
 if TYPE_CHECKING:
     from kframe.whatif import FailOn
 
-#: Exit code of a command that found what it was asked for.
+#: Exit code of a command whose ``--fail-on`` condition holds.
 FOUND: Final = 3
-#: The values of ``kframe.whatif.FailOn``, written out so that ``--help`` does not wait for numpy.
+#: The values of ``kframe.whatif.FailOn``, repeated here so that ``--help`` does not import NumPy.
 FAIL_ON: Final = ("offline", "under-min-isr", "loss")
 
 fail_on_option: Final = click.option(
@@ -23,8 +23,8 @@ fail_on_option: Final = click.option(
 
 
 def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> dict[str, int]:
-    """How many of what was asked for, where there are any. ``count`` says None for what cannot be told; then this
-    raises BadInput."""
+    """The count of each requested condition with a count above 0. Raises BadInput if ``count`` returns None, which
+    means unknown."""
     if not fail_on:
         return {}
     from kframe.whatif import FailOn
@@ -38,7 +38,7 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
 
 
 def end_with(result: Mapping[str, int], unit: str) -> None:
-    """Say what ``findings`` found, counted in ``unit`` (singular), and end the command with FOUND if it is any."""
+    """Print the ``findings``, counted in ``unit`` (singular), and exit with FOUND if there are any."""
     for what, count in result.items():
         click.echo(f"--fail-on {what}: {count:,} {unit}{'s' if count > 1 else ''}", err=True)
     if result:

@@ -1,4 +1,4 @@
-"""What the commands have in common that reach a live cluster: where it is, how to connect, and warnings on the way."""
+"""Shared code of the commands that connect to a live cluster: address, configuration, and warnings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONFIG_OPTION: Final = click.option(
 
 
 def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command ``--zookeeper`` and ``--config``; it gets what they say as ``settings``."""
+    """Add ``--zookeeper`` and ``--config`` to a command; it receives them as ``settings``."""
 
     @functools.wraps(command)
     def with_settings(*args: Any, zookeeper: str | None, config: Path | None, **kwargs: Any) -> Any:
@@ -47,7 +47,7 @@ def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = None) -> Settings:
-    """Settings from ``options`` (value and name of the option, by key), the environment and a file."""
+    """Settings from ``options`` (value and option name, by key), the environment and a file."""
     from kframe.api.settings import Setting, Settings
 
     given = {key: Setting(value, f"option {option}") for key, (value, option) in (options or {}).items()}
@@ -56,13 +56,13 @@ def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = 
 
 
 def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = None) -> LiveCluster:
-    """The live cluster at ``url``, or where the settings say that ZooKeeper is. Raises BadInput and ConfigError."""
-    place = settings.get(CONNECT)
-    if url is None and not (place or "").strip():
+    """The live cluster at ``url``, or at the ZooKeeper address in the settings. Raises BadInput and ConfigError."""
+    connect = settings.get(CONNECT)
+    if url is None and not (connect or "").strip():
         raise BadInput(f"no place of ZooKeeper: give --zookeeper, or a file with {CONNECT} by --config")
     with echo_warnings(), settings.located():
         try:
-            cluster: LiveCluster = plugins.registry().open_cluster(url or f"{SCHEME}://{place}", settings.values)
+            cluster: LiveCluster = plugins.registry().open_cluster(url or f"{SCHEME}://{connect}", settings.values)
         except PluginError as error:
             raise BadInput(str(error)) from error
     return cluster
@@ -70,7 +70,7 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
 
 @contextmanager
 def echo_warnings() -> Iterator[None]:
-    """Warnings of kframe and its plugins go to stderr, a line each, unless somebody listens to the log already."""
+    """Print warnings of kframe and its plugins to stderr, one per line, unless the log has a handler already."""
     log, handler = logging.getLogger(), logging.StreamHandler(sys.stderr)
     if any(not isinstance(handler, logging.NullHandler) for handler in log.handlers):
         yield

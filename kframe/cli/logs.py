@@ -1,4 +1,4 @@
-"""Logs of a controller at work, as Kafka's are laid out: one of the controller, one of state changes."""
+"""Logs of a running controller with Kafka's layout: the controller log and the state change log."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ CONTROLLER_LOG: Final = "controller.log"
 STATE_CHANGE_LOG: Final = "state-change.log"
 
 
-#: Levels as Kafka's logs spell them.
+#: Names of levels in Kafka's logs.
 _SPELLINGS: Final = {"WARNING": "WARN", "CRITICAL": "FATAL"}
-#: Levels that can be asked for, by their spelling.
+#: Selectable levels, by Kafka's name.
 LEVELS: Final = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARN": logging.WARNING, "ERROR": logging.ERROR}
 
 
 class _OneLine(logging.Formatter):
-    """Makes a record one line, whatever a name from storage holds, and says whose it is where the message does not.
+    """Formats a record on one line, with control characters escaped, and adds a prefix if the message has none.
 
-    Messages of Kafka's begin with ``[Controller id=0]``, ``[Topic Deletion Manager 0]`` and the like.
+    Kafka's messages begin with ``[Controller id=0]``, ``[Topic Deletion Manager 0]`` and the like.
     """
 
     def __init__(self, controller_id: int) -> None:
@@ -44,11 +44,11 @@ class _OneLine(logging.Formatter):
 
 
 def start_logs(controller_id: int, folder: Path | None, level: str = "INFO") -> None:
-    """Log to stderr, or to the files that Kafka has, in ``folder``, what is of that level (of LEVELS) or above.
+    """Log records of ``level`` (of LEVELS) or above to stderr, or to Kafka's log files in ``folder``.
 
-    A file that somebody has moved away is begun anew, so that logrotate needs to tell nobody. Of others, such as the
-    client of a store, only warnings and errors, those of Python's ``warnings`` too. Raises BadInput if the files cannot
-    be written.
+    If a file is renamed, logging continues in a new file, so logrotate needs no signal. Other loggers, such as the
+    client of a store and Python's ``warnings``, log only warnings and errors. Raises BadInput if the files cannot be
+    written.
     """
     kframe, changes = logging.getLogger("kframe"), logging.getLogger("kframe.statechange")
     layout = _OneLine(controller_id)

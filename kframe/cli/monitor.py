@@ -1,7 +1,7 @@
-"""Pages of metrics, health and status over HTTP, for as long as a controller runs.
+"""HTTP pages with metrics, health and status of a running controller.
 
-It serves a few callers at a time, each for a few seconds at most, in threads of its own: whoever asks for much, or asks
-and does not read, is turned away, and the controller does not notice.
+The server handles a few clients at a time, each in its own thread and for a few seconds at most. It closes connections
+of further clients and of clients that do not read. So clients cannot delay the controller.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kframe.api.health import Health, alive, ready
 from kframe.errors import ConfigError
 from kframe.runtime.metrics import exposition
 
-#: How many callers are served at a time.
+#: Largest number of clients served at a time.
 CALLERS_MOST: Final = 8
 #: Seconds for a client to send its request and to read the response.
 PATIENCE_S: Final = 5.0
@@ -28,7 +28,7 @@ LISTENER: Final = "METRICS"
 STATUS: Final = "/status"
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-#: What one page is: status, type and text.
+#: A page: status, content type and text.
 Page = tuple[HTTPStatus, str, str]
 Check = Callable[[], Health]
 
@@ -37,8 +37,8 @@ class Monitor:
     """Implements ``kframe.api.serving.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
 
     def __init__(self, listen: str, token: str = "") -> None:
-        """``listen`` is HOST:PORT, :PORT or PORT; without a host it is this machine alone. ``token`` is that of this
-        instance, by which a reader of ``/status`` knows it. Raises ConfigError."""
+        """``listen`` is HOST:PORT, :PORT or PORT; without a host it is the loopback address. ``token`` identifies this
+        instance in ``/status``. Raises ConfigError."""
         self._place = parse_address(listen)
         self._token = token
         self._server: _Listener | None = None
@@ -52,7 +52,7 @@ class Monitor:
         return {LISTENER: f"{host!s}:{port}"}
 
     def start(self, controller: Controller) -> None:
-        """Bind, and serve until ``stop``. Raises ConfigError where it cannot bind."""
+        """Bind, and serve until ``stop``. Raises ConfigError if it cannot bind."""
         self.serve(
             controller.metrics, lambda: alive(controller), lambda: ready(controller),
             {STATUS: lambda: self._status(controller)},
@@ -62,7 +62,8 @@ class Monitor:
         self, metrics: Callable[[], Mapping[str, float]], is_alive: Check, is_ready: Check,
         more: Mapping[str, Callable[[], Page]] = {},
     ) -> None:  # fmt: skip
-        """``start``, of anything that has metrics and health; called in threads of ours. ``more`` pages by path."""
+        """Like ``start``, for any source of metrics and health. Server threads call the arguments. ``more`` has pages
+        by path."""
         pages: dict[str, Callable[[], Page]] = {
             "/metrics": lambda: (HTTPStatus.OK, _METRICS_TYPE, exposition(metrics()) + _of_process()),
             "/healthz": lambda: _health(is_alive()),
@@ -79,16 +80,18 @@ class Monitor:
         threading.Thread(target=self._server.serve_forever, args=(0.2,), name="monitor", daemon=True).start()
 
     def _status(self, controller: Controller) -> Page:
-        """Requests that wait for each broker, and what the store cannot read: as many as the metrics of the same."""
+        """The queue length of each broker, and unreadable records, consistent with the metrics."""
         document = {
             "token": self._token,
-            "queues": {str(one): queue.waiting for one, queue in sorted(controller.transport.queues().items())},
+            "queues": {
+                str(broker_id): queue.waiting for broker_id, queue in sorted(controller.transport.queues().items())
+            },
             "quarantined": controller.store.quarantined(),
         }
         return HTTPStatus.OK, "application/json", json.dumps(document) + "\n"
 
     def stop(self) -> None:
-        """Close the listener; callers under way get their answers."""
+        """Close the listener; running requests are still answered."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()
@@ -104,7 +107,7 @@ def parse_address(listen: str) -> tuple[str, int]:
 
 
 def only_here(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether an address is reachable only from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -123,14 +126,14 @@ class _Listener(ThreadingHTTPServer):
         super().__init__(place, _Caller)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve in a thread of its own, or hang up when there are too many."""
+        """Serve the client in its own thread, or close the connection if there are too many."""
         if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """In that thread."""
+        """Serve the client in this thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -161,7 +164,7 @@ class _Caller(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the name is Python's
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Who looks is not logged."""
+        """Do not log requests."""
 
 
 def _health(health: Health) -> Page:
@@ -170,7 +173,7 @@ def _health(health: Health) -> Page:
 
 
 def _of_process() -> str:
-    """Memory, processor time, open files and collections of this process, where the extra ``metrics`` is installed."""
+    """Memory, CPU time, open files and garbage collections of this process, if the extra ``metrics`` is installed."""
     try:
         from prometheus_client import REGISTRY, generate_latest
     except ImportError:

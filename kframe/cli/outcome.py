@@ -63,7 +63,7 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> N
 
 
 def _emit_json(document: dict[str, Any], outcome: Outcome) -> None:
-    """The document with its partitions last, a line each as they are made: there may be many."""
+    """The document with its partitions last, one per line, written as they are computed: there may be many."""
     click.echo(json.dumps(document, indent=2).removesuffix("\n}") + ',\n  "partitions": [', nl=False)
     separator = ""
     for record in outcome.changes.records():
@@ -165,7 +165,7 @@ def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[
 
 
 def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None:
-    """What a reassignment came to: in numbers, what each broker and topic gains and loses, and what went wrong."""
+    """The outcome of a reassignment: totals, changes by broker and topic, and problems."""
     lists = ("brokers", "topics", "problems")
     click.echo()
     emit_record("", {name: value for name, value in document.items() if name not in lists}, output)
@@ -178,7 +178,7 @@ def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None
 
 
 def echo_more(count: int, where: str) -> None:
-    """Say that a table was cut, if it was."""
+    """Report the number of omitted rows, if any."""
     if count > 0:
         click.echo(f"and {count:,} more (--limit N; {where})")
 

@@ -1,7 +1,7 @@
-"""What a command prints: the same rows or record as a table, JSON, YAML, CSV or JSON lines.
+"""Output of commands: the same rows or record as a table, JSON, YAML, CSV or JSON lines.
 
-Data goes to stdout, everything else to stderr. JSON says all that a table says, under a versioned ``schema``. Rows
-are written as they come, so a million of them need no memory.
+Data goes to stdout, everything else to stderr. JSON has all values of a table, under a versioned ``schema``. Rows are
+written one by one, so a million of them need no memory.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ OUTPUTS: Final = ("table", "wide", "json", "yaml", "csv", "jsonl")
 Record: TypeAlias = Mapping[str, Any]
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: Column widths are those of this many first rows.
+#: Number of first rows that determine column widths.
 _PAGE_ROWS: Final = 1_000
-#: No line is broken.
+#: Wide enough that no line is broken.
 _YAML_WIDTH: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows to print. ``columns`` are keys of the rows in order; those in ``wide`` stand only in wide tables and data.
+    """Rows to print. ``columns`` are keys of the rows in order; those in ``wide`` appear only in wide tables and data.
 
     Values are None, bool, int, float, str, or lists and mappings of these.
     """
@@ -44,7 +44,7 @@ class Table:
 
 
 class BadInput(click.ClickException):
-    """Something that was handed in cannot be used: one line on stderr, exit code 2."""
+    """An input that cannot be used: one line on stderr, exit code 2."""
 
     exit_code = 2
 
@@ -61,7 +61,7 @@ class ReportingGroup(click.Group):
 
 
 def output_option(command: Command) -> Command:
-    """Give a command ``-o``/``--output`` and ``--json``, as its parameter ``output``."""
+    """Add ``-o``/``--output`` and ``--json`` to a command, as its parameter ``output``."""
     choice = click.Choice(OUTPUTS)
     command = click.option("--json", "output", flag_value="json", help="Short for -o json.")(command)
     return click.option("-o", "--output", type=choice, default="table", show_default=True, help="How to print.")(
@@ -87,7 +87,7 @@ def emit_rows(table: Table, output: str) -> None:
 
 
 def emit_record(schema: str, record: Record, output: str, wide: Collection[str] = ()) -> None:
-    """Print one thing to stdout: as ``name  value`` lines (those in ``wide`` only if asked for), or as data."""
+    """Print one record to stdout: as ``name  value`` lines (keys in ``wide`` only in wide output), or as data."""
     match output:
         case "table" | "wide":
             _emit_fields({name: element for name, element in record.items() if output == "wide" or name not in wide})
@@ -102,12 +102,12 @@ def emit_record(schema: str, record: Record, output: str, wide: Collection[str] 
 
 
 def emit_heading(text: str) -> None:
-    """Print a line that stands out on a terminal, unless NO_COLOR is set."""
+    """Print a highlighted line on a terminal, unless NO_COLOR is set."""
     click.echo(click.style(text, bold=True), color=False if os.environ.get("NO_COLOR") else None)
 
 
 def emit_reasons(heading: str, reasons: Mapping[str, str]) -> None:
-    """Print what is wrong with each path under a heading; nothing if nothing is wrong."""
+    """Print the problem of each path under a heading; nothing if there are none."""
     if reasons:
         emit_heading(heading)
     for path, reason in reasons.items():
@@ -115,7 +115,7 @@ def emit_reasons(heading: str, reasons: Mapping[str, str]) -> None:
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it: ``-`` for unknown or none, lists with commas, control characters escaped."""
+    """A value in a table: ``-`` for unknown or none, lists with commas, control characters escaped."""
     match value:
         case None:
             return "-"
@@ -151,7 +151,7 @@ def _line(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 
 def _emit_fields(record: Record) -> None:
-    """A list of texts takes a line each, under one another."""
+    """Print fields; each item of a list of texts is on its own line."""
     names = {name: name.replace("_", " ") for name in record}
     width = max(map(len, names.values()), default=0)
     for name, value in record.items():
@@ -187,7 +187,7 @@ def _csv_cell(value: Any) -> str:
 
 
 def _emit_json(table: Table) -> None:
-    """One document, a row a line."""
+    """One document, one row per line."""
     click.echo(f'{{"schema": {json.dumps(table.schema)}, "rows": [', nl=False)
     for separator, row in _separated(table.rows):
         click.echo(f"{separator}\n  {json.dumps(row)}", nl=False)
@@ -224,5 +224,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _printable(text: str) -> str:
-    """Text that cannot steer a terminal."""
+    """Text without terminal control characters."""
     return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

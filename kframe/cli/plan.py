@@ -1,4 +1,4 @@
-"""``kframe plan``: check and show plans of partitions to be moved, and carry them out."""
+"""``kframe plan``: check, show and execute reassignment plans."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def check(plan: Path, source: Path | None, source_format: str | None, limit: int
     if source is None:
         report = PlanReport.of(read_plan(plan), None)
     else:
-        held = _held(plan, source, source_format)
-        report = PlanReport.of(held.plan, held)
+        comparison = _held(plan, source, source_format)
+        report = PlanReport.of(comparison.plan, comparison)
     _emit_report(report, output, limit)
     if not report.valid:
         click.get_current_context().exit(UNSOUND)
@@ -69,8 +69,8 @@ def check(plan: Path, source: Path | None, source_format: str | None, limit: int
 @output_option
 def show(plan: Path, source: Path, source_format: str | None, limit: int, output: str) -> None:
     """List every partition of PLAN: as it is in SNAPSHOT, as it is to be, and what that takes."""
-    held = _held(plan, source, source_format)
-    _emit_partitions(held.partition_rows(), len(held.plan), "kframe.plan/v1", output, limit)
+    comparison = _held(plan, source, source_format)
+    _emit_partitions(comparison.partition_rows(), len(comparison.plan), "kframe.plan/v1", output, limit)
 
 
 @group.command()
@@ -81,8 +81,8 @@ def show(plan: Path, source: Path, source_format: str | None, limit: int, output
 @output_option
 def diff(plan: Path, source: Path, source_format: str | None, limit: int, output: str) -> None:
     """Print what PLAN changes in SNAPSHOT: the old and the new assignment."""
-    held = _held(plan, source, source_format)
-    rows = list(held.partition_rows(changes_only=True))
+    comparison = _held(plan, source, source_format)
+    rows = list(comparison.partition_rows(changes_only=True))
     if output not in ("table", "wide"):
         _emit_partitions(iter(rows), len(rows), "kframe.plan-diff/v1", output, limit)
         return
@@ -90,7 +90,7 @@ def diff(plan: Path, source: Path, source_format: str | None, limit: int, output
         for line in _diff_lines(row):
             click.echo(line)
     _echo_more(len(rows) - limit)
-    click.echo(f"{len(rows):,} of {len(held.plan):,} partitions change")
+    click.echo(f"{len(rows):,} of {len(comparison.plan):,} partitions change")
 
 
 @group.command()
@@ -104,8 +104,8 @@ def stamp(plan: Path, source: Path, source_format: str | None) -> None:
     """
     from kframe.whatif.execution import Stamp, plan_document
 
-    held = _held(plan, source, source_format)
-    click.echo(plan_document(held.plan.targets, Stamp.of(held)), nl=False)
+    comparison = _held(plan, source, source_format)
+    click.echo(plan_document(comparison.plan.targets, Stamp.of(comparison)), nl=False)
 
 
 @group.command()
@@ -164,7 +164,7 @@ def _held(plan: Path, source: Path, source_format: str | None) -> CheckedPlan:
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:
-    """Data has everything; CSV and JSON lines have the findings alone."""
+    """Print the report; CSV and JSON lines have only the findings."""
     from kframe.whatif.plan_report import SCHEMA
 
     if output in ("csv", "jsonl"):

@@ -1,4 +1,4 @@
-"""``kframe plugins``: what is installed, what it offers, whether it keeps the rules, and a new one to start from."""
+"""``kframe plugins``: list, show and check plugins, and create new ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATH: Final = click.Path(path_type=Path)
 
 @dataclass(frozen=True, slots=True)
 class PluginSettings:
-    """Which plugins a command may load, as its options say."""
+    """The plugins that a command may load, from its options."""
 
     plugins_dir: Path | None = None
     disabled: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class PluginSettings:
 
 
 def plugin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which plugins to load; it gets them as ``plugins``, a PluginSettings."""
+    """Add the options for loading plugins to a command; it receives them as ``plugins``, a PluginSettings."""
 
     @functools.wraps(command)
     def with_settings(
@@ -140,7 +140,7 @@ def new(directory: Path, name: str) -> None:
 
 
 def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[dict[str, Any]]:
-    """A row for each check of something that a plugin offers; ``passed`` is None for what could not be tried."""
+    """A row for each check of an offer; ``passed`` is None for checks that could not run."""
     record = {"offer": _name(spec), "kind": _kind(spec)}
     try:
         for finding in _findings(registry, spec, url, plugins):
@@ -170,7 +170,7 @@ def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSe
 
 
 def _kind(spec: Spec) -> str | None:
-    """What can be checked of a spec; None for nothing."""
+    """The kind of checks for a spec; None if there are none."""
     from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
 
     if isinstance(spec, SelectorSpec):
@@ -202,7 +202,7 @@ def _selectors(offers: Iterable[Spec]) -> Iterator[SelectorSpec]:
     return (spec for spec in offers if isinstance(spec, SelectorSpec))
 
 
-#: What a plugin may offer, as lists of its record.
+#: The offers of a plugin, as lists of its record.
 _LISTS: Final = (
     "selectors",
     "stores",
@@ -217,7 +217,7 @@ _LISTS: Final = (
 
 
 def _record(plugin: Plugin) -> dict[str, Any]:
-    """All that is known of a plugin."""
+    """All data about a plugin."""
     from kframe.registry.loading import KEY
     from kframe.registry.specs import (
         AdminSpec,
@@ -271,7 +271,7 @@ def _offers(plugin: Plugin) -> list[str]:
 
 
 def _in_words(offer: Mapping[str, Any]) -> str:
-    """One offer on one line."""
+    """An offer on one line."""
     about = f" ({offer['tier']}; {', '.join(offer['kinds'])})" if "tier" in offer else ""
     options = "".join(
         f" [{word['name']}={word['default']} ({word['type']}): {word['doc']}]" for word in offer.get("options", ())

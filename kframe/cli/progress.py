@@ -1,4 +1,4 @@
-"""Progress of long work, on stderr, only for a person: stderr is a terminal and the work has taken two seconds."""
+"""Progress of long operations on stderr: only if stderr is a terminal, and after two seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ProgressLine:
         self._task: Any = None
 
     def __call__(self, done: int, total: int) -> None:
-        """Draw how far the work is, if it is time to."""
+        """Draw the progress, once DELAY_SECONDS have passed."""
         if not self._watched or (self._bar is None and self._clock() - self._begun < DELAY_SECONDS):
             return
         if self._bar is None:
@@ -30,7 +30,7 @@ class ProgressLine:
         self._bar.update(self._task, completed=done, total=total)
 
     def close(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._bar is not None:
             self._bar.stop()
 
@@ -47,7 +47,7 @@ class ProgressLine:
 def progress(
     label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[ProgressLine]:
-    """A progress line for as long as the block runs; rich (and with it NO_COLOR) decides how it looks."""
+    """A progress line during the block; rich (and its NO_COLOR) determines the style."""
     line = ProgressLine(label, sys.stderr if stream is None else stream, clock)
     try:
         yield line

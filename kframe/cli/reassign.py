@@ -1,4 +1,4 @@
-"""``kframe reassign``: move a few partitions of a live cluster, see what moves, give it up."""
+"""``kframe reassign``: move a few partitions of a live cluster, list running reassignments, and cancel them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool,
 
 
 def give_up(admin: Administration, partitions: list[TopicPartition], execute: bool, output: str) -> int:
-    """Cancel these reassignments, or only say which; return the exit code."""
+    """Cancel these reassignments, or only list them; return the exit code."""
     from kframe.errors import ErrorCode
     from kframe.whatif.execution import cancel
 

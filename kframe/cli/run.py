@@ -27,22 +27,22 @@ from kframe.snapshot.instances import Enlisting, Instance
 
 _log = logging.getLogger("kframe.controller")
 
-#: Where a controller's id stands unless it is given, in this order.
+#: Keys of the controller id if no option gives it, in this order.
 ID_KEYS: Final = ("broker.id", "node.id")
 LISTENERS: Final = "listeners"
 CREATE_CHROOT: Final = "kframe.create.chroot"
 PROTOCOL: Final = "inter.broker.protocol.version"
-#: Transport and server of Kafka's own brokers and clients, and what there is without them.
+#: Transport and server for Kafka's protocol, and the transport without the plugin.
 WIRE: Final = "kafka:"
 RECORDING: Final = "recording:"
-#: Ids above this are given to brokers that have none (Kafka's default).
+#: Kafka assigns ids above this value to brokers without an id (Kafka's default).
 RESERVED_MAX: Final = ("reserved.broker.max.id", 1000)
 _INT32_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """How a controller is reached and reaches others."""
+    """The transport and the servers of a controller."""
 
     transport: str
     servers: tuple[str, ...]
@@ -50,7 +50,7 @@ class Arrangement:
 
 
 def own_id(settings: Settings) -> int:
-    """The id to stand for election under. Raises BadInput and ConfigError."""
+    """The controller id for the election. Raises BadInput and ConfigError."""
     key = next((key for key in ID_KEYS if settings.get(key) is not None), None)
     if key is None:
         raise BadInput(f"no id for the controller: give --id, or a file with {ID_KEYS[0]} by --config")
@@ -61,7 +61,7 @@ def own_id(settings: Settings) -> int:
 
 
 def refuse_brokers_id(settings: Settings, addresses: Mapping[int, str], duplicate: bool) -> None:
-    """Raise ConfigError if a registered broker has our id, unless ``duplicate``; ``addresses`` are those of brokers by
+    """Raise ConfigError if a registered broker has our id, unless ``duplicate``. ``addresses`` are broker addresses by
     id."""
     controller_id = own_id(settings)
     if controller_id in addresses and not duplicate:
@@ -73,21 +73,21 @@ def refuse_brokers_id(settings: Settings, addresses: Mapping[int, str], duplicat
 
 
 def describe(store: Store, instance: Instance, controller: Controller) -> None:
-    """Show other instances where the pages of this one are, if the store shows instances."""
+    """Publish the addresses of this instance's pages to other instances, if the store supports it."""
     addresses = [server.addresses[METRICS] for server in controller.servers if METRICS in server.addresses]
     if isinstance(store, Enlisting) and addresses:
         store.enlist(replace(instance, metrics=addresses[0]))
 
 
 def instances(settings: Settings) -> frozenset[int]:
-    """Ids of the controllers that are no brokers, as far as settings say: our own, and ``kframe.never.replicas``."""
+    """Ids of controllers that are not brokers, from the settings: our own, and ``kframe.never.replicas``."""
     return frozenset({*settings.controller_config()[NEVER_REPLICAS], own_id(settings)})
 
 
 def arrange(
     registry: Registry, transport: str | None, servers: Sequence[str], metrics_listen: str | None
 ) -> Arrangement:
-    """Fill in what was not asked for: Kafka's protocol both ways where a plugin has it, else nothing but a record."""
+    """Apply defaults: Kafka's protocol for transport and servers if a plugin has it, else the recording transport."""
     scheme = WIRE.removesuffix(":")
     if transport is None:
         transport = WIRE if scheme in registry.transports else RECORDING
@@ -101,8 +101,8 @@ def assemble(
 ) -> Controller:  # fmt: skip
     """A controller, not started, whose own id never holds replicas. Its pages name ``instance``.
 
-    ``insist``: whether instances of kframe come before brokers; None: if there is another instance. Raises BadInput and
-    ConfigError.
+    ``insist``: whether instances of kframe take precedence over brokers; None: if there is another instance. Raises
+    BadInput and ConfigError.
     """
     controller_id, config = own_id(settings), settings.controller_config()
     named = instances(settings)
@@ -123,7 +123,7 @@ def assemble(
 
 
 def risks(settings: Settings, arrangement: Arrangement, brokers: Collection[int]) -> Iterator[str]:
-    """What an operator should know of these settings before something goes wrong; ``brokers`` are registered."""
+    """Warnings about these settings for the operator; ``brokers`` are registered."""
     controller_id, (key, most) = own_id(settings), RESERVED_MAX
     if controller_id in brokers:
         yield f"id {controller_id} is that of a registered broker: clients and brokers will take one for the other"
@@ -142,7 +142,7 @@ def risks(settings: Settings, arrangement: Arrangement, brokers: Collection[int]
 
 
 def summary(settings: Settings, controller: Controller, arrangement: Arrangement) -> str:
-    """Who this is, where, and what it speaks, in a line."""
+    """One line with the identity, the addresses and the protocols of this controller."""
     config = settings.controller_config()
     protocol, listener = config.given.get(PROTOCOL, KEYS[PROTOCOL].default), config["inter.broker.listener.name"]
     served = [f"{name} on {address}" for server in controller.servers for name, address in server.addresses.items()]
@@ -154,7 +154,7 @@ def summary(settings: Settings, controller: Controller, arrangement: Arrangement
 
 
 def asked_to_stop() -> threading.Event:
-    """Set once SIGTERM or SIGINT has come; a second one ends the process as without a handler."""
+    """An event that SIGTERM or SIGINT sets; a second signal ends the process as without a handler."""
     asked = threading.Event()
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -167,10 +167,10 @@ def asked_to_stop() -> threading.Event:
 
 
 def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> None:
-    """Run until a signal asks us to stop; a second one ends the process as without a handler.
+    """Run until a signal arrives; a second signal ends the process as without a handler.
 
-    What ``begun`` says is logged once all is open.
-    It stops in order: finish the current event, resign, answer waiting callers, close.
+    The text of ``begun`` is logged after everything is open. The controller stops in order: finish the current event,
+    resign, answer waiting callers, close.
     """
     asked = asked_to_stop()
     controller.start(takeover=takeover)
@@ -184,7 +184,7 @@ def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> N
 
 
 def _is_plain(settings: Settings, listener: str) -> bool:
-    """Whether a listener has no TLS, by its name or by the map of names."""
+    """Whether a listener has no TLS, by its name or by ``listener.security.protocol.map``."""
     name = listener.partition("://")[0].upper()
     named = (
         text.upper().replace(" ", "").partition(":") for text in _texts(settings.get("listener.security.protocol.map"))

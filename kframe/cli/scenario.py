@@ -1,4 +1,4 @@
-"""``kframe scenario``: play scenario files to the controller, and write down what it does."""
+"""``kframe scenario``: run scenario files on the controller, and record its actions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _step_row(number: int, step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(target: Path, text: str) -> None:
-    """Write a whole file or none. Raises BadInput if it cannot be written."""
+    """Write the whole file or nothing. Raises BadInput if it cannot be written."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:

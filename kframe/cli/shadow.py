@@ -1,4 +1,4 @@
-"""``kframe controller shadow``: look over a controller's shoulder, and say where we would have decided otherwise."""
+"""``kframe controller shadow``: follow an active controller, and report where kframe would have decided otherwise."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _log = logging.getLogger("kframe.shadow")
 #: The exit code of a run that has found disagreements.
 DISAGREED: Final = 3
 SCHEMA: Final = "kframe.shadow/v1"
-#: How often storage is read at most, and the part of the time that is spent on it at most.
+#: Minimum interval between reads of storage, and the largest share of the time spent on them.
 LOOK_EVERY_S: Final = 0.5
 LOOK_SHARE: Final = 0.2
-#: A round in which something moves all the time is given up after so many settling times.
+#: Number of settling times after which a round without quiescence is given up.
 PATIENCE: Final = 20
-#: The most lines printed for a comparison; JSON has all.
+#: Maximum number of lines per comparison; JSON has all.
 LINES_MAX: Final = 50
 _KINDS: Final = ("rounds", "judged", "passed_over", "given_up", "disagreements")
 
@@ -50,7 +50,7 @@ class Watcher:
         self._problem = ""
 
     def follow(self, stop: threading.Event, for_s: float | None) -> None:
-        """Look and compare until ``stop`` is set or ``for_s`` seconds have passed and all changes are compared."""
+        """Read and compare until ``stop`` is set, or ``for_s`` seconds have passed and all changes are compared."""
         end_s = float("inf") if for_s is None else time.monotonic() + for_s
         while not stop.is_set() and (time.monotonic() < end_s or self.shadow.unsettled):
             before = time.monotonic()

@@ -1,4 +1,4 @@
-"""``kframe snapshot``: read clusters from what operators have, look at them, make synthetic ones."""
+"""``kframe snapshot``: read clusters from the files of operators, show them, generate synthetic ones."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from kframe.cli.progress import progress
 if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
 
-#: The keys of ``kframe.snapshot.FORMATS``, written out so that ``--help`` does not wait for numpy.
+#: The keys of ``kframe.snapshot.FORMATS``, repeated here so that ``--help`` does not import NumPy.
 FORMAT_NAMES: Final = ("kframe", "zookeeper", "describe", "kcat", "reassignment")
 
-#: Columns of each listing, and which of them only wide tables have.
+#: Columns of each listing, and the columns that only wide tables have.
 _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
     "brokers": (
         ("broker_id", "registered", "rack", "leaders", "preferred_leaders", "replicas", "in_sync_replicas",

@@ -1,4 +1,4 @@
-"""``kframe spark``: the same over fleets, on Spark. Commands stand in modules of their own and are added here."""
+"""``kframe spark``: operations on fleets, on Spark. Each command is in its own module and is added here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kframe spark ingest`` and ``validate``: fleets from files, and whether they hold together."""
+"""``kframe spark ingest`` and ``validate``: create fleets from files, and check their consistency."""
 
 from __future__ import annotations
 

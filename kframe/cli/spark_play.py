@@ -1,4 +1,4 @@
-"""``kframe spark failover`` and ``requests``: what scenarios come to in every cluster of a fleet."""
+"""``kframe spark failover`` and ``requests``: the outcomes of scenarios in every cluster of a fleet."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Asked:
     election: str | None
 
     def table(self, brokers: Callable[[], Any]) -> Any:
-        """The scenarios as rows of SCENARIOS; ``brokers`` is asked for the rows of BROKERS if they are needed.
+        """The scenarios as rows of SCENARIOS; calls ``brokers`` for the rows of BROKERS if they are needed.
 
         Raises UsageError if there is none.
         """
@@ -59,7 +59,7 @@ class Asked:
 
 
 def _scenario_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say what happens, as ``asked``, and how controllers are configured."""
+    """Add the options for scenarios, as ``asked``, and for the configuration of controllers to a command."""
     fields = tuple(Asked.__dataclass_fields__)
 
     @plugin_options
@@ -156,7 +156,7 @@ def _run(
 
 
 def _count(parts: Iterable[Any], column: str) -> int | None:
-    """How many rows have more than 0 in a column; None if one has null."""
+    """Number of rows with a value above 0 in a column; None if a value is null."""
     values = [value for part in parts for value in part[column].to_pylist()]
     return None if None in values else sum(value > 0 for value in values)
 

@@ -1,4 +1,4 @@
-"""``kframe spark report``: what scenarios came to, by cluster, broker, rack or topic."""
+"""``kframe spark report``: the outcomes of scenarios, by cluster, broker, rack or topic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe.cli.studies import PATH
 
 #: The keys of ``kframe.spark.report.REPORTS``.
 BY: Final = ("cluster", "broker", "rack", "topic")
-#: Columns that stand only in wide tables and data.
+#: Columns that appear only in wide tables and data.
 _WIDE: Final = frozenset({
     "partitions", "at_min_isr", "newly_at_min_isr", "newly_under_replicated", "states_changed", "states_stored",
     "registered_before", "registered_after", "preferred_before", "preferred_after", "in_sync_before", "in_sync_after",
@@ -45,7 +45,7 @@ def report(
 
     if plot is not None:
         check_file(plot, PICTURES, force=force)
-        new_figure(1, 1)  # tells that matplotlib is missing before Spark is asked
+        new_figure(1, 1)  # Report a missing matplotlib before Spark starts.
     session = spark.session()
     played, chosen = written(session, folder), REPORTS[by]
     ordered, table = chosen.ordered(played), output in ("table", "wide")

@@ -1,7 +1,7 @@
-"""What every ``kframe spark`` command has: the options that say which Spark it works on, and how it ends if that fails.
+"""Shared code of the ``kframe spark`` commands: the options for the Spark session, and its errors.
 
-Spark's own log goes to a file, which is kept and named only if the command fails; ``kframe -v`` leaves it on standard
-error.
+Spark's own log goes to a file, which is kept and reported only if the command fails; ``kframe -v`` leaves it on
+standard error.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import click
 
 from kframe.cli.output import BadInput
 
-#: Errors of kframe in an executor arrive as text, at the end of a traceback.
+#: Errors of kframe in an executor arrive as text at the end of a traceback.
 _IN_EXECUTOR: Final = re.compile(r"kframe\.errors\.(?:Config|Input|Plugin|Scenario|Snapshot|Znode)Error: (.+)")
 
-#: The last line of a Python traceback, wherever it stands in Spark's message.
+#: The last line of a Python traceback, anywhere in Spark's message.
 _TRACEBACK_END: Final = re.compile(r"^\s*(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception): \S.*)$", re.MULTILINE)
 _WORKER_GONE: Final = re.compile(r"Python worker (?:exited|failed)|EOFException|Connection reset", re.IGNORECASE)
-#: Modules whose exceptions say that Spark, or the way to it, has failed.
+#: Modules whose exceptions mean that Spark, or the connection to it, has failed.
 _OF_SPARK: Final = ("py4j", "pyspark", "grpc")
 _REASON_LETTERS: Final = 200
-#: Exit code of a command that SIGINT has ended, as shells have it.
+#: Exit code after SIGINT, as in shells.
 INTERRUPTED: Final = 130
 #: Keys of a context's ``meta``.
 _SAFE: Final = "kframe.spark.safe"
@@ -42,7 +42,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """Which Spark a command works on; nothing given means the session at work, ``spark-submit``'s, or a local one."""
+    """The Spark session of a command; by default the active session, that of ``spark-submit``, or a local one."""
 
     master: str | None
     remote: str | None
@@ -57,13 +57,13 @@ class SparkSettings:
 
 
 class SparkFailed(click.ClickException):
-    """Spark, one of its processes, or the way to it has failed: one line on stderr, exit code 1."""
+    """Spark, one of its processes, or the connection to it has failed: one line on stderr, exit code 1."""
 
     exit_code = 1
 
 
 def tell_safe(out: str | None, count: Callable[[], tuple[int, int]], unit: str) -> None:
-    """Have the command say, should it fail from here on, how many of how many ``unit`` are whole in ``out``."""
+    """If the command fails from here on, report how many ``unit`` of the total are complete in ``out``."""
 
     def safe() -> str:
         whole, all_of_them = count()
@@ -94,9 +94,9 @@ _OPTIONS: Final = (
 
 
 def spark_options(command: Command) -> Command:
-    """Give a command ``--master``, ``--remote`` and ``--conf``, as its parameter ``spark`` (SparkSettings).
+    """Add ``--master``, ``--remote`` and ``--conf`` to a command, as its parameter ``spark`` (SparkSettings).
 
-    Bad input that an executor came upon is reported as if this process had.
+    Bad input in an executor is reported like bad input in this process.
     """
 
     @functools.wraps(command)
@@ -131,7 +131,7 @@ def spark_options(command: Command) -> Command:
 
 @contextmanager
 def _log_to_file() -> Iterator[None]:
-    """Processes that are started meanwhile have a new file as their standard error, unless ``-v`` was given."""
+    """Redirect the standard error of child processes to a new file, unless ``-v`` was given."""
     ctx = click.get_current_context()
     if ctx.find_root().params.get("verbose") or _LOG in ctx.meta:
         yield
@@ -149,13 +149,13 @@ def _log_to_file() -> Iterator[None]:
 
 
 def _drop_log(ctx: click.Context) -> None:
-    """Nobody needs the log of a command that did what it was asked to."""
+    """Delete the log after success."""
     if _LOG in ctx.meta:
         Path(ctx.meta.pop(_LOG)).unlink(missing_ok=True)
 
 
 def _is_interrupt(problem: BaseException | None) -> bool:
-    """Whether SIGINT began it: Spark cancels its jobs then, and what asked for them may fail by that."""
+    """Whether SIGINT is the first cause: Spark then cancels its jobs, and their callers may fail."""
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
     return problem is not None
@@ -166,7 +166,7 @@ def _is_of_spark(problem: BaseException) -> bool:
 
 
 def _reason(problem: BaseException) -> str:
-    """What has failed, in a few words of Spark's own message."""
+    """A short reason from Spark's message."""
     text = str(problem)
     if errors := _TRACEBACK_END.findall(text):
         reason = errors[-1]

@@ -14,7 +14,7 @@ from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import COLUMNS, WIDE, Swept, failure_options, shown
 
 _SCHEMA: Final = "kframe.spark-sweep/v1"
-#: What a failure alone brings about, as ``Sweep.found``.
+#: The columns that count the effects of the failure itself, as in ``Sweep.found``.
 _BROUGHT: Final = {"offline": "newly_offline", "under-min-isr": "newly_under_min_isr", "loss": "unclean_elections"}
 
 
@@ -67,5 +67,5 @@ def _emit(result: Any, top: int, output: str) -> None:
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:
-    """As ``kframe whatif sweep`` prints it."""
+    """Rounded as in ``kframe whatif sweep``."""
     return row | {name: None if row[name] is None else round(row[name], 3) for name in ("leaders_mean", "leader_skew")}

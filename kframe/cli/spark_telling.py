@@ -1,4 +1,4 @@
-"""What commands on fleets say beside their rows: what was done again, what could not be done, what was found."""
+"""Messages of commands on fleets besides their rows: recomputed clusters, problems, and findings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kframe.cli.findings import FOUND, end_with
 
 
 def tell(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
-    """Say which clusters were done again since their input has changed, what could not be done and why, and what
-    ``findings`` found. Ends the command with FOUND if it is any of the latter two."""
+    """Report the clusters that were recomputed because their input changed, the problems with their reasons, and the
+    ``findings``. Exits with FOUND if there are problems or findings."""
     for cluster in changed:
         click.echo(f"cluster {cluster}: its input has changed since it was written; done again", err=True)
     lines = list(problems)
@@ -24,6 +24,6 @@ def tell(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, i
 
 
 def rows_with(frame: Any, column: str) -> int | None:
-    """How many rows have more than 0 in a column; None if one has null."""
+    """Number of rows with a value above 0 in a column; None if a value is null."""
     ((unknown, some),) = frame.selectExpr(f"count_if({column} is null)", f"count_if({column} > 0)").collect()
     return None if unknown else int(some)

@@ -1,4 +1,4 @@
-"""What ``kframe controller status`` says of a live cluster, from storage and from the pages of the instance at work."""
+"""The report of ``kframe controller status`` on a live cluster, from storage and the pages of the active instance."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Page:
 
 
 def fetch_page(status: ClusterStatus) -> Page:
-    """The page of the instance that is controller. Whatever goes wrong with it is named in the result."""
+    """The page of the active instance. Any failure is named in the result."""
     if status.kind is None:
         return Page(problem="there is no controller")
     if status.instance is None:
@@ -58,10 +58,10 @@ def fetch_page(status: ClusterStatus) -> Page:
 
 
 def report(status: ClusterStatus, page: Page, config: ControllerConfig) -> dict[str, Any]:
-    """All that is known, as plain data; None is unknown. ``config`` has the settings that brokers do not store."""
+    """All known values as plain data; None is unknown. ``config`` has the settings that brokers do not store."""
     quarantined, unreadable = page.quarantined, status.unreadable
     if quarantined is None:
-        # Of what a quick look reads, a controller leaves out whatever cannot be read.
+        # A controller quarantines every unreadable record that a quick status reads.
         quarantined = status.unreadable if status.counts is None else status.counts.quarantined
     return {
         "controller_id": status.controller_id,
@@ -116,7 +116,7 @@ def show(record: Mapping[str, Any], output: str) -> None:
             click.echo(f"  {cell(warning)}")
 
 
-#: Counts of partitions and topics in a report, in the order in which they are shown.
+#: Counts of partitions and topics in a report, in display order.
 _COUNTS: Final = (
     "offline_partitions", "under_replicated_partitions", "under_min_isr_partitions", "topics_to_delete",
     "reassigning_partitions",
@@ -127,7 +127,7 @@ def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> di
     if counts is None:
         return dict.fromkeys(_COUNTS)
     dynamic = {key: counts.broker_defaults[key] for key in DYNAMIC_KEYS if key in counts.broker_defaults}
-    with suppress(ConfigError):  # brokers refuse such a value too, and go by their own
+    with suppress(ConfigError):  # Brokers reject such a value too, and use their own.
         config = ControllerConfig({**config.given, **dynamic})
     health = health_of(counts.cluster, config).counts()
     values = (health["offline"], health["under_replicated"], health["under_min_isr"], counts.deletions,
@@ -136,7 +136,7 @@ def _partition_counts(counts: LiveCounts | None, config: ControllerConfig) -> di
 
 
 def _reassigning(counts: LiveCounts) -> int:
-    """Partitions with replicas that are being added or removed, and those that a reassignment is left for."""
+    """Partitions with adding or removing replicas, and partitions with a requested reassignment."""
     p, names = counts.cluster.partitions, counts.cluster.topics.names
     every = np.arange(len(p))
     flags = p.replica_flags[p.slots_of(every)] & (ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
@@ -177,7 +177,7 @@ def _reasons(reasons: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _get(instance: Instance, address: str) -> Any:
-    """The document of the page STATUS. Raises OSError, ConfigError and ValueError."""
+    """The document of the STATUS page. Raises OSError, ConfigError and ValueError."""
     host, port = parse_address(address)
     if only_here(host) and instance.host != platform.node():
         raise OSError(f"it is served on {instance.host} alone")

@@ -1,4 +1,4 @@
-"""Work timed phase by phase, before the eyes of a person."""
+"""Timing of work by phase, printed for a user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, label: str) -> Iterator[None]:
-        """Time the block; a spinner turns on a terminal while it runs."""
+        """Time the block; a terminal shows a spinner meanwhile."""
         begun = self.clock.now_ms()
         with self._console.status(label):
             yield

@@ -26,7 +26,7 @@ PATH: Final = click.Path(path_type=Path)
 
 
 def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
-    """Callback of an option that takes broker ids with commas between them: ``2,5`` as (2, 5)."""
+    """Callback of an option for broker ids separated by commas: ``2,5`` as (2, 5)."""
     try:
         return () if value is None else tuple(int(text) for text in value.split(","))
     except ValueError as problem:
@@ -34,7 +34,7 @@ def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None)
 
 
 def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | None) -> list[list[int]] | None:
-    """Callback of an option that takes the replicas of each partition: ``[[1,2],[2,3]]``."""
+    """Callback of an option for the replicas of each partition: ``[[1,2],[2,3]]``."""
     if value is None:
         return None
     import msgspec
@@ -47,7 +47,7 @@ def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | No
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """A snapshot and the settings of its controller, as a command's options name them."""
+    """A snapshot and the settings of its controller, from a command's options."""
 
     source: Path
     source_format: str | None
@@ -63,14 +63,14 @@ class ClusterSettings:
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """A cluster and a controller to try things on."""
+    """A cluster and a controller for experiments."""
 
     cluster: ClusterSettings
     selectors: tuple[str, ...]
     plugins: PluginSettings
 
     def open(self) -> WhatIf:
-        """Read the snapshot and take its cluster over. Raises InputError or BadInput for what cannot be used."""
+        """Read the snapshot and take ownership of its cluster. Raises InputError or BadInput for unusable input."""
         from kframe.whatif import WhatIf
 
         selectors = chosen_selectors(self.plugins, self.selectors)
@@ -96,7 +96,7 @@ selector_option: Final = click.option(
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command SNAPSHOT, ``--from`` and ``--config``, as ``cluster``."""
+    """Add SNAPSHOT, ``--from`` and ``--config`` to a command, as ``cluster``."""
 
     @functools.wraps(command)
     def with_cluster(
@@ -113,7 +113,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command SNAPSHOT, ``--from``, ``--config``, ``--selector`` and the plugin options, as ``study``."""
+    """Add SNAPSHOT, ``--from``, ``--config``, ``--selector`` and the plugin options to a command, as ``study``."""
 
     @cluster_options
     @selector_option

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The values of ``kframe.whatif.SortBy``.
 SORT_BY: Final = ("offline", "under-min-isr", "unclean", "skew")
 _SCHEMA: Final = "kframe.sweep/v1"
-#: What is said of a failure, and what of it stands only in wide tables and data.
+#: Fields of a failure, and the fields that appear only in wide tables and data.
 COLUMNS: Final = (
     "kind", "brokers", "rack", "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr",
     "unclean_elections", "unclean_needed", "leaders_moved", "leaders_most", "leaders_mean", "leader_skew",
@@ -37,7 +37,7 @@ _BROKERS_SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Which failures are tried, and what the worst are judged by, as a command's options say it."""
+    """The failures of the sweep and their ranking, from a command's options."""
 
     depth: int
     racks: bool
@@ -45,7 +45,7 @@ class Swept:
 
 
 def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which failures are tried and how they are ranked, as ``swept``."""
+    """Add the options for failures and their ranking to a command, as ``swept``."""
 
     @functools.wraps(command)
     def with_swept(*args: Any, depth: int, racks: bool, sort_by: str, **kwargs: Any) -> Any:
@@ -106,13 +106,13 @@ def sweep(
 
 
 def _bringing(swept: Sweep, what: FailOn) -> int | None:
-    """How many failures bring this about; None if the snapshot lacks what decides it."""
+    """Number of failures with this effect; None if the snapshot lacks the data for it."""
     partitions = swept.count_of(what)
     return None if partitions is None else int((partitions > 0).sum())
 
 
 def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
-    """What there is to say besides single failures."""
+    """The summary besides single failures."""
     from dataclasses import asdict
 
     from kframe.whatif import FailOn
@@ -179,7 +179,7 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, top: in
 
 
 def shown(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Records with long lists of brokers cut."""
+    """Records with long broker lists shortened."""
     for record in records:
         brokers = record["brokers"]
         if len(brokers) > _BROKERS_SHOWN:

@@ -43,7 +43,7 @@ group.add_command(sweep)
 
 
 def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options about its outcome, as ``reporting``."""
+    """Add the options about the outcome to a command, as ``reporting``."""
 
     @output_option
     @functools.wraps(command)
@@ -63,7 +63,7 @@ def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that choose brokers."""
+    """Add the options that select brokers to a command."""
     options = (
         click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers, such as 2,5."),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
@@ -194,7 +194,7 @@ def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) 
 
 
 def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], Outcome]) -> None:
-    """Play, write, print, and end with the exit code that ``--fail-on`` asks for. Nothing is written on an error."""
+    """Run, write, print, and exit with the code of ``--fail-on``. Nothing is written on an error."""
     from kframe.cli.outcome import emit_outcome
     from kframe.whatif.export import check_target, write_outcome
 

@@ -1,4 +1,4 @@
-"""Which operation handles which event, and what a controller that is not active answers: two tables."""
+"""Two tables: the operation of each event, and the answer of an inactive controller."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The world in memory: a store with ZooKeeper's rules, transports that record or count, brokers that answer, a clock.
+"""A cluster in memory: a store with ZooKeeper's rules, recording and counting transports, brokers that answer, a clock.
 
-Nothing in here uses threads, sockets or real time, and equal calls give equal results.
+Nothing here uses threads, sockets or real time, and equal calls give equal results.
 """
 
 from kframe.embedded.brokers import SILENT, EmbeddedBrokers

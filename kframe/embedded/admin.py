@@ -1,4 +1,4 @@
-"""The calls of the embedded store that concern topics, what operators leave in storage, and notifications."""
+"""The calls of the embedded store for topics, requests that operators write to storage, and notifications."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from kframe.model.changes import WriteCode
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
 
-#: Producer ids in a block.
+#: Number of producer ids in a block.
 BLOCK_LENGTH: Final = 1000
 
 
 class Session(Protocol):
-    """What the calls need of the store that they belong to."""
+    """The parts of the store that these calls use."""
 
     _records: RecordTree
     _topics: StoredTopics
@@ -41,7 +41,7 @@ class Session(Protocol):
 
 
 class AdminCalls:
-    """Part of MemoryStore; see ``ports.Store`` for what each call promises."""
+    """Part of MemoryStore; ``ports.Store`` documents each call."""
 
     def read_topic_names(self: Session) -> frozenset[str]:
         """Names of all topics; arms the watch on them."""
@@ -56,41 +56,41 @@ class AdminCalls:
         return table
 
     def give_topic_ids(self: Session, names: tuple[str, ...]) -> tuple[bytes, ...]:
-        """A new id for each."""
+        """Store a new id for each topic."""
         self._write_fenced()
         return self._topics.give_ids(names)
 
     def create_topics(
         self: Session, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
-        """Store new topics; those that exist are refused."""
-        there = [self._records.exists(self._connected(), topic_path(name)) is not None for name in table.names]
-        fresh = np.flatnonzero(~np.array(there, np.bool_))
+        """Store new topics; existing ones are refused."""
+        exists = [self._records.exists(self._connected(), topic_path(name)) is not None for name in table.names]
+        fresh = np.flatnonzero(~np.array(exists, np.bool_))
         self._topics.create(self._connected(), table.take(fresh), tuple(configs[i] for i in fresh), with_ids)
-        return tuple(WriteCode.EXISTS if known else WriteCode.OK for known in there)
+        return tuple(WriteCode.EXISTS if known else WriteCode.OK for known in exists)
 
     def write_assignments(self: Session, table: TopicTable) -> tuple[WriteCode, ...]:
-        """Compare-and-set by the version that this session read or wrote last."""
+        """Compare-and-set by the version that this session last read or wrote."""
         paths, read = [topic_path(name) for name in table.names], self._read_versions
         versions = self._records.versions(self._connected(), paths)
         codes = [
             _write_code(version, read.get(name, version)) for name, version in zip(table.names, versions, strict=True)
         ]
-        accepted = [place for place, code in enumerate(codes) if code is WriteCode.OK]
-        before = {name: read[name] for place in accepted if (name := table.names[place]) in read}
-        read.update((table.names[place], versions[place] + 1) for place in accepted)
+        accepted = [index for index, code in enumerate(codes) if code is WriteCode.OK]
+        before = {name: read[name] for index in accepted if (name := table.names[index]) in read}
+        read.update((table.names[index], versions[index] + 1) for index in accepted)
         try:
-            self._write_fenced(*(SetData(paths[place], b"") for place in accepted))
+            self._write_fenced(*(SetData(paths[index], b"") for index in accepted))
         except KframeError:
-            for place in accepted:
-                del read[table.names[place]]
+            for index in accepted:
+                del read[table.names[index]]
             read.update(before)
             raise
         self._topics.assign(table.take(np.array(accepted, np.int64)))
         return tuple(codes)
 
     def read_topic_settings(self: Session, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
-        """Settings of each, unset where there are none."""
+        """Settings of each topic, UNSET where it has none."""
         self._records.children(self._connected(), CONFIG_CHANGES, watch=True)
         return tuple(self._topics.settings(name) for name in names)
 
@@ -100,7 +100,7 @@ class AdminCalls:
         return dict(self._topics.broker_defaults if topic is None else self._topics.configs.get(topic, {}))
 
     def write_configs(self: Session, topic: str | None, config: Mapping[str, str]) -> None:
-        """Replace them, and leave word of it. Not fenced, as in Kafka."""
+        """Replace them, and write a config change notification. Not fenced, as in Kafka."""
         if topic is None:
             self._topics.broker_defaults = dict(config)
         else:
@@ -109,77 +109,77 @@ class AdminCalls:
         self._records.create(self._connected(), path, config_entity(topic), sequential=True)
 
     def queue_deletions(self: Session, names: tuple[str, ...]) -> None:
-        """Mark topics; a mark that is there already stays."""
+        """Mark topics; an existing mark remains."""
         paths = [f"{DELETE_TOPICS}/{name}" for name in names]
         session = self._connected()
         self._records.multi(session, [Create(path) for path in paths if not self._records.exists(session, path)])
 
     def read_deletions(self: Session) -> frozenset[str]:
-        """Marked topics; arms the watch on them."""
+        """Topics marked for deletion; arms the watch on them."""
         return frozenset(self._records.children(self._connected(), DELETE_TOPICS, watch=True))
 
     def drop_deletions(self: Session, names: tuple[str, ...]) -> None:
-        """Take marks away, as far as they are there."""
-        there = set(self._records.children(self._connected(), DELETE_TOPICS))
-        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
+        """Delete deletion marks; missing ones are ignored."""
+        marked = set(self._records.children(self._connected(), DELETE_TOPICS))
+        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
     def delete_topics(self: Session, names: tuple[str, ...]) -> None:
         """Delete topics and their marks."""
         self._write_fenced()
         self._topics.delete(self._connected(), names)
-        there = set(self._records.children(self._connected(), DELETE_TOPICS))
-        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in there))
+        marked = set(self._records.children(self._connected(), DELETE_TOPICS))
+        self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
     def read_reassignments(self: Session) -> Targets | None:
-        """What is left to be reassigned; arms the watch on it."""
+        """The requested reassignments; arms the watch on the record."""
         session = self._connected()
         if self._records.exists(session, REASSIGN_PARTITIONS, watch=True) is None:
             return None
         return decode_targets(self._records.get(session, REASSIGN_PARTITIONS)[0])
 
     def write_reassignments(self: Session, targets: Targets) -> None:
-        """Replace or take away that record."""
-        there = self._records.exists(self._connected(), REASSIGN_PARTITIONS) is not None
+        """Replace or delete that record."""
+        exists = self._records.exists(self._connected(), REASSIGN_PARTITIONS) is not None
         if len(targets):
-            make = SetData if there else Create
+            make = SetData if exists else Create
             self._write_fenced(make(REASSIGN_PARTITIONS, encode_targets(targets)))
         else:
-            self._write_fenced(*[Delete(REASSIGN_PARTITIONS)] * there)
+            self._write_fenced(*[Delete(REASSIGN_PARTITIONS)] * exists)
 
     def read_preferred_election(self: Session) -> tuple[TopicPartition, ...] | None:
-        """Partitions named; arms the watch on the record."""
+        """Partitions that the record names; arms the watch on the record."""
         session = self._connected()
         if self._records.exists(session, PREFERRED_ELECTION, watch=True) is None:
             return None
         return decode_partitions(self._records.get(session, PREFERRED_ELECTION)[0])
 
     def drop_preferred_election(self: Session) -> None:
-        """Take the record away, if it is there."""
-        there = self._records.exists(self._connected(), PREFERRED_ELECTION) is not None
-        self._write_fenced(*[Delete(PREFERRED_ELECTION)] * there)
+        """Delete the record, if it exists."""
+        exists = self._records.exists(self._connected(), PREFERRED_ELECTION) is not None
+        self._write_fenced(*[Delete(PREFERRED_ELECTION)] * exists)
 
     def read_isr_changes(self: Session) -> Notifications[TopicPartition]:
-        """Partitions named by all notifications; arms the watch on them."""
+        """Partitions that all notifications name; arms the watch on them."""
         session = self._connected()
-        found: list[TopicPartition] = []
+        partitions: list[TopicPartition] = []
         paths = [f"{ISR_CHANGES}/{name}" for name in self._records.children(session, ISR_CHANGES, watch=True)]
         for path in paths:
-            found += decode_partitions(self._records.get(session, path)[0])
-        return Notifications(tuple(paths), tuple(found))
+            partitions += decode_partitions(self._records.get(session, path)[0])
+        return Notifications(tuple(paths), tuple(partitions))
 
     def read_log_dir_events(self: Session) -> Notifications[int]:
-        """Brokers named by all notifications; arms the watch on them."""
+        """Brokers that all notifications name; arms the watch on them."""
         session = self._connected()
         paths = [f"{LOG_DIR_EVENTS}/{name}" for name in self._records.children(session, LOG_DIR_EVENTS, watch=True)]
         return Notifications(tuple(paths), tuple(int(self._records.get(session, path)[0]) for path in paths))
 
     def drop_notifications(self: Session, paths: tuple[str, ...]) -> None:
-        """Take notifications away, as far as they are there."""
+        """Delete notifications; missing ones are ignored."""
         session = self._connected()
         self._write_fenced(*(Delete(path) for path in paths if self._records.exists(session, path) is not None))
 
     def allocate_producer_ids(self: Session, broker_id: int) -> int:
-        """The next block; conditional on the version that was read, not fenced."""
+        """Allocate the next block; conditional on the version that was read, not fenced."""
         session = self._connected()
         data, stat = self._records.get(session, PRODUCER_IDS)
         first = int(data or b"0")
@@ -189,19 +189,19 @@ class AdminCalls:
 
 
 def _write_code(version: int, expected: int) -> WriteCode:
-    """What becomes of a write to a record of this version."""
+    """The result of a conditional write to a record of this version."""
     if version == NO_VERSION:
         return WriteCode.MISSING
     return WriteCode.OK if version == expected else WriteCode.STALE
 
 
 def config_entity(topic: str | None) -> bytes:
-    """Whose settings a notification is about."""
+    """The entity that a config change notification names."""
     return b"brokers/<default>" if topic is None else f"topics/{topic}".encode()
 
 
 def encode_targets(targets: Targets) -> bytes:
-    """A reassignment record. It is this process that reads it again: the JSON is ours, not Kafka's."""
+    """Encode a reassignment record. Only this process reads it, so the JSON is not Kafka's."""
     return msgspec.json.encode([
         (targets.names[targets.topic[i]], int(targets.partition[i]), targets.replicas[i].tolist())
         for i in range(len(targets))
@@ -209,16 +209,16 @@ def encode_targets(targets: Targets) -> bytes:
 
 
 def decode_targets(data: bytes) -> Targets:
-    """What ``encode_targets`` wrote."""
-    wanted = msgspec.json.decode(data, type=list[tuple[str, int, list[int]]])
-    return Targets.of([((topic, partition), replicas) for topic, partition, replicas in wanted])
+    """Decode the result of ``encode_targets``."""
+    targets = msgspec.json.decode(data, type=list[tuple[str, int, list[int]]])
+    return Targets.of([((topic, partition), replicas) for topic, partition, replicas in targets])
 
 
 def encode_partitions(partitions: tuple[TopicPartition, ...]) -> bytes:
-    """A list of partitions."""
+    """Encode a list of partitions."""
     return msgspec.json.encode(partitions)
 
 
 def decode_partitions(data: bytes) -> tuple[TopicPartition, ...]:
-    """What ``encode_partitions`` wrote."""
+    """Decode the result of ``encode_partitions``."""
     return tuple(msgspec.json.decode(data, type=list[tuple[str, int]]))

@@ -1,4 +1,4 @@
-"""Brokers that take control requests and answer them as a scenario says; no thread, no socket, no real time."""
+"""Brokers that receive control requests and answer as a scenario specifies, without threads, sockets or real time."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
 
-#: Instead of an error's name: requests are taken, but not answered.
+#: Used instead of an error name: the broker receives requests and does not answer.
 SILENT: Final = "SILENT"
 NONE: Final = "NONE"
-#: How long a request waits for its answer before it is sent again (request.timeout.ms).
+#: Time until a request without an answer is sent again (request.timeout.ms).
 REQUEST_TIMEOUT_MS: Final = 30_000
 
 
 class AnswerTable:
-    """How brokers answer: an error by broker and api, or by broker, api and partition; NONE where nothing is said."""
+    """Configured answers: an error by broker and api, or by broker, api and partition; NONE by default."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[int, Api, str | None], str] = {}
 
     def say(self, broker_id: int, error: str, api: Api | None, partitions: tuple[str, ...]) -> None:
-        """From now on: without ``api`` for all three, without ``partitions`` for the whole of it; NONE takes back what
-        was said. Raises InputError for an error that Kafka has not, and for SILENT for some partitions."""
+        """Configure answers from now on: for all three apis without ``api``, for whole requests without ``partitions``.
+        NONE removes an earlier setting. Raises InputError for an error that Kafka does not have, and for SILENT with
+        partitions."""
         where = f"answer of broker {broker_id}"
         if error not in ErrorCode.__members__ and error != SILENT:
             raise InputError(where, f"error {error!r}", "NONE, SILENT or an error by Kafka's name")
@@ -52,58 +53,61 @@ class AnswerTable:
                     self._said[broker_id, name, partition] = error
 
     def mute(self, broker_id: int) -> bool:
-        """Whether the broker answers none of the three."""
+        """Whether the broker answers none of the three apis."""
         return bool(self._said) and all(self._said.get((broker_id, api, None)) == SILENT for api in Api)
 
     def errors(self, request: Request) -> tuple[ErrorCode, dict[str, ErrorCode]]:
-        """What was said of this request: for the whole of it, and for those of its partitions that were named."""
+        """The configured errors of this request: for the whole request, and for each of its partitions with its own
+        setting."""
         broker_id, api = request["broker"], Api(request["api"])
         top = self._error(broker_id, api, None, ErrorCode.NONE)
         own = {name: self._error(broker_id, api, name, ErrorCode.NONE) for name in request["partitions"]}
         return top, {name: error for name, error in own.items() if error is not ErrorCode.NONE}
 
     def silent(self, request: Request) -> bool:
-        """Whether the broker takes this request without answering it."""
+        """Whether the broker receives this request without answering it."""
         return self._said.get((request["broker"], request["api"], None)) == SILENT
 
     def answer(self, delivery: Delivery) -> Event | None:
-        """What a controller is told of this request's answer, once it comes.
+        """The event for the controller when the answer to this request arrives.
 
-        An error for the whole api stands at the top level, and for each partition that has none of its own.
-        StopReplica's answer tells a controller nothing unless replicas are deleted (``wire.md`` section 3).
+        An error for the whole api is the top-level error, and the error of each partition without its own. An answer to
+        StopReplica causes an event only if the request deletes replicas (``wire.md`` section 3).
         """
         request = delivery.request
         broker_id, api = request["broker"], Api(request["api"])
         top, own = self.errors(request)
         errors = ((name, own.get(name, top)) for name in request["partitions"])
-        told = tuple((_split(name), error) for name, error in errors if error is not ErrorCode.NONE)
+        partition_errors = tuple((_split(name), error) for name, error in errors if error is not ErrorCode.NONE)
         match api:
             case Api.LEADER_AND_ISR:
-                return LeaderAndIsrAnswered(broker_id, top, told, request["controller_epoch"], delivery.rows)
+                return LeaderAndIsrAnswered(
+                    broker_id, top, partition_errors, request["controller_epoch"], delivery.rows
+                )
             case Api.UPDATE_METADATA:
                 return UpdateMetadataAnswered(broker_id, top, request["controller_epoch"], delivery.batch)
             case Api.STOP_REPLICA if len(delivery.rows):
-                return StopReplicaAnswered(broker_id, top, told, request["controller_epoch"], delivery.rows)
+                return StopReplicaAnswered(broker_id, top, partition_errors, request["controller_epoch"], delivery.rows)
             case Api.STOP_REPLICA:
                 return None
 
     def _error(self, broker_id: int, api: Api, partition: str | None, otherwise: ErrorCode) -> ErrorCode:
-        said = self._said.get((broker_id, api, partition))
-        return otherwise if said is None or said == SILENT else ErrorCode[said]
+        error = self._said.get((broker_id, api, partition))
+        return otherwise if error is None or error == SILENT else ErrorCode[error]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivery:
-    """A request on its way, and the controller's rows that its answer is about: of StopReplica those it deletes."""
+    """A request in transit, and the controller's rows for its answer. For StopReplica these are deleted replicas."""
 
     request: Request
     rows: Int32
     batch: int
-    """Number of the batch that the request belongs to."""
+    """Number of the batch of the request."""
 
     @staticmethod
     def of(cluster: ClusterState, request: Request, batch: int) -> Delivery:
-        """Look the rows up while the columns are as the request says."""
+        """Look up the rows while the columns match the request."""
         about = [name for name, entry in request["partitions"].items() if entry.get("delete_partition", True)]
         rows = [cluster.row(*_split(name)) for name in about]
         return Delivery(request, np.array([row for row in rows if row is not None], np.int32), batch)
@@ -111,24 +115,24 @@ class Delivery:
 
 @dataclass(slots=True)
 class Channel:
-    """The requests for one registration of a broker, first in, first out; one in flight."""
+    """The FIFO queue of requests for one registration of a broker, with one request in flight."""
 
     waiting: deque[tuple[float, Delivery]] = field(default_factory=deque)
-    """Each with the time at which it was queued."""
+    """Waiting requests, each with the time at which it was queued."""
     times: Samples = field(default_factory=Samples)
-    """How long those that were taken had waited."""
+    """Waiting times of the requests that left the queue."""
     in_flight: Delivery | None = None
-    """Received by the broker, which is silent."""
+    """Received by the broker, without an answer so far."""
     answer: Event | None = None
-    """What the broker will say to it, should it ever."""
+    """The answer that the broker will give when it is no longer silent."""
 
 
 class EmbeddedBrokers:
-    """Implements ``ports.Transport``: brokers that answer at once and without error, unless told otherwise.
+    """Implements ``ports.Transport``: brokers that answer immediately and without error, unless configured otherwise.
 
-    A silent broker holds back its own queue only; after ``request_timeout_ms`` of the clock it is sent the same request
-    again, and so on. Answers are told to ``notify`` as LeaderAndIsrAnswered and UpdateMetadataAnswered. How brokers
-    answer outlasts their registrations; what is queued for them does not.
+    A silent broker blocks only its own queue. After ``request_timeout_ms`` of the clock it receives the same request
+    again, and so on. ``notify`` receives the answers as LeaderAndIsrAnswered, UpdateMetadataAnswered and
+    StopReplicaAnswered. The configured answers remain when a broker unregisters; its queue does not.
     """
 
     def __init__(self, clock: VirtualClock, request_timeout_ms: int = REQUEST_TIMEOUT_MS) -> None:
@@ -141,11 +145,11 @@ class EmbeddedBrokers:
         self._received: dict[int, list[Request]] = {}
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready; ``notify`` hears the brokers' answers. Whoever may not act any more reaches no broker."""
+        """Get ready; ``notify`` receives the brokers' answers. While ``may_act`` is false, no request leaves."""
         self._notify, self._may_act = notify, may_act
 
     def close(self) -> None:
-        """Drop every queue and connection; what was received stays to be read."""
+        """Drop every queue and connection; received requests remain readable."""
         for broker_id in tuple(self._channels):
             self._drop(broker_id)
 
@@ -156,12 +160,12 @@ class EmbeddedBrokers:
             self._channels[broker_id] = Channel()
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) are gone, and what was queued for them with them."""
+        """These brokers (indexes) have unregistered; their queues are dropped."""
         for broker_id in cluster.brokers.ids_of(brokers):
             self._drop(broker_id)
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Queue a batch, with what the columns say now, and let every broker take what it can."""
+        """Queue a batch with the present values of the columns, and let every broker receive what it can."""
         for delivery in tuple(self._deliveries(cluster, requests)):
             channel = self._channels.get(delivery.request["broker"])
             if channel is None:
@@ -173,11 +177,11 @@ class EmbeddedBrokers:
     def answer(
         self, broker_id: int, error: str, api: Api | None = None, partitions: Iterable[str] | None = None
     ) -> None:
-        """How a broker answers from now on (step ``answer`` of a scenario; partitions are written ``t-0``).
+        """Configure the answers of a broker (step ``answer`` of a scenario; partitions have the form ``t-0``).
 
-        ``error`` is Kafka's name of one, or SILENT; NONE takes back what was said before. A broker that is not silent
-        any more answers what it has held back, as it would have when it received it. Raises InputError for an unknown
-        error, and for SILENT for some partitions only.
+        ``error`` is the name of a Kafka error, or SILENT; NONE removes an earlier setting. A broker that is no longer
+        silent gives the delayed answer, as determined when it received the request. Raises InputError for an unknown
+        error, and for SILENT with partitions.
         """
         self._answers.say(broker_id, error, api, tuple(partitions or ()))
         channel = self._channels.get(broker_id)
@@ -189,23 +193,23 @@ class EmbeddedBrokers:
             self._deliver(channel)
 
     def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
-        """A log directory of a broker has died: from now on it answers KAFKA_STORAGE_ERROR to LeaderAndIsr and
+        """Simulate the failure of a log directory: the broker answers KAFKA_STORAGE_ERROR to LeaderAndIsr and
         StopReplica for these partitions (``docs/reference/controller/broker-partition.md`` section 12)."""
         for api in (Api.LEADER_AND_ISR, Api.STOP_REPLICA):
             self.answer(broker_id, ErrorCode.KAFKA_STORAGE_ERROR.name, api, partitions)
 
     def take(self) -> list[Request]:
-        """What brokers have received since the last call: by broker id, and for one broker in order. Only read it."""
+        """Requests that brokers have received since the last call, by broker id, in order per broker. Read-only."""
         received, self._received = self._received, {}
         return [request for broker_id in sorted(received) for request in received[broker_id]]
 
     @property
     def acknowledges(self) -> bool:
-        """Answers to UpdateMetadata name the batch."""
+        """True: answers to UpdateMetadata name the batch."""
         return True
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """What waits for each connected broker, behind the request in flight."""
+        """The queue of each connected broker, without the request in flight."""
         channels = tuple(self._channels.items())
         return {broker_id: BrokerQueue(len(channel.waiting), channel.times) for broker_id, channel in channels}
 
@@ -223,7 +227,7 @@ class EmbeddedBrokers:
             self._receive(channel, delivery)
 
     def _receive(self, channel: Channel, delivery: Delivery) -> None:
-        """The broker takes a request: for the first time, or again; none from one who may not act."""
+        """Deliver a request, for the first time or again. Drop it if the controller may not act."""
         if not self._may_act():
             channel.in_flight = None
             return
@@ -250,7 +254,7 @@ class EmbeddedBrokers:
 
 
 def _always() -> bool:
-    """Asked before there is a controller."""
+    """The initial ``may_act``, before a controller opens the transport."""
     return True
 
 

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move on."""
+"""A clock that advances only on request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ class _Timer:
 
 
 class VirtualClock:
-    """Implements ``ports.Clock``. Timers go off in the order of their time; of one time, in the order they were set."""
+    """Implements ``ports.Clock``. Timers fire in the order of their times; timers with equal times in the order of
+    creation."""
 
     def __init__(self, now_ms: float = 0.0) -> None:
         self._now_ms = now_ms
@@ -25,12 +26,12 @@ class VirtualClock:
         self._timers_set = 0
 
     def now_ms(self) -> float:
-        """Milliseconds since the clock's zero."""
+        """Milliseconds since the start of the clock."""
         return self._now_ms
 
     @property
     def pending(self) -> dict[str, float]:
-        """Names of the timers that are set, and the time in milliseconds at which each goes off, soonest first."""
+        """Names of the active timers and their times in milliseconds, soonest first."""
         return {name: timer.due_ms for name, timer in sorted(self._timers.items(), key=_by_time)}
 
     def schedule(self, name: str, delay_ms: float, fire: Callable[[], None]) -> None:
@@ -43,14 +44,14 @@ class VirtualClock:
         self._timers[name] = _Timer(self._now_ms + delay_ms, self._timers_set, fire)
 
     def cancel(self, name: str) -> None:
-        """Forget a timer, if it is set."""
+        """Cancel a timer, if it is set."""
         self._timers.pop(name, None)
 
     def advance(self, seconds: float, settle: Callable[[], None] | None = None) -> None:
-        """Move on, and let go off what falls due on the way, timers set on the way included.
+        """Advance the clock, and fire the timers that are due, including timers set in the meantime.
 
-        ``settle`` is called after each timer, still at its time: whoever handles what timers set off does it there.
-        Raises InputError for a span that is negative or not finite.
+        ``settle`` is called after each timer, at the time of the timer, to handle the effects of the timer. Raises
+        InputError for a duration that is negative or not finite.
         """
         _check_span("advance", seconds, "seconds")
         until_ms = self._now_ms + seconds * 1000.0

@@ -1,6 +1,6 @@
 """Partitions and control requests as plain dicts (``kframe.trace/v1``), and the answers of brokers that accept them.
 
-The dicts cost an object per partition. On a bulk path use ``CountingTransport``.
+The dicts cost one object per partition. Bulk code uses ``CountingTransport``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kframe.model.requests import ControlRequests
 #: One entry of a trace's ``requests``: broker (id), api, controller_epoch, partitions...
 Request: TypeAlias = dict[str, Any]
 
-#: The fields of a partition that its stored state gives; null in a trace where there is none.
+#: The fields of a partition from its stored state; null in a trace if there is no state.
 STATE_FIELDS: Final = ("leader", "isr", "leader_epoch", "controller_epoch", "leader_recovery_state", "partition_epoch")
 
 
@@ -34,7 +34,7 @@ class Api(StrEnum):
 
 
 def describe_partition(view: PartitionView) -> dict[str, Any]:
-    """Assignment and stored state of a partition, as a trace's ``partitions`` show it."""
+    """Assignment and stored state of a partition, as in the ``partitions`` of a trace."""
     state = dict.fromkeys(STATE_FIELDS)
     if view.partition_epoch != NO_STATE:
         values = (view.leader, list(view.isr), view.leader_epoch, view.controller_epoch, int(view.recovery),
@@ -51,7 +51,7 @@ def describe_partition(view: PartitionView) -> dict[str, Any]:
 def describe_requests(cluster: ClusterState, requests: ControlRequests) -> Iterator[Request]:
     """Every request of a batch: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica.
 
-    Read it to the end before the columns change. The UpdateMetadata of a batch share one ``partitions`` dict.
+    Consume the iterator before the columns change. The UpdateMetadata of a batch share one ``partitions`` dict.
     """
     yield from _leader_and_isr(cluster, requests)
     yield from _update_metadata(cluster, requests)
@@ -61,7 +61,7 @@ def describe_requests(cluster: ClusterState, requests: ControlRequests) -> Itera
 def deletion_answers(cluster: ClusterState, requests: ControlRequests) -> Iterator[StopReplicaAnswered]:
     """The answers of brokers that delete every replica as requested.
 
-    A StopReplica answer is about deleted replicas only: a broker that deletes none has no entry here.
+    A StopReplica answer only names deleted replicas: a broker that deletes none has no entry here.
     """
     for broker, part in requests.stop_replica.slices():
         rows = requests.stop_replica.rows[part][requests.stop_delete[part] != 0]
@@ -88,7 +88,7 @@ def _request(cluster: ClusterState, broker: int, api: Api, requests: ControlRequ
 
 def _leader_and_isr(cluster: ClusterState, requests: ControlRequests) -> Iterator[Request]:
     batch, partitions, registered = requests.leader_and_isr, cluster.partitions, cluster.brokers.registered
-    told = {row: _leader_and_isr_partition(cluster, row) for row in np.unique(batch.rows).tolist()}
+    described = {row: _leader_and_isr_partition(cluster, row) for row in np.unique(batch.rows).tolist()}
     for broker, part in batch.slices():
         leaders = np.unique(partitions.leader[batch.rows[part]])
         live_leaders = [leader for leader in leaders.tolist() if leader >= 0 and registered[leader]]
@@ -97,7 +97,7 @@ def _leader_and_isr(cluster: ClusterState, requests: ControlRequests) -> Iterato
         yield _request(
             cluster, broker, Api.LEADER_AND_ISR, requests,
             live_leaders=sorted(cluster.brokers.ids_of(live_leaders)),
-            partitions={cluster.name(row): told[row] | {"is_new": bool(is_new[row])} for row in rows},
+            partitions={cluster.name(row): described[row] | {"is_new": bool(is_new[row])} for row in rows},
         )  # fmt: skip
 
 
@@ -128,8 +128,8 @@ def _update_metadata(cluster: ClusterState, requests: ControlRequests) -> Iterat
 
 
 def _metadata_partition(cluster: ClusterState, row: int, live: UInt8) -> dict[str, Any]:
-    """Offline are the replicas whose broker is not registered or is shutting down, or whose log directory is dead. A
-    partition whose topic is being deleted is told without leader and epochs (``wire.md`` section 3)."""
+    """A replica is offline if its broker is unregistered or shutting down, or its log directory has failed. A partition
+    of a topic under deletion has no leader and no epochs (``wire.md`` section 3)."""
     view, replicas = cluster.view(row), cluster.partitions.replicas_of(row)
     dead = np.isin(replicas, cluster.partitions.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR)) | (live[replicas] == 0)
     deleting = bool(cluster.topics.deleting[cluster.partitions.topic[row]])
@@ -148,17 +148,17 @@ def _stop_replica(cluster: ClusterState, requests: ControlRequests) -> Iterator[
     for broker, part in batch.slices():
         rows = batch.rows[part].tolist()
         how = zip(requests.stop_leader_epoch[part].tolist(), requests.stop_delete[part].tolist(), strict=True)
-        told = dict(zip(rows, how, strict=True))
+        fields = dict(zip(rows, how, strict=True))
         yield _request(
             cluster, broker, Api.STOP_REPLICA, requests,
             partitions={
-                cluster.name(row): {"leader_epoch": told[row][0], "delete_partition": bool(told[row][1])}
+                cluster.name(row): {"leader_epoch": fields[row][0], "delete_partition": bool(fields[row][1])}
                 for row in _by_name(cluster, rows)
             },
         )  # fmt: skip
 
 
 def _by_name(cluster: ClusterState, rows: Iterable[int]) -> list[int]:
-    """Rows by topic name and partition."""
+    """Rows sorted by topic name and partition."""
     names, partitions = cluster.topics.names, cluster.partitions
     return sorted(rows, key=lambda row: (names[partitions.topic[row]], int(partitions.partition[row])))

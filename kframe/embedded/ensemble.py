@@ -1,4 +1,4 @@
-"""The world that embedded controllers and brokers share: records, stored states, registrations; and what befalls it."""
+"""The storage that embedded controllers and brokers share: records, stored states, registrations; and faults."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from kframe.model.tables import Targets, TopicTable
 
 
 class MemoryEnsemble:
-    """What controllers share: the records, the stored states, and the brokers' registrations.
+    """The shared storage of controllers: the records, the stored states, and the broker registrations.
 
     ::
 
@@ -46,8 +46,8 @@ class MemoryEnsemble:
     """
 
     def __init__(self, states: StateColumns, controller_epoch: int = 0) -> None:
-        """Hold these states; no broker is registered. ``controller_epoch`` is the last controller's: the first claim
-        here gets the next one."""
+        """Start with these states and no registered broker. ``controller_epoch`` is that of the last controller: the
+        first claim gets the next one."""
         self.records = RecordTree()
         self.states = states
         self._operator = self.records.open_session(lambda _event: None)
@@ -61,9 +61,9 @@ class MemoryEnsemble:
 
     @classmethod
     def from_cluster(cls, cluster: ClusterState, controller_epoch: int = 0, *, copy: bool = True) -> MemoryEnsemble:
-        """Store the topics, states and delete markers of ``cluster``, and register its brokers at their epochs.
+        """Store the topics, states and deletion marks of ``cluster``, and register its brokers with their epochs.
 
-        With ``copy`` False the ensemble takes ``cluster`` over: the caller must not use it any more.
+        With ``copy`` False the ensemble takes ownership of ``cluster``: the caller must not use it any more.
         """
         brokers = cluster.brokers
         registrations = [
@@ -79,16 +79,16 @@ class MemoryEnsemble:
         return MemoryStore(self.records, self.states, self.topics)
 
     def expire(self, store: MemoryStore) -> None:
-        """Let the session of a controller expire: its ephemeral records go, it is told SessionExpired and gets a new
-        session, and then Elect."""
+        """Expire the session of a controller: its ephemeral records are deleted. The controller receives
+        SessionExpired, gets a new session, and then receives Elect."""
         store.lose_session()
 
     def stored(self) -> ClusterState:
-        """What storage holds now; only to be read."""
+        """The present content of storage; read-only."""
         return self.states.cluster
 
     def settle(self) -> None:
-        """Return when all that happened has been notified: here that is at once."""
+        """Do nothing: all changes here are notified immediately."""
 
     def drop_controller(self) -> None:
         """Delete ``/controller``, as an operator does to move the role; its holder keeps its session. Raises InputError
@@ -101,91 +101,91 @@ class MemoryEnsemble:
     # -- brokers
 
     def register_brokers(self, registrations: Iterable[Registration]) -> tuple[int, ...]:
-        """Register brokers in one instant and return their broker epochs.
+        """Register brokers at once and return their broker epochs.
 
-        A registration whose ``broker_epoch`` is NO_BROKER_EPOCH gets the zxid, another keeps its own. Raises
-        InputError, and registers nobody, if one of them is registered already.
+        A registration with broker epoch NO_BROKER_EPOCH gets the zxid; others keep theirs. Raises InputError, and
+        registers no broker, if one of them is already registered.
         """
-        wanted = tuple(registrations)
-        self._change_brokers(_create(registration) for registration in wanted)
-        self.states.name_brokers(registration.broker_id for registration in wanted)
-        return self._broker_epochs(registration.broker_id for registration in wanted)
+        new = tuple(registrations)
+        self._change_brokers(_create(registration) for registration in new)
+        self.states.name_brokers(registration.broker_id for registration in new)
+        return self._broker_epochs(registration.broker_id for registration in new)
 
     def unregister_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Let registrations vanish in one instant. Raises InputError, and changes nothing, if one is not there."""
+        """Delete registrations at once. Raises InputError, and changes nothing, if one is missing."""
         self._change_brokers(Delete(broker_path(broker_id)) for broker_id in broker_ids)
 
     def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
-        """Replace registrations by equal ones with new broker epochs, in one instant; return those. Raises InputError,
-        and changes nothing, if one is not there."""
-        wanted = tuple(broker_ids)
+        """Replace registrations at once by equal ones with new broker epochs; return the epochs. Raises InputError, and
+        changes nothing, if one is missing."""
+        bounced = tuple(broker_ids)
         now = {registration.broker_id: registration for registration in self.registrations()}
         operations: list[Operation] = []
-        for broker_id in wanted:
+        for broker_id in bounced:
             registration = now.get(broker_id, Registration(broker_id, NO_BROKER_EPOCH))
             operations += [Delete(broker_path(broker_id)), _create(replace(registration, broker_epoch=NO_BROKER_EPOCH))]
         self._change_brokers(operations)
-        return self._broker_epochs(wanted)
+        return self._broker_epochs(bounced)
 
     def modify_broker(self, registration: Registration) -> None:
-        """Replace the content of a registration; its broker epoch stays. Raises InputError if it is not there."""
+        """Replace the content of a registration; its broker epoch remains. Raises InputError if it is missing."""
         self._change_brokers([SetData(broker_path(registration.broker_id), encode_registration(registration))])
 
     def registrations(self) -> tuple[Registration, ...]:
-        """All registrations that exist now, by broker id."""
+        """All present registrations, by broker id."""
         return read_registrations(self.records, self._operator, watch=False)
 
     def _change_brokers(self, operations: Iterable[Operation]) -> None:
         try:
             self.records.multi(self._operator, list(operations))
         except RecordError as error:
-            found, expected = "none", "a registration"
+            actual, expected = "none", "a registration"
             if error.code is RecordCode.NODE_EXISTS:
-                found, expected = expected, found
-            raise InputError(error.path, found, expected) from error
+                actual, expected = expected, actual
+            raise InputError(error.path, actual, expected) from error
 
     def _broker_epochs(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
         paths = (broker_path(broker_id) for broker_id in broker_ids)
         return tuple(self.records.get(self._operator, path)[1].czxid for path in paths)
 
-    # -- what operators and brokers leave in storage
+    # -- requests and notifications of operators and brokers
 
     def leave_reassignments(self, targets: Targets) -> None:
-        """Leave partitions to be reassigned, as Kafka's tools before 2.4 do."""
+        """Write a reassignment request, as Kafka's tools before 2.4 do."""
         self.records.create(self._operator, REASSIGN_PARTITIONS, encode_targets(targets))
 
     def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leave partitions whose preferred leaders are wanted."""
+        """Write a preferred election request."""
         self.records.create(self._operator, PREFERRED_ELECTION, encode_partitions(tuple(partitions)))
 
     def mark_for_deletion(self, names: Iterable[str]) -> None:
-        """Mark topics for deletion in one instant."""
+        """Mark topics for deletion at once."""
         self.records.multi(self._operator, [Create(f"{DELETE_TOPICS}/{name}") for name in names])
 
     def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leave word of ISRs that leaders have changed in storage."""
+        """Write notifications of ISRs that leaders have changed in storage."""
         data = encode_partitions(tuple(partitions))
         self.records.create(self._operator, f"{ISR_CHANGES}/isr_change_", data, sequential=True)
 
     def notify_log_dir_event(self, broker_id: int) -> None:
-        """Leave word of a broker that lost a log directory."""
+        """Write a notification of a broker that lost a log directory."""
         data = str(broker_id).encode()
         self.records.create(self._operator, f"{LOG_DIR_EVENTS}/log_dir_event_", data, sequential=True)
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
-        """Change settings of a topic, and leave word of it."""
+        """Change settings of a topic, and write a config change notification."""
         self.topics.configure(name, config)
         self.records.create(self._operator, f"{CONFIG_CHANGES}/config_change_", config_entity(name), sequential=True)
 
     def configure_brokers(self, config: Mapping[str, str]) -> None:
-        """Change settings of all brokers, and leave word of it."""
+        """Change settings of all brokers, and write a config change notification."""
         self.topics.broker_defaults.update(config)
         self.records.create(self._operator, f"{CONFIG_CHANGES}/config_change_", config_entity(None), sequential=True)
 
     # -- topics and states
 
     def write_topics(self, table: TopicTable) -> None:
-        """Replace the assignments of topics past every controller, as brokers and tools do."""
+        """Replace the assignments of topics without the controller, as brokers and tools do."""
         self.topics.assign(table)
         for name in table.names:
             self.records.set(self._operator, topic_path(name), b"")
@@ -193,8 +193,8 @@ class MemoryEnsemble:
     def write_state(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
                     leader_epoch: int | None = None, controller_epoch: int | None = None,
                     recovery: int | None = None) -> int:  # fmt: skip
-        """Write a state past every controller, as a broker with an old inter-broker protocol does; return its new
-        version. Brokers are ids; what is not given stays. Raises InputError if there is no such partition."""
+        """Write a state without the controller, as a broker with an old inter-broker protocol does; return its new
+        version. Brokers are ids; omitted values remain. Raises InputError if there is no such partition."""
         return self.states.overwrite(
             topic, partition, leader=leader, isr=isr, leader_epoch=leader_epoch, controller_epoch=controller_epoch,
             recovery=recovery, zxid=self.records.zxid,

@@ -1,9 +1,9 @@
-"""A tree of small records that keeps ZooKeeper's observable rules, in memory and without threads.
+"""A tree of small records that follows ZooKeeper's observable rules, in memory and without threads.
 
-Records have data, a version that counts writes, and the zxid of their creation; ephemeral ones go with their session.
-Watches are one-shot, per session and path. ``exists`` arms one on a missing record, ``get`` and ``children`` do not
-(``docs/reference/controller/zookeeper.md`` section 7). Watches are called after the whole transaction.
-Every transaction, a multi or the end of a session included, takes one zxid.
+Records have data, a version that counts writes, and the zxid of their creation. Ephemeral records are deleted with
+their session. Watches are one-shot, per session and path. ``exists`` arms a watch on a missing record, ``get`` and
+``children`` do not (``docs/reference/controller/zookeeper.md`` section 7). Watches are called after the whole
+transaction. Every transaction takes one zxid; a multi or the end of a session is one transaction.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final, TypeAlias
 
 from kframe.errors import KframeError
 
-#: As an expected version: whatever stands there.
+#: As an expected version: any version.
 ANY_VERSION: Final = -1
-#: The version of a record that is not there.
+#: The version of a missing record.
 NO_VERSION: Final = -1
 #: The owner of a record that is not ephemeral.
 NO_SESSION: Final = 0
@@ -37,7 +37,7 @@ class RecordCode(IntEnum):
 
 
 class RecordError(KframeError):
-    """An operation was refused, and with it its whole multi; ``position`` says which operation of it."""
+    """An operation, and with it its whole multi, was refused; ``position`` is the index of the operation."""
 
     def __init__(self, code: RecordCode, path: str, position: int = 0) -> None:
         super().__init__(f"{code.name} at {path}")
@@ -48,7 +48,7 @@ class RecordError(KframeError):
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What is known of a record beside its data. ``czxid`` and ``mzxid`` are those of its creation and last write."""
+    """Metadata of a record. ``czxid`` and ``mzxid`` are those of its creation and last write."""
 
     czxid: int
     mzxid: int
@@ -58,7 +58,7 @@ class Stat:
 
 
 class Change(Enum):
-    """What a watch was told."""
+    """The type of a watch event."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -68,7 +68,7 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One watch that went off, and is thereby gone."""
+    """A watch that has fired and is no longer armed."""
 
     change: Change
     path: str
@@ -79,9 +79,10 @@ Listener: TypeAlias = Callable[[WatchEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create a record → its path. ``sequential`` appends the ten-digit count of children ever created beside it.
+    """Create a record → its path. ``sequential`` appends a ten-digit count of the children ever created under the
+    parent.
 
-    ``czxid`` restores a record that was created elsewhere at that zxid; the tree's own count goes on from the higher.
+    ``czxid`` restores a record that was created elsewhere with that zxid; the tree continues with the higher zxid.
     """
 
     path: str
@@ -110,7 +111,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Go on only if a record has this version → its path."""
+    """Require that a record has this version → its path."""
 
     path: str
     expected_version: int
@@ -135,7 +136,7 @@ class _Record:
 
 @dataclass(slots=True)
 class _Transaction:
-    """Changes under way: what each would tell watchers, and how to take it back."""
+    """Uncommitted changes, with the watch events and the undo function of each."""
 
     session: int
     zxid: int
@@ -148,28 +149,29 @@ class RecordTree:
 
     def __init__(self) -> None:
         self.zxid = 0
-        """Of the last transaction that changed or checked anything."""
+        """The zxid of the last transaction."""
         self._records = {"/": _Record(b"", 0, 0)}
         self._listeners: dict[int, Listener] = {}
         self._sessions = NO_SESSION
         self._committing = RLock()
         self._watches: dict[tuple[bool, str], dict[int, None]] = {}
-        """Sessions by (whether they watch children, path), in the order in which they armed."""
+        """Sessions by (whether they watch children, path), in the order in which they armed the watch."""
 
     def open_session(self, listener: Listener) -> int:
-        """Open a session; ``listener`` hears its watches."""
+        """Open a session; ``listener`` receives its watch events."""
         self._sessions += 1
         self._listeners[self._sessions] = listener
         return self._sessions
 
     def close_session(self, session: int) -> None:
-        """End a session, whether closed or expired: its watches and ephemeral records go, the latter in one instant."""
+        """End a session, closed or expired: its watches and ephemeral records are removed, the records in one
+        transaction."""
         self._require(session)
         del self._listeners[session]
         self._commit(session, [Delete(path) for path, record in self._records.items() if record.owner == session])
 
     def multi(self, session: int, operations: Sequence[Operation]) -> list[str]:
-        """Do all of ``operations`` in order, or raise RecordError and have done none of them."""
+        """Apply all ``operations`` in order, or raise RecordError and apply none of them."""
         self._require(session)
         return self._commit(session, operations)
 
@@ -179,7 +181,7 @@ class RecordTree:
         return self.multi(session, [Create(path, data, ephemeral, sequential)])[0]
 
     def ensure(self, session: int, path: str) -> None:
-        """Create a record without data, and its parents, where they are not there yet."""
+        """Create a record without data, and its parents, if they are missing."""
         parts = path.strip("/").split("/")
         for depth in range(1, len(parts) + 1):
             if (prefix := "/" + "/".join(parts[:depth])) not in self._records:
@@ -194,7 +196,8 @@ class RecordTree:
         self.multi(session, [Delete(path, expected_version)])
 
     def exists(self, session: int, path: str, *, watch: bool = False) -> Stat | None:
-        """A record's stat, or None. ``watch`` arms on creation, deletion and data, whether it is there or not."""
+        """A record's stat, or None. ``watch`` arms a watch on creation, deletion and data, even if the record is
+        missing."""
         self._require(session)
         if watch:
             self._arm(session, path, of_children=False)
@@ -202,17 +205,17 @@ class RecordTree:
         return None if record is None else record.stat()
 
     def versions(self, session: int, paths: Sequence[str]) -> list[int]:
-        """The version of each record, NO_VERSION where there is none."""
+        """The version of each record, NO_VERSION where it is missing."""
         self._require(session)
         return [NO_VERSION if (record := self._records.get(path)) is None else record.version for path in paths]
 
     def watch(self, session: int, path: str) -> None:
-        """Arm on a record's creation, deletion and data."""
+        """Arm a watch on a record's creation, deletion and data."""
         self._require(session)
         self._arm(session, path, of_children=False)
 
     def get(self, session: int, path: str, *, watch: bool = False) -> tuple[bytes, Stat]:
-        """A record's data and stat. ``watch`` arms on deletion and data."""
+        """A record's data and stat. ``watch`` arms a watch on deletion and data."""
         self._require(session)
         record = self._find(path)
         if watch:
@@ -220,7 +223,7 @@ class RecordTree:
         return record.data, record.stat()
 
     def children(self, session: int, path: str, *, watch: bool = False) -> list[str]:
-        """Names of a record's children, sorted. ``watch`` arms on children coming and going and on its deletion."""
+        """Names of a record's children, sorted. ``watch`` arms a watch on its children and its deletion."""
         self._require(session)
         record = self._find(path)
         if watch:
@@ -336,7 +339,7 @@ class RecordTree:
         return record
 
     def _tell(self, changes: Sequence[tuple[Change, str]]) -> None:
-        """Call the watchers of what has changed. Those who arm anew while they are called hear only what is next."""
+        """Call the watchers of the changes. A watch that is armed during the calls fires at the next change only."""
         calls: list[tuple[int, WatchEvent]] = []
         for change, path in changes:
             watchers = {} if change is Change.CHILDREN else self._watches.pop((False, path), {})
@@ -344,7 +347,7 @@ class RecordTree:
                 watchers = watchers | self._watches.pop((True, path), {})
             calls += [(session, WatchEvent(change, path)) for session in watchers]
         for session, event in calls:
-            if session in self._listeners:  # not one that is over, maybe ended by whoever was called before
+            if session in self._listeners:  # A listener called before may have ended this session.
                 self._listeners[session](event)
 
 

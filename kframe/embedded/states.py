@@ -1,8 +1,8 @@
-"""Partition states as storage holds them: columns of its own, read and written by rows of anybody's columns.
+"""Partition states in storage: separate columns, read and written through the rows of any cluster's columns.
 
-A controller numbers topics, brokers and rows as it met them; so does storage. Rows are found by topic name and
-partition, brokers by id, through tables that are made once per topic or broker, never per partition. Where both sides
-number alike, as after a load, the tables are left out.
+A controller numbers topics, brokers and rows in the order in which it first read them; so does storage. Tables map
+topics by name and brokers by id; they are built per topic or broker, never per partition. If both sides use the same
+numbers, as after a load, no table is necessary.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from kframe.model.topics import Topics
 
 
 class StateColumns:
-    """The stored topics, assignments and states of a cluster. Brokers are only ids here, none is registered."""
+    """The stored topics, assignments and states of a cluster. Brokers are only ids here, without registrations."""
 
     def __init__(self, cluster: ClusterState, *, copy: bool = True) -> None:
-        """Store a copy of ``cluster`` without what only a controller knows: partition and replica states, offline log
-        directories, registered brokers and brokers shutting down. With ``copy`` False it takes ``cluster`` over."""
+        """Store a copy of ``cluster`` without the state of its controller: partition and replica states, offline log
+        directories, registered brokers and brokers shutting down. With ``copy`` False it takes ownership of
+        ``cluster``."""
         self.cluster = cluster.copy() if copy else cluster
-        """As stored; read it, write through the methods."""
+        """The stored content; write it only through the methods."""
         self._topic_tables: WeakKeyDictionary[Topics, tuple[tuple[int, int], Int32 | None]] = WeakKeyDictionary()
         partitions, brokers = self.cluster.partitions, self.cluster.brokers
         partitions.state[:] = PartitionState.NON_EXISTENT
@@ -44,27 +45,27 @@ class StateColumns:
         self._written_at = np.empty(0, np.int64)
 
     def copy_cluster(self) -> ClusterState:
-        """All that is stored, for who is to control it."""
+        """A copy of the stored content for a new controller."""
         cluster = self.cluster.copy()
         cluster.written_at = self._written_rows().copy()
         return cluster
 
     def _written_rows(self) -> Int64:
-        """``ClusterState.written_at`` of what is stored; grows with it."""
+        """``ClusterState.written_at`` of the stored rows; extended for new rows."""
         more = len(self.cluster) - len(self._written_at)
         if more:
             self._written_at = np.append(self._written_at, np.full(more, WRITTEN_LATELY))
         return self._written_at
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Give these broker ids an index, so that later loads number them as storage does."""
+        """Assign indexes to these broker ids, so that later loads use the same indexes as storage."""
         self.cluster.brokers.index_of(broker_ids)
 
     def write(self, cluster: ClusterState, change: StateChange, zxid: int = WRITTEN_LATELY) -> WriteResult:
-        """Create or compare-and-set the rows of ``change``, which are rows of ``cluster``; each fares by itself.
+        """Create or compare-and-set the rows of ``change``, which are rows of ``cluster``, independently of each other.
         ``zxid`` is the last transaction before.
 
-        ``partition_epoch`` of the result is the version that the state now has, NO_STATE where the row was refused.
+        ``partition_epoch`` of the result is the new version of the state, NO_STATE where the row was refused.
         """
         rows = self._rows(cluster, change.rows)
         versions = self._versions(rows)
@@ -88,25 +89,25 @@ class StateColumns:
         return WriteResult(codes, versions)
 
     def read(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """The states of these rows of ``cluster``. A stored broker that ``cluster`` has not met gets an index there."""
+        """The states of these rows of ``cluster``. A stored broker that is new to ``cluster`` gets an index there."""
         own_rows = self._rows(cluster, rows)
         versions = self._versions(own_rows)
-        found = versions != NO_STATE
-        source, partitions = own_rows[found], self.cluster.partitions
+        exists = versions != NO_STATE
+        source, partitions = own_rows[exists], self.cluster.partitions
         isr = partitions.lists("isr", source)
         offsets = np.zeros(len(rows) + 1, np.int32)
-        offsets[1:][found] = isr.counts
+        offsets[1:][exists] = isr.counts
         np.cumsum(offsets, out=offsets)
         leader = partitions.leaders_of(source)
         table = _broker_table(self.cluster.brokers, cluster.brokers, (leader, isr.values))
         return StoredStates(
             rows=rows,
-            found=found,
-            leader=_spread(found, _translate(table, leader), NO_LEADER),
-            leader_epoch=_spread(found, partitions.leader_epoch[source], -1),
-            controller_epoch=_spread(found, partitions.controller_epoch[source], -1),
+            found=exists,
+            leader=_spread(exists, _translate(table, leader), NO_LEADER),
+            leader_epoch=_spread(exists, partitions.leader_epoch[source], -1),
+            controller_epoch=_spread(exists, partitions.controller_epoch[source], -1),
             partition_epoch=versions,
-            recovery=_spread(found, partitions.recovery[source], 0),
+            recovery=_spread(exists, partitions.recovery[source], 0),
             isr=Ragged(offsets, _translate(table, isr.values)),
         )
 
@@ -115,33 +116,33 @@ class StateColumns:
                   recovery: int | None = None, zxid: int = WRITTEN_LATELY) -> int:  # fmt: skip
         """Write one state whatever its version is, and return its new version. Brokers are ids.
 
-        What is not given stays; a state that does not exist yet starts with leader -1, an empty ISR and zeros. Raises
-        InputError if there is no such partition.
+        Omitted values remain; a new state starts with leader -1, an empty ISR and zeros. Raises InputError if there is
+        no such partition.
         """
         row = self.cluster.row(topic, partition)
         if row is None:
             raise InputError(f"{topic}-{partition}", "no such partition", "one that storage knows")
-        kept, brokers = self.read(self.cluster, np.array([row], np.int32)), self.cluster.brokers
+        stored, brokers = self.read(self.cluster, np.array([row], np.int32)), self.cluster.brokers
 
         def choose(given: int | None, column: Int32) -> Int32:
             return np.maximum(column, 0) if given is None else np.array([given], np.int32)
 
         change = StateChange(
-            rows=kept.rows,
-            leader=kept.leader if leader is None else brokers.index_of([leader]) if leader >= 0 else _NOBODY,
-            leader_epoch=choose(leader_epoch, kept.leader_epoch),
-            recovery=kept.recovery if recovery is None else np.array([recovery], np.uint8),
-            isr=kept.isr if isr is None else Ragged(np.array([0, len(isr)], np.int32), brokers.index_of(isr)),
-            expected=kept.partition_epoch,
-            controller_epoch=int(choose(controller_epoch, kept.controller_epoch)[0]),
+            rows=stored.rows,
+            leader=stored.leader if leader is None else brokers.index_of([leader]) if leader >= 0 else _NOBODY,
+            leader_epoch=choose(leader_epoch, stored.leader_epoch),
+            recovery=stored.recovery if recovery is None else np.array([recovery], np.uint8),
+            isr=stored.isr if isr is None else Ragged(np.array([0, len(isr)], np.int32), brokers.index_of(isr)),
+            expected=stored.partition_epoch,
+            controller_epoch=int(choose(controller_epoch, stored.controller_epoch)[0]),
         )
-        versions = kept.partition_epoch + 1
+        versions = stored.partition_epoch + 1
         stored_states.apply(self.cluster, change, versions)
         self._written_rows()[row] = zxid
         return int(versions[0])
 
     def _rows(self, cluster: ClusterState, rows: Int32) -> Int32:
-        """Our rows of the partitions at ``rows`` of ``cluster``; -1 where we have no such partition."""
+        """Our rows of the partitions at ``rows`` of ``cluster``; -1 for unknown partitions."""
         topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
         table = self._topic_table(cluster.topics)
         if table is not None:
@@ -157,7 +158,8 @@ class StateColumns:
         return _spread(known, self.cluster.partitions.partition_epoch[rows[known]], NO_STATE)
 
     def _topic_table(self, topics: Topics) -> Int32 | None:
-        """Our topic index by theirs, -1 where we have none and behind the last; None where both number alike."""
+        """Our topic index by their topic index, -1 for unknown topics and as the last entry; None if the indexes are
+        the same."""
         own = self.cluster.topics
         sizes = len(topics), len(own)
         known = self._topic_tables.get(topics)
@@ -165,8 +167,8 @@ class StateColumns:
             return known[1]
         table = None
         if topics.names != own.names:
-            found = [own.find(name) for name in topics.names]
-            table = np.array([*(-1 if index is None else index for index in found), -1], np.int32)
+            indexes = [own.find(name) for name in topics.names]
+            table = np.array([*(-1 if index is None else index for index in indexes), -1], np.int32)
         self._topic_tables[topics] = sizes, table
         return table
 
@@ -176,9 +178,9 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def _broker_table(source: Brokers, target: Brokers, used: tuple[Int32, ...] | None = None) -> Int32 | None:
-    """Index in ``target`` by index in ``source``, with NO_LEADER behind the last; None where both number alike.
+    """Index in ``target`` by index in ``source``, with NO_LEADER as the last entry; None if the indexes are the same.
 
-    A broker that ``target`` has not met is given an index there; with ``used``, only if those arrays name it.
+    A broker that is new to ``target`` gets an index there; with ``used``, only if those arrays name it.
     """
     if np.array_equal(source.ids, target.ids):
         return None
@@ -187,19 +189,19 @@ def _broker_table(source: Brokers, target: Brokers, used: tuple[Int32, ...] | No
     named = np.zeros(len(source) + 1, np.bool_)
     for indexes in used:
         named[indexes] = True
-    met = np.flatnonzero(named[:-1])
+    used_indexes = np.flatnonzero(named[:-1])
     table = np.full(len(source) + 1, NO_LEADER, np.int32)
-    table[met] = target.index_of(source.ids[met])
+    table[used_indexes] = target.index_of(source.ids[used_indexes])
     return table
 
 
 def _translate(table: Int32 | None, indexes: Int32) -> Int32:
-    """Indexes through a broker table; NO_LEADER, being -1, finds the entry behind the last."""
+    """Translate indexes with a broker table; NO_LEADER is -1 and selects the last entry."""
     return indexes if table is None else table[indexes]
 
 
 def _spread(chosen: Bool, values: NDArray[_Scalar], fill: int) -> NDArray[_Scalar]:
-    """``values`` at the places of the mask ``chosen``, ``fill`` at the others."""
+    """``values`` where the mask ``chosen`` is set, ``fill`` elsewhere."""
     if len(values) == len(chosen):
         return values
     spread = np.full(len(chosen), fill, values.dtype)

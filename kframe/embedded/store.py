@@ -1,7 +1,7 @@
 """One controller's session with the store in memory.
 
-What is small stands as records with ZooKeeper's rules (``/controller``, ``/controller_epoch``, ``/brokers/ids/N``); the
-partition states stand in columns, so that a write of a million of them is a few array passes.
+Small data are records with ZooKeeper's rules (``/controller``, ``/controller_epoch``, ``/brokers/ids/N``). Partition
+states are columns, so that a write of a million of them takes a few array passes.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ from kframe.model.events import (
 )
 from kframe.model.ports import Notify
 
-#: The id of a controller that there is not.
+#: The controller id when there is no controller.
 NO_CONTROLLER: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A role that was won: in which session, and the version of ``/controller_epoch`` that fences its writes."""
+    """A claimed role: its session, and the version of ``/controller_epoch`` that fences its writes."""
 
     session: int
     epoch_version: int
@@ -81,7 +81,7 @@ class _Claim:
 class MemoryStore(AdminCalls):
     """Implements ``ports.Store`` for one controller of a MemoryEnsemble.
 
-    When its session expires it goes on in a new one, as a ZooKeeper client does; a claim does not survive that.
+    When its session expires it gets a new one, as a ZooKeeper client does; a claim does not survive that.
     """
 
     def __init__(self, records: RecordTree, states: StateColumns, topics: StoredTopics) -> None:
@@ -89,33 +89,33 @@ class MemoryStore(AdminCalls):
         self._states = states
         self._topics = topics
         self._read_versions: dict[str, int] = {}
-        """Version of each topic's record when we last read or wrote it."""
+        """Version of each topic's record when this session last read or wrote it."""
         self._configs_seen: set[str] = set()
         self._notify: Notify = _ignore
         self._session: int | None = None
         self._claim: _Claim | None = None
         self._follows_brokers = False
-        """Whether changes of registrations are notified: not any more once the role is given up."""
+        """Whether changes of registrations are notified: only until the role is released."""
 
     def open(self, notify: Notify) -> None:
-        """Connect and watch who is controller. Raises StoreError if open already."""
+        """Connect and watch the controller record. Raises StoreError if open already."""
         if self._session is not None:
             raise StoreError("the store is open already")
         self._notify = notify
         self._start_session()
 
     def connected(self) -> bool:
-        """Whether the store is open: its session is replaced at once when it expires."""
+        """Whether the store is open: an expired session is replaced immediately."""
         return self._session is not None
 
     def close(self) -> None:
-        """Disconnect; ``/controller`` goes if it is ours. Nothing is notified any more. May be called again."""
+        """Disconnect and delete our ``/controller``. Nothing is notified afterwards. May be called again."""
         session, self._session = self._session, None
         if session is not None:
             self._records.close_session(session)
 
     def lose_session(self) -> None:
-        """What ``MemoryEnsemble.expire`` does to this store. Raises StoreError if it is not open."""
+        """The part of ``MemoryEnsemble.expire`` in this store. Raises StoreError if it is not open."""
         self._records.close_session(self._connected())
         self._follows_brokers = False
         self._start_session()
@@ -123,7 +123,7 @@ class MemoryStore(AdminCalls):
         self._notify(Elect())
 
     def claim(self, controller_id: int) -> int | None:
-        """Take the role if it is free, and return the controller epoch: one more than the last."""
+        """Claim the role if it is free, and return the controller epoch: the last epoch plus one."""
         session = self._connected()
         data, stat = self._records.get(session, CONTROLLER_EPOCH)
         controller_epoch = int(data) + 1
@@ -140,7 +140,7 @@ class MemoryStore(AdminCalls):
         return controller_epoch
 
     def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
-        """Take the role also from a controller, or a broker, that holds it: its record makes room for ours."""
+        """Claim the role even if a controller or broker holds it: our record replaces the existing record."""
         session = self._connected()
         if self._records.exists(session, CONTROLLER) is None:
             return self.claim(controller_id)
@@ -151,14 +151,14 @@ class MemoryStore(AdminCalls):
         return self.claim(controller_id)
 
     def _is_held_by_broker(self) -> bool:
-        """Whether the session of the controller record owns the registration of that broker id, too."""
+        """Whether the session of the controller record also owns the registration of that broker id."""
         session = self._connected()
         data, holder = self._records.get(session, CONTROLLER)
         registration = self._records.exists(session, broker_path(int(data)))
         return registration is not None and registration.owner == holder.owner
 
     def controller(self) -> int:
-        """Id of the present controller, -1 if there is none."""
+        """Id of the active controller, -1 if there is none."""
         session = self._connected()
         if self._records.exists(session, CONTROLLER, watch=True) is None:
             return NO_CONTROLLER
@@ -178,7 +178,7 @@ class MemoryStore(AdminCalls):
         return stat is not None and stat.owner == session
 
     def prepare(self) -> None:
-        """Create ``/feature`` where it is missing, and drop pending log-dir and ISR notifications."""
+        """Create ``/feature`` if it is missing, and delete pending log-dir and ISR notifications."""
         session = self._connected()
         operations: list[Operation] = []
         if self._records.exists(session, FEATURE) is None:
@@ -188,7 +188,7 @@ class MemoryStore(AdminCalls):
         self._write_fenced(*operations)
 
     def load(self) -> ClusterState:
-        """An independent copy of all that is stored, with the brokers that are registered now. Arms their watches."""
+        """An independent copy of the stored content, with the present broker registrations. Arms their watches."""
         session, registrations = self._connected(), self.read_brokers()
         cluster = self._states.copy_cluster()
         cluster.brokers.register(registrations)
@@ -201,7 +201,7 @@ class MemoryStore(AdminCalls):
         return cluster
 
     def read_brokers(self) -> tuple[Registration, ...]:
-        """All registrations, by broker id; arms the watches on their coming, going and content."""
+        """All registrations, by broker id; arms the watches on their children and content."""
         registrations = read_registrations(self._records, self._connected(), watch=True)
         self._follows_brokers = True
         return registrations
@@ -212,26 +212,26 @@ class MemoryStore(AdminCalls):
         return self._states.write(cluster, change, self._records.zxid)
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """Read the states of these rows; a stored broker that ``cluster`` has not met gets an index in it."""
+        """Read the states of these rows; a stored broker that is new to ``cluster`` gets an index in it."""
         self._connected()
         return self._states.read(cluster, rows)
 
     def release(self) -> None:
-        """Delete ``/controller`` if the role is still ours; registrations are not followed any more."""
-        with suppress(ControllerFenced, StoreError):  # taken over or vanished: there is nothing of ours to give up
+        """Delete ``/controller`` if we still hold the role; changes of registrations are no longer notified."""
+        with suppress(ControllerFenced, StoreError):  # Another controller has the role, or there is none.
             self._write_fenced(Delete(CONTROLLER))
         self._claim = None
         self._follows_brokers = False
 
     def read_record(self, path: str) -> bytes | None:
-        """What stands at a path; None if nothing does."""
+        """The data at a path; None if there is no record."""
         try:
             return self._records.get(self._connected(), path)[0]
         except RecordError:
             return None
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
-        """Names below a path; none if there is no such record."""
+        """Names of the children of a path; none if there is no such record."""
         try:
             return tuple(self._records.children(self._connected(), path))
         except RecordError:
@@ -246,8 +246,8 @@ class MemoryStore(AdminCalls):
         return data, stat.version
 
     def write_record(self, path: str, data: bytes, version: int | None) -> bool:
-        """Replace a record of that version, or create it with its parents where ``version`` is None; False where
-        another version, no record, or already a record is there."""
+        """Replace a record of that version, or create it with its parents if ``version`` is None. False if the version
+        differs, or the record is missing or already exists."""
         session = self._connected()
         try:
             if version is None:
@@ -260,7 +260,7 @@ class MemoryStore(AdminCalls):
         return True
 
     def delete_record(self, path: str, version: int) -> bool:
-        """Delete a record of that version that has no children; False where that is not what is there."""
+        """Delete a record of that version without children; False if it differs."""
         try:
             self._records.delete(self._connected(), path, version)
         except RecordError:
@@ -268,13 +268,13 @@ class MemoryStore(AdminCalls):
         return True
 
     def append_record(self, prefix: str, data: bytes) -> None:
-        """Create a record whose path is ``prefix`` and the next number in sequence, and its parents."""
+        """Create a sequential record with the path prefix ``prefix``, and its parents."""
         session = self._connected()
         self._records.ensure(session, prefix.rpartition("/")[0])
         self._records.create(session, prefix, data, sequential=True)
 
     def quarantined(self) -> Mapping[str, str]:
-        """Nothing: what stands here was written by us."""
+        """None: this process wrote all records."""
         return {}
 
     def _connected(self) -> int:
@@ -287,7 +287,7 @@ class MemoryStore(AdminCalls):
         self._records.exists(self._session, CONTROLLER, watch=True)
 
     def _write_fenced(self, *operations: Operation) -> None:
-        """Do ``operations`` in one multi that first checks our claim. Raises ControllerFenced or StoreError."""
+        """Apply ``operations`` in one multi that first checks our claim. Raises ControllerFenced or StoreError."""
         session, claim = self._connected(), self._claim
         if claim is None or claim.session != session:
             raise ControllerFenced("this session has not claimed the role")
@@ -299,7 +299,7 @@ class MemoryStore(AdminCalls):
             raise StoreError(str(error)) from error
 
     def _hear(self, event: WatchEvent) -> None:
-        """Turn what a watch says into what a controller is told; what it does not act on is passed over."""
+        """Notify the controller of a watch event; events that it does not use are ignored."""
         match event.change, event.path.rpartition("/"):
             case Change.DELETED, ("", _, "controller"):
                 self._notify(Elect())
@@ -319,7 +319,7 @@ class MemoryStore(AdminCalls):
                 self._hear_topic(topic)
 
     def _hear_topic(self, name: str) -> None:
-        """Somebody wrote a topic: nothing new if that was us; then only watch for the next."""
+        """A topic record was written: notify unless this session wrote it; in that case only arm the watch again."""
         session, path = self._connected(), topic_path(name)
         (version,) = self._records.versions(session, [path])
         if version != NO_VERSION and version == self._read_versions.get(name):
@@ -328,7 +328,7 @@ class MemoryStore(AdminCalls):
             self._notify(TopicModified(name))
 
     def _hear_configs(self) -> None:
-        """Read which configs were changed, and watch for the next."""
+        """Read which configs were changed, and watch for the next change."""
         session = self._connected()
         names = set(self._records.children(session, CONFIG_CHANGES, watch=True))
         for name in sorted(names - self._configs_seen):
@@ -337,7 +337,7 @@ class MemoryStore(AdminCalls):
         self._configs_seen = names
 
 
-#: What a change of a record's children means.
+#: The event for a change of a record's children.
 _LISTS: Final[dict[str, type[Event]]] = {
     BROKERS: BrokersChanged,
     TOPICS: TopicsChanged,
@@ -345,7 +345,7 @@ _LISTS: Final[dict[str, type[Event]]] = {
     ISR_CHANGES: IsrChangesLeft,
     LOG_DIR_EVENTS: LogDirEventsLeft,
 }
-#: What the creation of a record means.
+#: The event for the creation of a record.
 _LEFT: Final[dict[str, type[Event]]] = {
     REASSIGN_PARTITIONS: ReassignmentsLeft,
     PREFERRED_ELECTION: PreferredElectionLeft,
@@ -353,4 +353,4 @@ _LEFT: Final[dict[str, type[Event]]] = {
 
 
 def _ignore(_event: object) -> None:
-    """Notified while nobody listens."""
+    """The listener of a closed store."""

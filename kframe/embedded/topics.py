@@ -1,4 +1,4 @@
-"""Topics as the embedded storage holds them: assignments in columns, and a record each for version and watches."""
+"""Topics in the embedded storage: assignments in columns, and a record per topic for version and watches."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def topic_path(name: str) -> str:
 
 
 class StoredTopics:
-    """The topics of one ensemble. What is written here fires the watches of every session that armed them."""
+    """The topics of one ensemble. Writes fire the watches of every session that armed them."""
 
     def __init__(self, records: RecordTree, states: StateColumns, session: int) -> None:
-        """Make a record for every topic of ``states``; ``session`` is the ensemble's own."""
+        """Create a record for every topic of ``states``; ``session`` is the ensemble's own."""
         self._records = records
         self._states = states
         self._created = 0
@@ -50,7 +50,7 @@ class StoredTopics:
         return table_of(self._states.cluster, np.array(indexes, np.int32))
 
     def settings(self, name: str) -> TopicSettings:
-        """The settings of a topic that a controller acts on; unreadable ones count as unset."""
+        """The settings of a topic that a controller uses; invalid values count as unset."""
         config = self.configs.get(name, {})
         minimum = config.get(MIN_INSYNC, "")
         return TopicSettings(
@@ -71,7 +71,7 @@ class StoredTopics:
         self.configure(name, config)
 
     def create(self, session: int, table: TopicTable, configs: tuple[Mapping[str, str], ...], with_ids: bool) -> None:
-        """Store topics that are not there yet; ``with_ids``: each with an id of its own."""
+        """Store new topics; ``with_ids`` gives each its own id."""
         if with_ids:
             named = zip(table.names, table.topic_ids, strict=True)
             table = replace(table, topic_ids=tuple(topic_id or self.new_id(name) for name, topic_id in named))
@@ -81,7 +81,7 @@ class StoredTopics:
         self._records.multi(session, [Create(topic_path(name)) for name in table.names])
 
     def new_id(self, name: str) -> bytes:
-        """A topic id that no topic ever had: here a hash of the name and a count, so that runs repeat."""
+        """A topic id that no topic ever had: a hash of the name and a count, so that runs are reproducible."""
         self._created += 1
         return hashlib.sha256(f"{self._created} {name}".encode()).digest()[:16]
 
@@ -95,51 +95,52 @@ class StoredTopics:
         return ids
 
     def assign(self, table: TopicTable) -> None:
-        """Replace the assignments of topics that exist: more partitions are added, surplus ones dropped. Ids that are
-        given are stored too."""
+        """Replace the assignments of existing topics: missing partitions are added, surplus ones removed. Given ids are
+        stored too."""
         cluster = self._states.cluster
-        found = [cluster.topics.find(name) for name in table.names]
-        for index, topic_id in zip(found, table.topic_ids, strict=True):
+        indexes = [cluster.topics.find(name) for name in table.names]
+        for index, topic_id in zip(indexes, table.topic_ids, strict=True):
             if index is not None and topic_id is not None:
                 cluster.topics.set_id(index, topic_id)
-        topics = np.array([-1 if index is None else index for index in found], np.int32)
-        held = np.append(cluster.topics.partition_count, 0)[topics]
-        known = np.minimum(held, table.partition_counts)
+        topics = np.array([-1 if index is None else index for index in indexes], np.int32)
+        stored_counts = np.append(cluster.topics.partition_count, 0)[topics]
+        known = np.minimum(stored_counts, table.partition_counts)
         starts = np.cumsum(table.partition_counts) - table.partition_counts
         replicas = Ragged(table.replicas.offsets, cluster.brokers.index_of(table.replicas.values))
-        wanted = Assignments(replicas, table.flags)
-        if bool((held == table.partition_counts).all()):
+        assignments = Assignments(replicas, table.flags)
+        if bool((stored_counts == table.partition_counts).all()):
             rows = cluster.topics.rows_of_all(topics)
         else:
             rows = cluster.topics.locate(np.repeat(topics, known), ragged_positions(np.zeros_like(known), known))
-            wanted = wanted.take(ragged_positions(starts, known))
-        changed = reassigns(cluster.partitions, rows, wanted)
-        assign(cluster.partitions, rows[changed], wanted.take(changed))
+            assignments = assignments.take(ragged_positions(starts, known))
+        changed = reassigns(cluster.partitions, rows, assignments)
+        assign(cluster.partitions, rows[changed], assignments.take(changed))
         for position in np.flatnonzero((table.partition_counts > known) & (topics >= 0)).tolist():
             added = np.arange(starts[position] + known[position], starts[position] + table.partition_counts[position])
             cluster.grow_topic(int(topics[position]), table.replicas.take(added))
-        for position in np.flatnonzero((held > table.partition_counts) & (topics >= 0)).tolist():
+        for position in np.flatnonzero((stored_counts > table.partition_counts) & (topics >= 0)).tolist():
             cluster.shrink_topic(int(topics[position]), int(table.partition_counts[position]))
 
     def forget_id(self, name: str) -> None:
-        """Let somebody who knows nothing of ids store a topic again as it is. Raises KeyError if there is none."""
+        """Remove the id of a topic, as a client without support for topic ids does when it writes the topic. Raises
+        KeyError if there is no such topic."""
         index = self._states.cluster.topics.find(name)
         if index is None:
             raise KeyError(name)
         self._states.cluster.topics.clear_id(index)
 
     def delete(self, session: int, names: tuple[str, ...]) -> None:
-        """Delete topics with their states and configs; those that are gone are passed over."""
+        """Delete topics with their states and configs; missing topics are ignored."""
         cluster = self._states.cluster
-        found = {name: topic for name in names if (topic := cluster.topics.find(name)) is not None}
-        cluster.drop_topics(np.array(list(found.values()), np.int32))
-        for name in found:
+        existing = {name: topic for name in names if (topic := cluster.topics.find(name)) is not None}
+        cluster.drop_topics(np.array(list(existing.values()), np.int32))
+        for name in existing:
             self.configs.pop(name, None)
             self._records.multi(session, [Delete(topic_path(name), ANY_VERSION)])
 
 
 def _configs_of(states: StateColumns, name: str) -> dict[str, str]:
-    """The settings of a topic as its columns have them."""
+    """The settings of a topic in its columns."""
     topics = states.cluster.topics
     index = topics.find(name)
     config = {}

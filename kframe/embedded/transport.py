@@ -1,4 +1,4 @@
-"""Transports that keep no connection: one records what each broker would be sent, one only counts it."""
+"""Transports without connections: one records the requests to each broker, one only counts them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _log = logging.getLogger(__name__)
 
 
 def drop_unconnected(request: Request) -> None:
-    """What every transport does with a request to a broker that it is not connected to: warn, and nothing else."""
+    """The reaction of every transport to a request for an unconnected broker: only log a warning."""
     _log.warning("%s to broker %d dropped: not connected", request["api"], request["broker"])
 
 
 class RecordingTransport:
-    """Implements ``ports.Transport``: keeps what each connected broker is sent, as a trace shows it. Nobody answers."""
+    """Implements ``ports.Transport``: records the requests to each connected broker, in the format of a trace. No
+    broker answers."""
 
     def __init__(self) -> None:
         self._sent: dict[int, list[Request]] = {}
@@ -36,7 +37,7 @@ class RecordingTransport:
         """Get ready. Nothing is ever notified."""
 
     def close(self) -> None:
-        """Drop every connection; what was sent stays to be read."""
+        """Drop every connection; recorded requests remain readable."""
         self._connected.clear()
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
@@ -44,11 +45,11 @@ class RecordingTransport:
         self._connected.update(cluster.brokers.ids_of(brokers))
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """Send nothing to these brokers (indexes) any more."""
+        """Stop sending to these brokers (indexes)."""
         self._connected.difference_update(cluster.brokers.ids_of(brokers))
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Record a batch, with what the columns say now."""
+        """Record a batch with the present values of the columns."""
         for request in describe_requests(cluster, requests):
             if request["broker"] in self._connected:
                 self._sent.setdefault(request["broker"], []).append(request)
@@ -56,18 +57,18 @@ class RecordingTransport:
                 drop_unconnected(request)
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """Nothing waits here."""
+        """Empty: this transport has no queues."""
         return {}
 
     def take(self) -> list[Request]:
-        """What was sent since the last call: by broker id, and for one broker in order. Only read it."""
+        """Requests sent since the last call, by broker id, in order per broker. Read-only."""
         sent, self._sent = self._sent, {}
         return [request for broker_id in sorted(sent) for request in sent[broker_id]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sent:
-    """How many requests of one api each broker was sent, and how many partitions they held; beside ``broker_ids``."""
+    """Number of requests of one api to each broker, and of partitions in them; parallel to ``broker_ids``."""
 
     broker_ids: Int32
     requests: Int64
@@ -75,14 +76,14 @@ class Sent:
 
 
 class CountingTransport:
-    """Implements ``ports.Transport``: counts what each connected broker is sent, for clusters of any size.
+    """Implements ``ports.Transport``: counts the requests to each connected broker, for clusters of any size.
 
-    Costs a few array passes a batch, whatever the number of partitions. Nobody answers.
+    Costs a few array passes per batch, whatever the number of partitions. No broker answers.
     """
 
     def __init__(self) -> None:
         self._brokers = Brokers()
-        """Our own numbering, so that counts outlast the columns of one controller; registered means connected."""
+        """Separate broker columns, so that counts outlive the columns of one controller; registered means connected."""
         self._requests: dict[Api, Int64] = {api: np.empty(0, np.int64) for api in Api}
         self._partitions: dict[Api, Int64] = {api: np.empty(0, np.int64) for api in Api}
 
@@ -90,7 +91,7 @@ class CountingTransport:
         """Get ready. Nothing is ever notified."""
 
     def close(self) -> None:
-        """Drop every connection; the counts stay."""
+        """Drop every connection; the counts remain."""
         self._brokers.registered[:] = 0
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
@@ -99,7 +100,7 @@ class CountingTransport:
         self._brokers.registered[indexes] = 1
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """Count nothing for these brokers (indexes) any more."""
+        """Stop counting for these brokers (indexes)."""
         indexes = self._indexes(cluster, np.array(brokers, np.int32))
         self._brokers.registered[indexes] = 0
 
@@ -112,11 +113,11 @@ class CountingTransport:
         self._count(Api.STOP_REPLICA, cluster, *_lengths(requests.stop_replica))
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """Nothing waits here."""
+        """Empty: this transport has no queues."""
         return {}
 
     def sent(self, api: Api) -> Sent:
-        """All counts of one api since the start or ``reset``; brokers in the order in which they were first named."""
+        """All counts of one api since the start or ``reset``; brokers are in the order of their first use."""
         return Sent(self._brokers.ids.copy(), self._requests[api].copy(), self._partitions[api].copy())
 
     def reset(self) -> None:
@@ -127,13 +128,13 @@ class CountingTransport:
     def _count(self, api: Api, cluster: ClusterState, brokers: Int32, partitions: Int64) -> None:
         indexes = self._indexes(cluster, brokers)
         connected = self._brokers.registered[indexes] != 0
-        self._requests[api][indexes[connected]] += 1  # a batch names a broker once for each api
+        self._requests[api][indexes[connected]] += 1  # A batch names a broker once per api.
         self._partitions[api][indexes[connected]] += partitions[connected]
         if not connected.all():
             _log.warning("%s to %d brokers dropped: not connected", api, int(np.count_nonzero(~connected)))
 
     def _indexes(self, cluster: ClusterState, brokers: Int32) -> Int32:
-        """Our own indexes of these brokers; replaces the columns where one of them is new."""
+        """Our own indexes of these brokers; replaces the columns if one of them is new."""
         indexes = self._brokers.index_of(cluster.brokers.ids[brokers])
         for table in (self._requests, self._partitions):
             for api, counts in table.items():

@@ -30,7 +30,7 @@ class ZnodeError(SnapshotError):
 
 
 class ScenarioError(InputError):
-    """A scenario file is malformed or asks for something impossible."""
+    """A scenario file is malformed or contains an impossible request."""
 
 
 class ConfigError(InputError):

@@ -1,1 +1,1 @@
-"""The controller's memory: brokers, topics and partitions in columns, and the records that speak of them."""
+"""The controller context: brokers, topics and partitions in columns, and the records that refer to them."""

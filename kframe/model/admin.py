@@ -1,4 +1,4 @@
-"""What administrators ask for, as plain records: topics, partitions, settings and feature levels."""
+"""Administrative requests as plain records: topics, partitions, settings and feature levels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kframe.model.config import ControllerConfig
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create: with replica lists by partition, or with counts (-1: the configured default)."""
+    """A topic to create: either with replica lists by partition, or with counts (-1: the configured default)."""
 
     name: str
     partitions: int = -1
@@ -20,7 +20,7 @@ class NewTopic:
     config: Mapping[str, str] = field(default_factory=dict)
 
     def counts(self, config: ControllerConfig) -> tuple[int, int]:
-        """Partitions and replicas, defaults filled in."""
+        """Number of partitions and replication factor, with defaults applied."""
         partitions = config["num.partitions"] if self.partitions == -1 else self.partitions
         factor = config["default.replication.factor"] if self.replication_factor == -1 else self.replication_factor
         return partitions, factor
@@ -28,7 +28,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """A topic that is to have ``count`` partitions in all; ``assignments`` has the replicas of the new ones."""
+    """A request to grow a topic to ``count`` partitions; ``assignments`` has the replicas of the new partitions."""
 
     name: str
     count: int
@@ -36,7 +36,7 @@ class NewPartitions:
 
 
 class ConfigOperation(IntEnum):
-    """What is done to a setting (IncrementalAlterConfigs)."""
+    """How a setting changes (IncrementalAlterConfigs)."""
 
     SET = 0
     DELETE = 1

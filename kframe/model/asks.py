@@ -1,6 +1,6 @@
-"""What the core asks of storage: one record for each question, with the call of the port that answers it.
+"""Store requests of the core: one record per request, with the call of the port that answers it.
 
-The core only makes these records; the runtime calls ``perform``.
+The core only creates these records; the runtime calls ``perform``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class AskStore(Ask[Value]):
-    """A question to storage. ``perform`` says which call of the port it is; the core itself never calls it."""
+    """A request to storage. ``perform`` makes the matching call of the port; the core itself never calls it."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Value:
-        """Ask ``store``; ``cluster`` is what the rows of the effect are rows of."""
+        """Send the request to ``store``. The rows of the effect are rows of ``cluster``."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who is controller, -1 for nobody; ``ours`` only if our own session holds the role, whatever the id says."""
+    """The id of the active controller, -1 if there is none; ``ours`` only if our own session holds the role."""
 
     controller_id: int
     ours: bool
@@ -40,7 +40,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class ReadController(AskStore[Holder]):
-    """Read who is controller, and watch for the next change."""
+    """Read the id of the active controller, and watch for the next change."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Holder:
         """``Store.controller`` and ``Store.owns_role``."""
@@ -49,9 +49,9 @@ class ReadController(AskStore[Holder]):
 
 @dataclass(frozen=True, slots=True)
 class Claim(AskStore[int | None]):
-    """Try to become controller: our new controller epoch, None if the role is taken.
+    """Try to become controller. The value is our new controller epoch, or None if the role is taken.
 
-    ``takeover``: take the role also from a controller that holds it; ``brokers_only``: if that one is a broker.
+    ``takeover``: take the role even if another controller holds it; ``brokers_only``: only if that holder is a broker.
     """
 
     controller_id: int
@@ -67,7 +67,7 @@ class Claim(AskStore[int | None]):
 
 @dataclass(frozen=True, slots=True)
 class Prepare(AskStore[None]):
-    """Before a failover loads: settle ``/feature``, drop log-dir and ISR notifications."""
+    """Before a failover loads the cluster: set ``/feature``, delete log-dir and ISR notifications."""
 
     def perform(self, store: Store, cluster: ClusterState) -> None:
         """``Store.prepare``."""
@@ -76,7 +76,7 @@ class Prepare(AskStore[None]):
 
 @dataclass(frozen=True, slots=True)
 class Load(AskStore[ClusterState]):
-    """Read the whole cluster; the core owns what it gets."""
+    """Read the whole cluster; the core owns the result."""
 
     def perform(self, store: Store, cluster: ClusterState) -> ClusterState:
         """``Store.load``."""
@@ -94,9 +94,9 @@ class ReadBrokers(AskStore[tuple[Registration, ...]]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteStates(AskStore[WriteResult]):
-    """Store these states if our controller epoch and each row's version still hold.
+    """Store these states if our controller epoch and the version of each row are still current.
 
-    ``following``: what a later write will ask for whatever comes of this one, so that a store may begin with it.
+    ``following``: rows that a later write will request regardless of this result. A store may start that write early.
     """
 
     change: StateChange
@@ -131,7 +131,7 @@ class ReadTopicNames(AskStore[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadTopics(AskStore[TopicTable]):
-    """Read ids and assignments of topics, and watch each for the next change; those that are gone are left out."""
+    """Read ids and assignments of topics, and watch each for the next change. Deleted topics are omitted."""
 
     names: tuple[str, ...]
 
@@ -142,7 +142,7 @@ class ReadTopics(AskStore[TopicTable]):
 
 @dataclass(frozen=True, slots=True)
 class GiveTopicIds(AskStore[tuple[bytes, ...]]):
-    """Give random ids to topics that have none, and store them."""
+    """Assign random ids to topics that have none, and store them."""
 
     names: tuple[str, ...]
 
@@ -153,8 +153,8 @@ class GiveTopicIds(AskStore[tuple[bytes, ...]]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CreateTopics(AskStore[tuple[WriteCode, ...]]):
-    """Store new topics with their configs (one mapping a topic): OK, EXISTS or FAILED for each. They get random ids, or
-    none."""
+    """Store new topics with their configs (one mapping per topic): OK, EXISTS or FAILED for each. ``with_ids`` assigns
+    random ids to topics that have none."""
 
     table: TopicTable
     configs: tuple[Mapping[str, str], ...]
@@ -167,7 +167,7 @@ class CreateTopics(AskStore[tuple[WriteCode, ...]]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteAssignments(AskStore[tuple[WriteCode, ...]]):
-    """Replace whole assignments of topics: OK for each, STALE where somebody else wrote it since we read it."""
+    """Replace whole assignments of topics: OK for each, STALE if another client wrote the topic since we read it."""
 
     table: TopicTable
 
@@ -189,7 +189,7 @@ class QueueDeletions(AskStore[None]):
 
 @dataclass(frozen=True, slots=True)
 class ReadDeletions(AskStore[frozenset[str]]):
-    """Read which topics are marked for deletion, and watch for the next."""
+    """Read which topics are marked for deletion, and watch for the next mark."""
 
     def perform(self, store: Store, cluster: ClusterState) -> frozenset[str]:
         """``Store.read_deletions``."""
@@ -198,7 +198,7 @@ class ReadDeletions(AskStore[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class DropDeletions(AskStore[None]):
-    """Take marks for deletion away without deleting anything."""
+    """Remove deletion marks without deleting the topics."""
 
     names: tuple[str, ...]
 
@@ -209,7 +209,7 @@ class DropDeletions(AskStore[None]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics(AskStore[None]):
-    """Delete topics with their states, their configs and their marks."""
+    """Delete topics with their states, configs and deletion marks."""
 
     names: tuple[str, ...]
 
@@ -220,7 +220,7 @@ class DeleteTopics(AskStore[None]):
 
 @dataclass(frozen=True, slots=True)
 class ReadReassignments(AskStore[Targets | None]):
-    """Read what an operator has left to be reassigned, None if nothing, and watch for the next."""
+    """Read the reassignments that an operator has requested, None if there are none, and watch for the next request."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Targets | None:
         """``Store.read_reassignments``."""
@@ -229,7 +229,7 @@ class ReadReassignments(AskStore[Targets | None]):
 
 @dataclass(frozen=True, slots=True)
 class WriteReassignments(AskStore[None]):
-    """Leave these to be reassigned; none takes the record away."""
+    """Replace the record of requested reassignments; an empty ``targets`` deletes the record."""
 
     targets: Targets
 
@@ -240,7 +240,7 @@ class WriteReassignments(AskStore[None]):
 
 @dataclass(frozen=True, slots=True)
 class ReadPreferredElection(AskStore[tuple[TopicPartition, ...] | None]):
-    """Read for which partitions an operator wants preferred leaders, None for none, and watch for the next."""
+    """Read the partitions of a requested preferred election, None if there is none, and watch for the next request."""
 
     def perform(self, store: Store, cluster: ClusterState) -> tuple[TopicPartition, ...] | None:
         """``Store.read_preferred_election``."""
@@ -249,7 +249,7 @@ class ReadPreferredElection(AskStore[tuple[TopicPartition, ...] | None]):
 
 @dataclass(frozen=True, slots=True)
 class DropPreferredElection(AskStore[None]):
-    """Take that record away."""
+    """Delete the record of the requested preferred election."""
 
     def perform(self, store: Store, cluster: ClusterState) -> None:
         """``Store.drop_preferred_election``."""
@@ -258,7 +258,7 @@ class DropPreferredElection(AskStore[None]):
 
 @dataclass(frozen=True, slots=True)
 class ReadIsrChanges(AskStore[Notifications[TopicPartition]]):
-    """Read which ISRs leaders have changed in storage by themselves, and watch for the next."""
+    """Read which ISRs leaders have changed directly in storage, and watch for the next change."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Notifications[TopicPartition]:
         """``Store.read_isr_changes``."""
@@ -267,7 +267,7 @@ class ReadIsrChanges(AskStore[Notifications[TopicPartition]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadLogDirEvents(AskStore[Notifications[int]]):
-    """Read which brokers (ids) have lost a log directory, and watch for the next."""
+    """Read the ids of brokers that have lost a log directory, and watch for the next notification."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Notifications[int]:
         """``Store.read_log_dir_events``."""
@@ -276,7 +276,7 @@ class ReadLogDirEvents(AskStore[Notifications[int]]):
 
 @dataclass(frozen=True, slots=True)
 class DropNotifications(AskStore[None]):
-    """Take away notifications that were read."""
+    """Delete notifications that were read."""
 
     paths: tuple[str, ...]
 
@@ -309,7 +309,7 @@ class ReadConfigs(AskStore[Mapping[str, str]]):
 
 @dataclass(frozen=True, slots=True)
 class WriteConfigs(AskStore[None]):
-    """Replace the settings of a topic, or of all brokers, and leave word of it."""
+    """Replace the settings of a topic, or of all brokers, and write a config change notification."""
 
     topic: str | None
     config: Mapping[str, str]
@@ -321,7 +321,7 @@ class WriteConfigs(AskStore[None]):
 
 @dataclass(frozen=True, slots=True)
 class AllocateProducerIds(AskStore[int]):
-    """Set the next block of producer ids aside for a broker; its first id."""
+    """Reserve the next block of producer ids for a broker. The value is the first id of the block."""
 
     broker_id: int
 

@@ -1,5 +1,7 @@
-"""The settings of brokers that may be changed for all of them at once while they run, and which values they take (Kafka
-3.9 ``DynamicBrokerConfig``). Names that are none of Kafka's are anybody's: plugins of brokers read them."""
+"""The dynamic cluster-wide broker settings, and the values that they accept (Kafka 3.9 ``DynamicBrokerConfig``).
+
+Names that Kafka does not define are accepted: plugins of brokers read them.
+"""
 
 from __future__ import annotations
 
@@ -70,11 +72,11 @@ BROKER_CONFIGS: Final[Mapping[str, Check]] = {
     "unclean.leader.election.enable": boolean,
 }
 
-#: Those that hold a list, with their defaults.
+#: Settings that hold a list, with their defaults.
 LIST_CONFIGS: Final[Mapping[str, str]] = {"log.cleanup.policy": "delete", "metric.reporters": ""}
 
 
-#: What each broker has for itself.
+#: Settings that can only be changed per broker.
 _OF_ONE: Final = frozenset(
     [
         "advertised.listeners",
@@ -117,7 +119,7 @@ _OF_ONE: Final = frozenset(
     ]
 )
 
-#: What each broker has for itself, and for each listener.
+#: Settings that can only be changed per broker, and also per listener.
 _OF_EACH_LISTENER: Final = frozenset(
     f"ssl.{key}"
     for key in (
@@ -126,18 +128,18 @@ _OF_EACH_LISTENER: Final = frozenset(
     )
 )  # fmt: skip
 
-#: What no broker takes while it runs.
+#: Settings that no broker accepts while it runs.
 _STATIC: Final = KAFKA_KEYS - BROKER_CONFIGS.keys() - _OF_ONE
 
-#: What counts for one listener of a broker.
+#: A setting of one listener of a broker.
 _OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
 
 
 def config_problem(config: Mapping[str, str]) -> ConfigProblem | None:
-    """Why Kafka would refuse ``config`` for all brokers; None if it takes it.
+    """The reason why Kafka would reject ``config`` for all brokers; None if Kafka accepts it.
 
-    Not looked at is what a broker checks against its own settings, such as a number of threads that more than doubles.
-    Source: Kafka 3.9 ``DynamicBrokerConfig.validateConfigs``, whose messages show Scala collections.
+    Checks against a broker's own settings are omitted, such as a number of threads that more than doubles. Source:
+    Kafka 3.9 ``DynamicBrokerConfig.validateConfigs``, whose messages show Scala collections.
     """
     refusals = (
         ("Cannot update these configs dynamically: Set", _STATIC),
@@ -160,6 +162,6 @@ def config_problem(config: Mapping[str, str]) -> ConfigProblem | None:
 
 
 def _listener_setting(name: str) -> str | None:
-    """The setting that a name sets for one listener; None if it sets none."""
+    """The setting that a name sets for one listener; None for a name without a listener prefix."""
     listener = _OF_LISTENER.fullmatch(name)
     return None if listener is None else listener[1]

@@ -1,4 +1,4 @@
-"""The broker columns: every broker id that the cluster has ever named, registered or not, under a dense index."""
+"""The broker columns: every broker id that the cluster has ever named, registered or not, with a dense index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kframe.model.ids import NO_BROKER_EPOCH
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a broker listens. ``security_protocol`` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+    """A listener of a broker. ``security_protocol`` is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
 
     listener: str
     host: str
@@ -26,7 +26,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One registration of a broker, as it stands in ``/brokers/ids``; ``broker_epoch`` is its czxid."""
+    """One registration of a broker, as stored in ``/brokers/ids``; ``broker_epoch`` is its czxid."""
 
     broker_id: int
     broker_epoch: int
@@ -35,17 +35,18 @@ class Registration:
 
 
 class Brokers:
-    """Brokers by index. Arrays have one entry a broker and are replaced when a broker id is first named."""
+    """Brokers by index. Arrays have one entry per broker and are replaced when a broker id is first named."""
 
     def __init__(self) -> None:
         self.ids: Int32 = np.empty(0, np.int32)
         self.registered: UInt8 = np.empty(0, np.uint8)
         """1 while the broker is registered ("live or shutting down")."""
         self.shutting_down: UInt8 = np.empty(0, np.uint8)
-        """1 after the broker has asked for controlled shutdown, until it goes or the controller fails over."""
+        """1 after the broker has requested controlled shutdown, until it unregisters or the controller fails over."""
         self.broker_epoch: Int64 = np.empty(0, np.int64)
         self.registrations: list[Registration | None] = []
-        """The last registration of each; kept after the broker has gone (its epoch is still asked for)."""
+        """The last registration of each broker. It remains after the broker unregisters, because its epoch is still
+        needed."""
         self._index: dict[int, int] = {}
         self._racks: tuple[list[Registration | None], tuple[str, ...], Int32] = [], (), np.empty(0, np.int32)
 
@@ -57,17 +58,18 @@ class Brokers:
 
     @property
     def live(self) -> UInt8:
-        """1 where the broker is registered and not shutting down: the only ones that may lead or join an ISR."""
+        """1 where the broker is registered and not shutting down. Only such brokers may lead or join an ISR."""
         return self.registered & (self.shutting_down ^ np.uint8(1))
 
     def racks(self) -> tuple[tuple[str, ...], Int32]:
         """The names of all racks, ascending, and (b,) the number of each broker's rack among them; -1 for none.
 
-        Made anew only after a registration has changed: an election asks each time. Nobody may write into the array.
+        Every election calls this, so the result is cached until a registration changes. Callers must not modify the
+        array.
         """
         registrations, names, numbers = self._racks
-        if registrations != self.registrations:  # mostly the same objects: a comparison of pointers
-            named = [None if one is None else one.rack for one in self.registrations]
+        if registrations != self.registrations:  # usually the same objects, so this compares pointers
+            named = [None if registration is None else registration.rack for registration in self.registrations]
             names = tuple(sorted({rack for rack in named if rack is not None}))
             number = {rack: position for position, rack in enumerate(names)}
             numbers = np.array([-1 if rack is None else number[rack] for rack in named], np.int32)
@@ -75,15 +77,15 @@ class Brokers:
         return names, numbers
 
     def index_of(self, broker_ids: Iterable[int]) -> Int32:
-        """Indexes of broker ids; an id not seen before gets the next index, unregistered.
+        """Indexes of broker ids; a new id gets the next index, unregistered.
 
-        Raises InputError, and names none of them, if the cluster would have more than BROKERS_MAX.
+        Raises InputError, and adds none of them, if the cluster would have more than BROKERS_MAX brokers.
         """
-        wanted = broker_ids if isinstance(broker_ids, np.ndarray) else np.array(list(broker_ids), np.int64)
-        known = self.look_up(wanted)
+        ids = broker_ids if isinstance(broker_ids, np.ndarray) else np.array(list(broker_ids), np.int64)
+        known = self.look_up(ids)
         if bool((known >= 0).all()):
             return known
-        distinct, inverse = np.unique(wanted, return_inverse=True)
+        distinct, inverse = np.unique(ids, return_inverse=True)
         fresh = [int(broker_id) for broker_id in distinct if int(broker_id) not in self._index]
         if fresh:
             self._extend(fresh)
@@ -95,9 +97,9 @@ class Brokers:
         return self._index.get(broker_id)
 
     def look_up(self, broker_ids: NDArray[Any]) -> Int32:
-        """Indexes of broker ids; -1 for those never named, which stay unknown."""
+        """Indexes of broker ids; -1 for ids that were never named. Adds no index."""
         if self.ids.min(initial=0) >= 0 and (most := int(self.ids.max(initial=0))) < len(broker_ids):
-            # Many are asked for: a table of all ids costs less than a search for each.
+            # For many ids, a table of all ids costs less than one search per id.
             table = np.full(most + 2, -1, np.int32)
             table[self.ids] = np.arange(len(self))
             if broker_ids.min() < 0 or broker_ids.max() > most:
@@ -105,13 +107,13 @@ class Brokers:
             indexes: Int32 = table[broker_ids]
             return indexes
         order = np.argsort(self.ids, kind="stable")
-        places = np.searchsorted(self.ids, broker_ids, sorter=order)
-        found = np.append(order, -1)[places].astype(np.int32)
-        found[np.append(self.ids, -1)[found] != broker_ids] = -1
-        return found
+        positions = np.searchsorted(self.ids, broker_ids, sorter=order)
+        result = np.append(order, -1)[positions].astype(np.int32)
+        result[np.append(self.ids, -1)[result] != broker_ids] = -1
+        return result
 
     def ids_of(self, indexes: Iterable[int] | Int32 | Int64 | Bool) -> list[int]:
-        """Broker ids at ``indexes``; negative ones (no leader) pass unchanged."""
+        """Broker ids at ``indexes``; negative indexes (no leader) remain unchanged."""
         return [int(self.ids[index]) if index >= 0 else int(index) for index in indexes]
 
     def registered_ids(self) -> list[int]:
@@ -119,18 +121,18 @@ class Brokers:
         return sorted(int(broker_id) for broker_id in self.ids[self.registered != 0])
 
     def register(self, registrations: Sequence[Registration]) -> Int32:
-        """Record that these brokers are registered; return their indexes. They are not shutting down."""
+        """Mark these brokers as registered and not shutting down; return their indexes."""
         indexes = self.index_of([registration.broker_id for registration in registrations])
         for index, registration in zip(indexes, registrations, strict=True):
             self.registrations[index] = registration
             self.broker_epoch[index] = registration.broker_epoch
         self.registered[indexes] = 1
         self.shutting_down[indexes] = 0
-        self.racks()  # while all that it is made of has just been touched: an election should not wait for it
+        self.racks()  # Compute them here, so that an election does not wait for them.
         return indexes
 
     def unregister(self, indexes: Int32) -> None:
-        """Record that these brokers' registrations are gone."""
+        """Mark these brokers as unregistered."""
         self.registered[indexes] = 0
         self.shutting_down[indexes] = 0
 

@@ -1,4 +1,4 @@
-"""A planned change of leadership state of many partitions, and what storage answered to it."""
+"""A planned change of the leadership state of many partitions, and the result of storing it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kframe.model.columns import Bool, Int32, Ragged, UInt8
 class StateChange:
     """New leadership state for ``k`` partitions, to be stored by compare-and-set.
 
-    ``rows`` are unique. ``expected`` is the partition epoch (the store's version) that must still stand; NO_STATE means
-    that no state may exist yet and this one is created with version 0.
+    ``rows`` are unique. ``expected`` is the partition epoch (the store's version) that must be current. NO_STATE means
+    that no state may exist yet; the write creates it with version 0.
     """
 
     rows: Int32
@@ -32,7 +32,7 @@ class StateChange:
         return len(self.rows)
 
     def take(self, chosen: NDArray[Any]) -> StateChange:
-        """The part of the change that a mask or positions choose."""
+        """The part of the change that a mask or an array of positions selects."""
         positions = chosen.nonzero()[0] if chosen.dtype == bool else chosen
         return StateChange(
             self.rows[positions],
@@ -46,7 +46,7 @@ class StateChange:
 
 
 class WriteCode(IntEnum):
-    """What became of one row of a bulk write."""
+    """The result of a bulk write for one row."""
 
     OK = 0
     STALE = 1
@@ -54,14 +54,14 @@ class WriteCode(IntEnum):
     MISSING = 2
     """There is no such record (NONODE)."""
     EXISTS = 3
-    """The record to create is there already (NODEEXISTS)."""
+    """The record to create already exists (NODEEXISTS)."""
     FAILED = 4
-    """Storage failed for this row alone."""
+    """Storage failed for this row only."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteResult:
-    """Per row of a StateChange: its WriteCode, and the version that the state has now where that is OK."""
+    """For each row of a StateChange: its WriteCode, and the new version of the state where the code is OK."""
 
     codes: UInt8
     partition_epoch: Int32
@@ -75,7 +75,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredStates:
-    """Leadership states read back for ``rows``; ``found`` masks those that exist. ISRs hold broker indexes."""
+    """Leadership states read for ``rows``; ``found`` masks those that exist. ISRs hold broker indexes."""
 
     rows: Int32
     found: Bool
@@ -87,7 +87,7 @@ class StoredStates:
     isr: Ragged
 
     def take(self, chosen: Bool) -> StoredStates:
-        """The rows that a mask chooses."""
+        """The rows that a mask selects."""
         return StoredStates(
             self.rows[chosen],
             self.found[chosen],

@@ -1,4 +1,4 @@
-"""The controller context: everything that a controller knows of its cluster (Kafka 3.9 ``ControllerContext``)."""
+"""The controller context: all that a controller stores about its cluster (Kafka 3.9 ``ControllerContext``)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITTEN_LATELY: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """One partition as an object, for people; never used in a bulk path. Brokers are ids."""
+    """One partition as an object, for display and tests; bulk code never uses it. Brokers are ids."""
 
     topic: str
     partition: int
@@ -39,15 +39,15 @@ class PartitionView:
 
 
 class ClusterState:
-    """Brokers, topics and partitions in columns. Only the controller core writes to the one that it controls."""
+    """Brokers, topics and partitions in columns. Only the controller core writes to the cluster that it controls."""
 
     def __init__(self) -> None:
         self.brokers = Brokers()
         self.topics = Topics()
         self.partitions = Partitions()
         self.written_at: Int64 | None = None
-        """The transaction that wrote the state of each row last, in the numbers that broker epochs are of;
-        WRITTEN_LATELY where that is not known. Only from a load to the failover, and only if the store says."""
+        """The transaction (zxid) that last wrote the state of each row, comparable with broker epochs; WRITTEN_LATELY
+        where it is unknown. Set only from a load to the end of the failover, and only if the store provides it."""
 
     def __len__(self) -> int:
         return len(self.partitions)
@@ -72,12 +72,12 @@ class ClusterState:
         return f"{self.topics.names[partitions.topic[row]]}-{int(partitions.partition[row])}"
 
     def doomed(self, rows: NDArray[Any]) -> Bool:
-        """Which of ``rows`` are of topics that are queued for deletion."""
+        """Which of ``rows`` belong to topics that are queued for deletion."""
         deleting = self.topics.deleting
-        if not deleting.any():  # mostly: then nobody's topic need be looked up
+        if not deleting.any():  # usually so: then no topic lookup is necessary
             return np.zeros(len(rows), np.bool_)
-        doomed: Bool = deleting[self.partitions.topic[rows]] != 0
-        return doomed
+        is_deleting: Bool = deleting[self.partitions.topic[rows]] != 0
+        return is_deleting
 
     def view(self, row: int) -> PartitionView:
         """One row as an object."""
@@ -111,10 +111,10 @@ class ClusterState:
         ids: Sequence[bytes | None] | None = None,
         partitions: Int32 | None = None,
     ) -> Int32:
-        """Add topics that are not there yet with ``counts[i]`` partitions each; return the new rows.
+        """Add new topics with ``counts[i]`` partitions each; return the new rows.
 
-        ``replicas``, ``isr`` (broker indexes) and ``values`` (row columns) stand topic by topic in partition order.
-        ``partitions`` are the numbers of the partitions, ascending in each topic; without them ``0 .. counts[i] - 1``.
+        ``replicas``, ``isr`` (broker indexes) and ``values`` (row columns) are ordered by topic, then by partition.
+        ``partitions`` has the partition numbers, ascending in each topic; the default is ``0 .. counts[i] - 1``.
         """
         topics = self.topics.add(names, ids)
         counts = np.asarray(counts, np.int32)
@@ -134,14 +134,14 @@ class ClusterState:
         return rows
 
     def add_table(self, table: TopicTable) -> Int32:
-        """Add the topics of a table, whose brokers are ids, without leadership; return the new rows."""
+        """Add the topics of a table without leadership state; return the new rows. Brokers in the table are ids."""
         replicas = Ragged(table.replicas.offsets, self.brokers.index_of(table.replicas.values))
         rows = self.add_topics(table.names, table.partition_counts, replicas, ids=table.topic_ids)
         self.partitions.replica_flags[self.partitions.slots_of(rows)] = table.flags
         return rows
 
     def grow_topic(self, topic: int, replicas: Ragged) -> Int32:
-        """Add partitions, numbered on from the last, with these replicas (broker ids); return the new rows."""
+        """Append partitions with these replicas (broker ids) to a topic; return the new rows."""
         count, first = len(replicas), int(self.topics.partition_count[topic])
         indexes = Ragged(replicas.offsets, self.brokers.index_of(replicas.values))
         numbers = np.arange(first, first + count, dtype=np.int32)
@@ -150,12 +150,12 @@ class ClusterState:
         return rows
 
     def shrink_topic(self, topic: int, count: int) -> None:
-        """Forget the partitions of a topic from number ``count`` on."""
+        """Remove the partitions of a topic from number ``count`` on."""
         self._empty(self.topics.rows_of(topic)[count:])
         self.topics.cut_rows(topic, count)
 
     def drop_topics(self, topics: Int32) -> None:
-        """Forget topics and their partitions; their rows are left empty and never used again."""
+        """Remove topics and their partitions; their rows become empty and are never reused."""
         self._empty(self.topics.rows_of_all(topics))
         for topic in topics.tolist():
             self.topics.drop(topic)
@@ -169,7 +169,7 @@ class ClusterState:
         p.replica_count[rows] = p.isr_count[rows] = p.reassigning[rows] = 0
 
     def replica_ids(self, rows: Int32, flag: ReplicaFlag | None = None) -> Ragged:
-        """Broker ids of the replicas of each row, or only of those that carry ``flag``."""
+        """Broker ids of the replicas of each row, or only of the replicas with ``flag``."""
         p = self.partitions
         replicas = p.lists("replica", rows)
         if flag is not None:
@@ -177,7 +177,7 @@ class ClusterState:
         return Ragged(replicas.offsets, self.brokers.ids[replicas.values])
 
     def flag_replicas(self, row: int, broker_indexes: NDArray[Any], flag: ReplicaFlag) -> None:
-        """Set ``flag`` on those replicas of a row that are on ``broker_indexes``."""
+        """Set ``flag`` on the replicas of a row on ``broker_indexes``."""
         slots = self.partitions.slots_of(np.array([row]))
         hit = np.isin(self.partitions.replica[slots], broker_indexes)
         self.partitions.replica_flags[slots[hit]] |= np.uint8(flag)

@@ -1,13 +1,14 @@
 """The dtype table of the partition columns, and the struct of arrays that it describes.
 
-A partition is a *row*. What a partition has one of (leader, epochs, states) stands in row columns; what it has several
-of (replicas, in-sync replicas, replica states) stands in slot columns: row ``r`` owns the slots
-``slot_start[r] .. slot_start[r] + slot_capacity[r]``; the first ``replica_count[r]`` of them hold its assigned replicas
-and the first ``isr_count[r]`` its in-sync replicas, each in Kafka's list order. Slots are handed out from the end, so a
-row of three replicas pays for three, whatever the widest row of the cluster is. At RF 3 a partition takes 53 bytes.
+A partition is a *row*. Row columns hold one value per partition (leader, epochs, states). Slot columns hold several
+(replicas, in-sync replicas, replica states). Row ``r`` owns the slots ``slot_start[r] .. slot_start[r] +
+slot_capacity[r]``. The first ``replica_count[r]`` of them hold its assigned replicas; the first ``isr_count[r]`` hold
+its in-sync replicas, each in Kafka's list order. New slots are allocated at the end, so a row with three replicas uses
+three slots, whatever the widest row of the cluster is. At RF 3 a partition takes 53 bytes.
 
-Brokers stand in the columns as dense indexes (``Brokers.index_of``), topics likewise. Those of brokers are int16 there,
-which keeps most of a partition in half the memory; whoever computes with them takes int32 (``lists``, ``leaders_of``).
+The columns refer to brokers and topics by dense indexes (``Brokers.index_of``). Broker indexes are int16 in the
+columns, which halves most of the memory of a partition. Code that computes with them uses int32 (``lists``,
+``leaders_of``).
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ Int32: TypeAlias = NDArray[np.int32]
 Int64: TypeAlias = NDArray[np.int64]
 Bool: TypeAlias = NDArray[np.bool_]
 
-#: No row has more replicas or in-sync replicas than this (Kafka's replication factor is an int16 on the wire).
+#: Largest number of replicas or in-sync replicas of a row (Kafka's replication factor is an int16 on the wire).
 REPLICAS_MAX: Final = 32_767
-#: No cluster names more brokers than this, registered or not: columns have their indexes as int16.
+#: Largest number of brokers of a cluster, registered or not: columns store their indexes as int16.
 BROKERS_MAX: Final = 32_767
-#: Slots are numbered by int32.
+#: Slot numbers are int32.
 SLOTS_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its dtype, what there is one of per entry, the value of a fresh entry, and what it means."""
+    """One column: its dtype, whether it has an entry per row or per slot, the initial value, and the meaning."""
 
     name: str
     dtype: Any
@@ -71,7 +72,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
 
 
 def offsets_of(counts: NDArray[Any] | list[int]) -> Int32:
-    """Where lists of these lengths begin and, last, end once they stand one after another."""
+    """Start offsets of concatenated lists of these lengths, and the end of the last list."""
     offsets = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
     return offsets
@@ -86,9 +87,9 @@ class Ragged:
 
     @staticmethod
     def of(lists: list[list[int]] | list[tuple[int, ...]]) -> Ragged:
-        """Pack Python lists; for tests and other small things."""
-        offsets = offsets_of([len(one) for one in lists])
-        flat = [value for one in lists for value in one]
+        """Pack Python lists; for tests and small inputs."""
+        offsets = offsets_of([len(row) for row in lists])
+        flat = [value for row in lists for value in row]
         return Ragged(offsets, np.array(flat, np.int32))
 
     @staticmethod
@@ -103,26 +104,26 @@ class Ragged:
 
     @property
     def owners(self) -> Int32:
-        """Beside ``values``: the number of the list that each stands in."""
+        """For each of ``values``: the number of its list."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
 
     @property
     def first(self) -> Bool:
-        """Beside ``values``: whether each is the first of its list."""
+        """For each of ``values``: whether it is the first of its list."""
         mask = np.zeros(len(self.values), np.bool_)
         mask[self.offsets[:-1][self.counts > 0]] = True
         return mask
 
     def count(self, hit: Bool) -> Int32:
-        """How many values of each list a mask beside ``values`` hits."""
+        """Number of values of each list that a mask over ``values`` selects."""
         return np.bincount(self.owners[hit], minlength=len(self)).astype(np.int32)
 
     def any(self, hit: Bool) -> Bool:
-        """Whether a mask beside ``values`` hits any value of each list."""
+        """Whether a mask over ``values`` selects any value of each list."""
         return self.count(hit) > 0
 
     def keep(self, wanted: Bool) -> Ragged:
-        """The lists with only those values that a mask beside ``values`` chooses."""
+        """The lists with only the values that a mask over ``values`` selects."""
         return Ragged(offsets_of(self.count(wanted)), self.values[wanted])
 
     def __len__(self) -> int:
@@ -133,12 +134,12 @@ class Ragged:
 
     @staticmethod
     def chain(parts: Sequence[Ragged]) -> Ragged:
-        """The lists of the first of ``parts`` (at least one), then those of the next, and so on."""
+        """Concatenate ``parts`` (at least one) along the lists."""
         counts = np.concatenate([part.counts for part in parts])
         return Ragged(offsets_of(counts), np.concatenate([part.values for part in parts]))
 
     def spread(self, places: NDArray[Any], count: int) -> Ragged:
-        """``count`` lists: list ``i`` of these stands at ``places[i]`` (ascending), all others are empty."""
+        """``count`` lists: list ``i`` of these becomes list ``places[i]`` (ascending), all others are empty."""
         counts = np.zeros(count, np.int32)
         counts[places] = self.counts
         offsets = offsets_of(counts)
@@ -168,7 +169,7 @@ def positions_within(counts: NDArray[Any]) -> Int32:
 class Partitions:
     """The partition columns. Attributes are arrays of exactly ``len(self)`` rows or ``slot_count`` slots.
 
-    They are views on buffers that grow by doubling: keep the object, not a view, across an ``append``.
+    They are views of buffers that grow by doubling: keep the object, not a view, across an ``append``.
     """
 
     topic: Int32
@@ -194,7 +195,7 @@ class Partitions:
         self._rows = 0
         self._slots = 0
         self.in_topic_order = True
-        """Whether rows ascend by (topic, partition), which lets batches skip a sort."""
+        """Whether rows are sorted by (topic, partition). Batches then need no sort."""
         self._lend()
 
     def __len__(self) -> int:
@@ -202,16 +203,16 @@ class Partitions:
 
     @property
     def slot_count(self) -> int:
-        """Slots handed out, those that rows have outgrown included."""
+        """Number of allocated slots, including abandoned slots of rows that were relocated."""
         return self._slots
 
     @property
     def nbytes(self) -> int:
-        """Bytes held by all columns, room to grow included."""
+        """Bytes of all columns, including spare capacity."""
         return sum(buffer.nbytes for buffer in self._buffers.values())
 
     def copy(self) -> Partitions:
-        """An independent copy without room to grow."""
+        """An independent copy without spare capacity."""
         twin = Partitions()
         twin._buffers = {column.name: self._buffers[column.name][: self._size(column)].copy() for column in COLUMNS}
         twin._rows, twin._slots, twin.in_topic_order = self._rows, self._slots, self.in_topic_order
@@ -228,8 +229,8 @@ class Partitions:
     ) -> Int32:
         """Add rows and return their numbers.
 
-        ``replicas`` and ``isr`` hold broker indexes, a list a row; ``values`` gives further row columns by name, and
-        what it leaves out starts fresh. Raises ShapeError if lengths differ or a limit is passed.
+        ``replicas`` and ``isr`` hold broker indexes, one list per row. ``values`` gives further row columns by name;
+        other columns get their initial values. Raises ShapeError if lengths differ or a limit is exceeded.
         """
         count = len(topic)
         isr = Ragged.empty(count) if isr is None else isr
@@ -256,14 +257,14 @@ class Partitions:
         starts[:1] = 0
         starts += first_slot
         for slots, lists in ((self.replica, replicas), (self.isr, isr)):
-            if len(lists.values) == len(slots) - first_slot:  # no row has room to spare
+            if len(lists.values) == len(slots) - first_slot:  # no row has spare slots
                 slots[first_slot:] = lists.values
             else:
                 slots[ragged_positions(starts, lists.counts)] = lists.values
         return rows
 
     def replicas_of(self, row: int) -> Int32:
-        """Broker indexes of the row's assigned replicas, preferred one first."""
+        """Broker indexes of the row's assigned replicas; the first is the preferred replica."""
         start = self.slot_start[row]
         return self.replica[start : start + self.replica_count[row]].astype(np.int32)
 
@@ -278,7 +279,7 @@ class Partitions:
         return hosts
 
     def preferred_of(self, rows: NDArray[Any]) -> Int32:
-        """Broker index of the first assigned replica of each of ``rows``; -1 where nothing is assigned."""
+        """Broker index of the first assigned replica of each of ``rows``; -1 where there are no replicas."""
         some = self.replica_count[rows] > 0
         preferred = np.full(len(rows), -1, np.int32)
         preferred[some] = self.replica[self.slot_start[rows[some]]]
@@ -290,11 +291,11 @@ class Partitions:
         return self.isr[start : start + self.isr_count[row]].astype(np.int32)
 
     def flagged_replicas(self, row: int, flag: ReplicaFlag) -> Int32:
-        """Broker indexes of the row's replicas that carry ``flag``, in assignment order."""
+        """Broker indexes of the row's replicas with ``flag``, in assignment order."""
         start = self.slot_start[row]
         stop = start + self.replica_count[row]
-        carry: Bool = (self.replica_flags[start:stop] & np.uint8(flag)) != 0
-        return self.replica[start:stop][carry].astype(np.int32)
+        has_flag: Bool = (self.replica_flags[start:stop] & np.uint8(flag)) != 0
+        return self.replica[start:stop][has_flag].astype(np.int32)
 
     def lists(self, which: Literal["replica", "isr"], rows: NDArray[Any]) -> Ragged:
         """Replica or ISR lists of ``rows`` as a copy."""
@@ -308,15 +309,15 @@ class Partitions:
         return ragged_positions(self.slot_start[rows], self.replica_count[rows])
 
     def ensure_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
-        """Move each of ``rows`` (unique) that owns fewer than ``capacity`` slots to the end, with what it holds."""
+        """Move each of ``rows`` (unique) that owns fewer than ``capacity`` slots, with its contents, to the end."""
         short = self.slot_capacity[rows] < capacity
         if not short.any():
             return
         rows, capacity = rows[short], capacity[short].astype(np.int64)
-        old_starts, held = self.slot_start[rows], self.slot_capacity[rows]
+        old_starts, old_capacity = self.slot_start[rows], self.slot_capacity[rows]
         _, first_slot = self._grow(0, int(capacity.sum()))
         starts = first_slot + np.cumsum(capacity) - capacity
-        source, target = ragged_positions(old_starts, held), ragged_positions(starts, held)
+        source, target = ragged_positions(old_starts, old_capacity), ragged_positions(starts, old_capacity)
         for column in COLUMNS:
             if column.per == "slot":
                 values = getattr(self, column.name)
@@ -328,7 +329,7 @@ class Partitions:
         return self._rows if column.per == "row" else self._slots
 
     def _grow(self, rows: int, slots: int) -> tuple[int, int]:
-        """Make room; return the first new row and slot."""
+        """Allocate rows and slots; return the first new row and slot."""
         first_row, first_slot = self._rows, self._slots
         if self._slots + slots > SLOTS_MAX:
             raise ShapeError(f"{self._slots + slots} replica slots; the most is {SLOTS_MAX}")

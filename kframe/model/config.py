@@ -1,4 +1,4 @@
-"""Kafka's configuration keys as far as a controller reads them: one table, from which everything else derives."""
+"""Kafka's configuration keys that a controller reads: one table, from which all other uses derive."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from typing import Any, Final
 from kframe.errors import ConfigError
 from kframe.model.protocol import InterBrokerProtocol
 
-#: The one setting of all brokers that a controller acts on while it runs.
+#: The only cluster-wide broker setting that a running controller applies.
 UNCLEAN: Final = "unclean.leader.election.enable"
 #: Whether brokers have tiered storage.
 REMOTE_STORAGE: Final = "remote.log.storage.system.enable"
-#: Ids that are no brokers', although brokers may be told so.
+#: Ids that the controller never assigns as replicas, although brokers may receive them in requests.
 NEVER_REPLICAS: Final = "kframe.never.replicas"
-#: Whether moves are looked at more closely than Kafka does; golden traces show what it does.
+#: Whether reassignments are checked more strictly than in Kafka.
 STRICT_MOVES: Final = "kframe.reassignment.strict"
-#: Whether an operator is asked before the last replica in sync leads again after a crash; Kafka elects it.
+#: Whether an operator must confirm the election of the last in-sync replica after a crash; Kafka elects it.
 HOLD_LAST: Final = "kframe.last.replica.hold"
-#: Whether a new controller asks storage which members of ISRs came back while nobody looked; Kafka's does not.
+#: Whether a new controller reads from storage which ISR members restarted while there was no controller; Kafka does
+#: not.
 CHECK_AT_FAILOVER: Final = "kframe.failover.check.epochs"
 _WHOLE: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _TRUE_FALSE: Final = {"true": True, "false": False}
 
 
 def boolean(where: str, value: object) -> bool:
-    """A value that is true or false. Raises ConfigError."""
+    """Parse ``true`` or ``false``. Raises ConfigError."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.strip().lower() in _TRUE_FALSE:
@@ -37,7 +38,7 @@ def boolean(where: str, value: object) -> bool:
 
 
 def whole(least: int, most: int = 2**31 - 1) -> Callable[[str, object], int]:
-    """Reads a whole number of that range. Raises ConfigError."""
+    """A parser of whole numbers in this range. It raises ConfigError."""
 
     def read(where: str, value: object) -> int:
         expected = f"a whole number from {least} to {most}"
@@ -51,22 +52,22 @@ def whole(least: int, most: int = 2**31 - 1) -> Callable[[str, object], int]:
 
 
 def text(where: str, value: object) -> str:
-    """A text that is not empty, without the blanks around it. Raises ConfigError."""
+    """Strip a text that must not be empty. Raises ConfigError."""
     if not isinstance(value, str) or not value.strip():
         raise ConfigError(where, repr(value), "a text that is not empty")
     return value.strip()
 
 
 def broker_ids(where: str, value: object) -> frozenset[int]:
-    """Broker ids from a text with commas between them; an empty one has none. Raises ConfigError."""
+    """Parse broker ids separated by commas; an empty text gives none. Raises ConfigError."""
     if not isinstance(value, str):
         raise ConfigError(where, repr(value), "broker ids with commas between them")
     read = whole(0)
-    return frozenset(read(where, one) for one in value.split(",") if one.strip())
+    return frozenset(read(where, item) for item in value.split(",") if item.strip())
 
 
 def one_of(*values: str) -> Callable[[str, object], str]:
-    """Reads one of those texts. Raises ConfigError."""
+    """A parser that accepts only these values. It raises ConfigError."""
 
     def read(where: str, value: object) -> str:
         if str(value) not in values:
@@ -81,14 +82,14 @@ def _protocol(where: str, value: object) -> InterBrokerProtocol:
 
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """What was perhaps meant by a key that is not known."""
+    """A hint that names the known key closest to an unknown key."""
     near = difflib.get_close_matches(name, known, n=1)
     return f"{near[0]!r} perhaps" if near else "one of " + ", ".join(sorted(known))
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One configuration key: Kafka's spelling, how a value is read, the default, and what it is for."""
+    """One configuration key: Kafka's spelling, the parser, the default, and the purpose."""
 
     name: str
     read: Callable[[str, object], Any]
@@ -96,7 +97,7 @@ class Key:
     doc: str
 
 
-#: Every key that kframe reads. Names, defaults and meaning are Kafka 3.9's, except ``kframe.*``
+#: Every key that kframe reads. Names, defaults and meanings are those of Kafka 3.9, except ``kframe.*``
 #: (``docs/explanation/safety.md``).
 KEYS: Final[Mapping[str, Key]] = {
     key.name: key
@@ -169,16 +170,16 @@ class ControllerConfig:
     """Configuration of one controller: a value for every key of ``KEYS``, by Kafka's name."""
 
     def __init__(self, values: Mapping[str, object] | None = None, source: str = "config") -> None:
-        """Read ``values``; ``source`` names where they come from in errors.
+        """Read ``values``; ``source`` names their origin in errors.
 
-        Raises ConfigError for an unknown key, naming the nearest known one, and for a value that does not fit.
+        Raises ConfigError for an unknown key, with the nearest known key, and for an invalid value.
         """
         given = dict(values or {})
         for name in given:
             if name not in KEYS:
                 raise ConfigError(source, f"unknown key {name!r}", nearest(name, KEYS))
         self.given: Final = {name: str(value) for name, value in given.items()}
-        """The values that were given, as texts."""
+        """The values as given, as texts."""
         self._values = {
             name: key.read(f"{source} key {name}", given.get(name, key.default)) for name, key in KEYS.items()
         }

@@ -1,9 +1,9 @@
-"""Everything that the core can ask the world for, as frozen records.
+"""Everything that the core can request from its runtime, as frozen records.
 
-Effects are performed in the order in which ``Controller.step`` returns them. An ``Ask`` ends the list: the core goes on
-only when its answer is handed to ``step``. Nothing reaches a broker before storage has accepted the state that it
-announces, since a Send is born only from a WriteStates that was answered. What is asked of storage stands in
-``asks.py``.
+The runtime performs effects in the order in which ``Controller.step`` returns them. An ``Ask`` ends the list: the core
+continues only when ``step`` receives the answer. A Send is created only after its WriteStates was answered. So no
+request reaches a broker before storage has accepted the state that it announces. ``asks.py`` has the requests to
+storage.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Base of what the core asks for."""
+    """Base of the requests of the core."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask(Effect, Generic[Value]):
-    """An effect that is answered, by ``events.Done`` with its value or by ``events.Failed``."""
+    """An effect with an answer: ``events.Done`` with a value, or ``events.Failed``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Send(Ask[bool]):
-    """Hand this batch to the transport, which reads the columns now. The answer is whether the transport will report
-    when brokers have answered the batch (``ports.Acknowledging``)."""
+    """Pass this batch to the transport, which reads the columns immediately. The answer is whether the transport will
+    report that brokers have answered the batch (``ports.Acknowledging``)."""
 
     requests: ControlRequests
 
 
 @dataclass(frozen=True, slots=True)
 class OpenChannels(Effect):
-    """Connect to these newly registered brokers (indexes); what was queued for an earlier registration is dropped."""
+    """Connect to these newly registered brokers (indexes); requests queued for an earlier registration are dropped."""
 
     brokers: tuple[int, ...]
 
@@ -51,7 +51,7 @@ class CloseChannels(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Reply(Effect):
-    """Answer the caller who waits under ``token``."""
+    """Answer the caller that waits under ``token``."""
 
     token: int
     response: Any
@@ -59,14 +59,14 @@ class Reply(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Enqueue(Effect):
-    """Put ``event`` in the queue, behind what waits there."""
+    """Append ``event`` to the event queue."""
 
     event: Event
 
 
 @dataclass(frozen=True, slots=True)
 class SetTimer(Effect):
-    """Put ``event`` in the queue ``delay_ms`` from now; a timer of the same name is replaced."""
+    """Append ``event`` to the event queue after ``delay_ms``; replaces a timer of the same name."""
 
     name: str
     delay_ms: float
@@ -82,9 +82,10 @@ class CancelTimer(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Resigned(Effect):
-    """We are not controller any more: close all channels, drop all queues and timers, unwatch.
+    """We are no longer controller: close all channels, drop all queues and timers, remove watches.
 
-    ``release`` asks to delete our ``/controller`` record so that another controller may take over at once.
+    ``release`` requests the deletion of our ``/controller`` record, so that another controller can take over
+    immediately.
     """
 
     reason: str

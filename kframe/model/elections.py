@@ -1,4 +1,4 @@
-"""Partitions that need a leader, as leader selectors see them, and the contract of the three selector tiers."""
+"""Partitions that need a leader, as leader selectors receive them, and the contract of the three selector tiers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from kframe.model.ids import ElectionKind
 class ElectionBatch:
     """``k`` partitions that need a leader. Every array is read-only; brokers are dense indexes.
 
-    ``candidates`` are the assigned replicas in Kafka's candidate order (the target replicas in a REASSIGN election);
-    beside ``candidates.values`` stand ``may_lead``: 1 where the safety rules let the candidate lead, and what that
-    comes of: ``eligible``, 1 where the strategy's liveness rule holds, and ``in_sync``, 1 where the replica is in the
-    ISR. It has to be eligible and in sync, or eligible where ``unclean_allowed``; in a PREFERRED election the first.
-    In an INITIAL election there is no ISR yet: ``isr`` is the one that the partition will get, which is all of its
-    eligible candidates. ``unclean_allowed`` is 1 where no candidate is both eligible and in sync and an out-of-sync
-    leader is permitted; it is 0 everywhere but in OFFLINE elections.
+    ``candidates`` are the assigned replicas in Kafka's candidate order (the target replicas in a REASSIGN election).
+    Three arrays are parallel to ``candidates.values``. ``eligible`` is 1 where the strategy's liveness rule holds.
+    ``in_sync`` is 1 where the replica is in the ISR. ``may_lead`` is 1 where the safety rules let the candidate lead:
+    it is eligible and in sync, or eligible where ``unclean_allowed``. In a PREFERRED election only the first candidate
+    may lead.
 
-    A selector that is asked to elect gets a batch that copies a part out of the columns when it is first asked for:
-    after it has returned, no further ones can be read.
+    In an INITIAL election there is no ISR yet: ``isr`` is the ISR that the partition will get, which is all of its
+    eligible candidates. ``unclean_allowed`` is 1 where no candidate is both eligible and in sync and the config permits
+    an out-of-sync leader; it is 0 except in OFFLINE elections.
+
+    The batch of a selector copies most arrays from the columns at first access. After ``elect`` returns, arrays that
+    were not accessed before cannot be read.
 
     Shapes: ``rows``, ``topic``, ``partition``, ``leader``, ``leader_epoch``, ``unclean_allowed`` (k,); ``candidates``
     and ``isr`` k lists; ``may_lead``, ``eligible`` and ``in_sync`` (len(candidates.values),); the ``broker_`` arrays
@@ -43,7 +45,7 @@ class ElectionBatch:
     unclean_allowed: UInt8
     broker_ids: Int32
     broker_rack: Int32
-    """Rack number by broker index, -1 where the broker names none; ``racks`` has the names."""
+    """Rack number by broker index, -1 where the broker has no rack; ``racks`` has the names."""
     broker_live: UInt8
     """By broker index: 1 where the broker is registered and not shutting down."""
     broker_shutting_down: UInt8
@@ -60,7 +62,7 @@ class ElectionBatch:
 
 @dataclass(frozen=True, slots=True)
 class NativeCall:
-    """A C function of the type ``kframe_select`` (``selector.h``), and what it gets with every call: two addresses."""
+    """A C function of the type ``kframe_select`` (``selector.h``), and the argument of every call: two addresses."""
 
     function: int
     user_data: int
@@ -68,20 +70,21 @@ class NativeCall:
 
 @runtime_checkable
 class LeaderSelector(Protocol):
-    """Chooses leaders for a whole batch: the *bulk* tier, which the two others are adapted to."""
+    """Chooses leaders for a whole batch. This is the *bulk* tier; adapters map the other two tiers to it."""
 
     @property
     def name(self) -> str:
         """Unique, lower case with dashes."""
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """Write into ``leader`` (k,) the broker index chosen for each partition, or NO_LEADER (its value on entry).
+        """Write into ``leader`` (k,) the broker index of the leader of each partition, or NO_LEADER (its value on
+        entry).
 
-        Same batch, same answer: no clock, no I/O, no randomness but ``batch.seed``, no state kept between calls.
-        Return None. A batch is never empty.
+        Equal batches must give equal results: no clock, no I/O, no randomness except ``batch.seed``, no state between
+        calls. Return None. A batch is never empty.
 
-        The result is checked against the safety rules before it is used: a leader must be a candidate, eligible, and
-        in sync unless ``unclean_allowed`` (in a PREFERRED election it must be the first candidate); where it is not,
-        the built-in rule decides. NO_LEADER breaks no rule: a selector may leave a partition without a leader where
-        the built-in rule would find one, and then the partition gets none.
+        The caller checks the result against the safety rules before it uses the result. A leader must be a candidate,
+        eligible, and in sync unless ``unclean_allowed``. In a PREFERRED election it must be the first candidate. Where
+        a leader breaks a rule, the built-in selector decides. NO_LEADER breaks no rule: if a selector returns it, the
+        partition gets no leader, even where the built-in selector would elect one.
         """

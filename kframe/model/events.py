@@ -1,8 +1,8 @@
 """Everything that can happen to a controller, as frozen records.
 
-*Events* come from outside, one at a time; *answers* tell how an effect that the core asked for went, and only they may
-arrive while an operation is under way. ``state`` is the ControllerState that Kafka shows while it handles the event
-(3.9 ``ControllerState``); ``token`` names the caller who waits for a Reply.
+*Events* come from outside, one at a time. *Answers* carry the result of an effect; only answers may arrive while an
+operation is in progress. ``state`` is the ControllerState that Kafka reports while it handles the event (3.9
+``ControllerState``). ``token`` names the caller that waits for a Reply.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTo
 from kframe.model.columns import Int32, Int64, Ragged, UInt8
 from kframe.model.tables import Targets
 
-#: A partition named by people and protocols: (topic, partition).
+#: A partition in requests and storage: (topic, partition).
 TopicPartition: TypeAlias = tuple[str, int]
-#: The token of an event that nobody waits for.
+#: The token of an event without a waiting caller.
 NOBODY = 0
 
 
 class ControllerState(IntEnum):
-    """What the controller is busy with; Kafka's codes, shown by the ControllerState gauge."""
+    """The current work of the controller, with Kafka's codes, as the ControllerState gauge reports it."""
 
     IDLE = 0
     CONTROLLER_CHANGE = 1
@@ -46,7 +46,7 @@ class ControllerState(IntEnum):
 
 
 class ElectionType(IntEnum):
-    """The two elections that a client may ask for (ElectLeaders)."""
+    """The two kinds of elections that a client can request (ElectLeaders)."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -54,16 +54,16 @@ class ElectionType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Base of what comes from outside."""
+    """Base of the inputs from outside."""
 
     state: ClassVar[ControllerState] = ControllerState.IDLE
 
 
 @dataclass(frozen=True, slots=True)
 class Elect(Event):
-    """The role may be free: try to take it, and fail over if that succeeds (Kafka: Startup, Reelect).
+    """The role may be free: try to claim it, and fail over if the claim succeeds (Kafka: Startup, Reelect).
 
-    ``takeover``: take it also from a controller that holds it; ``brokers_only``: if that one is a broker.
+    ``takeover``: claim it even if another controller holds it; ``brokers_only``: only if that holder is a broker.
     """
 
     takeover: bool = False
@@ -73,35 +73,35 @@ class Elect(Event):
 
 @dataclass(frozen=True, slots=True)
 class ControllerChanged(Event):
-    """The record of who is controller was created or changed: step down if it is not us."""
+    """The controller record was created or changed: resign if another controller holds it."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class SessionExpired(Event):
-    """Our session with storage is over: step down whatever the record says (Kafka: Expire)."""
+    """Our session with storage has expired: resign whatever the record says (Kafka: Expire)."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class ResignRequested(Event):
-    """Give the role up, so that another controller takes it."""
+    """Resign, so that another controller takes the role."""
 
     state: ClassVar[ControllerState] = ControllerState.CONTROLLER_SHUTDOWN
 
 
 @dataclass(frozen=True, slots=True)
 class BrokersChanged(Event):
-    """Registrations came or went (children of ``/brokers/ids``)."""
+    """Brokers registered or unregistered (children of ``/brokers/ids``)."""
 
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerModified(Event):
-    """A registration's content changed in place (``/brokers/ids/N``)."""
+    """The content of a registration changed (``/brokers/ids/N``)."""
 
     broker_id: int
     state: ClassVar[ControllerState] = ControllerState.BROKER_CHANGE
@@ -109,7 +109,7 @@ class BrokerModified(Event):
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequested(Event):
-    """A broker asks to hand its leaders over before it stops; ``broker_epoch`` -1 is not checked."""
+    """A broker requests controlled shutdown, so that its leaders move first; ``broker_epoch`` -1 is not checked."""
 
     broker_id: int
     broker_epoch: int
@@ -119,7 +119,7 @@ class ControlledShutdownRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class ElectionRequested(Event):
-    """A client asks for leaders to be elected (ElectLeaders); ``partitions`` None means all."""
+    """A client requests leader elections (ElectLeaders); ``partitions`` None means all."""
 
     election_type: ElectionType
     partitions: tuple[TopicPartition, ...] | None
@@ -129,17 +129,17 @@ class ElectionRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class RebalanceLeaders(Event):
-    """Look whether leaders should move back to preferred replicas (Kafka: AutoPreferredReplicaLeaderElection)."""
+    """Check whether leaders should move back to preferred replicas (Kafka: AutoPreferredReplicaLeaderElection)."""
 
     state: ClassVar[ControllerState] = ControllerState.AUTO_LEADER_BALANCE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlterPartitionRequested(Event):
-    """A leader proposes ISRs (AlterPartition ``version``). Arrays stand beside ``partitions``.
+    """A leader proposes ISRs (AlterPartition ``version``). Arrays are parallel to ``partitions``.
 
-    A topic is named by name (versions 0 and 1) or by id (16 bytes). ``isr`` holds broker ids in the order sent, and
-    ``isr_epochs``, beside its values, the broker epoch of each (version 3; -1: not said).
+    A request names topics by name (versions 0 and 1) or by id (16 bytes). ``isr`` holds broker ids in the order sent.
+    ``isr_epochs`` is parallel to ``isr.values`` and holds the broker epoch of each (version 3; -1: not sent).
     """
 
     broker_id: int
@@ -157,7 +157,7 @@ class AlterPartitionRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class TopicsChanged(Event):
-    """Topics came or went (children of ``/brokers/topics``)."""
+    """Topics were created or deleted (children of ``/brokers/topics``)."""
 
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
@@ -187,37 +187,37 @@ class DeletionsMarked(Event):
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentsLeft(Event):
-    """An operator has left reassignments in storage (``/admin/reassign_partitions``)."""
+    """An operator wrote reassignments to storage (``/admin/reassign_partitions``)."""
 
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredElectionLeft(Event):
-    """An operator has left partitions in storage whose preferred leaders are wanted."""
+    """An operator requested a preferred election in storage (``/admin/preferred_replica_election``)."""
 
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
 
 
 @dataclass(frozen=True, slots=True)
 class IsrChangesLeft(Event):
-    """Leaders have left word of ISRs that they changed in storage (``/isr_change_notification``)."""
+    """Leaders wrote notifications of ISRs that they changed in storage (``/isr_change_notification``)."""
 
     state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class LogDirEventsLeft(Event):
-    """Brokers have left word of log directories that died (``/log_dir_event_notification``)."""
+    """Brokers wrote notifications of failed log directories (``/log_dir_event_notification``)."""
 
     state: ClassVar[ControllerState] = ControllerState.LOG_DIR_CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTopicsRequested(Event):
-    """A client asks for new topics (CreateTopics). ``start_index`` and ``shift`` place automatic assignments; whoever
-    makes the event draws them. The answer comes when every partition has a leader and every live broker knows the
-    topics, or after ``timeout_ms``."""
+    """A client requests new topics (CreateTopics). ``start_index`` and ``shift`` determine automatic assignments; the
+    creator of the event draws them. The answer comes when every partition has a leader and every live broker has the
+    topics in its metadata, or after ``timeout_ms``."""
 
     topics: tuple[NewTopic, ...]
     timeout_ms: int = 0
@@ -230,7 +230,7 @@ class CreateTopicsRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class CreatePartitionsRequested(Event):
-    """A client asks for more partitions (CreatePartitions). Answered as CreateTopicsRequested is."""
+    """A client requests more partitions (CreatePartitions). Answered like CreateTopicsRequested."""
 
     topics: tuple[NewPartitions, ...]
     timeout_ms: int = 0
@@ -241,7 +241,7 @@ class CreatePartitionsRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicsRequested(Event):
-    """A client asks for topics to be deleted (DeleteTopics). Answered when every live broker has removed the topics
+    """A client requests the deletion of topics (DeleteTopics). Answered when every live broker has removed the topics
     from its metadata, or after ``timeout_ms``."""
 
     names: tuple[str, ...]
@@ -252,7 +252,7 @@ class DeleteTopicsRequested(Event):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReassignmentRequested(Event):
-    """A client asks for partitions to be moved (AlterPartitionReassignments)."""
+    """A client requests reassignments of partitions (AlterPartitionReassignments)."""
 
     targets: Targets
     token: int = NOBODY
@@ -261,7 +261,7 @@ class ReassignmentRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class ListReassignmentsRequested(Event):
-    """A client asks which partitions are being moved (ListPartitionReassignments); None means all."""
+    """A client requests the list of running reassignments (ListPartitionReassignments); None means all."""
 
     partitions: tuple[TopicPartition, ...] | None = None
     token: int = NOBODY
@@ -270,8 +270,8 @@ class ListReassignmentsRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsRequested(Event):
-    """A broker asks for a block of producer ids (AllocateProducerIds), or the controller itself, which has no broker
-    epoch, for the producers that ask it."""
+    """A request for a block of producer ids: from a broker (AllocateProducerIds), or from the controller itself, which
+    has no broker epoch, for the producers that use it."""
 
     broker_id: int
     broker_epoch: int
@@ -287,8 +287,8 @@ class BrokerDefaultsChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigsRequested(Event):
-    """A client asks for settings to be changed (IncrementalAlterConfigs); with ``replace`` for all settings to be
-    replaced by those set here (AlterConfigs)."""
+    """A client requests changes of settings (IncrementalAlterConfigs); with ``replace`` the settings given here replace
+    all settings (AlterConfigs)."""
 
     changes: tuple[ConfigChange, ...]
     replace: bool = False
@@ -298,7 +298,7 @@ class AlterConfigsRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class UpdateFeaturesRequested(Event):
-    """A client asks for feature levels to be finalised (UpdateFeatures)."""
+    """A client requests that feature levels be finalised (UpdateFeatures)."""
 
     updates: tuple[FeatureUpdate, ...]
     token: int = NOBODY
@@ -307,22 +307,22 @@ class UpdateFeaturesRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class Inspected(Event):
-    """Somebody wants to look at the columns between two events; nothing changes."""
+    """A caller reads the columns between two events; nothing changes."""
 
     token: int = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyDue(Event):
-    """The time is up for whoever waits under ``waiter`` (a number of the core's own)."""
+    """The timeout of the delayed reply ``waiter`` (a number that the core assigns) has expired."""
 
     waiter: int
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderAndIsrAnswered(Event):
-    """A broker answered LeaderAndIsr. ``rows`` are those of the request, rows of the controller that sent it under
-    ``controller_epoch``; ``partition_errors`` leaves out those without error."""
+    """A broker answered LeaderAndIsr. ``rows`` are those of the request, in the columns of the controller that sent it
+    under ``controller_epoch``. ``partition_errors`` omits partitions without an error."""
 
     broker_id: int
     error: ErrorCode
@@ -336,8 +336,9 @@ class LeaderAndIsrAnswered(Event):
 class UpdateMetadataAnswered(Event):
     """A broker answered UpdateMetadata that was sent under ``controller_epoch``.
 
-    ``batch`` is the newest ``ControlRequests.batch`` whose metadata the broker has received in full with this request
-    and those before it; 0 if the transport does not know. For an error it is the batch that the broker refused.
+    ``batch`` is the newest ``ControlRequests.batch`` whose metadata the broker has received completely with this
+    request and earlier ones; 0 if the transport does not track it. For an error it is the batch that the broker
+    rejected.
     """
 
     broker_id: int
@@ -349,7 +350,7 @@ class UpdateMetadataAnswered(Event):
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaAnswered(Event):
-    """A broker answered StopReplica. ``rows`` are those that it was to delete; else as LeaderAndIsrAnswered."""
+    """A broker answered StopReplica. ``rows`` are the replicas to delete; the rest is as in LeaderAndIsrAnswered."""
 
     broker_id: int
     error: ErrorCode
@@ -361,18 +362,18 @@ class StopReplicaAnswered(Event):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Base of what comes back for an effect."""
+    """Base of the answers to effects."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done(Answer):
-    """The effect was performed; ``value`` is what it asked for."""
+    """The effect was performed; ``value`` is its result."""
 
     value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failed(Answer):
-    """The effect could not be performed; ``error`` decides what follows (``errors.CONSEQUENCE``)."""
+    """The effect could not be performed; the class of ``error`` determines the consequence (``errors.CONSEQUENCE``)."""
 
     error: KframeError

@@ -1,7 +1,7 @@
 """The vocabulary of the controller: identifiers, state codes and sentinels.
 
-Codes and sentinels are Kafka's own (3.9 ``PartitionState``, ``ReplicaState``, ``LeaderAndIsr``), so that they can be
-read off a log, a metric or the wire without a table of translation.
+Codes and sentinels are Kafka's own (3.9 ``PartitionState``, ``ReplicaState``, ``LeaderAndIsr``), so values in a log, a
+metric or a request need no translation.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from enum import IntEnum
 from typing import Final, NewType
 
 BrokerId = NewType("BrokerId", int)
-"""The number a broker is registered under; what storage, the wire and people use."""
+"""The registered number of a broker; used in storage, on the wire and by operators."""
 BrokerIndex = NewType("BrokerIndex", int)
-"""Dense position of a broker in the broker columns; what partition columns hold."""
+"""Dense position of a broker in the broker columns; partition columns hold this index."""
 TopicIndex = NewType("TopicIndex", int)
 """Dense position of a topic in the topic columns."""
 Row = NewType("Row", int)
 """Position of a partition in the partition columns."""
 ControllerEpoch = NewType("ControllerEpoch", int)
-"""Counts controllers; a broker obeys the highest that it has seen."""
+"""Increases with each new controller; a broker rejects requests with an epoch below the highest that it received."""
 BrokerEpoch = NewType("BrokerEpoch", int)
-"""Names one registration of a broker (ZooKeeper's czxid)."""
+"""Identifies one registration of a broker (ZooKeeper's czxid)."""
 
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""
@@ -39,7 +39,7 @@ INITIAL_PARTITION_EPOCH: Final = 0
 
 
 class PartitionState(IntEnum):
-    """Where a partition stands (Kafka 3.9 ``PartitionState``)."""
+    """State of a partition (Kafka 3.9 ``PartitionState``)."""
 
     NEW = 0
     ONLINE = 1
@@ -48,7 +48,7 @@ class PartitionState(IntEnum):
 
 
 class ReplicaState(IntEnum):
-    """Where a replica stands (Kafka 3.9 ``ReplicaState``)."""
+    """State of a replica (Kafka 3.9 ``ReplicaState``)."""
 
     NEW = 1
     ONLINE = 2
@@ -67,7 +67,7 @@ class RecoveryState(IntEnum):
 
 
 class ReplicaFlag(IntEnum):
-    """Bits of the ``replica_flags`` column, one byte a slot."""
+    """Bits of the ``replica_flags`` column, one byte per slot."""
 
     ADDING = 1
     REMOVING = 2

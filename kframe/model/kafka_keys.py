@@ -1,6 +1,6 @@
-"""Every configuration key of a Kafka 3.9.1 broker (``KafkaConfig.configDef().names()``); most mean nothing here.
+"""Every configuration key of a Kafka 3.9.1 broker (``KafkaConfig.configDef().names()``); most have no effect here.
 
-A ``server.properties`` holds many of them; whatever stands there beside them is probably misspelt.
+A ``server.properties`` file holds many of them; a key that is not in this list is probably misspelt.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions about lists that stand one after another (``Ragged``), answered for all of them at once."""
+"""Vectorised operations on many lists at once (``Ragged``)."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from kframe.model.columns import Bool, Int32, Ragged
 
 
 def members(lists: Ragged, others: Ragged) -> Bool:
-    """Beside ``lists.values``: whether each stands in the list of the same number in ``others``.
+    """For each of ``lists.values``: whether the list of the same number in ``others`` contains it.
 
-    A pass for each place of the longest list in ``others``, over what is not found yet: lists are short.
+    One pass per position of the longest list in ``others``, over values without a match so far: lists are short.
     """
-    found = np.zeros(len(lists.values), np.bool_)
+    result = np.zeros(len(lists.values), np.bool_)
     starts, left = np.repeat(others.offsets[:-1], lists.counts), np.repeat(others.counts, lists.counts)
-    place, asked = 0, np.flatnonzero(left)
-    while len(asked):
-        found[asked] = lists.values[asked] == others.values[starts[asked] + place]
-        place += 1
-        asked = asked[~found[asked] & (left[asked] > place)]
-    return found
+    position, pending = 0, np.flatnonzero(left)
+    while len(pending):
+        result[pending] = lists.values[pending] == others.values[starts[pending] + position]
+        position += 1
+        pending = pending[~result[pending] & (left[pending] > position)]
+    return result
 
 
 def last_of_equal(keys: NDArray[Any]) -> Int32:
-    """Beside each key the position of the last one that is equal to it."""
+    """For each key the position of the last key equal to it."""
     if bool((keys[1:] > keys[:-1]).all()):
         return np.arange(len(keys), dtype=np.int32)
-    place, owner = np.unique(keys[::-1], return_index=True)[1], np.unique(keys, return_inverse=True)[1]
-    last: Int32 = (len(keys) - 1 - place)[owner].astype(np.int32)
+    position, owner = np.unique(keys[::-1], return_index=True)[1], np.unique(keys, return_inverse=True)[1]
+    last: Int32 = (len(keys) - 1 - position)[owner].astype(np.int32)
     return last
 
 
 def repeated(lists: Ragged) -> Bool:
-    """Beside ``lists.values``: whether the same value stands earlier in its list.
+    """For each of ``lists.values``: whether the same value occurs earlier in its list.
 
-    A pass for each distance within the longest list: lists are short.
+    One pass per distance within the longest list: lists are short.
     """
-    found = np.zeros(len(lists.values), np.bool_)
-    within = np.arange(len(found), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
-    distance, asked = 1, np.flatnonzero(within)
-    while len(asked):
-        found[asked] |= lists.values[asked] == lists.values[asked - distance]
+    result = np.zeros(len(lists.values), np.bool_)
+    within = np.arange(len(result), dtype=np.int32) - np.repeat(lists.offsets[:-1], lists.counts)
+    distance, pending = 1, np.flatnonzero(within)
+    while len(pending):
+        result[pending] |= lists.values[pending] == lists.values[pending - distance]
         distance += 1
-        asked = asked[within[asked] >= distance]
-    return found
+        pending = pending[within[pending] >= distance]
+    return result
 
 
 def distinct(lists: Ragged) -> Ragged:

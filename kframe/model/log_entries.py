@@ -1,8 +1,7 @@
-"""What the controller reports for its logs, as data: the core makes entries, the runtime turns them into lines.
+"""The controller's log messages as data: the core creates entries, the runtime formats them as lines.
 
-Entries name a message and its values. The words stand in ``kframe.runtime.controller_log`` and
-``kframe.runtime.state_change_log``. Of many partitions an entry holds columns of a bounded sample, never an object for
-each partition.
+Entries name a message and its values. ``kframe.runtime.controller_log`` and ``kframe.runtime.state_change_log`` have
+the texts. For many partitions an entry holds columns of a bounded sample, never one object per partition.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kframe.model.columns import Int32, Ragged, UInt8
 
 
 class Message(Enum):
-    """Every message that the core reports."""
+    """Every message that the core logs."""
 
     ELECTED = auto()
     OTHER_ELECTED = auto()
@@ -95,12 +94,12 @@ class PartitionNames:
 
     count: int
     topics: Sequence[str]
-    """The names of all topics by index; only ever appended to."""
+    """The names of all topics by index; append-only."""
     topic: Int32
     partition: Int32
 
     def __len__(self) -> int:
-        """How many are named."""
+        """Number of named partitions."""
         return len(self.topic)
 
     def name(self, index: int) -> str:
@@ -110,10 +109,10 @@ class PartitionNames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionSample:
-    """Some of the partitions of one bulk change, evenly spaced, as they were right after it. Brokers are ids.
+    """Some of the partitions of one bulk change, evenly spaced, with their state right after it. Brokers are ids.
 
-    Every array and list stands beside ``names``; ``before`` is the PartitionState that was left, ``flags`` the
-    ReplicaFlag bits beside ``replicas.values``.
+    Every array and list is parallel to ``names``. ``before`` is the previous PartitionState; ``flags`` are the
+    ReplicaFlag bits parallel to ``replicas.values``.
     """
 
     names: PartitionNames
@@ -133,7 +132,7 @@ class PartitionSample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicAssignments:
-    """Assignments of some partitions of new topics, and the ids that these were stored with."""
+    """Assignments of some partitions of new topics, and the stored topic ids."""
 
     sample: PartitionSample
     topic_ids: Mapping[str, bytes | None]
@@ -141,7 +140,7 @@ class TopicAssignments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogEntry:
-    """One message with its values by the names that its template uses."""
+    """One message and its values, by the names that its template uses."""
 
     message: Message
     controller_epoch: int

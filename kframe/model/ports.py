@@ -1,4 +1,4 @@
-"""What the engine needs from outside, as protocols: where state is kept, how requests travel, what time it is."""
+"""Ports of the engine, as protocols: storage, transport and clock."""
 
 from __future__ import annotations
 
@@ -14,79 +14,79 @@ from kframe.model.events import Event, TopicPartition
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
 
-#: How a port tells that something happened; safe to call from any thread.
+#: Callback of a port for each event; safe to call from any thread.
 Notify = Callable[[Event], None]
-#: Whether what is done now is still done in the role: ``Store.may_act``. Safe to call from any thread.
+#: Whether this controller still holds the role: ``Store.may_act``. Safe to call from any thread.
 MayAct = Callable[[], bool]
-#: What is done with the registrations of brokers that were read.
+#: Callback for the broker registrations of a load.
 Met = Callable[[Sequence[Registration]], None]
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Where leadership is written down and found again. One instance serves one controller.
+    """Storage of leadership state. One instance serves one controller.
 
-    Every write between ``claim`` and ``release`` is fenced: it raises ControllerFenced, and changes nothing, once
-    another controller has claimed the role. Other failures of the whole call raise StoreError.
-    The contract suite ``kframe.testing.store_contract`` says the rest.
+    Every write between ``claim`` and ``release`` is fenced: once another controller has claimed the role, it raises
+    ControllerFenced and changes nothing. Other failures of the whole call raise StoreError. The contract suite
+    ``kframe.testing.store_contract`` specifies the details.
     """
 
     def open(self, notify: Notify) -> None:
-        """Connect. From now on ControllerChanged, Elect, BrokersChanged... are notified, at most once until the thing
-        is read again (one-shot watches)."""
+        """Connect. From now on the store notifies ControllerChanged, Elect, BrokersChanged..., at most once until the
+        record is read again (one-shot watches)."""
 
     def close(self) -> None:
-        """Disconnect; what was ephemeral goes."""
+        """Disconnect; ephemeral records are removed."""
 
     def connected(self) -> bool:
-        """Whether our session lives, for certain as far as we can know. Callable from any thread."""
+        """Whether our session is alive, as far as this process can know. Callable from any thread."""
 
     def claim(self, controller_id: int) -> int | None:
         """Become controller and return the new controller epoch; None if the role is taken. Arms the watch on it."""
 
     def take_over(self, controller_id: int, brokers_only: bool = False) -> int | None:
-        """``claim``, also from a controller that holds the role, which hears of it by ControllerChanged or Elect. None
-        if yet another one was faster.
+        """Like ``claim``, but also takes the role from an active controller, which is notified (ControllerChanged or
+        Elect). None if another process claimed the role first.
 
         ``brokers_only``: only from a broker. The controller record belongs to a broker if the same session owns the
-        registration of that broker id; the record that was read is the one that is replaced, or nothing is.
+        registration of that broker id. The call replaces exactly the record that it read, or nothing.
         """
 
     def controller(self) -> int:
-        """Id of the present controller, -1 if there is none. Arms the watch on it."""
+        """Id of the active controller, -1 if there is none. Arms the watch on it."""
 
     def owns_role(self) -> bool:
         """Whether our own session holds the controller record; an equal id alone proves nothing.
 
-        Waits for storage. ``may_act`` reflects the answer afterwards: a role that was only uncertain is certain again.
+        Waits for storage. Afterwards ``may_act`` reflects the answer: an uncertain role can become certain again.
         """
 
     def may_act(self) -> bool:
-        """Whether what is done now is still done in the role (``docs/reference/invariants.md`` I3).
+        """Whether this controller still holds the role (``docs/reference/invariants.md`` I3).
 
-        True from a claim that was won until the role was given up, was heard to be lost, or may be lost because our
-        session may have ended: a controller that was asleep learns by this, not by an event, that it must be silent.
-        Answers at once, from what is known here. Callable from any thread.
+        True after a successful claim, until the role is released or known to be lost, or until our session may have
+        expired. A controller that was suspended thus learns that it must not send, before it receives any event.
+        Answers immediately, from local knowledge. Callable from any thread.
         """
 
     def prepare(self) -> None:
-        """Settle the feature record, and drop pending log-dir and ISR notifications (failover steps 0 to 3)."""
+        """Set the feature record, and delete pending log-dir and ISR notifications (failover steps 0 to 3)."""
 
     def load(self) -> ClusterState:
-        """Read everything. Broken records are left out and reported, never raised.
+        """Read everything. Malformed records are omitted and reported, never raised.
 
-        A store that knows when states were written says so in ``ClusterState.written_at``.
+        A store that tracks when states were written provides it in ``ClusterState.written_at``.
         """
 
     def read_brokers(self) -> tuple[Registration, ...]:
         """All registrations. Arms the watch on them.
 
-        One that can be read no longer, of the broker epoch that it had when it was read last, is given as it was then:
-        its broker lives. Others that cannot be read are left out and reported.
+        An unreadable registration whose broker epoch is unchanged is returned as last read: its broker is alive. Other
+        unreadable registrations are omitted and reported.
         """
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Create or compare-and-set each row of ``change``; rows fare independently of each other."""
+        """Create or compare-and-set each row of ``change``, independently of the other rows."""
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
         """Read the states of these rows."""
@@ -95,7 +95,7 @@ class Store(Protocol):
         """The topics that exist. Arms the watch on them (TopicsChanged)."""
 
     def read_topics(self, names: tuple[str, ...]) -> TopicTable:
-        """Ids and assignments of topics; those that are gone or broken are left out. Arms a watch on each
+        """Ids and assignments of topics; missing and malformed topics are omitted. Arms a watch on each
         (TopicModified)."""
 
     def give_topic_ids(self, names: tuple[str, ...]) -> tuple[bytes, ...]:
@@ -106,21 +106,21 @@ class Store(Protocol):
     ) -> tuple[WriteCode, ...]:
         """Store new topics and their configs: OK or EXISTS for each. Not fenced, as in Kafka.
 
-        ``with_ids``: those that the table gives no id get a random one; without, they are stored without an id.
+        ``with_ids``: topics without an id in the table get a random one. Otherwise all are stored without an id.
         """
 
     def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
-        """Replace whole assignments: OK; STALE if somebody else wrote the topic since we read it; MISSING."""
+        """Replace whole assignments: OK; STALE if another client wrote the topic since we read it; MISSING."""
 
     def read_topic_settings(self, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
         """The settings of topics that a controller acts on."""
 
     def read_configs(self, topic: str | None) -> Mapping[str, str]:
-        """All settings of a topic, or of all brokers (None). Changes are notified by TopicSettingsChanged and
-        BrokerDefaultsChanged."""
+        """All settings of a topic, or of all brokers (None). TopicSettingsChanged and BrokerDefaultsChanged notify of
+        changes."""
 
     def write_configs(self, topic: str | None, config: Mapping[str, str]) -> None:
-        """Replace those settings and leave word of it."""
+        """Replace those settings and write a config change notification."""
 
     def queue_deletions(self, names: tuple[str, ...]) -> None:
         """Mark topics for deletion. Not fenced."""
@@ -129,84 +129,85 @@ class Store(Protocol):
         """The topics marked for deletion. Arms the watch on them (DeletionsMarked)."""
 
     def drop_deletions(self, names: tuple[str, ...]) -> None:
-        """Take marks away."""
+        """Remove deletion marks."""
 
     def delete_topics(self, names: tuple[str, ...]) -> None:
         """Delete topics with their states, configs and marks."""
 
     def read_reassignments(self) -> Targets | None:
-        """What an operator has left to be reassigned. Arms the watch on it (ReassignmentsLeft)."""
+        """The reassignments that an operator has requested. Arms the watch on them (ReassignmentsLeft)."""
 
     def write_reassignments(self, targets: Targets) -> None:
-        """Replace that record; an empty one is taken away."""
+        """Replace that record; an empty ``targets`` deletes it."""
 
     def read_preferred_election(self) -> tuple[TopicPartition, ...] | None:
-        """Partitions whose preferred leaders an operator wants. Arms the watch on it (PreferredElectionLeft)."""
+        """Partitions for which an operator has requested a preferred election. Arms the watch on them
+        (PreferredElectionLeft)."""
 
     def drop_preferred_election(self) -> None:
-        """Take that record away."""
+        """Delete that record."""
 
     def read_isr_changes(self) -> Notifications[TopicPartition]:
-        """ISRs that leaders changed by themselves. Arms the watch on them (IsrChangesLeft)."""
+        """ISRs that leaders changed directly in storage. Arms the watch on them (IsrChangesLeft)."""
 
     def read_log_dir_events(self) -> Notifications[int]:
         """Brokers (ids) that lost a log directory. Arms the watch on them (LogDirEventsLeft)."""
 
     def drop_notifications(self, paths: tuple[str, ...]) -> None:
-        """Take notifications away; those that are gone already are passed over."""
+        """Delete notifications; missing ones are ignored."""
 
     def allocate_producer_ids(self, broker_id: int) -> int:
-        """Set the next 1,000 producer ids aside for a broker; return the first."""
+        """Reserve the next 1,000 producer ids for a broker; return the first."""
 
     def release(self) -> None:
-        """Give the role up if it is still ours."""
+        """Release the role if we still hold it."""
 
     def quarantined(self) -> Mapping[str, str]:
-        """What could not be read and is left out until it can be: names to reasons. Callable from any thread."""
+        """Unreadable records, omitted until they can be read: names to reasons. Callable from any thread."""
 
 
 @runtime_checkable
 class Contending(Protocol):
-    """A store that can claim the role at the notification that it is free, before any event is handled."""
+    """A store that can claim the role as soon as it is notified that the role is free, before it handles any event."""
 
     def contend(self, controller_id: int) -> None:
-        """Claim the role for this controller as soon as the present one loses it, or its process has ended.
+        """Claim the role for this controller as soon as the active controller loses it, or its process has ended.
 
-        For a standby that was notified of another controller; holds for one election. What was won is invisible until
-        the next ``claim`` or ``take_over`` returns it; if none comes, the role is given up again. Called by the active
-        controller, it lets standbys notice the end of its process. Raises StoreError.
+        For a standby that was notified of another controller; valid for one election. The next ``claim`` or
+        ``take_over`` returns the epoch that was won; if neither comes, the role is released. If the active controller
+        calls this, standbys notice the end of its process. Raises StoreError.
         """
 
 
 @runtime_checkable
 class WritingAhead(Protocol):
-    """A store that can begin with a write before the one in front of it has been answered."""
+    """A store that can start a write before the previous write was answered."""
 
     def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        """``write_states`` of ``change``, and begin with ``following``: other rows, that have a state and are to be
-        written behind it whatever comes of it.
+        """``write_states`` of ``change``; also start the write of ``following``: other rows with a state, to be written
+        after ``change`` whatever its result.
 
-        The write that later asks for these rows as they stand in ``following``, perhaps with others, is told what
-        became of them; what that raises is not raised here. Perhaps nobody asks: the claim may be lost before.
+        A later ``write_states`` with these rows unchanged, perhaps with further rows, returns their results. This call
+        raises no error of ``following``. The later write may never come, for example when the role is lost first.
         """
 
 
 @runtime_checkable
 class Foretelling(Protocol):
-    """A store that may tell, while it reads everything, which brokers it has found."""
+    """A store that can report registrations while a load is in progress."""
 
     def foretell(self, met: Met) -> None:
-        """Have every ``load`` from now on call ``met`` with all registrations, in the thread that loads, as soon as
-        there is time for it."""
+        """Make every later ``load`` call ``met`` with all registrations, in the loading thread, as early as it can."""
 
 
 @runtime_checkable
 class Expecting(Protocol):
-    """A transport that may get ready for brokers before it is to connect them."""
+    """A transport that can prepare for brokers before it connects to them."""
 
     def expect(self, registrations: Sequence[Registration]) -> None:
-        """``connect`` may come for these, or ``close``: what takes time may be begun, but nothing is to be sent. Who is
-        expected anew takes the place of all who were. Waits for nobody; called by the thread that calls ``connect``."""
+        """Prepare for a ``connect`` with these registrations, or for ``close``. The transport may start slow work, but
+        must send nothing. Each call replaces the previous registrations. Does not block. The thread that calls
+        ``connect`` calls it."""
 
 
 @runtime_checkable
@@ -215,33 +216,33 @@ class Acknowledging(Protocol):
 
     @property
     def acknowledges(self) -> bool:
-        """Whether each UpdateMetadataAnswered carries the controller epoch and the batch that the broker answered. The
-        controller then answers CreateTopics, CreatePartitions and DeleteTopics only after live brokers did."""
+        """Whether each UpdateMetadataAnswered has the controller epoch and the batch that the broker answered. If so,
+        the controller answers CreateTopics, CreatePartitions and DeleteTopics only after live brokers have answered."""
 
 
 @runtime_checkable
 class StoreReader(Protocol):
-    """A transport that reads its controller's store, such as the cluster id."""
+    """A transport that reads from its controller's store, for example the cluster id."""
 
     def attach_store(self, store: Store) -> None:
-        """Called once, when a controller is built, before ``open``. The store is open while the transport is."""
+        """Called once, when a controller is built, before ``open``. The store stays open as long as the transport."""
 
 
 class WaitingTimes(Protocol):
-    """How long requests waited in a queue, in milliseconds; ``kframe.runtime.samples.Samples`` is one."""
+    """How long requests waited in a queue, in milliseconds; implemented by ``kframe.runtime.samples.Samples``."""
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """Number of requests that have left the queue."""
 
     def quantiles(self, wanted: tuple[float, ...]) -> list[float]:
-        """Quantiles (0 to 1) of the last ones; zeros before the first."""
+        """Quantiles (0 to 1) of the most recent waiting times; zeros before the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerQueue:
-    """The requests for one broker: how many wait, the one in flight not counted (Kafka: QueueSize), and how long those
-    that were taken had waited (RequestRateAndQueueTimeMs). A request sent again has not waited again."""
+    """The requests for one broker: the queue length without the request in flight (Kafka: QueueSize), and the waiting
+    times of sent requests (RequestRateAndQueueTimeMs). A retry does not count as waiting again."""
 
     waiting: int
     times: WaitingTimes
@@ -249,31 +250,31 @@ class BrokerQueue:
 
 @runtime_checkable
 class Transport(Protocol):
-    """How control requests reach brokers. Keeps one queue a broker, in order, one request in flight."""
+    """Delivery of control requests to brokers: one FIFO queue per broker, one request in flight."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready; answers of brokers are notified as events.
 
-        ``send`` is called by one who may act (``Store.may_act``). That is to be asked again right before a request
-        leaves that has waited in a queue, or leaves once more. While the answer is no, nothing leaves. Either storage
-        answers and the role is certain again, or the controller resigns, which closes the transport.
+        The controller calls ``send`` only while ``Store.may_act`` is true. The transport must check ``may_act`` again
+        before it sends a request that waited in a queue, and before a retry. While ``may_act`` is false, it sends
+        nothing. Either storage answers and the role is certain again, or the controller resigns, which closes the
+        transport.
         """
 
     def close(self) -> None:
         """Drop every queue and connection."""
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) have registered; anything queued for an earlier registration is dropped."""
+        """These brokers (indexes) have registered; requests queued for an earlier registration are dropped."""
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) are gone."""
+        """These brokers (indexes) have unregistered."""
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Queue a batch. Must have read the columns when it returns; must not wait for any broker."""
+        """Queue a batch. Must read the columns before it returns; must not wait for any broker."""
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """The queue of each connected broker, by id; a transport that queues nothing has none. Callable from any
-        thread."""
+        """The queue of each connected broker, by id; empty for a transport without queues. Callable from any thread."""
 
 
 @runtime_checkable
@@ -281,10 +282,10 @@ class Clock(Protocol):
     """Monotonic time, and timers on it."""
 
     def now_ms(self) -> float:
-        """Milliseconds since some fixed moment."""
+        """Milliseconds since an arbitrary fixed time."""
 
     def schedule(self, name: str, delay_ms: float, fire: Callable[[], None]) -> None:
         """Call ``fire`` once, ``delay_ms`` from now; a timer of the same name is replaced."""
 
     def cancel(self, name: str) -> None:
-        """Forget a timer, if it is set."""
+        """Cancel a timer, if it is set."""

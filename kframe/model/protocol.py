@@ -1,4 +1,4 @@
-"""The inter-broker protocol version: which release's rules all brokers follow (``inter.broker.protocol.version``)."""
+"""The inter-broker protocol version: the release whose rules all brokers follow (``inter.broker.protocol.version``)."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from kframe.errors import ConfigError
 
 CONFIG_KEY: Final = "inter.broker.protocol.version"
 
-#: Every release that a ZooKeeper-mode cluster can be set to, and how many internal versions (``-IV0`` ...) it has;
-#: 0 where it has none. The bare release means the last of them (Kafka 3.9 ``MetadataVersion``).
+#: Every release that a ZooKeeper-mode cluster can run, and the number of its internal versions (``-IV0`` ...), which
+#: may be 0. The bare release means the last internal version (Kafka 3.9 ``MetadataVersion``).
 RELEASES: Final = {
     "0.8.0": 0, "0.8.1": 0, "0.8.2": 0, "0.9.0": 0, "0.10.0": 2, "0.10.1": 3, "0.10.2": 1, "0.11.0": 3,
     "1.0": 1, "1.1": 1, "2.0": 2, "2.1": 3, "2.2": 2, "2.3": 2, "2.4": 2, "2.5": 1, "2.6": 1, "2.7": 3, "2.8": 2,
     "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3, "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1,
 }  # fmt: skip
 
-_PLACES: Final = {release: place for place, release in enumerate(RELEASES)}
-# Kafka drops what follows the release ("3.9.1" means "3.9"), unless that is an internal version.
+_PLACES: Final = {release: index for index, release in enumerate(RELEASES)}
+# Kafka ignores the part after the release ("3.9.1" means "3.9"), unless it is an internal version.
 _GRAMMAR: Final = re.compile(r"(0\.\d+\.\d+|[1-9]\d*\.\d+)(?:-IV(\d+)|(?:\.\d+)*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class InterBrokerProtocol:
-    """A protocol version; versions compare by age. ``place`` is that of its release in ``RELEASES``."""
+    """A protocol version; versions compare by age. ``place`` is the index of its release in ``RELEASES``."""
 
     place: int
     internal: int
 
     @staticmethod
     def parse(text: str, where: str = f"config key {CONFIG_KEY}") -> InterBrokerProtocol:
-        """Read Kafka's spelling: ``3.9-IV0``, ``3.9``, ``3.9.1``, ``0.10.0-IV1``.
+        """Parse Kafka's spelling: ``3.9-IV0``, ``3.9``, ``3.9.1``, ``0.10.0-IV1``.
 
-        Raises ConfigError, naming ``where``, if Kafka 3.9 knows no such version or has it for KRaft only.
+        Raises ConfigError, naming ``where``, if Kafka 3.9 has no such version or supports it in KRaft mode only.
         """
         match = _GRAMMAR.fullmatch(text)
         release, internal = (match[1], match[2]) if match else ("", None)
@@ -47,7 +47,8 @@ class InterBrokerProtocol:
 
     @property
     def alter_partition(self) -> bool:
-        """Whether leaders propose ISRs to the controller (KIP-497, from 2.7-IV2); before, they store them."""
+        """Whether leaders propose ISRs to the controller (KIP-497, from 2.7-IV2); before that, they write them to
+        ZooKeeper."""
         return self >= _ALTER_PARTITION_SINCE
 
     @property

@@ -1,7 +1,7 @@
-"""The control requests of one batch, in columns: what each broker is to be told (Kafka's ControllerBrokerRequestBatch).
+"""The control requests of one batch to each broker, in columns (Kafka's ControllerBrokerRequestBatch).
 
-A batch speaks of partition rows, not of their content: whoever encodes or records it reads the columns, and does so
-before the controller takes another step.
+A batch refers to partition rows, not to their content: an encoder must read the columns before the next step of the
+controller.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from kframe.model.columns import Int32, UInt8
 
 
 class Occasion(IntEnum):
-    """What a batch is sent for. What befalls brokers is told in this order.
+    """The cause of a batch. A step sends its batches in this order.
 
-    Batches for the same occasion in the same step, each about other partitions of a cluster, are together the batch
-    that the whole cluster would have caused (``kframe.spark``).
+    In ``kframe.spark``, several controllers each own some partitions of a cluster. Their batches with the same cause in
+    the same step make up the batch of a single controller.
     """
 
     OTHER = 0
     ELECTION = 1
     """Partitions came online or got another leader."""
     STOP = 2
-    """A broker that asked to shut down is to stop following."""
+    """A broker in controlled shutdown must stop following."""
     REPLICAS = 3
     """Replicas changed their state."""
     DELETION = 4
-    """Topics that are being deleted go on."""
+    """The deletion of topics makes progress."""
     UNHEARD = 5
-    """Nothing else was told: brokers learn only who is left."""
+    """No other batch was sent: brokers only receive the remaining live brokers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,22 +45,22 @@ class BrokerRows:
 
     @staticmethod
     def none() -> BrokerRows:
-        """Nothing for anybody."""
+        """No rows for any broker."""
         return BrokerRows(np.empty(0, np.int32), np.zeros(1, np.int32), np.empty(0, np.int32))
 
     def slices(self) -> Iterator[tuple[int, slice]]:
-        """(broker index, where its rows stand) of each broker."""
+        """(broker index, slice of its rows) of each broker."""
         for position, broker in enumerate(self.brokers):
             yield int(broker), slice(int(self.offsets[position]), int(self.offsets[position + 1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlRequests:
-    """One batch. A broker gets its LeaderAndIsr first, then UpdateMetadata, then StopReplica.
+    """One batch. A broker receives its LeaderAndIsr first, then UpdateMetadata, then StopReplica.
 
-    ``is_new`` stands beside ``leader_and_isr.rows``; ``stop_leader_epoch`` and ``stop_delete`` beside
-    ``stop_replica.rows``. Every broker of ``metadata_brokers`` gets all of ``metadata_rows``; without rows it is only
-    told who is registered. Rows whose topic is queued for deletion are told as leader -2.
+    ``is_new`` is parallel to ``leader_and_isr.rows``; ``stop_leader_epoch`` and ``stop_delete`` to
+    ``stop_replica.rows``. Every broker of ``metadata_brokers`` receives all of ``metadata_rows``; without rows it only
+    receives the live brokers. Rows of topics that are queued for deletion have leader -2.
     """
 
     controller_id: int
@@ -74,9 +74,9 @@ class ControlRequests:
     stop_delete: UInt8
     occasion: Occasion = Occasion.OTHER
     batch: int = 0
-    """Number of the batch, ascending within a controller epoch; answers to UpdateMetadata name it."""
+    """Number of the batch, ascending within a controller epoch; answers to UpdateMetadata refer to it."""
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to send to anybody."""
+        """Whether the batch has no request for any broker."""
         return not (len(self.leader_and_isr.brokers) or len(self.metadata_brokers) or len(self.stop_replica.brokers))

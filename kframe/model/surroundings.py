@@ -1,4 +1,4 @@
-"""What operators and brokers do in a storage, past its controller: scenarios and contract suites play them."""
+"""Actions of operators and brokers in a storage that bypass its controller, for scenarios and contract suites."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from kframe.model.tables import Targets
 
 
 class ClusterContext(Protocol):
-    """Storage from outside: it has stores for controllers, and operators and brokers do things in it."""
+    """A storage from outside: it has stores for controllers, and methods for actions of operators and brokers."""
 
     def connect(self) -> Store:
         """A store for one more controller, not open yet."""
 
     def settle(self) -> None:
-        """Return when all that has happened has been notified."""
+        """Return when all pending changes have been notified."""
 
     def drop_controller(self) -> None:
-        """Delete the record of who is controller; its holder's session goes on."""
+        """Delete the controller record; the session of its holder stays alive."""
 
     def register_brokers(self, registrations: Iterable[Registration]) -> tuple[int, ...]:
-        """Register brokers in one instant; return their broker epochs."""
+        """Register brokers at once; return their broker epochs."""
 
     def unregister_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Let registrations vanish in one instant."""
+        """Remove registrations at once."""
 
     def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
-        """Replace registrations in one instant; return the new broker epochs."""
+        """Replace registrations at once; return the new broker epochs."""
 
     def write_state(self, topic: str, partition: int, *, isr: Sequence[int]) -> int:
-        """Write another ISR as a leader does, past the controller; return the new version."""
+        """Write another ISR as a leader does, without the controller; return the new version."""
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
-        """Change settings of a topic, and leave word of it."""
+        """Change settings of a topic, and write a config change notification."""
 
     def mark_for_deletion(self, names: Iterable[str]) -> None:
-        """Mark topics for deletion in one instant."""
+        """Mark topics for deletion at once."""
 
     def leave_reassignments(self, targets: Targets) -> None:
-        """Leave partitions to be reassigned in storage, where nothing is left yet."""
+        """Write a reassignment request to storage, which must have none yet."""
 
     def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leave partitions whose preferred leaders are wanted, where nothing is left yet."""
+        """Write a preferred election request to storage, which must have none yet."""
 
     def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leave word of ISRs that leaders have changed."""
+        """Write notifications of ISRs that leaders have changed."""
 
     def notify_log_dir_event(self, broker_id: int) -> None:
-        """Leave word of a broker that lost a log directory."""
+        """Write a notification of a broker that lost a log directory."""

@@ -1,4 +1,4 @@
-"""What storage and clients say of many topics or partitions at once, in columns. Brokers are ids here."""
+"""Tables of many topics or partitions from storage and clients, in columns. Brokers are ids here."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicTable:
-    """``t`` topics. ``replicas`` has a list a partition, topic by topic, partitions ``0 .. partition_counts[i] - 1`` in
-    order; beside its values stand in ``flags`` the ReplicaFlag bits ADDING and REMOVING."""
+    """``t`` topics. ``replicas`` has one list per partition, ordered by topic, then by partition (``0 ..
+    partition_counts[i] - 1``). ``flags`` has the ReplicaFlag bits ADDING and REMOVING of each replica."""
 
     names: tuple[str, ...]
     topic_ids: tuple[bytes | None, ...]
@@ -32,14 +32,14 @@ class TopicTable:
 
     @staticmethod
     def of(names: Sequence[str], assignments: Sequence[Sequence[tuple[int, ...]]]) -> TopicTable:
-        """Topics without ids whose partitions have these replicas; for small things."""
-        counts = np.array([len(one) for one in assignments], np.int32)
-        replicas = Ragged.of([replicas for one in assignments for replicas in one])
+        """Topics without ids whose partitions have these replicas; for small inputs."""
+        counts = np.array([len(partitions) for partitions in assignments], np.int32)
+        replicas = Ragged.of([replicas for partitions in assignments for replicas in partitions])
         return TopicTable.starting(tuple(names), counts, replicas)
 
     @staticmethod
     def starting(names: tuple[str, ...], partition_counts: Int32, replicas: Ragged) -> TopicTable:
-        """Topics without ids, none of whose replicas is being added or removed."""
+        """Topics without ids and without running reassignments."""
         none = np.zeros(len(replicas.values), np.uint8)
         return TopicTable(names, (None,) * len(names), partition_counts, replicas, none)
 
@@ -65,13 +65,15 @@ class TopicTable:
         return TopicTable(names, ids, counts, self.replicas.take(rows), flags)
 
     def _flagged(self, flag: ReplicaFlag) -> Ragged:
-        carry = (self.flags & np.uint8(flag)) != 0
+        has_flag = (self.flags & np.uint8(flag)) != 0
         owner = np.repeat(np.arange(len(self.replicas)), self.replicas.counts)
-        return Ragged(offsets_of(np.bincount(owner[carry], minlength=len(self.replicas))), self.replicas.values[carry])
+        return Ragged(
+            offsets_of(np.bincount(owner[has_flag], minlength=len(self.replicas))), self.replicas.values[has_flag]
+        )
 
 
 def move_flags(replicas: Ragged, adding: Ragged, removing: Ragged) -> UInt8:
-    """ReplicaFlag bits beside ``replicas.values``, from the lists of what each partition gains and loses."""
+    """ReplicaFlag bits parallel to ``replicas.values``, from the adding and removing replicas of each partition."""
     flags = np.where(members(replicas, adding), np.uint8(ReplicaFlag.ADDING), np.uint8(0))
     flags[members(replicas, removing)] |= np.uint8(ReplicaFlag.REMOVING)
     return flags
@@ -79,9 +81,9 @@ def move_flags(replicas: Ragged, adding: Ragged, removing: Ragged) -> UInt8:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Targets:
-    """Replica lists wanted for ``k`` partitions: partition ``partition[i]`` of topic ``names[topic[i]]``.
+    """Requested replica lists of ``k`` partitions: partition ``partition[i]`` of topic ``names[topic[i]]``.
 
-    ``cancel`` is true where, in place of a new list, a running reassignment is to be given up.
+    ``cancel`` is true where the request cancels a running reassignment instead of giving a new list.
     """
 
     names: tuple[str, ...]
@@ -100,7 +102,7 @@ class Targets:
         )
 
     def last_named(self) -> Int32:
-        """Beside each target the position of the last one of the same partition, which is the one that counts."""
+        """For each target the position of the last target of the same partition, which takes effect."""
         return last_of_equal(self.topic.astype(np.int64) << 32 | self.partition.astype(np.int64) & 0xFFFFFFFF)
 
     def join(self, other: Targets) -> Targets:
@@ -117,12 +119,12 @@ class Targets:
 
     @staticmethod
     def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:
-        """From ((topic, partition), replicas or None to cancel) pairs; for small things."""
+        """Build from pairs of (topic, partition) and replicas, with None to cancel; for small inputs."""
         names = tuple(dict.fromkeys(topic for (topic, _), _ in wanted))
-        places = {name: place for place, name in enumerate(names)}
+        indexes = {name: index for index, name in enumerate(names)}
         return Targets(
             names,
-            np.array([places[topic] for (topic, _), _ in wanted], np.int32),
+            np.array([indexes[topic] for (topic, _), _ in wanted], np.int32),
             np.array([partition for (_, partition), _ in wanted], np.int32),
             Ragged.of([tuple(replicas or ()) for _, replicas in wanted]),
             np.array([replicas is None for _, replicas in wanted], np.bool_),
@@ -131,7 +133,7 @@ class Targets:
 
 @dataclass(frozen=True, slots=True)
 class Notifications(Generic[Item]):
-    """What brokers have left word of: the records, to be taken away once handled, and what they name."""
+    """Notifications of brokers: the records, to be deleted after handling, and the items that they name."""
 
     paths: tuple[str, ...]
     items: tuple[Item, ...]
@@ -139,7 +141,7 @@ class Notifications(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The settings of a topic that a controller acts on; UNSET where the topic has none of its own."""
+    """The settings of a topic that a controller uses; UNSET where the topic has no setting of its own."""
 
     unclean: int
     min_insync: int

@@ -1,4 +1,4 @@
-"""The settings that a topic may have, and which values they take: one table (Kafka 3.9 ``LogConfig``)."""
+"""The settings of topics, and the values that they accept: one table (Kafka 3.9 ``LogConfig``)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ TOPIC_CONFIGS: Final[Mapping[str, Check]] = {
     "remote.log.delete.on.disable": boolean,
 }
 
-#: Settings that hold a list, and so can be appended to and subtracted from: from their defaults, where they are unset.
+#: Settings that hold a list, so clients can append and subtract. The values are the defaults of unset settings.
 LIST_CONFIGS: Final[Mapping[str, str]] = {
     "cleanup.policy": "delete",
     "follower.replication.throttled.replicas": "",
@@ -75,21 +75,21 @@ _COMPARED: Final = {
 _NOT_TIERED: Final = (
     "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage."
 )
-#: Value of a local retention that follows the whole retention, and of one without a limit.
+#: Value of a local retention that equals the total retention, and of a retention without a limit.
 _AS_WHOLE, _UNLIMITED = -2, -1
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """Why Kafka refuses settings, in its words."""
+    """Why Kafka rejects settings, in Kafka's words."""
 
     text: str
     is_config_exception: bool = True
-    """Whether it is Kafka's ConfigException, before which AlterConfigs puts the name of the resource."""
+    """Whether the error is Kafka's ConfigException, which AlterConfigs prefixes with the name of the resource."""
 
 
 def config_problem(config: Mapping[str, str], remote_storage: bool = False) -> ConfigProblem | None:
-    """Why Kafka would refuse the settings ``config`` of a topic; None if it takes them.
+    """The reason why Kafka would reject the settings ``config`` of a topic; None if Kafka accepts them.
 
     ``remote_storage``: whether the cluster has tiered storage (``remote.log.storage.system.enable``). Source: Kafka 3.9
     ``LogConfig.validate`` as ``AdminZkClient`` calls it.
@@ -105,7 +105,7 @@ def config_problem(config: Mapping[str, str], remote_storage: bool = False) -> C
 
 
 def _contradiction(config: Mapping[str, str], remote_storage: bool) -> ConfigProblem | None:
-    """Why settings whose values are valid do not fit together, or ZooKeeper mode does not have them."""
+    """The reason why valid values contradict each other or ZooKeeper mode does not support them."""
     values = {name: int(config.get(name, default)) for name, default in _COMPARED.items()}
     least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if least > most:
@@ -128,7 +128,7 @@ def _contradiction(config: Mapping[str, str], remote_storage: bool) -> ConfigPro
 
 
 def _local_retention(name: str, values: Mapping[str, int]) -> ConfigProblem | None:
-    """Why the local part of a retention does not fit into the whole."""
+    """The reason why the local retention exceeds the total retention."""
     whole, local = values[name], values[f"local.{name}"]
     unlimited = whole <= _UNLIMITED if name == "retention.bytes" else whole == _UNLIMITED
     if unlimited or local == _AS_WHOLE:

@@ -1,4 +1,4 @@
-"""The topic columns: name, id, where its partitions stand, and the settings that a controller acts on."""
+"""The topic columns: name, id, the rows of the partitions, and the settings that a controller uses."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kframe.errors import ShapeError
 from kframe.model.columns import Int8, Int32, Int64, UInt8, ragged_positions
 
 ZERO_TOPIC_ID: Final = bytes(16)
-#: In ``unclean``: the topic has no setting of its own, the broker default decides.
+#: In ``unclean``: the topic has no setting of its own, so the broker default applies.
 UNSET: Final = -1
 
-#: Per-topic columns beside the ids, and what a new topic has in them.
+#: Per-topic columns besides the ids, and their values for a new topic.
 _FRESH: Final = {
     "first_row": 0,
     "block_length": 0,
@@ -32,30 +32,30 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
 def topic_name_problem(name: str) -> str | None:
-    """What Kafka expects of a topic name, if ``name`` is not one; None if it is (3.9 ``Topic.validate``)."""
+    """What Kafka requires of a topic name, if ``name`` is invalid; None if it is valid (3.9 ``Topic.validate``)."""
     if _NAME.fullmatch(name) and name not in (".", ".."):
         return None
     return "a topic name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', other than '.' and '..'"
 
 
 def metric_name(name: str) -> str:
-    """The name of a topic as metrics have it, where dots and underscores are the same."""
+    """The name of a topic in metrics, where dots and underscores are the same."""
     return name.replace(".", "_")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scattered:
-    """Partitions of topics of which only some are held: ``keys`` are topic << 32 | partition, ascending, ``rows`` stand
-    beside them."""
+    """Partitions of topics of which this process holds only some. ``keys`` are topic << 32 | partition, ascending;
+    ``rows`` are parallel to them."""
 
     keys: Int64
     rows: Int32
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
         """Rows of many partitions; -1 where there is none."""
-        wanted = topic.astype(np.int64) << 32 | partition
-        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[at] == wanted, self.rows[at], np.int32(-1))
+        keys = topic.astype(np.int64) << 32 | partition
+        positions = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[positions] == keys, self.rows[positions], np.int32(-1))
 
     def of(self, topic: int) -> Int32:
         """Rows of one topic, in partition order."""
@@ -63,9 +63,9 @@ class Scattered:
         return self.rows[first:end]
 
     def without(self, topic: int) -> Scattered | None:
-        """Those of the other topics; None if that is nothing."""
-        kept = self.keys >> 32 != topic
-        return Scattered(self.keys[kept], self.rows[kept]) if kept.any() else None
+        """The entries of the other topics; None if there are none."""
+        retained = self.keys >> 32 != topic
+        return Scattered(self.keys[retained], self.rows[retained]) if retained.any() else None
 
 
 class Topics:
@@ -78,7 +78,7 @@ class Topics:
         self.first_row: Int32 = np.empty(0, np.int32)
         """Row of partition 0."""
         self.block_length: Int32 = np.empty(0, np.int32)
-        """Partitions that stand in consecutive rows from ``first_row``."""
+        """Number of partitions in consecutive rows from ``first_row``."""
         self.partition_count: Int32 = np.empty(0, np.int32)
         self.unclean: Int8 = np.empty(0, np.int8)
         """``unclean.leader.election.enable`` of the topic: 0, 1 or UNSET."""
@@ -106,7 +106,7 @@ class Topics:
 
     @property
     def known_count(self) -> int:
-        """Topics that exist, those that were dropped left out."""
+        """Number of topics that exist, without dropped topics."""
         return len(self._index)
 
     def find(self, name: str) -> int | None:
@@ -114,7 +114,7 @@ class Topics:
         return self._index.get(name)
 
     def collides(self, name: str) -> bool:
-        """Whether a topic has this name once dots are taken for underscores, as metric names do."""
+        """Whether a topic has the same name in metrics, where dots and underscores are the same."""
         return metric_name(name) in self._mapped_names
 
     def find_id(self, topic_id: bytes) -> int | None:
@@ -122,7 +122,7 @@ class Topics:
         return self._index_by_id.get(topic_id)
 
     def add(self, names: Sequence[str], ids: Sequence[bytes | None] | None = None) -> Int32:
-        """Add topics that are not there yet, without partitions; return their indexes."""
+        """Add new topics without partitions; return their indexes."""
         first, count = len(self.names), len(names)
         for offset, name in enumerate(names):
             self._index[name] = first + offset
@@ -143,18 +143,18 @@ class Topics:
         return np.arange(first, first + count, dtype=np.int32)
 
     def set_id(self, topic: int, topic_id: bytes) -> None:
-        """Give a topic the id that it lacked."""
+        """Set the id of a topic that has none."""
         self.ids[topic] = np.frombuffer(topic_id, np.uint8)
         self._index_by_id[topic_id] = topic
 
     def clear_id(self, topic: int) -> None:
-        """Take a topic's id away: no topic is found by it any more."""
+        """Remove the id of a topic, so that lookups by the id no longer return it."""
         known = self.ids[topic].tobytes()
         self._index_by_id.pop(known, None)
         self.ids[topic] = 0
 
     def note_rows(self, topic: int, first_partition: int, first_row: int, count: int) -> None:
-        """Record that partitions ``first_partition ..`` of ``topic`` stand in ``count`` rows from ``first_row``."""
+        """Record that partitions ``first_partition ..`` of ``topic`` are in ``count`` rows from ``first_row``."""
         self._require_whole(topic)
         if self.partition_count[topic] == 0:
             self.first_row[topic] = first_row
@@ -166,16 +166,16 @@ class Topics:
         self.partition_count[topic] += count
 
     def note_blocks(self, topics: Int32, first_rows: Int32, counts: Int32) -> None:
-        """``note_rows`` for many topics that had no partitions yet."""
+        """``note_rows`` for many topics without partitions."""
         self.first_row[topics] = first_rows
         self.block_length[topics] = counts
         self.partition_count[topics] = counts
 
     def note_scattered(self, topics: Int32, counts: Int32, partitions: Int32, rows: Int32) -> None:
-        """Record where the only ``counts[i]`` partitions that are held of each of ``topics`` stand.
+        """Record the rows of topics of which this process holds only ``counts[i]`` partitions.
 
-        The topics ascend, are new, and come after all that were noted so before; ``partitions`` and ``rows`` stand
-        topic by topic, ascending. Such a topic can neither grow nor shrink, since nobody knows how large it is.
+        The topics ascend, are new, and come after all topics of earlier calls. ``partitions`` and ``rows`` are ordered
+        by topic, then by partition. Such a topic can neither grow nor shrink, since its size is unknown.
         """
         keys = np.repeat(topics, counts).astype(np.int64) << 32 | partitions
         known = self._scattered
@@ -189,11 +189,13 @@ class Topics:
             raise ShapeError(f"topic {self.names[topic]} is held in part: it can neither grow nor shrink")
 
     def cut_rows(self, topic: int, count: int) -> None:
-        """Record that ``topic`` has no partitions from number ``count`` on any more."""
+        """Remove the partitions of ``topic`` from number ``count`` on."""
         self._require_whole(topic)
         self.block_length[topic] = min(int(self.block_length[topic]), count)
         left = [
-            (first, row, min(held, count - first)) for first, row, held in self._later.pop(topic, ()) if first < count
+            (first, row, min(length, count - first))
+            for first, row, length in self._later.pop(topic, ())
+            if first < count
         ]
         if left:
             self._later[topic] = left
@@ -221,7 +223,7 @@ class Topics:
         return np.concatenate(blocks)
 
     def rows_of_all(self, topics: NDArray[Any]) -> Int32:
-        """Rows of all partitions of these topics, topic by topic in partition order."""
+        """Rows of all partitions of these topics, by topic and partition."""
         if len(topics) and (self._scattered is not None or not self._later.keys().isdisjoint(topics.tolist())):
             return np.concatenate([self.rows_of(topic) for topic in topics.tolist()])
         return ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)
@@ -233,18 +235,18 @@ class Topics:
         rows[outside] = -1
         if self._later and len(outside):
             for grown in self._later.keys() & set(topic[outside].tolist()):
-                asked = outside[topic[outside] == grown]
+                pending = outside[topic[outside] == grown]
                 for first_partition, first_row, count in self._later[grown]:
-                    within = partition[asked] - first_partition
-                    here = (within >= 0) & (within < count)
-                    rows[asked[here]] = first_row + within[here]
+                    within = partition[pending] - first_partition
+                    matches = (within >= 0) & (within < count)
+                    rows[pending[matches]] = first_row + within[matches]
         if self._scattered is not None and len(outside):
-            asked = outside[rows[outside] < 0]
-            rows[asked] = self._scattered.locate(topic[asked], partition[asked])
+            pending = outside[rows[outside] < 0]
+            rows[pending] = self._scattered.locate(topic[pending], partition[pending])
         return rows
 
     def drop(self, topic: int) -> None:
-        """Forget a topic's name and rows; its index is not used again."""
+        """Remove a topic's name and rows; its index is not reused."""
         del self._index[self.names[topic]]
         self._mapped_names.discard(metric_name(self.names[topic]))
         self._index_by_id.pop(self.ids[topic].tobytes(), None)
@@ -255,7 +257,7 @@ class Topics:
         self.deleting[topic] = self.deletion_started[topic] = self.deletion_halted[topic] = 0
 
     def wire_names(self) -> tuple[Int32, bytes]:
-        """All names in UTF-8, one after another, and the offsets between them; made once until a topic is added."""
+        """All names in UTF-8, concatenated, and their offsets; cached until a topic is added."""
         if self._wire_names is None:
             encoded = [name.encode() for name in self.names]
             offsets = np.zeros(len(encoded) + 1, np.int32)
@@ -264,7 +266,7 @@ class Topics:
         return self._wire_names
 
     def all_names(self) -> tuple[str, ...]:
-        """``names`` as nobody can change them; made once until a topic is added, for no name ever changes."""
+        """``names`` as a tuple; cached until a topic is added, since a name never changes."""
         if len(self._all_names) != len(self.names):
             self._all_names = tuple(self.names)
         return self._all_names

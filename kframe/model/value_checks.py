@@ -1,4 +1,4 @@
-"""Which texts are values of a setting, by its type and validator in Kafka, and what Kafka says of others.
+"""Checks of setting values by Kafka's types and validators, with Kafka's error messages.
 
 Source: Kafka 3.9 ``ConfigDef.parseType``, ``ConfigDef.Range``, ``ValidString``, ``ValidList``, ``ConfigException``,
 ``ThrottledReplicaListValidator``, ``MetadataVersionValidator``.
@@ -11,13 +11,13 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-#: Given the name of a setting and a text: Kafka's message if the text is no value of the setting, else None.
+#: Takes the name of a setting and a text; returns Kafka's message if the text is invalid, else None.
 Check = Callable[[str, str], str | None]
 
 _THROTTLED: Final = re.compile(r"(\d+:\d+)?", re.ASCII)
 _WHOLE: Final = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _RELEASE: Final = re.compile(r"\d+(\.\d+){1,2}(-IV\d+)?", re.ASCII)
-#: Java writes doubles outside of this range with an exponent.
+#: Java formats doubles outside this range with an exponent.
 _PLAIN_LEAST, _PLAIN_MOST = 1e-3, 1e7
 
 
@@ -50,7 +50,7 @@ def int_or(least: int, most: int, default: int) -> Check:
 
 
 def one_of(*values: str) -> Check:
-    """One of these texts."""
+    """Any one of these texts."""
 
     def check(name: str, text: str) -> str | None:
         value = text.strip()
@@ -93,7 +93,7 @@ def double(least: int | None = None, most: int | None = None) -> Check:
 
 
 def anything(_name: str, _text: str) -> None:
-    """Every text."""
+    """Any text."""
 
 
 def throttled(name: str, text: str) -> str | None:
@@ -132,12 +132,12 @@ def _outside(name: str, value: float, shown: str, least: int | None, most: int |
 
 
 def _elements(text: str) -> list[str]:
-    """The elements of Kafka's type LIST: blanks around commas do not count."""
+    """The elements of Kafka's type LIST; blanks around commas are ignored."""
     return re.split(r"\s*,\s*", text.strip()) if text.strip() else []
 
 
 def _java_double(value: float) -> str:
-    """A number as Java's ``Double.toString`` writes it."""
+    """Format a number as Java's ``Double.toString`` does."""
     if value == 0 or _PLAIN_LEAST <= abs(value) < _PLAIN_MOST:
         return repr(value)
     exponent = math.floor(math.log10(abs(value)))

@@ -1,8 +1,8 @@
 """Checks a selector in a child process, so that native code that crashes or hangs is only reported.
 
-The child appends a JSON line to a file after each check, because a plugin may print to standard output. The first check
-without a line is the one that crashed. The child builds its own registry, so it sees only installed plugins and the
-plugins directory.
+The child appends a JSON line to a file after each check, because a plugin may print to standard output. The child
+crashed in the first check without a line. It builds its own registry, so it sees only installed plugins and the plugins
+directory.
 """
 
 from __future__ import annotations

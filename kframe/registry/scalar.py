@@ -83,7 +83,7 @@ def partition_elections(batch: ElectionBatch) -> Iterator[PartitionElection]:
     Columns become lists first, because reading an item of an array takes ten times as long as an item of a list.
     """
     ids, candidates = batch.broker_ids, batch.candidates
-    known = np.array([*ids.tolist(), None], object)  # the last stands at NO_LEADER
+    known = np.array([*ids.tolist(), None], object)  # The last entry is for NO_LEADER.
     racks = {
         broker_id: batch.racks[rack] if rack >= 0 else None
         for broker_id, rack in zip(ids.tolist(), batch.broker_rack.tolist(), strict=True)

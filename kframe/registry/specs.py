@@ -107,8 +107,8 @@ class PortSpec:
     ``server.properties``. A factory written as ``"module:attribute"`` is imported when a URL first names the scheme, so
     that the offer alone does not import a client library.
 
-    ``trials`` makes, likewise, what ``kframe plugins check`` tries a store or a transport in (``StoreSpec``,
-    ``TransportSpec``).
+    ``trials``, a factory of the same form, makes the environment in which ``kframe plugins check`` checks a store or a
+    transport (``StoreSpec``, ``TransportSpec``).
     """
 
     scheme: str
@@ -124,7 +124,7 @@ class PortSpec:
         return self._imported(self.factory)(url, *further)
 
     def make_trials(self, url: str, *further: object) -> Any:
-        """What to try it in. Raises PluginError if none is offered, or it cannot be imported."""
+        """Make the environment for checks. Raises PluginError if none is offered, or it cannot be imported."""
         if self.trials is None:
             raise PluginError(f"{self.scheme}: nothing is offered to try it in")
         return self._imported(self.trials)(url, *further)
@@ -136,8 +136,8 @@ class PortSpec:
 class StoreSpec(PortSpec):
     """A Store (``kframe.model.ports``).
 
-    ``trials(url)`` makes empty storage that nobody else uses, as ``kframe.model.surroundings.ClusterContext``; without,
-    stores are tried alone, and no broker comes or goes.
+    ``trials(url)`` makes empty storage without other users, as ``kframe.model.surroundings.ClusterContext``. Without
+    it, checks use a store alone, and no broker registers or unregisters.
     """
 
 
@@ -145,7 +145,7 @@ class TransportSpec(PortSpec):
     """A Transport (``kframe.model.ports``); ``broker.id`` in ``config`` is the controller's own id.
 
     ``trials(url, cluster)`` makes brokers, each at its endpoint in ``cluster``, and a transport that is not open, as
-    ``kframe.testing.far_end.FarEnd``; without, a transport is not tried.
+    ``kframe.testing.far_end.FarEnd``. Without it, the transport is not checked.
     """
 
 

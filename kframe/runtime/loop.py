@@ -80,7 +80,7 @@ class ControllerLoop:
         self._publish()
 
     def open(self, *, takeover: bool = False) -> None:
-        """Connect the store and the transport, and stand for election; ``takeover`` takes the role from its holder."""
+        """Connect the store and the transport, and queue the election; ``takeover`` takes the role from its holder."""
         self.open_store()
         self.stand(takeover=takeover)
 
@@ -89,7 +89,7 @@ class ControllerLoop:
         self.store.open(self.notify)
 
     def stand(self, *, takeover: bool = False) -> None:
-        """Connect the transport and stand for election, once the store is open."""
+        """Connect the transport and queue the election, once the store is open."""
         self.transport.open(self.queue.put, self.store.may_act)
         self.queue.put(Elect(takeover))
 

@@ -1,1 +1,1 @@
-"""Scenario and trace files: a cluster, what happens to it, and what a controller made of it."""
+"""Scenario and trace files: a cluster, the events in it, and the actions of a controller."""

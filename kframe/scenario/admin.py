@@ -1,4 +1,4 @@
-"""The steps of a scenario in which a client asks for topics, deletions and reassignments."""
+"""The steps of a scenario in which a client requests topics, deletions and reassignments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kframe.scenario.requests import Action, by_partition
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
 
-#: How long a client of a scenario waits for an answer.
+#: Time that a client of a scenario waits for an answer.
 TIMEOUT_MS: Final = 3_000
 DEFAULT: Final = -1
 
@@ -85,15 +85,15 @@ def read_delete_topics(where: str, argument: Any) -> Action:
 
 
 def read_targets(where: str, argument: Any, cancellable: bool) -> Targets:
-    """``{t-0: [4, 5, 6], t-1: null}``: replicas wanted, null to cancel."""
+    """``{t-0: [4, 5, 6], t-1: null}``: target replicas, null to cancel."""
     if not isinstance(argument, dict):
         raise ScenarioError(where, repr(argument), "a mapping from partitions to replica lists")
-    wanted = []
+    targets = []
     for name, replicas in argument.items():
         if not is_replica_list(replicas) and not (cancellable and replicas is None):
             raise ScenarioError(f"{where}.{name}", repr(replicas), "a list of broker ids")
-        wanted.append((topic_partition(f"{where}.{name}", name), replicas))
-    return Targets.of(wanted)
+        targets.append((topic_partition(f"{where}.{name}", name), replicas))
+    return Targets.of(targets)
 
 
 def read_reassign(where: str, argument: Any) -> Action:

@@ -1,4 +1,4 @@
-"""Checks of the brokers, topics and partitions that a step names, when it is played.
+"""Checks of the brokers, topics and partitions that a step names, when the step runs.
 
 Requests of clients, operators and brokers may name anything: Kafka answers or ignores them. But a broker that acts must
 be registered, and a setting or an ISR must belong to a stored topic or partition.

@@ -20,15 +20,15 @@ _TRUTH: Final = {"true": 1, "false": 0}
 
 
 def registration(broker: ScenarioBroker) -> Registration:
-    """A registration that storage gives its broker epoch."""
+    """A registration without a broker epoch, which storage assigns."""
     endpoint = Endpoint("PLAINTEXT", f"broker-{broker.broker_id}", 9092)
     return Registration(broker.broker_id, NO_BROKER_EPOCH, (endpoint,), broker.rack)
 
 
 def build_cluster(scenario: Scenario) -> ClusterState:
-    """The topics of a scenario as stored; states that are given have controller epoch 0 and partition epoch 0.
+    """The topics of a scenario as stored; given states have controller epoch 0 and partition epoch 0.
 
-    Raises ScenarioError for a topic setting that is malformed.
+    Raises ScenarioError for a malformed topic setting.
     """
     cluster = ClusterState()
     for topic in scenario.topics:

@@ -1,4 +1,4 @@
-"""Reading scenario files (``kframe.scenario/v1``): every field checked, every error with the file and the field."""
+"""Parsing of scenario files (``kframe.scenario/v1``): every field is checked, every error names file and field."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kframe.errors import ScenarioError
 from kframe.model.topics import topic_name_problem
 
 SCHEMA: Final = "kframe.scenario/v1"
-#: A scenario is for people to read; anything longer is a mistake.
+#: People write scenarios by hand; a longer file is a mistake.
 FILE_BYTES_MAX: Final = 16 * 2**20
 INT32_MAX: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioBroker:
-    """A broker that is registered."""
+    """A registered broker."""
 
     broker_id: int
     rack: str | None = None
@@ -28,7 +28,7 @@ class ScenarioBroker:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPartition:
-    """A partition as storage has it before the controller starts; ``leader`` None: assigned, but without state."""
+    """A stored partition before the controller starts; ``leader`` None: assigned, but without state."""
 
     partition: int
     replicas: tuple[int, ...]
@@ -51,7 +51,7 @@ class ScenarioTopic:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step as written: its key, and its argument as YAML gave it."""
+    """One step of the file: its key, and its argument as parsed from YAML."""
 
     kind: str
     argument: Any
@@ -68,9 +68,9 @@ class Scenario:
     topics: tuple[ScenarioTopic, ...]
     steps: tuple[Step, ...]
     waiting: tuple[Step, ...] = ()
-    """What waits in storage when the controller starts (key ``admin``)."""
+    """Requests and marks in storage when the controller starts (key ``admin``)."""
     brokers_replicate: bool = False
-    """Whether brokers keep logs, catch up and change ISRs by themselves."""
+    """Whether brokers keep logs, replicate, and change ISRs themselves."""
 
 
 def read_scenario(path: str | Path) -> Scenario:
@@ -114,7 +114,7 @@ def parse_scenario(text: str, source: str) -> Scenario:
 
 
 class Fields:
-    """The fields of one mapping, read with errors that name them."""
+    """The fields of one mapping; errors name the field."""
 
     def __init__(self, source: str, path: str, value: Any) -> None:
         self._source = source
@@ -124,7 +124,7 @@ class Fields:
         self._value = value
 
     def allow(self, *names: str) -> None:
-        """Refuse any other field."""
+        """Reject any other field."""
         for name in self._value:
             if name not in names:
                 raise ScenarioError(self._where(str(name)), "an unknown field", "one of " + ", ".join(names))
@@ -193,7 +193,7 @@ def broker_spec(where: str, value: Any) -> ScenarioBroker:
 
 
 def topic_partition(where: str, value: Any) -> tuple[str, int]:
-    """``topic-partition`` taken apart. Raises ScenarioError naming ``where``."""
+    """Topic and partition of ``topic-partition``. Raises ScenarioError naming ``where``."""
     topic, dash, partition = value.rpartition("-") if isinstance(value, str) else ("", "", "")
     if not (topic and dash and partition.isascii() and partition.isdigit() and int(partition) <= INT32_MAX):
         raise ScenarioError(where, _shown(value), "a partition written topic-partition, such as orders-0")
@@ -259,12 +259,12 @@ def _unique(source: str, path: str, values: list[Any]) -> None:
 
 
 def config_text(value: Any) -> str:
-    """A setting as Kafka has it: always a text, booleans in small letters."""
+    """A setting as Kafka stores it: always a text, booleans in lower case."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def is_replica_list(value: Any) -> bool:
-    """Whether this is a list of numbers that a request can carry as broker ids, be there such brokers or not."""
+    """Whether this is a list of numbers that a request can encode as broker ids, whether such brokers exist or not."""
     return isinstance(value, list) and all(
         type(element) is int and -INT32_MAX - 1 <= element <= INT32_MAX for element in value
     )

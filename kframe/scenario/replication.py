@@ -1,4 +1,4 @@
-"""Scenarios with ``brokers_replicate: true``: the step ``produce``, and what a plugin of broker models implements."""
+"""Scenarios with ``brokers_replicate: true``: the step ``produce``, and the interface of a plugin of broker models."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ class Replication(Protocol):
 
     @property
     def controller_settings(self) -> dict[str, object]:
-        """The scenario's settings without those that only brokers know."""
+        """The scenario's settings without those for brokers only."""
 
     def follow(self) -> None:
         """Read registrations and topic settings again after a step."""
 
     def carry(self) -> bool:
-        """Deliver what brokers send now; return whether there was any. Raises ScenarioError if they never end."""
+        """Deliver the messages that brokers send now; return whether there were any. Raises ScenarioError if they never
+        end."""
 
     def produce(self, partition: TopicPartition, records: int, acks: int) -> str:
         """Send records one after the other to the leader in storage; return the first error by name, or NONE."""
 
 
-#: Makes them from the runner, the scenario's settings, and what an error names as their source.
+#: Makes the broker models from the runner, the scenario's settings, and the name of their source in errors.
 ReplicationFactory: TypeAlias = Callable[["ScenarioRunner", Mapping[str, object], str], Replication]
 
 

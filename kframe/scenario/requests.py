@@ -1,4 +1,4 @@
-"""The steps of a scenario that ask the controller for something, as a broker or a client would."""
+"""The steps of a scenario that send a request to the controller, as a broker or a client does."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from kframe.scenario.format import Fields, broker_ids, is_replica_list, topic_pa
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
 
-#: What a step does to the world; returns the response of the step.
+#: The function of a step; returns the response of the step.
 Action: TypeAlias = "Callable[[ScenarioRunner], Any]"
 
 _ELECTIONS: Final = {"preferred": ElectionType.PREFERRED, "unclean": ElectionType.UNCLEAN}
-#: What a proposal may say instead of what is true.
+#: Fields of a proposal that may differ from the stored state.
 _PROPOSED: Final = ("sender", "leader_epoch", "partition_epoch", "leader_recovery_state")
 #: The version of AlterPartition that scenarios send.
 _ALTER_PARTITION_VERSION: Final = 3
 
 
 def read_controlled_shutdown(where: str, argument: Any) -> Action:
-    """Step ``controlled_shutdown``: a broker asks to stop."""
+    """Step ``controlled_shutdown``: a broker requests controlled shutdown."""
     (broker_id,) = broker_ids(where, [argument])
     return partial(_shut_down, broker_id=broker_id)
 
@@ -59,7 +59,7 @@ class Proposal:
     given: Mapping[str, int]
 
     def true(self, runner: ScenarioRunner, key: TopicPartition) -> dict[str, int]:
-        """The proposal's other fields: as given, else as storage has them, else 0."""
+        """The proposal's other fields: as given, else as stored, else 0."""
         stored = runner.stored(key)
         true = dict.fromkeys(_PROPOSED, 0)
         if stored is not None and stored.partition_epoch != NO_STATE:
@@ -87,22 +87,22 @@ def read_alter_partition(where: str, argument: Any) -> Action:
 
 
 def _alter_partition(runner: ScenarioRunner, proposals: dict[TopicPartition, Proposal]) -> dict[str, str]:
-    """One request for each sender, in the order in which the senders are first named."""
+    """One request per sender, in the order in which the step first names the senders."""
     by_sender: dict[int, dict[TopicPartition, Proposal]] = {}
     for key, proposal in proposals.items():
         by_sender.setdefault(proposal.true(runner, key)["sender"], {})[key] = proposal
     answers: dict[TopicPartition, ErrorCode] = {}
-    for sender, theirs in by_sender.items():
-        response: AlterPartitionResponse = runner.call(_request(runner, sender, theirs))
-        codes = response.codes.tolist() if response.error is ErrorCode.NONE else [response.error] * len(theirs)
-        answers.update(zip(theirs, (ErrorCode(code) for code in codes), strict=True))
+    for sender, sent in by_sender.items():
+        response: AlterPartitionResponse = runner.call(_request(runner, sender, sent))
+        codes = response.codes.tolist() if response.error is ErrorCode.NONE else [response.error] * len(sent)
+        answers.update(zip(sent, (ErrorCode(code) for code in codes), strict=True))
     return {f"{topic}-{partition}": answers[topic, partition].name for topic, partition in proposals}
 
 
 def _request(
     runner: ScenarioRunner, sender: int, proposals: Mapping[TopicPartition, Proposal]
 ) -> Callable[[int], AlterPartitionRequested]:
-    """What ``sender`` sends; a sender that never registered shows broker epoch 0."""
+    """The request of ``sender``; a sender that never registered sends broker epoch 0."""
     known = runner.registrations.get(sender)
     isr = Ragged.of([proposal.isr for proposal in proposals.values()])
     epochs = [
@@ -125,7 +125,7 @@ def _request(
 
 
 def read_elect_leaders(where: str, argument: Any) -> Action:
-    """Step ``elect_leaders``: a client asks for elections."""
+    """Step ``elect_leaders``: a client requests elections."""
     fields = Fields(where, "", argument)
     fields.allow("type", "partitions")
     fields.expect(fields.get("type") in _ELECTIONS, "type", "preferred or unclean")

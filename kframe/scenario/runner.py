@@ -1,6 +1,6 @@
-"""Playing a scenario to kframe's controller and writing down the trace: in memory, or in any storage.
+"""Runs a scenario on kframe's controller and records the trace: in memory, or in any storage.
 
-Every step runs to rest: the queue is empty and every request is answered, unless a broker is silent.
+Every step runs until idle: the queue is empty and every request is answered, unless a broker is silent.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from kframe.scenario.replication import Replication, ReplicationFactory
 from kframe.scenario.requests import Action
 from kframe.scenario.storage import StorageFactory
 
-#: The id under which the controller of a scenario runs: none of its brokers has it.
+#: The id of the controller of a scenario; no broker of a scenario has it.
 CONTROLLER_ID = 1000
-#: How long a client waits, on the scenario's clock, before the controller must have answered.
+#: Time on the scenario's clock within which the controller must answer a client.
 PATIENCE_SECONDS = 3
-#: What a scenario means unless it says otherwise: leaders move only where a step moves them.
+#: Defaults of scenarios: leaders move only where a step moves them.
 DEFAULTS: dict[str, object] = {"auto.leader.rebalance.enable": False}
 
 
 class ScenarioRunner:
-    """One scenario with its world: storage, brokers, clock and a controller."""
+    """One scenario with its storage, brokers, clock and controller."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class ScenarioRunner:
         make_storage: StorageFactory = MemoryEnsemble.from_cluster,
         make_replication: ReplicationFactory | None = None,
     ) -> None:
-        """Check every step and build the cluster; ``make_storage`` is called once, at the end of the checks.
+        """Check every step and build the cluster; ``make_storage`` is called once, after the checks.
         ``make_replication`` makes the broker models of a scenario with ``brokers_replicate: true``.
 
-        Raises ScenarioError, before anything is played, for a step that is malformed or not built yet, and ConfigError
-        for a configuration key.
+        Raises ScenarioError, before any step runs, for a step that is malformed or not supported, and ConfigError for a
+        configuration key.
         """
         self.scenario = scenario
         self._steps = [steps.build(scenario.source, position, step) for position, step in enumerate(scenario.steps)]
@@ -56,7 +56,7 @@ class ScenarioRunner:
         where, settings = f"{scenario.source}: config", DEFAULTS | dict(scenario.config)
         self.clock = VirtualClock()
         self.replication: Replication | None = None
-        """The broker models of a scenario with ``brokers_replicate: true``, and what carries their messages."""
+        """The broker models of a scenario with ``brokers_replicate: true``, which deliver their messages."""
         self.brokers = EmbeddedBrokers(self.clock)
         if scenario.brokers_replicate:
             if make_replication is None:
@@ -85,12 +85,12 @@ class ScenarioRunner:
         }
 
     def play_steps(self) -> Iterator[dict[str, Any]]:
-        """Play step by step; yield the trace entry of each step once the controller is idle."""
+        """Run step by step; yield the trace entry of each step once the controller is idle."""
         for step, action in zip(self.scenario.steps, self._steps, strict=True):
             yield self.play_step(step, action)
 
     def play_step(self, step: Step, action: Action) -> dict[str, Any]:
-        """Play one step to rest; return its entry of the trace."""
+        """Run one step until idle; return its entry of the trace."""
         before = self.storage.stored()
         entries, topics = trace.stored_entries(before), trace.topic_names(before)
         self.brokers.take()
@@ -107,7 +107,7 @@ class ScenarioRunner:
         }
 
     def rest(self) -> None:
-        """Let the controller handle all that waits, and brokers that replicate do what they do at this time."""
+        """Let the controller handle all queued events, and replicating brokers send what is due now."""
         self.storage.settle()
         while self.loop.run_until_idle() or (self.replication is not None and self.replication.carry()):
             self.storage.settle()
@@ -117,7 +117,8 @@ class ScenarioRunner:
             self.replication.follow()
 
     def call(self, event: Callable[[int], Event]) -> Any:
-        """Ask the controller, as a client or broker would, and wait for its answer; ``event`` takes the token."""
+        """Send a request to the controller, as a client or broker does, and wait for its answer; ``event`` takes the
+        token."""
         future = self.loop.submit(event)
         self.rest()
         if not future.done():
@@ -125,7 +126,7 @@ class ScenarioRunner:
         return future.result(timeout=0)
 
     def stored(self, key: tuple[str, int]) -> PartitionView | None:
-        """A partition as storage has it, None if it does not exist."""
+        """A partition as stored, None if it does not exist."""
         cluster = self.storage.stored()
         row = cluster.row(*key)
         return None if row is None else cluster.view(row)

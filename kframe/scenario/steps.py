@@ -1,6 +1,6 @@
-"""The steps of a scenario: each reads its argument when the scenario is built, and acts on the world when it is played.
+"""The steps of a scenario: each parses its argument when the scenario is built, and acts when it runs.
 
-A step that the format knows and this build does not play is refused by name.
+A step of the format that this build does not support is rejected by name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 
 
 def build(source: str, position: int, step: Step) -> Action:
-    """The action of one step. Raises ScenarioError if it is unknown, not built yet, or its argument malformed."""
+    """The action of one step. Raises ScenarioError if it is unknown or not supported, or its argument is malformed."""
     where = f"{source}: steps[{position}]"
     if step.kind not in _READERS:
         raise ScenarioError(where, f"unknown step {step.kind!r}", "one of " + ", ".join(sorted(_READERS)))
@@ -33,7 +33,8 @@ def build(source: str, position: int, step: Step) -> Action:
 
 
 def build_waiting(source: str, waiting: Step) -> Action:
-    """What leaves one thing in storage before the first step. Raises ScenarioError as ``build`` does."""
+    """The action that writes a request or mark to storage before the first step. Raises ScenarioError as ``build``
+    does."""
     where = f"{source}: admin.{waiting.kind}"
     if waiting.kind not in _WAITING:
         raise ScenarioError(where, "an unknown field", "one of " + ", ".join(sorted(_WAITING)))
@@ -55,7 +56,7 @@ def _elect(runner: ScenarioRunner) -> None:
         runner.loop.open()
 
 
-# -- brokers come and go
+# -- brokers register and unregister
 
 
 def _read_ids(where: str, argument: Any, action: Callable[[ScenarioRunner, tuple[int, ...]], None]) -> Action:
@@ -94,7 +95,7 @@ def _read_startup(where: str, argument: Any) -> Action:
 
 
 def _registration(runner: ScenarioRunner, broker: ScenarioBroker) -> Registration:
-    """A broker comes back as it was, unless the step gives it another rack."""
+    """The earlier registration of a broker, unless the step gives it another rack."""
     known = runner.registrations.get(broker.broker_id, registration(broker))
     return replace(known, rack=broker.rack or known.rack, broker_epoch=NO_BROKER_EPOCH)
 
@@ -105,7 +106,7 @@ def _remember(runner: ScenarioRunner) -> None:
     )
 
 
-# -- how brokers answer, and time
+# -- answers of brokers, and time
 
 
 def _read_answer(where: str, argument: Any) -> Action:
@@ -138,7 +139,7 @@ def _read_advance(where: str, argument: Any) -> Action:
     return act
 
 
-#: What may wait in storage before the first step, by its key under ``admin``.
+#: Requests and marks that may be in storage before the first step, by key under ``admin``.
 _WAITING: Final[dict[str, Callable[[str, Any], Action]]] = {
     "reassign": stored.read_reassign_znode,
     "preferred": stored.read_preferred_znode,

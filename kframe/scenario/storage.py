@@ -1,4 +1,4 @@
-"""What a scenario needs of the storage that it is played in, whichever store that is."""
+"""The storage interface for scenarios, independent of the store."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kframe.model.surroundings import ClusterContext
 
 
 class ScenarioStorage(ClusterContext, Protocol):
-    """Storage whose content can be inspected. ``kframe.embedded.MemoryEnsemble`` is one."""
+    """Storage whose content can be inspected, such as ``kframe.embedded.MemoryEnsemble``."""
 
     def stored(self) -> ClusterState:
-        """Topics, assignments and states as they are stored now; only to be read, and until something changes."""
+        """The stored topics, assignments and states; read-only, and valid until the next change."""
 
     def registrations(self) -> tuple[Registration, ...]:
-        """All brokers that are registered now, by id."""
+        """All registered brokers, by id."""
 
 
 #: Makes storage that holds a cluster.

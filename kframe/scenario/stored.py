@@ -1,4 +1,4 @@
-"""The steps of a scenario that happen in storage: what operators, leaders and brokers write there themselves."""
+"""The steps of a scenario that change storage directly: writes of operators, leaders and brokers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_reassign_znode(where: str, argument: Any) -> Action:
-    """Step ``reassign_znode``: an operator leaves reassignments."""
+    """Step ``reassign_znode``: an operator writes reassignments."""
     return partial(_reassign_znode, targets=read_targets(where, argument, cancellable=False))
 
 
@@ -27,7 +27,7 @@ def _reassign_znode(runner: ScenarioRunner, targets: Targets) -> None:
 
 
 def read_preferred_znode(where: str, argument: Any) -> Action:
-    """Step ``preferred_znode``: an operator leaves partitions whose preferred leaders are wanted."""
+    """Step ``preferred_znode``: an operator writes partitions that need a preferred election."""
     if not isinstance(argument, list):
         raise ScenarioError(where, repr(argument), "a list of partitions")
     return partial(_preferred_znode, partitions=tuple(topic_partition(where, partition) for partition in argument))
@@ -49,7 +49,7 @@ def _mark(runner: ScenarioRunner, names: tuple[str, ...]) -> None:
 
 
 def read_isr_znode(where: str, argument: Any) -> Action:
-    """Step ``isr_znode``: leaders write ISRs to storage and leave word of it."""
+    """Step ``isr_znode``: leaders write ISRs to storage, and a notification."""
     proposals = Fields(where, "", argument)
     read = {}
     for name in argument:
@@ -80,7 +80,7 @@ def _topic_config(runner: ScenarioRunner, where: str, changes: dict[str, dict[st
 
 
 def read_log_dir_failure(where: str, argument: Any) -> Action:
-    """Step ``log_dir_failure``: a broker reports a dead log dir."""
+    """Step ``log_dir_failure``: a broker reports a failed log directory."""
     fields = Fields(where, "", argument)
     fields.allow("broker", "partitions")
     names = tuple(fields.sequence("partitions"))

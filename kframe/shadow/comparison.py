@@ -16,7 +16,7 @@ from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.shadow.inputs import Input, IsrsAre, text
 from kframe.shadow.replica import Replica
 
-#: The most registered brokers that are assumed to have asked for controlled shutdown.
+#: The largest number of registered brokers that are assumed to have requested controlled shutdown.
 LEAVING_MAX = 3
 #: The fields of a state that are shown.
 _FIELDS = ("leader", "leader_epoch", "isr")
@@ -65,11 +65,12 @@ def compare(
     base: ClusterState, inputs: Sequence[Input], real: ClusterState, config: ControllerConfig,
     left_out: Collection[str] = (),
 ) -> Comparison:  # fmt: skip
-    """Play ``inputs`` on a replica of ``base`` and compare it with ``real``, except for topics in ``left_out``.
+    """Apply ``inputs`` to a replica of ``base`` and compare it with ``real``, except for topics in ``left_out``.
 
-    Requests leave no trace in storage. So a partition may have any of these states: that after the inputs alone; that
-    with a controlled shutdown of brokers that left or lost leaders; and, if its preferred replica leads, that after a
-    preferred election on top of either, with the stored ISR. The engine computes each of them.
+    Requests leave no trace in storage, so a partition may have any of several states. The first is the state after the
+    inputs alone. The second is the state with a controlled shutdown of brokers that left or lost leaders. If the
+    preferred replica leads, the state after a preferred election on top of either, with the stored ISR, is valid too.
+    The engine computes each of them.
     """
     hard, soft = Replica(base, config), Replica(base, config)
     hard.play(inputs)
@@ -101,8 +102,8 @@ def same_leadership(known: ClusterState, real: ClusterState, rows: Int32) -> tup
     leader, epoch = np.append(_ids(known, p.leader), -2)[own], np.append(p.leader_epoch, -2)[own]
     stated = np.append(p.partition_epoch, NO_STATE)[own] != NO_STATE
     equal = (leader == _ids(real, q.leader[rows])) & (epoch == q.leader_epoch[rows])
-    there = q.partition_epoch[rows] != NO_STATE
-    same: Bool = (own >= 0) & (stated == there) & (equal | ~there)
+    has_state = q.partition_epoch[rows] != NO_STATE
+    same: Bool = (own >= 0) & (stated == has_state) & (equal | ~has_state)
     return own, same
 
 
@@ -113,9 +114,9 @@ def _agree(expected: ClusterState, real: ClusterState, rows: Int32) -> Bool:
     isr = real.partitions.lists("isr", rows)
     offline = isr.any(np.append(real.brokers.registered, 0)[isr.values] == 0) & same
     for position in np.flatnonzero(offline).tolist():
-        there, known = _members(real, int(rows[position])), _members(expected, int(own[position]))
+        stored, known = _members(real, int(rows[position])), _members(expected, int(own[position]))
         live = set(real.brokers.registered_ids())
-        same[position] = not (there - live) - known
+        same[position] = not (stored - live) - known
     return same
 
 
@@ -131,8 +132,8 @@ def _rows_in(known: ClusterState, real: ClusterState, rows: Int32) -> Int32:
     index = [-1 if (index_ := known.topics.find(name)) is None else index_ for name in real.topics.names]
     topic = np.array([*index, -1], np.int32)[real.partitions.topic[rows]]
     result = np.full(len(rows), -1, np.int32)
-    there = topic >= 0
-    result[there] = known.topics.locate(topic[there], real.partitions.partition[rows[there]])
+    exists = topic >= 0
+    result[exists] = known.topics.locate(topic[exists], real.partitions.partition[rows[exists]])
     return result
 
 

@@ -1,4 +1,4 @@
-"""What befalls a cluster, as far as storage shows it, written down so that it can be played more than once."""
+"""Changes of a cluster that are visible in storage, recorded so that they can be replayed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from kframe.model.tables import TopicSettings, TopicTable
 
 @dataclass(frozen=True, slots=True)
 class BrokersAre:
-    """These are the registrations from now on."""
+    """The set of registrations changed to these."""
 
     registrations: tuple[Registration, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicsCame:
-    """Topics were stored, with settings beside them."""
+    """Topics were stored, with their settings."""
 
     table: TopicTable
     settings: tuple[TopicSettings, ...]
@@ -27,21 +27,21 @@ class TopicsCame:
 
 @dataclass(frozen=True, slots=True)
 class TopicsWent:
-    """Topics are gone."""
+    """Topics were deleted."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicGrew:
-    """A topic is assigned like this, with partitions that it did not have."""
+    """Partitions were added to a topic, which now has this assignment."""
 
     table: TopicTable
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsAre:
-    """Settings that a controller acts on, of a topic, or of all brokers (None)."""
+    """Settings that a controller uses changed, of a topic, or of all brokers (None)."""
 
     topic: str | None
     config: Mapping[str, str]
@@ -49,19 +49,19 @@ class SettingsAre:
 
 @dataclass(frozen=True, slots=True)
 class IsrsAre:
-    """Leaders have changed ISRs (topic, partition, broker ids) without any decision of a controller."""
+    """Leaders changed ISRs (topic, partition, broker ids) without a decision of the controller."""
 
     isrs: tuple[tuple[str, int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerLeft:
-    """Nobody is controller."""
+    """There is no active controller."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerCame:
-    """Somebody has become controller, and takes over."""
+    """A new controller was elected and fails over."""
 
 
 Input: TypeAlias = (
@@ -70,7 +70,7 @@ Input: TypeAlias = (
 
 
 def text(change: Input) -> str:
-    """In a few words."""
+    """A short description."""
     match change:
         case BrokersAre(registrations=registrations):
             return "brokers " + (",".join(str(each.broker_id) for each in registrations) or "none")

@@ -1,4 +1,4 @@
-"""A store that only reads."""
+"""A read-only store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn, cast
 from kframe.errors import StoreError
 from kframe.model.ports import Store
 
-#: The calls of a store that change nothing; every other one is refused.
+#: The calls of a store that change nothing; every other call is refused.
 READS: Final = frozenset(
     {
         "close", "connected", "controller", "load", "open", "owns_role", "quarantined", "read_brokers", "read_configs",
@@ -19,7 +19,7 @@ READS: Final = frozenset(
 
 
 class ReadOnlyStore:
-    """Another store, of whose calls only READS get through; all others raise StoreError, and reach nothing."""
+    """A wrapper of a store that allows only READS; all other calls raise StoreError and do not reach the store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -29,7 +29,7 @@ class ReadOnlyStore:
 
 
 def read_only(store: Store) -> Store:
-    """``store`` for somebody who may not write."""
+    """A read-only view of ``store``."""
     return cast(Store, ReadOnlyStore(store))
 
 

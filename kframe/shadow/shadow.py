@@ -43,7 +43,7 @@ from kframe.shadow.inputs import (
 )
 from kframe.shadow.reading import read_only
 
-#: The settings that a controller acts on.
+#: The settings that a controller uses.
 _ACTED_ON = (UNCLEAN, "min.insync.replicas")
 _UNDER_REASSIGNMENT = np.uint8(ReplicaFlag.ADDING | ReplicaFlag.REMOVING)
 
@@ -169,8 +169,8 @@ class Shadow:
         return differs
 
     def _follow_controller(self, events: Iterable[Event]) -> None:
-        holder, gone = self._store.controller(), Elect() in events
-        if (gone or holder != self._holder) and self._holder != NO_LEADER:
+        holder, is_released = self._store.controller(), Elect() in events
+        if (is_released or holder != self._holder) and self._holder != NO_LEADER:
             self._inputs.append(ControllerLeft())
             self._holder = NO_LEADER
         if holder != self._holder:

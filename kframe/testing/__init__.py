@@ -6,7 +6,7 @@ that makes the storage or the brokers of the suite.
 
 import sys
 
-if "pytest" in sys.modules:  # clusters are used without pytest, too
+if "pytest" in sys.modules:  # Clusters are used without pytest, too.
     import pytest
 
     # The package itself is being imported already, so that only its modules can still be marked.

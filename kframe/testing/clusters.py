@@ -55,7 +55,8 @@ def healthy(*replicas: int, leader_epoch: int = 0) -> PartitionSpec:
 
 
 def cluster_of(topics: Mapping[str, Sequence[PartitionSpec]], registered: Iterable[Registration | int]) -> ClusterState:
-    """A cluster in columns: these topics, and these brokers registered; whatever else is named is known by id only."""
+    """A cluster in columns with these topics and registered brokers. Other brokers that ``topics`` names are
+    unregistered."""
     cluster = ClusterState()
     cluster.brokers.register([registration(broker) if isinstance(broker, int) else broker for broker in registered])
     specs = [spec for partitions in topics.values() for spec in partitions]
@@ -77,7 +78,7 @@ def cluster_of(topics: Mapping[str, Sequence[PartitionSpec]], registered: Iterab
 
 
 def small_table(topics: Mapping[str, Sequence[tuple[int, ...]]]) -> TopicTable:
-    """Topics as they are to be stored, each with the replica lists of its partitions."""
+    """Topics to store, each with the replica lists of its partitions."""
     return TopicTable.of(tuple(topics), tuple(topics.values()))
 
 
@@ -136,7 +137,7 @@ def requests_of(
 
 
 def described(cluster: ClusterState) -> dict[str, dict[str, Any]]:
-    """All partitions by name, as a trace shows them: what two clusters are compared by, however they number things."""
+    """All partitions by name, as in a trace. Two clusters are equal in this form even if their indexes differ."""
     rows = np.flatnonzero(cluster.partitions.topic >= 0).tolist()
     return dict(sorted((cluster.name(row), describe_partition(cluster.view(row))) for row in rows))
 

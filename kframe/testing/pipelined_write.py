@@ -1,4 +1,4 @@
-"""A write of states that a store has begun before it was asked for, and what became of it."""
+"""A write of states that a store starts before the write is requested, and its result."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ Write = Callable[[StateChange], WriteResult]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PipelinedWrite:
-    """``outcome`` is the answer to ``change``, or what it has raised."""
+    """``outcome`` is the result of writing ``change``, or the exception that it raised."""
 
     change: StateChange
     outcome: WriteResult | KframeError
 
     @staticmethod
     def of(change: StateChange, write: Write) -> PipelinedWrite:
-        """Write now, whatever comes of it."""
+        """Write now, and save the result or the exception."""
         try:
             return PipelinedWrite(change, write(change))
         except KframeError as error:
             return PipelinedWrite(change, error)
 
     def asked(self, change: StateChange) -> Bool:
-        """Mask of the rows that ``change`` asks for exactly as they were written."""
+        """Mask of the rows of ``change`` that were already written with the same values."""
         ours = dict(zip(self.change.rows.tolist(), _wanted(self.change), strict=True))
         theirs = zip(change.rows.tolist(), _wanted(change), strict=True)
         return np.array([ours.get(row) == wanted for row, wanted in theirs], np.bool_)
 
     def answer(self, change: StateChange, asked: Bool, write: Write) -> WriteResult:
-        """The answer to ``change``, whose other rows are written now. Raises what our own write has raised."""
+        """The result for ``change``; rows that were not written before are written now. Raises the exception of our
+        write."""
         if isinstance(self.outcome, KframeError):
             raise self.outcome
-        place = {row: at for at, row in enumerate(self.change.rows.tolist())}
-        ours = np.array([place[row] for row in change.rows[asked].tolist()], np.int64)
+        index_by_row = {row: index for index, row in enumerate(self.change.rows.tolist())}
+        ours = np.array([index_by_row[row] for row in change.rows[asked].tolist()], np.int64)
         codes, epochs = np.empty(len(change), np.uint8), np.empty(len(change), np.int32)
         codes[asked], epochs[asked] = self.outcome.codes[ours], self.outcome.partition_epoch[ours]
         if not asked.all():
@@ -50,7 +51,10 @@ class PipelinedWrite:
 
 
 def _wanted(change: StateChange) -> list[tuple[object, ...]]:
-    """What each row is to hold."""
+    """The new values of each row."""
     columns = (change.leader, change.leader_epoch, change.recovery, change.expected)
-    isrs = [tuple(change.isr[place].tolist()) for place in range(len(change))]
-    return [(*values, change.controller_epoch) for values in zip(*(one.tolist() for one in columns), isrs, strict=True)]
+    isrs = [tuple(change.isr[index].tolist()) for index in range(len(change))]
+    return [
+        (*values, change.controller_epoch)
+        for values in zip(*(column.tolist() for column in columns), isrs, strict=True)
+    ]

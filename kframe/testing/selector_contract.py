@@ -34,7 +34,7 @@ class SelectorContract:
     """The elections that the selector is for."""
 
     def make_selector(self) -> LeaderSelector:
-        """A fresh selector; called several times in a test."""
+        """A new selector; a test may call this several times."""
         raise NotImplementedError
 
     def test_is_named(self) -> None:

@@ -22,7 +22,7 @@ from kframe.model.tables import Targets
 from kframe.testing.clusters import small_table
 from kframe.testing.store_fixture import ONE, TWO, StorageFixture, StoreSuite, controller_of, end_role, opened
 
-#: What is left first and then again, the event that tells of it, and the call that reads it and watches for the next.
+#: Two notifications to write, the event that announces them, and the call that reads them and arms the watch again.
 LEFT: list[tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, Callable[[Store], Any]]] = [
     (lambda storage: storage.mark_for_deletion(["orders"]), lambda storage: storage.mark_for_deletion(["empty.topic"]),
      DeletionsMarked(), lambda store: store.read_deletions()),
@@ -33,7 +33,7 @@ LEFT: list[tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], No
      LogDirEventsLeft(), lambda store: store.read_log_dir_events()),
 ]  # fmt: skip
 IDS = ["deletions", "isr changes", "log dir events"]
-#: The writes that only the controller may do, on a storage where there is something to write.
+#: The writes that are reserved for the controller, on a storage with content for each of them.
 FENCED: list[Callable[[Store], None]] = [
     lambda store: store.drop_deletions(("leaving_topic",)),
     lambda store: store.write_reassignments(Targets.of([])),
@@ -107,12 +107,12 @@ class RequestsContract(StoreSuite):
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         assert store.read_reassignments() is None
-        wanted = {("orders", 2): (3, 9), ("nowhere", 7): (1,), ("orders", 0): (2, 1, 3)}
-        storage.leave_reassignments(Targets.of(list(wanted.items())))
+        targets = {("orders", 2): (3, 9), ("nowhere", 7): (1,), ("orders", 0): (2, 1, 3)}
+        storage.leave_reassignments(Targets.of(list(targets.items())))
         storage.settle()
         assert notified == [ReassignmentsLeft()]
         left = store.read_reassignments()
-        assert as_wanted(left) == wanted
+        assert as_wanted(left) == targets
         assert left is not None
         assert not left.cancel.any()
 

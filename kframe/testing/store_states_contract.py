@@ -118,14 +118,14 @@ class StatesContract(StoreSuite):
             "leaving_topic-0": StateSpec(1, (1,), 1, expected=0),
         }
         seen = []
-        for foreseen in (["orders-1", "orders-2"], []):
+        for pipelined in (["orders-1", "orders-2"], []):
             store, cluster = controller_of(make_storage(small_cluster()))
             first, following, second = (
                 change_of(cluster, {name: states[name] for name in names}, 1)
-                for names in (["orders-0"], foreseen, asked)
+                for names in (["orders-0"], pipelined, asked)
             )
             results = [
-                WriteStates(first, following if foreseen else None).perform(store, cluster),
+                WriteStates(first, following if pipelined else None).perform(store, cluster),
                 WriteStates(second).perform(store, cluster),
             ]
             stored = described(store.load())

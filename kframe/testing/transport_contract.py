@@ -49,10 +49,10 @@ class CountingFixture(Protocol):
         """The transport, always the same."""
 
     def settle(self) -> None:
-        """Return when all that was sent has arrived and been answered."""
+        """Return when all requests have arrived and been answered."""
 
     def counts(self) -> Counts:
-        """Requests received since the last call, by broker; brokers without requests are left out."""
+        """Requests received since the last call, by broker; brokers without requests are omitted."""
 
 
 class RecordingFixture(CountingFixture, Protocol):
@@ -74,7 +74,7 @@ class Role:
 
 
 def counts_of(received: Sequence[Request]) -> Counts:
-    """How a RecordingFixture counts."""
+    """The counts of a RecordingFixture."""
     counts: Counts = {}
     for request in received:
         of_broker = counts.setdefault(request["broker"], {})
@@ -84,7 +84,7 @@ def counts_of(received: Sequence[Request]) -> Counts:
 
 
 class CountingContract:
-    """How many requests and partitions each broker receives."""
+    """Number of requests and partitions that each broker receives."""
 
     @pytest.fixture
     def make_fixture(self) -> Callable[[ClusterState], Any]:

@@ -1,4 +1,4 @@
-"""Kafka's control requests on the wire: which versions go with an inter-broker protocol, their headers and bodies."""
+"""Kafka's control requests on the wire: versions by inter-broker protocol, headers and bodies."""
 
 from __future__ import annotations
 

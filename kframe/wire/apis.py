@@ -1,4 +1,4 @@
-"""The three control requests as data: from which version on each has which field (Kafka 3.9 message definitions)."""
+"""The three control requests as data: the first version of each with each field (Kafka 3.9 message definitions)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ NEVER: Final = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one version of a request lays out its partitions (see ``kernels/_request_entries.pyx``)."""
+    """The layout of the partitions in one version of a request (see ``kernels/_request_entries.pyx``)."""
 
     grouped: bool
-    """By topic, rather than flat with the topic's name in each entry."""
+    """Whether partitions are grouped by topic; otherwise each entry has the topic's name."""
     compact: bool
-    """The version is flexible."""
+    """Whether the version is flexible."""
     with_topic_ids: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ControlApi:
-    """One kind of control request. Below ``api_key`` stand versions: the newest, and the first that has each field."""
+    """One kind of control request. The fields after ``api_key`` are versions: the newest, and the first with each
+    field."""
 
     name: str
     api_key: int
@@ -38,11 +39,11 @@ class ControlApi:
     kraft_controller: int
 
     def layout(self, api_version: int) -> Layout:
-        """How ``api_version`` lays out its partitions."""
+        """The layout of partitions in ``api_version``."""
         return Layout(api_version >= self.grouped, api_version >= self.flexible, api_version >= self.topic_ids)
 
     def prefixes(self, api_version: int, requests: ControlRequests, broker_epochs: Int64, more: bytes) -> list[bytes]:
-        """The fields that begin every control request, for brokers of these epochs, and ``more`` behind them.
+        """The first fields of every control request, for brokers of these epochs, followed by ``more``.
 
         ``isKRaftController`` is false.
         """
@@ -51,7 +52,7 @@ class ControlApi:
         if api_version < self.broker_epoch:
             return [same + more] * len(broker_epochs)
         epochs = broker_epochs.astype(">i8").tobytes()
-        return [same + epochs[at : at + 8] + more for at in range(0, len(epochs), 8)]
+        return [same + epochs[start : start + 8] + more for start in range(0, len(epochs), 8)]
 
 
 LEADER_AND_ISR: Final = ControlApi(

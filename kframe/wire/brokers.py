@@ -20,11 +20,11 @@ V0_LISTENER: Final = "PLAINTEXT"
 
 
 class EncodedBrokers:
-    """Encoded brokers of one kind of request; a broker is encoded at first use, and again after it registers anew."""
+    """Encoded brokers of one kind of request; a broker is encoded at first use, and again after a new registration."""
 
     def __init__(self, encode: Callable[[Registration], bytes], others: Sequence[Registration] = ()) -> None:
-        """``others`` are added to all registered brokers; their ids are no broker's. Raises ConfigError as ``encode``
-        does."""
+        """``others`` are added to all registered brokers; no broker may have their ids. Raises ConfigError as
+        ``encode`` does."""
         self._encode = encode
         self._others = {other.broker_id: encode(other) for other in others}
         self._known: dict[int, tuple[Registration, bytes]] = {}
@@ -57,7 +57,7 @@ class EncodedBrokers:
 
 
 def live_leaders(api_version: int, listener: str) -> EncodedBrokers:
-    """Brokers as live leaders of a LeaderAndIsr request: by their address on the inter-broker listener.
+    """Brokers as live leaders of a LeaderAndIsr request: their addresses on the inter-broker listener.
 
     Raises ConfigError for a broker without that listener.
     """
@@ -72,7 +72,7 @@ def live_leaders(api_version: int, listener: str) -> EncodedBrokers:
 
 
 def live_brokers(api_version: int, others: Sequence[Registration] = ()) -> EncodedBrokers:
-    """Brokers as live brokers of an UpdateMetadata request, ``others`` among them.
+    """Brokers as live brokers of an UpdateMetadata request, including ``others``.
 
     Version 0 has the address on listener PLAINTEXT, later versions all endpoints. Raises ConfigError for endpoints that
     the version cannot encode: 0 without that listener, 1 and 2 with a listener not named after its protocol.
@@ -114,7 +114,7 @@ def _endpoint(broker_id: int, endpoint: Endpoint, api_version: int) -> bytes:
     if security_protocol is None:
         raise ConfigError(where, f"security protocol {endpoint.security_protocol}", ", ".join(SECURITY_PROTOCOLS))
     if api_version < 3 and endpoint.listener != endpoint.security_protocol:
-        # These versions have no listener name: brokers take the protocol's name.
+        # These versions have no listener name: brokers use the protocol's name.
         raise ConfigError(where, f"UpdateMetadata {api_version}", "version 3 or later for a listener of that name")
     listener = string(endpoint.listener, compact=compact) if api_version >= 3 else b""
     address = int32(endpoint.port) + string(endpoint.host, compact=compact)

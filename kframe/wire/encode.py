@@ -1,4 +1,4 @@
-"""Control requests as Kafka's bytes, straight from the columns."""
+"""Encodes control requests directly from the columns."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from kframe.wire.stop_replica import stop_replica_requests
 from kframe.wire.update_metadata import update_metadata_requests
 from kframe.wire.versions import ControlVersions
 
-#: Well below what a broker accepts (``socket.request.max.bytes``, 100 MiB).
+#: Well below the limit of a broker (``socket.request.max.bytes``, 100 MiB).
 BYTE_LIMIT: Final = 64 * 2**20
 
 
 class Encoder:
     """Encodes batches for brokers of one inter-broker protocol version.
 
-    ``listener`` is the inter-broker listener, on which followers find their leaders. Bodies stay within ``byte_limit``
-    bytes: a request that would be longer is split between two partitions; only a single partition beyond the limit
-    goes beyond, alone. ``others`` are named as live brokers in every UpdateMetadata though they are not registered: a
-    controller that is no broker names itself. Raises ConfigError if ``byte_limit`` is not positive or more than any
-    request can have, and of another that cannot be named (see ``kframe.wire.brokers``).
+    ``listener`` is the inter-broker listener, on which followers fetch from their leaders. Bodies have at most
+    ``byte_limit`` bytes: a longer request is split between two partitions. A single partition beyond the limit gets its
+    own request. ``others`` are named as live brokers in every UpdateMetadata although they are not registered: a
+    controller that is not a broker names itself. Raises ConfigError for an invalid ``byte_limit``, and for one of
+    ``others`` that cannot be encoded (see ``kframe.wire.brokers``).
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Encoder:
     def encode(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[EncodedRequest]:
         """The requests of a batch: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica.
 
-        They are encoded as they are taken: take them all before the columns change. Those of one kind share memory,
-        8 MiB at most unless one alone is longer. Raises, before there is any request, ShapeError if the batch names
-        rows or brokers that the cluster does not have, and ConfigError if a broker that must be named cannot be (see
+        Requests are encoded on iteration: consume them all before the columns change. Requests of one kind share
+        memory, at most 8 MiB unless a single request is longer. Raises before the first request: ShapeError if the
+        batch has rows or brokers that the cluster does not have; ConfigError if a broker cannot be encoded (see
         ``kframe.wire.brokers``).
         """
         check_batch(cluster, requests)
@@ -66,7 +66,7 @@ class Encoder:
 
 
 def check_batch(cluster: ClusterState, requests: ControlRequests) -> None:
-    """Raise ShapeError unless the arrays of a batch go together and name rows and brokers of ``cluster``."""
+    """Raise ShapeError unless the arrays of a batch have matching lengths and name rows and brokers of ``cluster``."""
     _check_lists("LeaderAndIsr", cluster, requests.leader_and_isr, len(requests.is_new))
     _check_lists(
         "StopReplica", cluster, requests.stop_replica, len(requests.stop_leader_epoch), len(requests.stop_delete)

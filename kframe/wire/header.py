@@ -1,4 +1,4 @@
-"""What a channel puts before a request's body: the size, and the header with the correlation id that it hands out."""
+"""The part of a request before its body: the size, and the header with the correlation id of the channel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REQUEST_BYTES_MAX: Final = 2**31 - 1
 
 
 def header_version(api_key: int, api_version: int) -> int:
-    """Version of the header that goes with a control request: 2 with flexible versions, else 1."""
+    """Version of the header of a control request: 2 with flexible versions, else 1."""
     return 2 if api_version >= CONTROL_APIS[api_key].flexible else 1
 
 
@@ -34,7 +34,7 @@ def request_header(
 
 
 def size_prefix(nbytes: int) -> bytes:
-    """The four bytes before header and body, which are ``nbytes`` together. Raises ShapeError if that is too much."""
+    """The size of a request of ``nbytes`` (header and body) as four bytes. Raises ShapeError if it is too large."""
     if not 0 <= nbytes <= REQUEST_BYTES_MAX:
         raise ShapeError(f"a request of {nbytes} bytes; the most is {REQUEST_BYTES_MAX}")
     return int32(nbytes)

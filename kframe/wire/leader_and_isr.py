@@ -62,7 +62,7 @@ class LiveLeaders:
         self._leader, self._compact = cluster.partitions.leader, compact
         self._entry_size = cluster.brokers.registered.astype(np.int32)
         self._named = np.empty(len(cluster.brokers), np.int32)
-        # The rows as one section, whose tail names all leaders.
+        # The rows as one section whose tail names all leaders.
         self._measure(np.array([0, len(rows)], np.int32), rows, int(np.count_nonzero(self._entry_size)))
         named = self._named.tolist()
         leads = [

@@ -1,6 +1,6 @@
 """Kafka's primitive types as bytes, for the few fields of a request that are not columns.
 
-``compact`` asks for the encoding of flexible versions: lengths as unsigned varints of length + 1.
+``compact`` selects the encoding of flexible versions: lengths as unsigned varints of length + 1.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-#: Ends every struct of a flexible version: no tagged fields follow.
+#: The end of every struct of a flexible version: no tagged fields.
 NO_TAGGED_FIELDS: Final = b"\x00"
 
 
@@ -34,7 +34,7 @@ def int32(value: int) -> bytes:
 
 
 def unsigned_varint(value: int) -> bytes:
-    """An unsigned varint: seven bits a byte, the lowest first, the top bit set on all but the last."""
+    """An unsigned varint: seven bits per byte, the lowest first; the top bit is set on all but the last byte."""
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)
@@ -57,11 +57,11 @@ def nullable_string(text: str | None, *, compact: bool) -> bytes:
 
 
 def array(elements: Sequence[bytes], *, compact: bool) -> bytes:
-    """An array of elements that are bytes already."""
+    """An array of encoded elements."""
     length = unsigned_varint(len(elements) + 1) if compact else int32(len(elements))
     return length + b"".join(elements)
 
 
 def end_of_struct(*, compact: bool) -> bytes:
-    """What stands behind the last field of a struct."""
+    """The bytes after the last field of a struct."""
     return NO_TAGGED_FIELDS if compact else b""

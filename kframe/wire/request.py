@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 class EncodedRequest(NamedTuple):
     """The body of one request, without size and header, for the broker of index ``broker``.
 
-    It is the chunks one after another, the first with the broker's own epoch. What is the same for several brokers is
-    one chunk that their requests share. A named tuple, because a failed broker is hundreds of small requests and this
-    is the type that is made fastest.
+    It is the concatenation of the chunks; the first has the broker's own epoch. Content that is the same for several
+    brokers is one chunk that their requests share. This is a named tuple, because it is the fastest type to create and
+    the failure of a broker causes hundreds of small requests.
     """
 
     broker: int
@@ -21,7 +21,7 @@ class EncodedRequest(NamedTuple):
     api_version: int
     chunks: tuple[bytes | memoryview, ...]
     partitions: int
-    """How many partitions it tells of: those of a broker's requests of one kind follow on one another in its rows."""
+    """Number of partitions. The requests of one kind to a broker contain consecutive parts of its rows."""
 
     @property
     def nbytes(self) -> int:
@@ -36,8 +36,8 @@ def requests_of(
     api_key: int, api_version: int, brokers: Iterable[int], prefixes: Iterable[bytes], bodies: Iterable[memoryview],
     partitions: Iterable[int],
 ) -> Iterator[EncodedRequest]:  # fmt: skip
-    """One request for each of ``brokers``, of what stands beside it in ``prefixes``, ``bodies`` and so on."""
+    """One request for each of ``brokers``, from the parallel ``prefixes``, ``bodies`` and ``partitions``."""
     chunks = zip(prefixes, bodies, strict=True)
-    # The broker comes first, so that zip ends with it and the repeated values end nothing. ``_make`` would do the same,
-    # but in Python code.
+    # ``brokers`` comes first, so that zip ends with it and not with a repeated value. ``_make`` would do the same, but
+    # in Python code.
     return map(_MAKE, zip(brokers, repeat(api_key), repeat(api_version), chunks, partitions, strict=False))

@@ -40,4 +40,4 @@ class Scratch:
         try:
             yield arrays[0][:rows], arrays[1][:rows]
         finally:
-            self._spare = [arrays]  # only the last of several is retained
+            self._spare = [arrays]  # Only the last of several is retained.

@@ -1,4 +1,4 @@
-"""Cutting the rows of a batch into sections of bounded length, and framing them, for all three requests alike."""
+"""Splits the rows of a batch into sections of bounded length and frames them, for all three requests."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Int64, UInt8
 from kframe.wire.apis import Layout
 
-#: Most bytes of the requests that share memory, unless one alone is longer. A broker that does not take its request
-#: holds on to this much beyond it at most. Numpy asks the kernel for huge pages for 4 MiB and more: a large batch
-#: would spend more time in page faults than in encoding if each request had an allocation of its own.
+#: Largest size of the memory that requests share, unless a single request is longer. The unsent request of a slow
+#: broker retains at most this much more memory. NumPy requests huge pages from the kernel for 4 MiB and more. With one
+#: allocation per request, a large batch would spend more time in page faults than in encoding.
 GROUP_BYTES: Final = 8 * 2**20
-#: Most requests of a group, so that arrays of one value for each stay small.
+#: Largest number of requests in a group, so that arrays with one value per request stay small.
 GROUP_SECTIONS: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
-    """Rows list by list, each grouped by topic: ``rows[offsets[i]:offsets[i + 1]]`` share a request, if any."""
+    """Rows list by list, each grouped by topic; the rows ``rows[offsets[i]:offsets[i + 1]]`` share a request."""
 
     offsets: Int32
     rows: Int32
@@ -36,29 +36,29 @@ class Group:
     """Sections that are encoded together. ``start`` counts from the group's first row."""
 
     taken: slice
-    """Which of the rows that were cut are in it."""
+    """The rows of the group, as a slice of the rows to split."""
     rows: Int32
     row_topic: Int32
     row_size: Int32
     """Bytes of each row's entry."""
     lists: Int32
-    """The list that each section is of."""
+    """The list of each section."""
     start: Int32
     items: Int32
     length: Int64
 
     def partitions(self) -> list[int]:
-        """How many rows each section has."""
+        """Number of rows of each section."""
         counts: list[int] = np.diff(self.start).tolist()
         return counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """The memory of a group, all but entries and varying tails written: the entry of row i goes to ``entry_at[i]``."""
+    """The memory of a group, without entries and varying tails. The entry of row i goes to ``entry_at[i]``."""
 
     at: Int64
-    """Where each section begins, and where the last one's tail ends."""
+    """The start of each section, and the end of the last section's tail."""
     entry_at: Int64
     out: UInt8
 
@@ -69,7 +69,7 @@ class Frame:
 
 
 class Cutter:
-    """Cuts the rows of a batch's requests of one kind, laid out by ``layout``, into sections."""
+    """Splits the rows of a batch's requests of one kind, encoded as in ``layout``, into sections."""
 
     def __init__(self, cluster: ClusterState, layout: Layout) -> None:
         self._topic = cluster.partitions.topic
@@ -78,11 +78,12 @@ class Cutter:
         self._layout = layout.grouped, layout.compact, layout.with_topic_ids
 
     def cut(self, lists: Lists, entry_size: Int32, byte_limit: int, tail_max: int) -> Iterator[Group]:
-        """Cut each list into sections of at most ``byte_limit`` bytes, tails of at most ``tail_max`` not counted.
+        """Split each list into sections of at most ``byte_limit`` bytes, without their tails of at most ``tail_max``
+        bytes.
 
-        ``entry_size`` (n,) has the bytes of each row's entry. A cut falls between two partitions; a topic that is cut
-        goes on in the next section under its name. A partition beyond the limit gets its own section. A
-        group is valid until the next one is asked for: they share arrays.
+        ``entry_size`` (n,) has the bytes of each row's entry. Sections end between two partitions; a topic that is
+        split continues in the next section under its name. A partition beyond the limit gets its own section. A group
+        is valid until the next group is requested: groups share arrays.
         """
         rows, first = lists.rows, 0
         row_topic, row_size = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
@@ -103,15 +104,15 @@ class Cutter:
             first += size
 
     def frame(self, group: Group, tail: bytes, tail_length: Int64 | int) -> Frame:
-        """Allocate a group and write its frame, with ``tail`` behind each section.
+        """Allocate a group and write its frame, with ``tail`` after each section.
 
-        ``tail_length`` is how much each tail takes; ``tail`` is empty where they differ and are yet to be written.
+        ``tail_length`` is the length of each tail; ``tail`` is empty if tails differ and are written later.
         """
-        at = np.zeros(len(group.length) + 1, np.int64)
-        np.cumsum(group.length + tail_length, out=at[1:])
-        frame = Frame(at, np.empty(len(group.rows), np.int64), np.empty(at[-1], np.uint8))
+        offsets = np.zeros(len(group.length) + 1, np.int64)
+        np.cumsum(group.length + tail_length, out=offsets[1:])
+        frame = Frame(offsets, np.empty(len(group.rows), np.int64), np.empty(offsets[-1], np.uint8))
         framed = kernels.frame_sections(
-            group.start, group.items, group.length, at, group.row_topic, group.row_size, self._name_offsets,
+            group.start, group.items, group.length, offsets, group.row_topic, group.row_size, self._name_offsets,
             self._names, self._topic_ids, *self._layout, tail, frame.entry_at, frame.out,
         )  # fmt: skip
         require_as_measured(framed, len(group.length))
@@ -119,14 +120,14 @@ class Cutter:
 
 
 def check_topics(name: str, cluster: ClusterState, rows: Int32) -> None:
-    """Raise ShapeError if a row of request ``name`` is of a topic that is unregistered."""
+    """Raise ShapeError if a row of request ``name`` belongs to no topic."""
     unregistered = np.flatnonzero(cluster.partitions.topic[rows] < 0)
     if len(unregistered):
         raise ShapeError(f"{name}: row {rows[unregistered[0]]} is of a topic that is unregistered")
 
 
 def require_as_measured(written: int, measured: int) -> None:
-    """Raise BrokenInvariant unless writing came out as measuring said."""
+    """Raise BrokenInvariant if the written size differs from the measured size."""
     if written != measured:
         raise BrokenInvariant(
             f"a request was measured as {measured} and written as {written}: columns changed while it was encoded"

@@ -17,13 +17,13 @@ from kframe.wire.request import EncodedRequest, requests_of
 from kframe.wire.scratch import Scratch
 from kframe.wire.sections import Cutter, Lists, check_topics, require_as_measured
 
-#: From this version on each partition says for itself whether it is to be deleted; before, the request says it for all.
+#: From this version on each partition has its own delete flag; before, the request has one flag for all partitions.
 FLAG_PER_PARTITION = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stops:
-    """List i goes to ``brokers[i]``, behind ``prefixes[i]``; arrays stand beside the lists' rows."""
+    """List i goes to ``brokers[i]``, after ``prefixes[i]``; arrays are parallel to the rows of the lists."""
 
     brokers: list[int]
     prefixes: list[bytes]
@@ -38,7 +38,7 @@ def stop_replica_requests(
 ) -> Iterator[EncodedRequest]:  # fmt: skip
     """Each broker's StopReplica; brokers without rows get none.
 
-    Before version 3 a broker gets two, deletions first, as far as there are both.
+    Before version 3 a broker may get two requests, deletions first.
     """
     check_topics(STOP_REPLICA.name, cluster, requests.stop_replica.rows)
     if not len(requests.stop_replica.rows):

@@ -32,7 +32,7 @@ def update_metadata_requests(
 
 
 def live_brokers(cluster: ClusterState, broker_entries: EncodedBrokers, compact: bool) -> bytes:
-    """What follows the partitions of a request: all registered brokers, ascending by id, and the end of the struct."""
+    """The bytes after the partitions of a request: all registered brokers, ascending by id, and the struct's end."""
     return array(broker_entries.every(cluster.brokers), compact=compact) + end_of_struct(compact=compact)
 
 
@@ -55,7 +55,8 @@ def _encode(
 def _bodies(
     cluster: ClusterState, rows: Int32, api_version: int, tail: bytes, byte_limit: int, entry_size: Int32
 ) -> Iterator[tuple[memoryview, int]]:
-    """Sections of up to ``byte_limit`` bytes with ``tail``, and how many rows each has; without rows an empty one."""
+    """Sections of up to ``byte_limit`` bytes with ``tail``, and the number of rows of each; one empty section without
+    rows."""
     p, brokers, live = cluster.partitions, cluster.brokers, cluster.brokers.live
     layout = UPDATE_METADATA.layout(api_version)
     if not len(rows):

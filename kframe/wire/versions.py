@@ -1,6 +1,7 @@
-"""Which versions of the control requests a controller sends (Kafka 3.9 ``ControllerChannelManager``).
+"""The versions of the control requests that a controller sends (Kafka 3.9 ``ControllerChannelManager``).
 
-Nothing is negotiated: ``inter.broker.protocol.version`` decides, so it must be configured as the brokers have it.
+Versions are not negotiated: ``inter.broker.protocol.version`` determines them, so it must be the same as on the
+brokers.
 """
 
 from __future__ import annotations
@@ -40,5 +41,5 @@ class ControlVersions:
 
     @staticmethod
     def of(protocol: InterBrokerProtocol) -> ControlVersions:
-        """The versions that an inter-broker protocol asks for."""
+        """The versions for an inter-broker protocol."""
         return next(ControlVersions(*versions) for since, *versions in CONTROL_VERSIONS if since <= protocol)

@@ -234,7 +234,8 @@ def _extended(table: TopicTable, added: Ragged) -> TopicTable:
 
 
 def _invalid(context: Context, targets: Targets, rows: Int32) -> Bool:
-    """Whether each target is empty, repeats a broker, has a negative or unknown one, or adds one that is not live."""
+    """Whether each target is empty, repeats a broker, has a negative or unknown broker, or adds a broker that is not
+    live."""
     cluster = context.cluster
     requested, brokers = targets.replicas, cluster.brokers
     index = brokers.look_up(requested.values)

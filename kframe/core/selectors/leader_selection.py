@@ -1,9 +1,10 @@
 """Call a leader selector and validate its choices against the safety rules.
 
 A selector of a plugin reads copies of the columns (``lazy_view``), or const columns if it is native, and writes into an
-array of this module. Where a choice violates a rule the built-in rule decides. If the selector raises an exception or
-writes beside its array, the built-in rule decides for the whole batch. Faults are counted and logged, one line per
-batch. So no selector can elect a dead broker, one that is shutting down or, unless allowed, an out-of-sync replica.
+array of this module. Where a choice violates a rule, the built-in rule decides. If the selector raises an exception or
+writes outside its array, the built-in rule decides for the whole batch. Faults are counted and logged, one line per
+batch. So no selector can elect a dead broker, a broker that is shutting down or, unless allowed, an out-of-sync
+replica.
 """
 
 from __future__ import annotations

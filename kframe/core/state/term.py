@@ -1,4 +1,4 @@
-"""Facts that a controller remembers for one term of office, beside the columns of the cluster."""
+"""Facts that a controller remembers for one term, beside the columns of the cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kframe.core.state.acknowledgements import Acknowledgements
 
 @dataclass(slots=True)
 class TermState:
-    """What operations leave for later events of the same term. A resignation discards it."""
+    """Data of operations for later events of the same term. A resignation discards it."""
 
     unclean_by_default: bool
     """Default of ``unclean.leader.election.enable`` for topics without the setting."""
@@ -31,5 +31,5 @@ class TermState:
     delayed_replies: dict[int, Any] = field(default_factory=dict)
     """Requests that are answered later (``purgatory.DelayedReply``), by number."""
     last_delayed_reply: int = 0
-    """The highest number that a delayed reply had."""
+    """The highest number of a delayed reply so far."""
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)

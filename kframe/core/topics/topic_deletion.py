@@ -1,7 +1,7 @@
 """Topic deletion (Kafka 3.9 ``TopicDeletionManager``).
 
-A topic is *queued* until all of its replicas have confirmed their deletion, *started* once its partitions are
-NonExistent, and *halted* while a dead broker, a failed replica or a reassignment blocks it. All three are columns.
+A topic is *queued* until all of its replicas have confirmed their deletion. It is *started* once its partitions are
+NonExistent. It is *halted* while a dead broker, a failed replica or a reassignment blocks it. All three are columns.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def assigned_rows(context: Context) -> tuple[Int32, Int32]:
 def replace_in_memory(context: Context, rows: Int32) -> Int32:
     """Replace unknown brokers in the assignments of ``rows``, which have no state; return the rows that changed.
 
-    The caller stores the assignments. A replica for which no broker is left is dropped, and so is one that was being
-    removed. A list that would become empty stays.
+    The caller stores the assignments. A replica is dropped if no broker is left for it, or if it was being removed. A
+    list that would become empty stays.
     """
     p, unknown = context.cluster.partitions, unknown_brokers(context)
     if len(unknown) == 0 or len(rows) == 0:

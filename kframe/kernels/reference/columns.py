@@ -7,7 +7,7 @@ from kframe.model.ids import ReplicaFlag
 
 
 def slots_of(row: int, slot_start: Int32, counts: Int16) -> list[int]:
-    """The slots of a row that hold its assigned replicas, or its ISR, as ``counts`` says."""
+    """The slots of a row that hold its assigned replicas or its ISR; ``counts`` has the lengths of these lists."""
     start = int(slot_start[row])
     return list(range(start, start + int(counts[row])))
 
@@ -23,7 +23,7 @@ def is_slot_online(slot: int, replica: Int16, replica_flags: UInt8, live: UInt8)
 
 
 def is_broker_online(broker: int, assigned: list[int], replica: Int16, replica_flags: UInt8, live: UInt8) -> bool:
-    """Whether a leader or ISR member is online; one that is not assigned is judged by its broker alone."""
+    """Whether a leader or ISR member is online. For an unassigned member only its broker counts."""
     if broker < 0:
         return False
     for slot in assigned:

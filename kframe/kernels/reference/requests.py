@@ -124,19 +124,19 @@ def frame_sections(
     """Write everything but the entries of sections; return how many sections have the computed length."""
     for section, items in enumerate(section_items):
         first, end = section_start[section : section + 2].tolist()
-        at = _put(out, int(section_offset[section]), _length(int(items), compact))
+        offset = _put(out, int(section_offset[section]), _length(int(items), compact))
         for index, start, stop in _runs(row_topic[first:end], grouped):
-            at = _put(out, at, _name(names[name_offsets[index] : name_offsets[index + 1]], compact))
+            offset = _put(out, offset, _name(names[name_offsets[index] : name_offsets[index + 1]], compact))
             if grouped and with_topic_ids:
-                at = _put(out, at, topic_ids[TOPIC_ID_BYTES * index :][:TOPIC_ID_BYTES].tobytes())
-            at = _put(out, at, _length(stop - start, compact)) if grouped else at
+                offset = _put(out, offset, topic_ids[TOPIC_ID_BYTES * index :][:TOPIC_ID_BYTES].tobytes())
+            offset = _put(out, offset, _length(stop - start, compact)) if grouped else offset
             for position in range(first + start, first + stop):
-                entry_offset[position] = at
-                at += int(row_size[position])
-            at = _put(out, at, _end(compact))
-        if at - section_offset[section] != section_length[section]:
+                entry_offset[position] = offset
+                offset += int(row_size[position])
+            offset = _put(out, offset, _end(compact))
+        if offset - section_offset[section] != section_length[section]:
             return section
-        _put(out, at, tail)
+        _put(out, offset, tail)
     return len(section_items)
 
 
@@ -189,8 +189,8 @@ def write_live_leaders(
     for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
         leads = _name_leaders(section, rows[start:stop], leader, leader_size, len(leader_brokers), named)
         tail = _length(len(leads), compact) + b"".join(entries[broker] for broker in leader_brokers if broker in leads)
-        at = int(section_offset[section + 1])
-        if _put(out, at - int(tail_length[section]), tail + _end(compact)) != at:
+        offset = int(section_offset[section + 1])
+        if _put(out, offset - int(tail_length[section]), tail + _end(compact)) != offset:
             return section
     return len(tail_length)
 
@@ -277,11 +277,11 @@ def write_leader_and_isr(
         data += bytes([recovery[row]]) if version >= 6 else b""
         return data + _end(compact)
 
-    at = 0
+    offset = 0
     for position, row in enumerate(rows.tolist()):
-        pool_offset[row] = at
-        at = _put(pool, at, entry(row))
-        if at - pool_offset[row] != entry_size[row]:
+        pool_offset[row] = offset
+        offset = _put(pool, offset, entry(row))
+        if offset - pool_offset[row] != entry_size[row]:
             return position
     return len(rows)
 

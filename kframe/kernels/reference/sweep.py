@@ -214,7 +214,7 @@ def _partitions(
     replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, registered: UInt8, min_insync: Int32,
     unclean: UInt8,
 ) -> Iterator[tuple[int, _Partition]]:  # fmt: skip
-    up = frozenset(broker for broker, here in enumerate(registered.tolist()) if here)
+    up = frozenset(broker for broker, is_registered in enumerate(registered.tolist()) if is_registered)
     for row in range(first, last):
         topic_index = int(topic[row])
         if topic_index < 0:
