@@ -67,15 +67,15 @@ def clusters(draw: st.DrawFn) -> ClusterState:
 def add(cluster: ClusterState, names: list[str], counts: list[int], drawn: list[Shape]) -> Int32:
     """Put drawn partitions into the columns, topic by topic; return their rows."""
     values = {
-        name: np.array([getattr(one, name) for one in drawn], np.int32)
+        name: np.array([getattr(partition, name) for partition in drawn], np.int32)
         for name in ("leader", "leader_epoch", "partition_epoch")
     }
     return cluster.add_topics(
         names,
         np.array(counts, np.int32),
-        Ragged.of([one.replicas for one in drawn]),
-        Ragged.of([one.isr for one in drawn]),
-        values | {"recovery": np.array([one.recovery for one in drawn], np.uint8)},
+        Ragged.of([partition.replicas for partition in drawn]),
+        Ragged.of([partition.isr for partition in drawn]),
+        values | {"recovery": np.array([partition.recovery for partition in drawn], np.uint8)},
     )
 
 

@@ -150,7 +150,7 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize("given, error, message", [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+@pytest.mark.parametrize("given, error, message", [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
 def test_what_cannot_be_right_is_refused(
     registry: Registry, given: dict[str, Any], error: type[Exception], message: str
 ) -> None:
@@ -182,14 +182,16 @@ def test_building_starts_nothing() -> None:
 
 def test_two_controllers_of_one_process_share_nothing() -> None:
     worlds = [MemoryEnsemble.from_cluster(ClusterState()) for _ in range(2)]
-    controllers = [ControllerBuilder(7, one.connect(), RecordingTransport()).build() for one in worlds]
+    controllers = [ControllerBuilder(7, ensemble.connect(), RecordingTransport()).build() for ensemble in worlds]
     for controller in controllers:
         controller.open()
         controller.run_until_idle()
-    assert [one.status().controller_epoch for one in controllers] == [1, 1]
+    assert [controller.status().controller_epoch for controller in controllers] == [1, 1]
     controllers[0].stop()
-    assert [one.status().active for one in controllers] == [False, True]
-    assert [one.metrics()["kafka_controller_kafkacontroller_activecontrollercount"] for one in controllers] == [0, 1]
+    assert [controller.status().active for controller in controllers] == [False, True]
+    assert [
+        controller.metrics()["kafka_controller_kafkacontroller_activecontrollercount"] for controller in controllers
+    ] == [0, 1]
     controllers[1].stop()
 
 

@@ -31,8 +31,8 @@ def probe(statement: str) -> dict[str, Any]:
     """What a statement loads in a fresh interpreter, and how long it takes."""
     code = PROBE.format(statement=statement)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def test_importing_kframe_loads_one_module_of_ours_and_no_more_than_typing() -> None:

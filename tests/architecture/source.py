@@ -53,8 +53,8 @@ def tracked_files(*suffixes: str) -> tuple[Path, ...]:
 
 def product_files(*suffixes: str) -> list[Path]:
     """Files of the product with one of ``suffixes``, tests of plugins left out."""
-    found = (path for folder in PRODUCT for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
-    return sorted(path for path in found if not {"tests", "build"} & set(path.relative_to(ROOT).parts))
+    paths = (path for folder in PRODUCT for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+    return sorted(path for path in paths if not {"tests", "build"} & set(path.relative_to(ROOT).parts))
 
 
 def python_functions(path: Path) -> Iterator[Block]:

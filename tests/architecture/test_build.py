@@ -55,8 +55,8 @@ def run_setup(tree: Path, *commands: str) -> None:
 
 def package_files(*suffixes: str) -> set[Path]:
     """Files of the package with one of ``suffixes``, as a distribution names them."""
-    found = (path for path in (ROOT / "kframe").rglob("*") if path.suffix in suffixes)
-    return {path.relative_to(ROOT) for path in found}
+    paths = (path for path in (ROOT / "kframe").rglob("*") if path.suffix in suffixes)
+    return {path.relative_to(ROOT) for path in paths}
 
 
 def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: Path) -> None:

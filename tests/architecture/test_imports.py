@@ -68,7 +68,7 @@ def reached(text: str) -> set[str]:
     """Modules that a Cython source imports or cimports."""
     names: set[str] = set()
     for match in IMPORT.finditer(text):
-        sources = [match["source"]] if match["source"] else [one.split()[0] for one in match["names"].split(",")]
+        sources = [match["source"]] if match["source"] else [name.split()[0] for name in match["names"].split(",")]
         names.update(sources)
     return names
 

@@ -21,7 +21,7 @@ def test_no_file_names_a_folder_of_one_machine() -> None:
     names = subprocess.run(listing, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split("\0")
     files = [ROOT / name for name in names if name and (ROOT / name).is_file()]
     assert files
-    assert {str(path): found for path in files if (found := PRIVATE.findall(path.read_bytes()))} == {}
+    assert {str(path): matches for path in files if (matches := PRIVATE.findall(path.read_bytes()))} == {}
 
 
 @pytest.mark.parametrize(

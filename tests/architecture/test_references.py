@@ -33,7 +33,9 @@ def unresolved(files: tuple[Path, ...], check: Check) -> list[str]:
         record = name.startswith(RECORDS) and check is not references.links
         if not record:
             text = path.read_text()
-            results += [f"{name}:{text.count(chr(10), 0, offset) + 1} {found}" for offset, found in check(path, text)]
+            results += [
+                f"{name}:{text.count(chr(10), 0, offset) + 1} {reference}" for offset, reference in check(path, text)
+            ]
     return results
 
 

@@ -34,8 +34,8 @@ def kraft(seconds: float, heap: int) -> kafka_classes.Figures:
 
 
 def test_the_better_collector_counts_against_our_medians() -> None:
-    turns = [ours("broker-failure", 9.0, decide) for decide in (0.5, 1.0, 0.25)]
-    failure, memory = against_kafka.rows("kraft", turns, {"g1": kraft(8.0, 640), "parallel": kraft(4.0, 800)})
+    runs = [ours("broker-failure", 9.0, decide) for decide in (0.5, 1.0, 0.25)]
+    failure, memory = against_kafka.rows("kraft", runs, {"g1": kraft(8.0, 640), "parallel": kraft(4.0, 800)})
     assert (failure["collector"], failure["peer"]) == ("parallel", {"g1": 8.0, "parallel": 4.0})
     assert failure["ratio"] == {"least": 4.0, "median": 8.0, "most": 16.0}
     assert (memory["collector"], memory["ratio"]["median"]) == ("g1", 8.0)
@@ -65,9 +65,9 @@ def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: py
 
     monkeypatch.setattr(timing, "run_bench", time_ours)
     monkeypatch.setattr(kafka_classes, "run", time_theirs)
-    found, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g", 0))
+    runs, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g", 0))
     assert order == ["broker-failure", "kraft g1", "broker-failure", "kraft parallel", "broker-failure"]
-    assert (len(found), set(figures)) == (3, set(kafka_classes.COLLECTORS))
+    assert (len(runs), set(figures)) == (3, set(kafka_classes.COLLECTORS))
 
 
 def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:

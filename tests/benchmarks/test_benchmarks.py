@@ -49,8 +49,8 @@ def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
         ("broker-failure", "bulk", "3.00", "1.20"),
         ("election-of-all", "bulk", "1.40", "1.10"),
     ]
-    kept = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in timed.ratios(results)}
-    assert kept == {
+    by_name = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in timed.ratios(results)}
+    assert by_name == {
         "choose-bulk/1000/100": (3.0, True, False),
         "decide-bulk/1000/100": (1.2, True, False),
         "choose-all-bulk/1000/100": (1.4, True, False),

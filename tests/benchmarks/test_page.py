@@ -94,8 +94,8 @@ def test_the_page_shows_a_picture_of_all_that_was_measured(name: str) -> None:
 
 def test_every_kept_record_says_where_it_comes_from() -> None:
     for kind in KINDS:
-        found = kept(kind, RESULTS)
-        assert found is None or {"commit", "when", "processor", "cores"} <= set(found.record)
+        stored = kept(kind, RESULTS)
+        assert stored is None or {"commit", "when", "processor", "cores"} <= set(stored.record)
 
 
 @pytest.mark.parametrize(

@@ -29,5 +29,5 @@ def document(*arguments: object) -> dict[str, Any]:
     """What ``kframe whatif ARGUMENTS`` says in JSON."""
     done = whatif(*arguments, "-o", "json")
     assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    parsed: dict[str, Any] = json.loads(done.stdout)
+    return parsed

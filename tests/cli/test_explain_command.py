@@ -29,10 +29,10 @@ def test_no_election_is_said(snapshot: Path) -> None:
 
 
 def test_in_json(snapshot: Path) -> None:
-    found = json.loads(run(snapshot, "t-0", "--fail", "1", "-o", "json").stdout)
-    assert found["schema"] == "kframe.explanation/v1"
-    assert (found["before"]["leader"], found["leader"], found["isr"]) == (1, 2, [2, 3])
-    (election,) = found["elections"]
+    parsed = json.loads(run(snapshot, "t-0", "--fail", "1", "-o", "json").stdout)
+    assert parsed["schema"] == "kframe.explanation/v1"
+    assert (parsed["before"]["leader"], parsed["leader"], parsed["isr"]) == (1, 2, [2, 3])
+    (election,) = parsed["elections"]
     assert [candidate["verdict"] for candidate in election["candidates"]] == [
         "dead",
         "chosen",

@@ -41,16 +41,16 @@ def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:
 
 def test_json_has_everything(snapshot: Path, plan: Path) -> None:
     done = run("check", plan, "--snapshot", snapshot, "-o", "json")
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert (done.exit_code, found["schema"], found["sound"]) == (1, "kframe.plan-check/v1", False)
-    assert [(row["severity"], row["check"], row["partition"]) for row in found["findings"]] == [
+    parsed: dict[str, Any] = json.loads(done.stdout)
+    assert (done.exit_code, parsed["schema"], parsed["sound"]) == (1, "kframe.plan-check/v1", False)
+    assert [(row["severity"], row["check"], row["partition"]) for row in parsed["findings"]] == [
         ("error", "unknown-partition", 9), ("error", "dead-broker", 2), ("warning", "fewer-replicas", 1),
         ("warning", "uneven-replication", None), ("info", "partial-topic", None), ("info", "order-only", 0),
     ]  # fmt: skip
-    assert found["counts"] == {"error": 2, "warning": 2, "info": 2}
-    assert found["moves"]["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 1, "move": 0}
-    assert [row["broker_id"] for row in found["moves"]["brokers"]] == [1, 2, 3, 4]
-    assert (found["snapshot"]["partitions"], found["plan"]["partitions"]) == (5, 4)
+    assert parsed["counts"] == {"error": 2, "warning": 2, "info": 2}
+    assert parsed["moves"]["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 1, "move": 0}
+    assert [row["broker_id"] for row in parsed["moves"]["brokers"]] == [1, 2, 3, 4]
+    assert (parsed["snapshot"]["partitions"], parsed["plan"]["partitions"]) == (5, 4)
 
 
 def test_every_output_has_the_same_findings(snapshot: Path, plan: Path) -> None:
@@ -117,8 +117,8 @@ def test_bad_input_is_one_line(
 ) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text('{"version":1,"partitions":[')
-    places = {"PLAN": plan, "SNAPSHOT": snapshot, "BAD": bad}
-    done = run(*(places.get(argument, argument) for argument in arguments))
+    paths = {"PLAN": plan, "SNAPSHOT": snapshot, "BAD": bad}
+    done = run(*(paths.get(argument, argument) for argument in arguments))
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1

@@ -137,9 +137,9 @@ SAFE = {"broker.id": "1000", "listeners": "INSIDE://h:9092", "listener.security.
 def test_risks(
     changed: dict[str, str], arrangement: Arrangement, brokers: tuple[int, ...], warnings: list[str]
 ) -> None:
-    found = list(risks(settings({**SAFE, **changed}), arrangement, brokers))
-    assert len(found) == len(warnings)
-    assert all(part in line for part, line in zip(warnings, found, strict=True))
+    messages = list(risks(settings({**SAFE, **changed}), arrangement, brokers))
+    assert len(messages) == len(warnings)
+    assert all(part in line for part, line in zip(warnings, messages, strict=True))
 
 
 def test_summary() -> None:

@@ -87,8 +87,8 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_setting_of_all_brokers_that_is_none_is_passed_over() -> None:
-    found = status(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
-    assert report(found, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
+    result = status(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
+    assert report(result, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
 
 
 def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,8 +103,8 @@ def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_data_says_all_that_the_table_says(capsys: pytest.CaptureFixture[str], quick: bool) -> None:
-    found = status(counts=None, partitions=None) if quick else status()
-    document = json.loads("\n".join(told(capsys, found, Page(problem="no pages"), "json")))
+    result = status(counts=None, partitions=None) if quick else status()
+    document = json.loads("\n".join(told(capsys, result, Page(problem="no pages"), "json")))
     lists = {"quarantined": [] if quick else [{"path": "/a", "reason": "no JSON"}], "unreadable": []}
     known = (None,) * 5 if quick else (1, 3, 2, 1, 2)
     assert document == {
@@ -130,9 +130,9 @@ def test_queues_and_quarantined_records_come_from_the_page() -> None:
     builder = ControllerBuilder(1000, ensemble.connect(), RecordingTransport(), servers=[monitor])
     with builder.build() as controller:
         controller.inspect(lambda _cluster: None).result(timeout=30)
-        found = status(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
-        assert fetch_page(found) == Page({str(broker_id): 0 for broker_id in controller.transport.queues()}, {})
-        assert report(found, fetch_page(found), ControllerConfig())["quarantined_by"] == "controller"
+        result = status(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
+        assert fetch_page(result) == Page({str(broker_id): 0 for broker_id in controller.transport.queues()}, {})
+        assert report(result, fetch_page(result), ControllerConfig())["quarantined_by"] == "controller"
 
 
 @pytest.mark.parametrize(

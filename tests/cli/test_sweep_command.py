@@ -20,18 +20,18 @@ from tests.whatif.samples import small
 
 
 def rows(snapshot: Path, *arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = document("sweep", snapshot, *arguments)["rows"]
-    return found
+    result: list[dict[str, Any]] = document("sweep", snapshot, *arguments)["rows"]
+    return result
 
 
 def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
-    found = document("sweep", snapshot)
-    assert found["schema"] == "kframe.sweep/v1"
-    assert (found["registered_brokers"], found["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
-    assert found["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0}
-    assert (found["before"]["offline"], found["before"]["leader_skew"]["most"]) == (1, 2)
-    assert [row["brokers"] for row in found["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
-    assert len(found["rows"]) == 9
+    parsed = document("sweep", snapshot)
+    assert parsed["schema"] == "kframe.sweep/v1"
+    assert (parsed["registered_brokers"], parsed["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
+    assert parsed["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0}
+    assert (parsed["before"]["offline"], parsed["before"]["leader_skew"]["most"]) == (1, 2)
+    assert [row["brokers"] for row in parsed["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
+    assert len(parsed["rows"]) == 9
 
 
 def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
@@ -40,22 +40,22 @@ def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
     assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
     cells = list(csv.DictReader(io.StringIO(whatif("sweep", snapshot, "-o", "csv").stdout)))
     assert [(cell["brokers"], cell["offline"], cell["leader_skew"]) for cell in cells] == [
-        (",".join(map(str, one["brokers"])), str(one["offline"]), str(one["leader_skew"])) for one in wanted
+        (",".join(map(str, row["brokers"])), str(row["offline"]), str(row["leader_skew"])) for row in wanted
     ]
     assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == wanted
 
 
 def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
-    table, found = whatif("sweep", snapshot, "-o", "wide").stdout, document("sweep", snapshot)
+    table, parsed = whatif("sweep", snapshot, "-o", "wide").stdout, document("sweep", snapshot)
     lines = [line.split() for line in table.splitlines()]
-    for row in found["rows"]:
+    for row in parsed["rows"]:
         cells = [",".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()]
         assert [cell.replace("None", "-") for cell in cells] in lines
-    for name, count in found["failures"].items():
+    for name, count in parsed["failures"].items():
         assert f"{name}: {count}" in table
-    for name, count in found["findings"].items():
+    for name, count in parsed["findings"].items():
         assert f"{name}: {count}" in table
-    assert f"leader_skew: {found['before']['leader_skew']['over_mean']}" in table
+    assert f"leader_skew: {parsed['before']['leader_skew']['over_mean']}" in table
 
 
 def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:

@@ -18,37 +18,37 @@ from tests.whatif.samples import small
 
 
 def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
-    found = document("fail", snapshot, "--brokers", "1")
-    assert found["schema"] == "kframe.whatif/v1"
-    assert found["operation"]["text"] == "fail broker 1"
-    assert found["impact"]["leaders_moved"] == 1
-    assert found["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0}
-    assert [partition["partition"] for partition in found["partitions"]] == [0, 1, 3]
-    assert [broker["broker_id"] for broker in found["brokers"]] == [1, 2, 3, 4]
+    parsed = document("fail", snapshot, "--brokers", "1")
+    assert parsed["schema"] == "kframe.whatif/v1"
+    assert parsed["operation"]["text"] == "fail broker 1"
+    assert parsed["impact"]["leaders_moved"] == 1
+    assert parsed["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0}
+    assert [partition["partition"] for partition in parsed["partitions"]] == [0, 1, 3]
+    assert [broker["broker_id"] for broker in parsed["brokers"]] == [1, 2, 3, 4]
 
 
 def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1,2", "--one-by-one")
-    table, found = whatif(*arguments).stdout, document(*arguments)
-    for name, value in found["impact"].items():
+    table, parsed = whatif(*arguments).stdout, document(*arguments)
+    for name, value in parsed["impact"].items():
         if value:
             assert f"{name.replace('_', ' ')}  " in table
-    for step in found["steps"]:
+    for step in parsed["steps"]:
         for timeline_event in step["timeline"]:
             assert f"{step['name']}  {timeline_event['text']}" in table
     lines = [line.split() for line in table.splitlines()]
     for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"):
-        assert [*name.split("_"), str(found["before"][name]), str(found["after"][name])] in lines
-    for broker in found["brokers"]:
+        assert [*name.split("_"), str(parsed["before"][name]), str(parsed["after"][name])] in lines
+    for broker in parsed["brokers"]:
         numbers = [str(broker[key]) for key in ("leaders_before", "leaders_after", "preferred_leaders", "replicas",
                                                 "in_sync_before", "in_sync_after", "requests", "bytes")]  # fmt: skip
         assert any(line[:1] == [str(broker["broker_id"])] and line[3:] == numbers for line in lines)
     for load in ("leader", "replica"):
         assert any(
-            line[:2] == [f"{load}s", "after"] and line[3] == str(found["after"][f"{load}_skew"]["mean"])
+            line[:2] == [f"{load}s", "after"] and line[3] == str(parsed["after"][f"{load}_skew"]["mean"])
             for line in lines
         )
-    for note in found["notes"]:
+    for note in parsed["notes"]:
         assert f"note: {note}" in table
 
 
@@ -59,7 +59,8 @@ def test_csv_jsonl_and_yaml_list_the_same_partitions(snapshot: Path) -> None:
     assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
     rows = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
     assert [(row["topic"], row["leader_after"], row["isr_after"]) for row in rows] == [
-        (one["topic"], str(one["leader_after"]), ",".join(map(str, one["isr_after"]))) for one in wanted
+        (partition["topic"], str(partition["leader_after"]), ",".join(map(str, partition["isr_after"])))
+        for partition in wanted
     ]
     assert yaml.safe_load(whatif(*arguments, "-o", "yaml").stdout)["partitions"] == wanted
 
@@ -112,8 +113,8 @@ def test_config_reaches_the_engine(tmp_path: Path) -> None:
 
 
 def test_elections_by_name(snapshot: Path) -> None:
-    found = document("elect", snapshot, "--type", "preferred", "--partition", "t-0", "--partition", "t-4")
-    assert found["steps"][0]["answer"] == {
+    parsed = document("elect", snapshot, "--type", "preferred", "--partition", "t-0", "--partition", "t-4")
+    assert parsed["steps"][0]["answer"] == {
         "error": "NONE",
         "partitions": {"PREFERRED_LEADER_NOT_AVAILABLE": 1, "ELECTION_NOT_NEEDED": 1},
         "named": ["t-0", "t-4"],

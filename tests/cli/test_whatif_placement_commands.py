@@ -19,27 +19,27 @@ def plan_file(path: Path, *wanted: tuple[int, list[int]]) -> Path:
 
 def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [1, 2]), (1, [3, 4]), (3, [2]), (8, [1]))
-    found = document("reassign", snapshot, plan)
-    assert found["operation"]["text"] == "reassign 4 partitions of 1 topic"
-    assert [step["name"].partition(":")[0] for step in found["steps"]] == [
+    parsed = document("reassign", snapshot, plan)
+    assert parsed["operation"]["text"] == "reassign 4 partitions of 1 topic"
+    assert [step["name"].partition(":")[0] for step in parsed["steps"]] == [
         "phase A", "the new replicas catch up", "phase B",
     ]  # fmt: skip
-    assert found["steps"][0]["answer"]["partitions"] == {
+    assert parsed["steps"][0]["answer"]["partitions"] == {
         "NONE": 2, "UNKNOWN_TOPIC_OR_PARTITION": 1, "INVALID_REPLICA_ASSIGNMENT": 1,
     }  # fmt: skip
-    assert found["steps"][0]["answer"]["named"] == ["t-1", "t-8"]
-    moved = found["reassignment"]
+    assert parsed["steps"][0]["answer"]["named"] == ["t-1", "t-8"]
+    moved = parsed["reassignment"]
     assert (moved["completed"], moved["refused"], moved["replicas_copied"], moved["replicas_deleted"]) == (2, 2, 1, 2)
     assert {problem["partition"]: problem["reason"] for problem in moved["problems"]} == {
         1: "not live: 4",
         8: "no such partition",
     }
-    assert [(partition["partition"], partition["replicas_after"]) for partition in found["partitions"]] == [
+    assert [(partition["partition"], partition["replicas_after"]) for partition in parsed["partitions"]] == [
         (0, [1, 2]),
         (3, [2]),
     ]
     table = whatif("reassign", snapshot, plan).stdout
-    for step in found["steps"]:
+    for step in parsed["steps"]:
         for timeline_event in step["timeline"]:
             assert timeline_event["text"] in table
     lines = [line.split() for line in table.splitlines()]
@@ -58,7 +58,7 @@ def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
     (row,) = parquet.read_table(tmp_path / "out" / "partitions.parquet").to_pylist()
     assert (row["replicas_before"], row["replicas_after"], row["leader_after"]) == ([1, 2, 3], [3, 2], 3)
     timeline = parquet.read_table(tmp_path / "out" / "timeline.parquet").to_pylist()
-    assert [one["removing"] for one in timeline if one["what"] == "topics"] == [1, 0]
+    assert [event["removing"] for event in timeline if event["what"] == "topics"] == [1, 0]
 
 
 def test_a_topic_can_lose_its_quorum_by_plan(snapshot: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE
 def flags(driver: Driver, name: str = "t") -> set[str]:
     """Which of the three sets the topic is in."""
     topics = driver.cluster.topics
-    return {one for one in (QUEUED, HALTED, BEGUN) if getattr(topics, one)[topics.find(name)]}
+    return {column for column in (QUEUED, HALTED, BEGUN) if getattr(topics, column)[topics.find(name)]}
 
 
 def states(driver: Driver, name: str) -> dict[int, ReplicaState]:
@@ -63,7 +63,9 @@ def gone(driver: Driver, name: str = "t") -> bool:
 def stops(driver: Driver, name: str) -> list[tuple[int, bool, int]]:
     """(broker, whether it deletes, leader epoch) of each StopReplica entry of a partition."""
     entries = [(request["broker"], request["partitions"].get(name)) for request in driver.requests(Api.STOP_REPLICA)]
-    return [(broker, one["delete_partition"], one["leader_epoch"]) for broker, one in entries if one is not None]
+    return [
+        (broker, entry["delete_partition"], entry["leader_epoch"]) for broker, entry in entries if entry is not None
+    ]
 
 
 def asked(driver: Driver, kind: type[Effect]) -> int:

@@ -159,14 +159,14 @@ class Driver:
 
     def replicas(self, *names: str) -> PartitionReplicas:
         """Replicas written ``t-0@1``: partition and broker id."""
-        rows, places = [], []
+        rows, positions = [], []
         for name in names:
             partition, _, broker_id = name.partition("@")
             row = int(rows_of(self.cluster, [partition])[0])
             assigned = self.cluster.brokers.ids_of(self.cluster.partitions.replicas_of(row))
             rows.append(row)
-            places.append(assigned.index(int(broker_id)))
-        return PartitionReplicas(np.array(rows, np.int32), np.array(places, np.int32))
+            positions.append(assigned.index(int(broker_id)))
+        return PartitionReplicas(np.array(rows, np.int32), np.array(positions, np.int32))
 
     def stored(self, name: str) -> PartitionView:
         """A partition as storage has it."""
@@ -221,10 +221,10 @@ class Driver:
         answer = None
         for effect in effects:
             self.effects.append(effect)
-            for ambush in [one for one in self._ambushes if isinstance(effect, one.kind)][:1]:
+            for ambush in [ambush for ambush in self._ambushes if isinstance(effect, ambush.kind)][:1]:
                 self._ambushes.remove(ambush)
                 ambush.act()
-            failures = [one for one in self._failures if isinstance(effect, one[0])][:1]
+            failures = [failure for failure in self._failures if isinstance(effect, failure[0])][:1]
             if failures:
                 self._failures.remove(failures[0])
                 return Failed(failures[0][1])
@@ -238,10 +238,10 @@ class Driver:
 def require_prefetched(effects: Iterable[Effect]) -> None:
     """What was foreseen was asked for later, all of it in one write, as it was foreseen."""
     writes = [effect for effect in effects if isinstance(effect, WriteStates)]
-    for place, write in enumerate(writes):
+    for index, write in enumerate(writes):
         if write.following is not None:
-            ahead = PipelinedWrite(write.following, StoreError("nobody has written it"))
-            asked = [int(ahead.asked(later.change).sum()) for later in writes[place + 1 :]]
+            pipelined = PipelinedWrite(write.following, StoreError("nobody has written it"))
+            asked = [int(pipelined.asked(later.change).sum()) for later in writes[index + 1 :]]
             assert [count for count in asked if count] == [len(write.following)]
 
 

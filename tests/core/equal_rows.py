@@ -24,7 +24,7 @@ def even_cluster(seed: int, width: int, away: int, odd: float) -> ClusterState:
     cluster = ClusterState()
     cluster.brokers.register([Registration(500 + at, 1 + at) for at in range(BROKERS)])
     widths = np.repeat([width, width, width + 1, width], SIZES)
-    replicas = [draw.choice(BROKERS, one, replace=False).tolist() for one in widths]
+    replicas = [draw.choice(BROKERS, width, replace=False).tolist() for width in widths]
     in_sync = [_shuffled(draw, some) if draw.random() < odd else some for some in replicas]
     names = [f"t{at}" for at in range(len(SIZES))]
     rows = cluster.add_topics(names, np.array(SIZES), Ragged.of(replicas), Ragged.of(in_sync))
@@ -51,11 +51,11 @@ def even_rows(seed: int, cluster: ClusterState) -> list[tuple[Int32, UInt8]]:
     gaps = np.concatenate([every[134:198], every[71:135], every[201:], every[:70], every[-65:]])
     few = (draw.random(count) < 0.01).astype(np.uint8)
     tail = (every >= count // 2).astype(np.uint8)
-    nobody = np.zeros(count, np.uint8)
-    return [(every, nobody), (every, few), (every[1:-1].copy(), tail[1:-1].copy()), (every[:63].copy(), nobody[:63]),
+    none = np.zeros(count, np.uint8)
+    return [(every, none), (every, few), (every[1:-1].copy(), tail[1:-1].copy()), (every[:63].copy(), none[:63]),
             (gaps, (draw.random(len(gaps)) < 0.01).astype(np.uint8))]  # fmt: skip
 
 
 def _shuffled(draw: np.random.Generator, some: list[int]) -> list[int]:
-    kept = draw.permutation(some).tolist() if draw.random() < 0.5 else list(some)
-    return kept[: int(draw.integers(0, len(kept) + 1))] if draw.random() < 0.7 else kept
+    subset = draw.permutation(some).tolist() if draw.random() < 0.5 else list(some)
+    return subset[: int(draw.integers(0, len(subset) + 1))] if draw.random() < 0.7 else subset

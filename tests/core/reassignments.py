@@ -67,8 +67,8 @@ def leave(driver: Driver, wanted: Wanted) -> None:
 
 def stored_targets(driver: Driver) -> dict[str, tuple[int, ...]]:
     """What stands in storage to be reassigned."""
-    found = driver.store.read_reassignments()
-    if found is None:
+    targets = driver.store.read_reassignments()
+    if targets is None:
         return {}
-    names = zip(found.topic.tolist(), found.partition.tolist(), strict=True)
-    return {f"{found.names[t]}-{n}": tuple(found.replicas[i].tolist()) for i, (t, n) in enumerate(names)}
+    names = zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
+    return {f"{targets.names[t]}-{n}": tuple(targets.replicas[i].tolist()) for i, (t, n) in enumerate(names)}

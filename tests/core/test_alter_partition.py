@@ -42,7 +42,7 @@ class Proposal:
 
 def make_driver(spec: PartitionSpec = SPEC) -> Driver:
     """Brokers 1 to 4, of which 4 is shutting down; 5 is dead. The topics have ids."""
-    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3, 4)]
+    brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3, 4)]
     driver = quiet({"t": [spec, SPEC, PartitionSpec((1, 2))], "u": [SPEC]}, brokers)
     topics = driver.cluster.topics
     for index, name in enumerate(topics.names):
@@ -55,14 +55,14 @@ def make_driver(spec: PartitionSpec = SPEC) -> Driver:
 def request(proposals: Sequence[Proposal], version: int, sender: int = 1, broker_epoch: int | None = None,
             token: int = 1) -> AlterPartitionRequested:  # fmt: skip
     def column(name: str, dtype: Any) -> Any:
-        return np.array([getattr(one, name) for one in proposals], dtype)
+        return np.array([getattr(entry, name) for entry in proposals], dtype)
 
     by_id = version >= IDS_SINCE
     return AlterPartitionRequested(
         sender, 100 + sender if broker_epoch is None else broker_epoch, version,
-        tuple((one.topic.encode() * 16 if by_id else one.topic, one.partition) for one in proposals),
+        tuple((entry.topic.encode() * 16 if by_id else entry.topic, entry.partition) for entry in proposals),
         column("leader_epoch", np.int32), column("partition_epoch", np.int32), column("recovery", np.uint8),
-        Ragged.of([one.isr for one in proposals]), token,
+        Ragged.of([entry.isr for entry in proposals]), token,
     )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def test_replica_that_has_registered_again_may_not_join(epochs: tuple[int, ...],
 @pytest.mark.parametrize("checked, code", [(True, INELIGIBLE), (False, NONE)])
 def test_registrations_may_be_left_unchecked(checked: bool, code: ErrorCode) -> None:
     """controller 13.1: row 8, members whose broker epoch is another, unless that is switched off (X1)."""
-    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
+    brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3)]
     driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_check_epochs=checked)
     driver.cluster.topics.set_id(0, b"t" * 16)
     sent = replace(request([Proposal()], 3), isr_epochs=np.array([101, 102, 99], np.int64))
@@ -182,7 +182,7 @@ UNSOUND = [
 @pytest.mark.parametrize("sender, isr, code", [row[1:] for row in UNSOUND], ids=[row[0] for row in UNSOUND])
 def test_strict_checks(sender: int, isr: tuple[int, ...], code: ErrorCode, strict: bool) -> None:
     """controller 13.1: kframe may add checks (answer 42); they are off unless asked for."""
-    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3, 6)]
+    brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3, 6)]
     driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_strict=strict)
     driver.cluster.topics.set_id(0, b"t" * 16)
     response = driver.ask(request([Proposal(isr)], 3, sender))
@@ -238,7 +238,7 @@ def test_everybody_is_told_of_every_partition_named() -> None:
     driver = make_driver()
     proposals = [Proposal(), Proposal(partition=1, leader_epoch=4), Proposal(partition=2), Proposal(topic="x")]
     driver.ask(request(proposals, 3))
-    assert {one["api"] for batch in driver.batches for one in batch} == {Api.UPDATE_METADATA}
+    assert {request["api"] for batch in driver.batches for request in batch} == {Api.UPDATE_METADATA}
     assert (
         driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "t-1") == [1, 2, 3, 4]
     )

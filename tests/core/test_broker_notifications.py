@@ -39,11 +39,11 @@ def answer(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] 
 def offline(driver: Driver) -> set[str]:
     """Replicas on dead log directories, written ``t-0@1``."""
     p = driver.cluster.partitions
-    found = set()
+    replicas = set()
     for row in range(len(driver.cluster)):
         ids = driver.cluster.brokers.ids_of(p.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR))
-        found |= {f"{driver.cluster.name(row)}@{broker}" for broker in ids}
-    return found
+        replicas |= {f"{driver.cluster.name(row)}@{broker}" for broker in ids}
+    return replicas
 
 
 # -- 13.2
@@ -57,7 +57,7 @@ def test_changed_isrs_are_taken_over_and_told() -> None:
     driver.ensemble.notify_isr_changes([("u", 0)])
     driver.follow()
     assert driver.known("t-0").isr == (1,)
-    assert {one["api"] for batch in driver.batches for one in batch} == {Api.UPDATE_METADATA}
+    assert {request["api"] for batch in driver.batches for request in batch} == {Api.UPDATE_METADATA}
     assert driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
     assert driver.entries(Api.UPDATE_METADATA, "t-0")[3]["isr"] == [1]
     assert driver.recipients(Api.UPDATE_METADATA, "t-1") == []
@@ -106,7 +106,7 @@ def test_log_dir_event_makes_the_broker_tell() -> None:
     driver.follow()
     (request,) = driver.requests(Api.LEADER_AND_ISR)
     assert (request["broker"], set(request["partitions"])) == (1, set(NAMES))
-    assert {(one["leader_epoch"], one["is_new"]) for one in request["partitions"].values()} == {(0, False)}
+    assert {(entry["leader_epoch"], entry["is_new"]) for entry in request["partitions"].values()} == {(0, False)}
     assert driver.writes() == []
     assert driver.store.read_log_dir_events().paths == ()
 

@@ -214,8 +214,8 @@ def costs(partitions: int, brokers: int = BROKERS, steps: tuple[str, ...] = STEP
 def _costs(partitions: int, brokers: int, steps: tuple[str, ...]) -> dict[str, Cost]:
     with silent():
         for simulation in (Simulation(10 * TOPICS, brokers), Simulation(partitions, brokers)):
-            found = {step: cost_of(simulation.prepared(step)) for step in steps}
-    return found
+            costs = {step: cost_of(simulation.prepared(step)) for step in steps}
+    return costs
 
 
 def test_the_measures_see_a_call_an_object_and_an_element_a_partition() -> None:

@@ -354,7 +354,7 @@ def test_after_a_failure_the_next_failover_starts_afresh(fails: type[Effect], le
     driver.forget()
     driver.handle(Elect())
     assert driver.controller.controller_epoch == 5
-    assert [(one["api"], one["partitions"]) for one in driver.batches[0]] == [(Api.UPDATE_METADATA, {})] * 2
+    assert [(request["api"], request["partitions"]) for request in driver.batches[0]] == [(Api.UPDATE_METADATA, {})] * 2
     assert state_of(driver.stored("t-0")) == (2, (2,), leader_epoch)
     assert driver.known("t-0").state is PartitionState.ONLINE
     assert {request["controller_epoch"] for batch in driver.batches for request in batch} == {5}

@@ -53,16 +53,16 @@ def test_partitions_that_go_offline() -> None:
 
 def test_assignment_that_changes_before_any_state_is_stored() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
-    found = changed(driver, lambda: cut_short(driver, reordered(driver.context), WriteStates))
-    assert found == {"PreferredReplicaImbalanceCount": 1}
+    reported = changed(driver, lambda: cut_short(driver, reordered(driver.context), WriteStates))
+    assert reported == {"PreferredReplicaImbalanceCount": 1}
 
 
 def test_assignment_that_is_reached_before_anything_is_stored() -> None:
     """A preferred replica that is being added counts as elsewhere while it is in the ISR; once it is added it leads."""
     driver = quiet({"t": [PartitionSpec((3, 1), 3, (1, 3), adding_replicas=(3,), removing_replicas=(1,))]})
     resumed = partition_reassignment.resume(driver.context, driver.rows("t-0"))
-    found = changed(driver, lambda: cut_short(driver, resumed, WriteStates))
-    assert found == {"PreferredReplicaImbalanceCount": -1}
+    reported = changed(driver, lambda: cut_short(driver, resumed, WriteStates))
+    assert reported == {"PreferredReplicaImbalanceCount": -1}
 
 
 def test_assignment_of_a_topic_that_is_queued() -> None:

@@ -51,21 +51,25 @@ def recount(controller: Controller) -> dict[str, int]:
     queued = {name for name in topics.names if name in topics and topics.deleting[topics.find(name)]}
     started = {name for name in queued if topics.deletion_started[topics.find(name)]}
     halted = {name for name in queued if topics.deletion_halted[topics.find(name)]}
-    found = list(cluster)
-    led = [one for one in found if one.leader is not None]
-    doomed = Counter(state for one in found if one.topic in queued for state in one.replica_states)
+    partitions = list(cluster)
+    led = [partition for partition in partitions if partition.leader is not None]
+    deleting = Counter(
+        state for partition in partitions if partition.topic in queued for state in partition.replica_states
+    )
     return {
         "ActiveControllerCount": 1,
         "GlobalTopicCount": sum(name in topics for name in set(topics.names)),
         "GlobalPartitionCount": len(led),
         "OfflinePartitionsCount": sum(
-            one.state is PartitionState.OFFLINE and one.topic not in started for one in found
+            partition.state is PartitionState.OFFLINE and partition.topic not in started for partition in partitions
         ),
-        "PreferredReplicaImbalanceCount": sum(imbalanced(one) for one in led if one.topic not in queued),
+        "PreferredReplicaImbalanceCount": sum(
+            imbalanced(partition) for partition in led if partition.topic not in queued
+        ),
         "TopicsToDeleteCount": len(queued),
         "TopicsIneligibleToDeleteCount": len(halted),
-        "ReplicasToDeleteCount": doomed.total() - doomed[ReplicaState.DELETION_SUCCESSFUL],
-        "ReplicasIneligibleToDeleteCount": doomed[ReplicaState.DELETION_INELIGIBLE],
+        "ReplicasToDeleteCount": deleting.total() - deleting[ReplicaState.DELETION_SUCCESSFUL],
+        "ReplicasIneligibleToDeleteCount": deleting[ReplicaState.DELETION_INELIGIBLE],
         "ActiveBrokerCount": len(cluster.brokers.registered_ids()),
         "FencedBrokerCount": 0,
     }
@@ -110,7 +114,7 @@ class Simulation:
         return BROKERS[x % len(BROKERS)]
 
     def registered(self, broker_id: int) -> bool:
-        return broker_id in {one.broker_id for one in self.ensemble.registrations()}
+        return broker_id in {registration.broker_id for registration in self.ensemble.registrations()}
 
     def do_create(self, x: int, y: int) -> None:
         topic = NewTopic(self.topic(x), partitions=1 + y % 3, replication_factor=1 + y % 2)
@@ -131,19 +135,19 @@ class Simulation:
         views = self.views()
         if views:
             view = views[x % len(views)]
-            wanted = [self.broker(y + place) for place in range(1 + y % 3)]
+            wanted = [self.broker(y + offset) for offset in range(1 + y % 3)]
             targets = Targets.of([((view.topic, view.partition), None if y % 7 == 0 else wanted)])
             self.loop.submit(lambda token: ReassignmentRequested(targets, token))
 
     def do_alter(self, x: int, y: int) -> None:
         """The leader of a partition proposes some of its replicas as ISR, itself first."""
-        registrations = {one.broker_id: one for one in self.ensemble.registrations()}
-        views = [one for one in self.views() if one.leader in registrations]
+        registrations = {registration.broker_id: registration for registration in self.ensemble.registrations()}
+        views = [view for view in self.views() if view.leader in registrations]
         if not views:
             return
         view = views[x % len(views)]
         leader = view.leader or 0
-        others = [one for place, one in enumerate(view.replicas) if one != leader and (y >> place) & 1]
+        others = [broker for position, broker in enumerate(view.replicas) if broker != leader and (y >> position) & 1]
         self.loop.submit(
             lambda token: AlterPartitionRequested(
                 leader, registrations[leader].broker_epoch, 1, ((view.topic, view.partition),),
@@ -182,7 +186,7 @@ class Simulation:
 
     def do_race(self, x: int, y: int) -> None:
         """A broker writes a state past the controller, and leaves word of it."""
-        views = [one for one in self.views() if one.leader is not None]
+        views = [view for view in self.views() if view.leader is not None]
         if views:
             view = views[x % len(views)]
             isr = view.isr[: 1 + y % 2]
@@ -301,9 +305,9 @@ def test_one_alter_partition_counts_one_row(partitions: int) -> None:
     rows = loop.controller.context.gauges.rows
     before = rows.visited
     assert before == partitions
-    one, isr = np.zeros(1, np.int32), Ragged.of([[1]])
+    zero, isr = np.zeros(1, np.int32), Ragged.of([[1]])
     loop.submit(
-        lambda token: AlterPartitionRequested(1, 7, 1, (("t", 5),), one, one, np.zeros(1, np.uint8), isr, token)
+        lambda token: AlterPartitionRequested(1, 7, 1, (("t", 5),), zero, zero, np.zeros(1, np.uint8), isr, token)
     )
     loop.run_until_idle()
     assert loop.controller.cluster["t", 5].isr == (1,)
@@ -314,8 +318,8 @@ def test_one_alter_partition_counts_one_row(partitions: int) -> None:
 def test_a_tally_is_right_if_every_change_is_touched(data: st.DataObject) -> None:
     """Touches may be repeated, unordered and for nothing, and entries may be added."""
     values = list(data.draw(st.lists(st.integers(0, 9), max_size=5)))
-    tally = IncrementalCounts(np.uint8, 1, lambda: len(values), touched_min=data.draw(st.sampled_from([0, 4, 1024])))
-    told = 0
+    counts = IncrementalCounts(np.uint8, 1, lambda: len(values), touched_min=data.draw(st.sampled_from([0, 4, 1024])))
+    touch_count = 0
 
     def count(entries: Any) -> Any:
         return np.array(values, np.uint8)[entries][None, :]
@@ -326,12 +330,12 @@ def test_a_tally_is_right_if_every_change_is_touched(data: st.DataObject) -> Non
             touched = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=6))
             for entry in touched:
                 values[entry] = data.draw(st.integers(0, 9))
-            tally.touch(np.array(touched, np.int32))
-            told += len(touched)
-        visited = tally.visited
-        tally.settle(count)
-        assert tally.totals.tolist() == [sum(values)]
-        assert tally.visited <= visited + len(values) + told
-    visited = tally.visited
-    tally.settle(count)
-    assert tally.visited == visited, "nothing was touched"
+            counts.touch(np.array(touched, np.int32))
+            touch_count += len(touched)
+        visited = counts.visited
+        counts.settle(count)
+        assert counts.totals.tolist() == [sum(values)]
+        assert counts.visited <= visited + len(values) + touch_count
+    visited = counts.visited
+    counts.settle(count)
+    assert counts.visited == visited, "nothing was touched"

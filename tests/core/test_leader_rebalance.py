@@ -83,9 +83,9 @@ def test_broker_shutting_down_takes_nothing_back() -> None:
 
 def test_brokers_go_one_after_another() -> None:
     """controller 11.4: one bulk preferred election per broker that is over the limit; others are left alone."""
-    away_from_3 = PartitionSpec((3, 1), 1, (1, 3))
+    not_preferred = PartitionSpec((3, 1), 1, (1, 3))
     at_limit = [PartitionSpec((2, 3), 3, (3, 2))] + [healthy(2, 3)] * 9
-    driver = quiet({"t": [OFFLINE_BROKERS, away_from_3, OFFLINE_BROKERS, away_from_3], "u": at_limit})
+    driver = quiet({"t": [OFFLINE_BROKERS, not_preferred, OFFLINE_BROKERS, not_preferred], "u": at_limit})
     driver.handle(RebalanceLeaders())
     assert driver.written() == [["t-0", "t-2"], ["t-1", "t-3"]]
 

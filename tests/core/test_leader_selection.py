@@ -61,7 +61,7 @@ def electing(selectors: dict[ElectionKind, LeaderSelector], fallback: int = 0) -
 def choose(selection: Selection, kind: ElectionKind = OFFLINE, unclean: UInt8 = NONE_UNCLEAN) -> list[int]:
     """The leaders of the small cluster."""
     leader = selection.choose(small_cluster(), kind, ROWS, unclean)
-    return [int(one) for one in leader]
+    return [int(value) for value in leader]
 
 
 def test_a_batch_says_what_the_columns_say() -> None:
@@ -113,7 +113,7 @@ def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
     batch = election_batch(cluster, kind, np.arange(200, dtype=np.int32), np.zeros(200, np.uint8))
     values = [getattr(batch, field.name) for field in fields(batch)]
     arrays = [
-        one for value in values for one in ([value.offsets, value.values] if isinstance(value, Ragged) else [value])
+        array for value in values for array in ([value.offsets, value.values] if isinstance(value, Ragged) else [value])
     ]
     for array in arrays:
         if isinstance(array, np.ndarray):
@@ -141,12 +141,12 @@ def test_a_batch_is_read_while_its_election_lasts() -> None:
 
 
 def test_a_selector_that_keeps_its_batch_can_read_no_more_of_it() -> None:
-    kept: list[ElectionBatch] = []
-    selection = electing({OFFLINE: Sly(lambda batch, leader: kept.append(batch))})
+    saved: list[ElectionBatch] = []
+    selection = electing({OFFLINE: Sly(lambda batch, leader: saved.append(batch))})
     assert choose(selection) == [NO_LEADER] * 4
-    assert kept[0].candidates[0].tolist() == [0, 1, 2]
+    assert saved[0].candidates[0].tolist() == [0, 1, 2]
     with pytest.raises(AttributeError, match="the election is over"):
-        kept[0].leader  # noqa: B018  # to ask is all
+        saved[0].leader  # noqa: B018  # to ask is all
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
@@ -156,12 +156,12 @@ def test_what_a_batch_reads_hangs_on_no_order(kind: ElectionKind) -> None:
     whole = election_batch(cluster, kind, rows, allowed)
     for field in fields(ElectionBatch):
         alone = getattr(lazy_batch(cluster, kind, rows, allowed, cluster.brokers.live)[0], field.name)
-        one, other = (
+        left, right = (
             [value.offsets.tolist(), value.values.tolist()] if isinstance(value, Ragged)
             else value.tolist() if isinstance(value, np.ndarray) else value
             for value in (alone, getattr(whole, field.name))
         )  # fmt: skip
-        assert one == other, field.name
+        assert left == right, field.name
 
 
 def test_rows_with_more_replicas_than_the_first_find_room() -> None:
@@ -363,15 +363,15 @@ def test_a_fault_is_logged_once_a_batch_with_a_few_names(caplog: pytest.LogCaptu
 
 
 def test_what_a_selector_writes_later_counts_for_nothing() -> None:
-    kept: list[Int32] = []
+    saved: list[Int32] = []
 
     def keep(batch: ElectionBatch, leader: Int32) -> None:
         leader[:] = 1
-        kept.append(leader)
+        saved.append(leader)
 
     cluster, selection = small_cluster(), electing({OFFLINE: Sly(keep)})
     leader = selection.choose(cluster, OFFLINE, ROWS, NONE_UNCLEAN)
-    kept[0][:] = 2
+    saved[0][:] = 2
     assert leader.tolist() == [1, 1, 1, 1]
 
 
@@ -383,7 +383,9 @@ def test_the_columns_are_out_of_reach() -> None:
     for field in fields(batch):
         value = getattr(batch, field.name)
         for array in [value.offsets, value.values] if isinstance(value, Ragged) else [value]:
-            assert not any(isinstance(array, np.ndarray) and np.shares_memory(array, one) for one in owned), field.name
+            assert not any(isinstance(array, np.ndarray) and np.shares_memory(array, column) for column in owned), (
+                field.name
+            )
 
 
 def test_rows_and_permissions_must_match() -> None:

@@ -46,9 +46,13 @@ class ElectionCase:
 
     def candidates(self, row: int) -> list[int]:
         """By the table of strategies, section 3 of the elections rules."""
-        replicas = [int(one) for one in self.cluster.partitions.replicas_of(row)]
+        replicas = [int(broker) for broker in self.cluster.partitions.replicas_of(row)]
         if self.kind == ElectionKind.REASSIGN:
-            return [one for one, flag in zip(replicas, self.flags(row), strict=True) if not flag & ReplicaFlag.REMOVING]
+            return [
+                broker
+                for broker, flag in zip(replicas, self.flags(row), strict=True)
+                if not flag & ReplicaFlag.REMOVING
+            ]
         return replicas[:1] if self.kind == ElectionKind.PREFERRED else replicas
 
     def online(self, row: int, broker: int) -> bool:
@@ -62,7 +66,7 @@ class ElectionCase:
         )
 
     def isr(self, row: int) -> list[int]:
-        return [int(one) for one in self.cluster.partitions.isr_of(row)]
+        return [int(broker) for broker in self.cluster.partitions.isr_of(row)]
 
     def may_lead(self, row: int, broker: int) -> bool:
         """I4 and I6: a candidate, online, and in the ISR unless an unclean leader is allowed and needed."""
@@ -71,23 +75,25 @@ class ElectionCase:
         if self.kind == ElectionKind.INITIAL or broker in self.isr(row):
             return True
         clean = [
-            one for one in self.cluster.partitions.replicas_of(row) if one in self.isr(row) and self.online(row, one)
+            broker
+            for broker in self.cluster.partitions.replicas_of(row)
+            if broker in self.isr(row) and self.online(row, broker)
         ]
         return self.kind == ElectionKind.OFFLINE and bool(self.unclean_allowed[row]) and not clean
 
     def kafka_choice(self, row: int) -> int:
-        return next((one for one in self.candidates(row) if self.may_lead(row, one)), NO_LEADER)
+        return next((candidate for candidate in self.candidates(row) if self.may_lead(row, candidate)), NO_LEADER)
 
     def isr_after(self, row: int, leader: int) -> list[int]:
         """The ISR that follows from a leader (column "new isr" of the table of strategies)."""
         old, brokers = self.isr(row), self.cluster.brokers
         match self.kind:
             case ElectionKind.INITIAL:
-                return [one for one in self.candidates(row) if self.online(row, one)]
+                return [candidate for candidate in self.candidates(row) if self.online(row, candidate)]
             case ElectionKind.OFFLINE:
-                return [one for one in old if self.online(row, one)] if leader in old else [leader]
+                return [broker for broker in old if self.online(row, broker)] if leader in old else [leader]
             case ElectionKind.CONTROLLED_SHUTDOWN:
-                return [one for one in old if not brokers.shutting_down[one]]
+                return [broker for broker in old if not brokers.shutting_down[broker]]
             case _:
                 return old
 
@@ -96,9 +102,9 @@ class ElectionCase:
 def election_cases(draw: st.DrawFn) -> ElectionCase:
     cluster = ClusterState()
     cluster.brokers.register([Registration(100 + at, 1) for at in range(BROKERS)])
-    fates = draw(st.lists(st.sampled_from(["live", "live", "leaving", "gone"]), min_size=BROKERS, max_size=BROKERS))
-    cluster.brokers.shutting_down[[fate == "leaving" for fate in fates]] = 1
-    cluster.brokers.unregister(np.array([at for at, fate in enumerate(fates) if fate == "gone"], np.int32))
+    states = draw(st.lists(st.sampled_from(["live", "live", "leaving", "gone"]), min_size=BROKERS, max_size=BROKERS))
+    cluster.brokers.shutting_down[[state == "leaving" for state in states]] = 1
+    cluster.brokers.unregister(np.array([at for at, state in enumerate(states) if state == "gone"], np.int32))
     replicas, isr = [], []
     for _ in range(draw(st.integers(1, 5))):
         some = draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1, max_size=4))
@@ -147,15 +153,15 @@ def choices(case: ElectionCase, selector: LeaderSelector) -> list[int]:
     selection = Selection({case.kind: selector}, fallback)
     rows = np.arange(len(case), dtype=np.int32)
     unclean_allowed = np.array(case.unclean_allowed, np.uint8)
-    return [int(one) for one in selection.choose(case.cluster, case.kind, rows, unclean_allowed)]
+    return [int(leader) for leader in selection.choose(case.cluster, case.kind, rows, unclean_allowed)]
 
 
 @given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
 def test_a_choice_is_used_exactly_where_it_is_lawful(case: ElectionCase, leaders: list[int], worse: str) -> None:
     result = choices(case, Anything(leaders, worse))
     for row, leader in enumerate(result):
-        lawful = worse in ("", "lie") and (leaders[row] == NO_LEADER or case.may_lead(row, leaders[row]))
-        assert leader == (leaders[row] if lawful else case.kafka_choice(row))
+        eligible = worse in ("", "lie") and (leaders[row] == NO_LEADER or case.may_lead(row, leaders[row]))
+        assert leader == (leaders[row] if eligible else case.kafka_choice(row))
 
 
 @given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
@@ -221,10 +227,10 @@ def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
 
 def test_one_short_isr_among_whole_ones_is_seen() -> None:
     """What has left it still stands behind it."""
-    cluster, nobody = even_cluster(1, width=3, away=0, odd=0.0), np.zeros(64, np.uint8)
+    cluster, none_allowed = even_cluster(1, width=3, away=0, odd=0.0), np.zeros(64, np.uint8)
     cluster.partitions.isr_count[40] = 2
     rows = np.arange(64, dtype=np.int32)
-    seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, nobody) for module in (_selectors, twins)]
+    seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, none_allowed) for module in (_selectors, twins)]
     assert seen[0] == seen[1]
 
 
@@ -233,9 +239,9 @@ def test_faults_are_counted_as_they_are_found(case: ElectionCase, leaders: list[
     rows = np.arange(len(case), dtype=np.int32)
     batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
     leader = np.array(leaders[: len(case)], np.int32)
-    found = sum(len(positions) for positions in find_faults(batch, leader).values())
+    fault_count = sum(len(positions) for positions in find_faults(batch, leader).values())
     for module in (_selectors, twins):
-        assert found == violations(module, case, leader)
+        assert fault_count == violations(module, case, leader)
 
 
 def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
@@ -251,7 +257,7 @@ def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
 @given(st.lists(st.lists(st.integers(0, 1), max_size=4), max_size=5), st.integers(-2, 2))
 def test_the_first_that_a_mask_hits_is_the_twin_s(lists: list[list[int]], beyond: int) -> None:
     """Also where the lists reach beyond their values."""
-    some, mask = Ragged.of(lists), np.array([hit for one in lists for hit in one], np.uint8)
+    some, mask = Ragged.of(lists), np.array([hit for positions in lists for hit in positions], np.uint8)
     values, mask = np.arange(len(mask) + 2, dtype=np.int32), mask[: max(len(mask) + beyond, 0)].copy()
     outs = [np.full(len(lists), NO_LEADER, np.int32) for _ in range(2)]
     answers = [
@@ -276,10 +282,11 @@ def test_shipped_selectors_choose_as_plain_loops_do(case: ElectionCase) -> None:
 def test_the_0_8_2_selector_takes_the_head_of_the_isr_without_those_that_leave(case: ElectionCase) -> None:
     rows = np.arange(len(case), dtype=np.int32)
     batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
-    (selector,) = (one for one in SHIPPED if one.name == "controlled-shutdown-0.8.2")
+    (selector,) = (selector for selector in SHIPPED if selector.name == "controlled-shutdown-0.8.2")
     leaving = case.cluster.brokers.shutting_down
     expected = [
-        next((one for one in batch.isr[row].tolist() if not leaving[one]), NO_LEADER) for row in range(len(case))
+        next((broker for broker in batch.isr[row].tolist() if not leaving[broker]), NO_LEADER)
+        for row in range(len(case))
     ]
     assert run_selector(selector.name, selector, batch).tolist() == expected
 

@@ -82,26 +82,26 @@ class Line:
 
 
 def numbers(text: str) -> list[int]:
-    return [int(one) for one in text.split(",") if one]
+    return [int(number) for number in text.split(",") if number]
 
 
 def lines(table: str) -> list[Line]:
-    found = []
+    cases = []
     for text in table.strip().splitlines()[1:]:
         number, kind, selector, replicas, isr, live, leaving, unclean, other, leader = (
             cell.strip() for cell in text.split("|")
         )
-        found.append(
+        cases.append(
             Line(number, ElectionKind[kind], selector, numbers(replicas), numbers(isr), numbers(live),
                  numbers(leaving), unclean == "yes", other, leader)
         )  # fmt: skip
-    return found
+    return cases
 
 
 def cluster_of(line: Line) -> ClusterState:
     cluster = ClusterState()
     brokers = cluster.brokers
-    brokers.register([Registration(one, 1) for one in line.registered])
+    brokers.register([Registration(broker_id, 1) for broker_id in line.registered])
     brokers.shutting_down[brokers.index_of(line.shutting_down)] = 1
     replicas, isr = (Ragged.of([brokers.index_of(some).tolist()]) for some in (line.replicas, line.isr))
     cluster.add_topics(["t"], np.array([1]), replicas, isr)

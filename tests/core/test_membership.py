@@ -29,10 +29,12 @@ def test_new_bounced_and_dead_in_that_order() -> None:
     driver.ensemble.unregister_brokers([3])
     driver.start_broker(4)
     driver.handle(BrokersChanged())
-    channels = [one for one in kinds(driver.effects) if one.endswith("Channels")]
+    channels = [name for name in kinds(driver.effects) if name.endswith("Channels")]
     assert channels == ["OpenChannels", "CloseChannels", "OpenChannels", "CloseChannels"]
     brokers = driver.cluster.brokers
-    moved = [brokers.ids_of(one.brokers) for one in driver.effects if isinstance(one, OpenChannels | CloseChannels)]
+    moved = [
+        brokers.ids_of(effect.brokers) for effect in driver.effects if isinstance(effect, OpenChannels | CloseChannels)
+    ]
     assert moved == [[4], [2], [2], [3]]
 
 
@@ -100,16 +102,16 @@ MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
 @pytest.mark.parametrize(
     "change, recipients",
     [
-        (lambda one: replace(one, endpoints=MOVED), [(1, []), (2, [])]),
-        (lambda one: replace(one, rack="r"), []),
-        (lambda one: one, []),
+        (lambda registration: replace(registration, endpoints=MOVED), [(1, []), (2, [])]),
+        (lambda registration: replace(registration, rack="r"), []),
+        (lambda registration: registration, []),
     ],
     ids=["endpoints", "rack", "nothing"],
 )
 def test_registration_that_changes_in_place(change: object, recipients: list[tuple[int, list[str]]]) -> None:
     """controller 6.4: other endpoints are told to everybody, another rack to nobody."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
-    known = next(one for one in driver.ensemble.registrations() if one.broker_id == 2)
+    known = next(registration for registration in driver.ensemble.registrations() if registration.broker_id == 2)
     assert callable(change)
     changed: Registration = change(known)
     driver.ensemble.unregister_brokers([2])

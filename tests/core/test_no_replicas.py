@@ -200,7 +200,7 @@ def test_what_if_a_broker_fails() -> None:
     whatif = study()
     outcome = whatif.fail([1])
     assert [view.leader for view in whatif.cluster] == [None, 1, -1, 2, 2, None, 1, -1]
-    assert [one.counts()["offline"] for one in (outcome.before, outcome.after)] == [4, 6]
+    assert [health.counts()["offline"] for health in (outcome.before, outcome.after)] == [4, 6]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_what_if_a_broker_fails() -> None:
 )
 def test_explanation(number: int, before: str, after: list[str]) -> None:
     explanation = explain(study(), "t", number, fail=[1])
-    assert (explanation.before.text, [one.text for one in explanation.elections]) == (before, after)
+    assert (explanation.before.text, [election.text for election in explanation.elections]) == (before, after)
     assert explanation.before.candidates == ()
 
 

@@ -86,8 +86,8 @@ def test_phase_b() -> None:
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE,) * 3
     assert not driver.cluster.partitions.reassigning.any()
     last = driver.batches[-1]
-    assert {one["api"] for one in last} == {Api.UPDATE_METADATA}
-    assert {one["broker"] for one in last} == set(ALL)
+    assert {request["api"] for request in last} == {Api.UPDATE_METADATA}
+    assert {request["broker"] for request in last} == set(ALL)
     assert last[0]["partitions"]["t-0"]["replicas"] == [4, 5, 6]
 
 
@@ -136,7 +136,9 @@ def test_a_leader_hears_of_the_target_alone_once_the_others_have_left_the_isr(le
     driver = quiet({"t": [spec]}, kframe_reassignment_strict=strict)
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 2, 3, 4, 5, 6))
-    recipients = [one["partitions"]["t-0"] for batch in driver.batches for one in batch if one["api"] == LEADERSHIP]
+    recipients = [
+        request["partitions"]["t-0"] for batch in driver.batches for request in batch if request["api"] == LEADERSHIP
+    ]
     assert all(set(entry["isr"]) <= set(entry["replicas"]) for entry in recipients) is strict
     assert set(driver.recipients(LEADERSHIP, "t-0")) == {4, 5, 6}
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (4, (4, 5, 6))

@@ -47,7 +47,7 @@ def as_lists(driver: Driver, assignments: Assignments, position: int = 0) -> Lis
     part = assignments.take(np.array([position]))
     ids, flags = part.replicas.values, part.flags
     named = [ids, ids[flags & ReplicaFlag.ADDING != 0], ids[flags & ReplicaFlag.REMOVING != 0]]
-    replicas, adding, removing = (tuple(driver.cluster.brokers.ids_of(one)) for one in named)
+    replicas, adding, removing = (tuple(driver.cluster.brokers.ids_of(indices)) for indices in named)
     return replicas, adding, removing
 
 

@@ -241,8 +241,8 @@ def named() -> tuple[tuple[str, str], ...]:
 
 @pytest.mark.parametrize("section, rules", RULES.items(), ids=RULES)
 def test_every_rule_has_a_test_that_names_it(section: str, rules: tuple[str, ...]) -> None:
-    found = [rule for where, rule in named() if where == section]
-    assert [rule for rule in rules if not any(one.startswith(rule) for one in found)] == []
+    named_rules = [rule for where, rule in named() if where == section]
+    assert [rule for rule in rules if not any(name.startswith(rule) for name in named_rules)] == []
 
 
 def test_every_name_is_that_of_a_rule() -> None:

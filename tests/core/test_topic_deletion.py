@@ -46,7 +46,7 @@ def test_partitions_go_first_and_everybody_is_told() -> None:
     assert flags(driver) == {QUEUED, BEGUN}
     metadata = driver.entries(Api.UPDATE_METADATA, "t-0")
     assert {broker: entry["leader"] for broker, entry in metadata.items()} == dict.fromkeys(ALL, LEADER_DURING_DELETE)
-    assert [sorted({one["api"] for one in batch}) for batch in driver.batches[:1]] == [[Api.UPDATE_METADATA]]
+    assert [sorted({request["api"] for request in batch}) for batch in driver.batches[:1]] == [[Api.UPDATE_METADATA]]
 
 
 def test_partitions_of_deleted_topics_do_not_count_as_offline() -> None:
@@ -112,7 +112,7 @@ def test_topics_are_deleted_together() -> None:
     driver = quiet({"a": [healthy(1, 2)], "b": [healthy(2, 1)], "c": [healthy(3)]})
     mark(driver, "a", "b")
     (first, *_) = driver.batches
-    assert {name for one in first for name in one["partitions"]} == {"a-0", "b-0"}
+    assert {name for request in first for name in request["partitions"]} == {"a-0", "b-0"}
     confirm(driver, 1, "a-0", "b-0")
     confirm(driver, 2, "a-0", "b-0")
     assert gone(driver, "a")
@@ -225,7 +225,7 @@ def test_broker_that_dies_while_it_deletes() -> None:
     driver.handle(BrokersChanged())
     assert flags(driver) == {QUEUED, BEGUN, HALTED}
     assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
-    assert {one["api"] for batch in driver.batches for one in batch if "t-0" in one["partitions"]} == set()
+    assert {request["api"] for batch in driver.batches for request in batch if "t-0" in request["partitions"]} == set()
     confirm(driver, 1, "t-0", "t-1")
     assert states(driver, "t-0")[1] is DONE
     driver.start_broker(2)

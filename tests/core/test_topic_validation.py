@@ -92,7 +92,11 @@ def create(driver: Driver, *topics: NewTopic, validate_only: bool = False) -> Ma
 def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
     """wire 9: per topic, the first failure wins; validateOnly writes nothing."""
     driver = make_driver()
-    if not validate_only and new.assignments is not None and any(9 in one or 8 in one for _, one in new.assignments):
+    if (
+        not validate_only
+        and new.assignments is not None
+        and any(9 in replicas or 8 in replicas for _, replicas in new.assignments)
+    ):
         driver.start_broker(8)
         driver.start_broker(9)
     names = set(driver.cluster.topics.names)
@@ -107,8 +111,8 @@ def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
 def test_topics_fare_independently() -> None:
     """wire 9: good topics of a request are created beside bad ones."""
     driver = make_driver()
-    found = create(driver, topic("good"), topic("used"), topic("b/d"), topic("fine"))
-    assert found == {"good": NONE, "used": ALREADY, "b/d": NAME, "fine": NONE}
+    codes = create(driver, topic("good"), topic("used"), topic("b/d"), topic("fine"))
+    assert codes == {"good": NONE, "used": ALREADY, "b/d": NAME, "fine": NONE}
     assert {"good", "fine"} <= driver.store.read_topic_names()
 
 

@@ -97,7 +97,7 @@ def test_new_partition_whose_state_is_there_already_is_taken_over(caplog: pytest
     create(driver, {"new": [(1, 2)]})
     assert driver.known("new-0").state is PartitionState.ONLINE
     assert state_of(driver.stored("new-0")) == (2, (2,), 8)
-    assert {one["leader_epoch"] for one in driver.entries(Api.LEADER_AND_ISR, "new-0").values()} == {8}
+    assert {entry["leader_epoch"] for entry in driver.entries(Api.LEADER_AND_ISR, "new-0").values()} == {8}
     assert any("storage has a state for it already" in line for line in refusals(caplog))
 
 
@@ -196,7 +196,7 @@ def test_growth_that_is_asked_for_keeps_what_others_have_written() -> None:
 
 
 def ids(driver: Driver) -> list[bool]:
-    return [bool(one.any()) for one in driver.cluster.topics.ids]
+    return [bool(topic_id.any()) for topic_id in driver.cluster.topics.ids]
 
 
 @pytest.mark.parametrize("protocol, given", [("2.7", False), ("2.8-IV0", True), ("3.9", True)])
@@ -206,7 +206,7 @@ def test_topics_get_ids(protocol: str, given: bool) -> None:
     driver = Driver(cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, [1]), config)
     driver.handle(Elect())
     assert ids(driver) == [given, given]
-    assert [one is not None for one in driver.store.read_topics(("t", "u")).topic_ids] == [given, given]
+    assert [topic_id is not None for topic_id in driver.store.read_topics(("t", "u")).topic_ids] == [given, given]
     assert len([effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]) == int(given)
 
 

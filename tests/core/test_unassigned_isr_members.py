@@ -15,7 +15,7 @@ from tests.core.driver import Driver, assigned, quiet, state_of
 from tests.core.reassignments import leave, move
 
 DEAD = 9
-BROKERS = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
+BROKERS = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3)]
 
 
 def proposal(*isr: int) -> AlterPartitionRequested:
@@ -94,7 +94,9 @@ def test_who_is_left_hears_of_a_move_that_ends_without_a_leader(strict: bool) ->
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
     driver.ask(ReassignmentRequested(Targets.of([(("t", 0), None)]), token=1))
     assert (assigned(driver.stored("t-0")), driver.stored("t-0").leader) == (((1, DEAD), (), ()), -1)
-    recipients = [(one, entry["leader_epoch"]) for one, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()]
+    recipients = [
+        (broker, entry["leader_epoch"]) for broker, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()
+    ]
     assert recipients == ([(1, driver.stored("t-0").leader_epoch)] if strict else [])
 
 

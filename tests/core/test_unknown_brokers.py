@@ -54,7 +54,7 @@ def test_new_partitions_are_mended_before_they_come_online(
     create(driver, {"new": written})
     assert stored_lists(driver, "new", len(written)) == kept
     for number, replicas in enumerate(kept):
-        led = tuple(one for one in replicas if one in brokers)
+        led = tuple(broker for broker in replicas if broker in brokers)
         assert driver.known(f"new-{number}").replicas == replicas
         assert driver.stored(f"new-{number}").isr == led
         assert set(driver.recipients(Api.LEADER_AND_ISR, f"new-{number}")) == set(led)
@@ -64,11 +64,11 @@ def test_mending_keeps_the_topic_id_and_is_stored_before_anything_is_led() -> No
     """wire 17: topic_id survives; the assignment is written, then the state."""
     driver = quiet(BALLAST, (1, 2), **NEVER)
     create(driver, {"new": [(1000, 1)]})
-    (written,) = [one.table for one in driver.effects if isinstance(one, WriteAssignments)]
+    (written,) = [effect.table for effect in driver.effects if isinstance(effect, WriteAssignments)]
     topic = driver.cluster.topics.find("new")
     assert topic is not None
     assert written.topic_ids == (driver.cluster.topics.ids[topic].tobytes(),) != (ZERO_TOPIC_ID,)
-    order = [type(one) for one in driver.effects if isinstance(one, WriteAssignments | WriteStates)]
+    order = [type(effect) for effect in driver.effects if isinstance(effect, WriteAssignments | WriteStates)]
     assert order == [WriteAssignments, WriteStates]
 
 
@@ -225,4 +225,4 @@ def test_partitions_are_added_on_brokers() -> None:
     """wire 17: although the pattern of partition 0 begins with a stranger."""
     driver = quiet({"t": [PartitionSpec((1000, 1), 1, (1,))]}, (1, 2), **NEVER)
     driver.ask(CreatePartitionsRequested((NewPartitions("t", 3),), 30_000, token=1))
-    assert {one for number in (1, 2) for one in driver.stored(f"t-{number}").replicas} == {1, 2}
+    assert {broker for number in (1, 2) for broker in driver.stored(f"t-{number}").replicas} == {1, 2}

@@ -23,15 +23,18 @@ def elected(topics: Mapping[str, Sequence[PartitionSpec]], live: tuple[int, ...]
 
 def test_r04_every_replica_learns_the_leader_epoch_that_storage_has() -> None:
     """The first controller ends between its write and its word to the brokers."""
-    world = World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=2)
-    world.ensemble.unregister_brokers([3])
-    world.wires[0].send = lambda cluster, requests: None  # type: ignore[method-assign]
-    world.run(0)
-    world.ensemble.drop_controller()
-    world.run(1)
-    told = entries(world.wires[1].take(), Api.LEADER_AND_ISR, "t-0")
-    assert state_of(world.stored("t-0")) == (1, (1, 2), 6)
-    assert {broker: (entry["leader_epoch"], entry["isr"]) for broker, entry in told} == {1: (6, [1, 2]), 2: (6, [1, 2])}
+    fixture = World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=2)
+    fixture.ensemble.unregister_brokers([3])
+    fixture.wires[0].send = lambda cluster, requests: None  # type: ignore[method-assign]
+    fixture.run(0)
+    fixture.ensemble.drop_controller()
+    fixture.run(1)
+    received = entries(fixture.wires[1].take(), Api.LEADER_AND_ISR, "t-0")
+    assert state_of(fixture.stored("t-0")) == (1, (1, 2), 6)
+    assert {broker: (entry["leader_epoch"], entry["isr"]) for broker, entry in received} == {
+        1: (6, [1, 2]),
+        2: (6, [1, 2]),
+    }
 
 
 def test_r04_all_live_replicas_learn_of_an_isr_that_was_shrunk() -> None:
@@ -87,7 +90,7 @@ def test_r23_the_first_leader_and_isr_has_all_that_a_broker_hosts() -> None:
     """Broker 3 is dead, and what it led has no other replica in sync."""
     topics = {"t": [PartitionSpec((3, 1), 3, (3,)), healthy(1, 2)]}
     driver = elected(topics, (1, 2))
-    first = next(one for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 1)
+    first = next(request for request in driver.requests(Api.LEADER_AND_ISR) if request["broker"] == 1)
     assert sorted(first["partitions"]) == ["t-0", "t-1"]
 
 

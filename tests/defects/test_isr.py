@@ -43,8 +43,8 @@ def test_r32_one_isr_change_is_told_alone() -> None:
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.handle(IsrChangesLeft())
-    told = [(one["broker"], sorted(one["partitions"])) for one in driver.requests(Api.UPDATE_METADATA)]
-    assert told == [(1, ["t-0"]), (2, ["t-0"]), (3, ["t-0"])]
+    sent = [(request["broker"], sorted(request["partitions"])) for request in driver.requests(Api.UPDATE_METADATA)]
+    assert sent == [(1, ["t-0"]), (2, ["t-0"]), (3, ["t-0"])]
 
 
 def test_r33_what_comes_while_notifications_are_handled_is_handled_next() -> None:
@@ -168,7 +168,7 @@ def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptur
 def test_x01_a_replica_that_came_back_empty_does_not_join() -> None:
     driver = quiet({"t": [STANDING]}, (1, 2, 3))
     brokers = driver.cluster.brokers
-    before = tuple(int(brokers.broker_epoch[brokers.find(one)]) for one in (1, 2, 3))
+    before = tuple(int(brokers.broker_epoch[brokers.find(broker_id)]) for broker_id in (1, 2, 3))
     driver.ensemble.bounce_brokers([3])
     driver.handle(BrokersChanged())
     held = driver.stored("t-0")

@@ -35,10 +35,10 @@ def create(token: int, name: str = "new") -> CreateTopicsRequested:
 def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
     """It slept past its session with a broker's death unhandled, while another took over."""
     both = world()
-    assert {one["controller_epoch"] for one in both.wires[0].take()} == {1}
+    assert {request["controller_epoch"] for request in both.wires[0].take()} == {1}
     both.ensemble.unregister_brokers([1])
     both.depose(0, by=1)
-    assert {one["controller_epoch"] for one in both.wires[1].take()} == {2}
+    assert {request["controller_epoch"] for request in both.wires[1].take()} == {2}
     before = both.zxid
     both.run(0)
     assert both.zxid == before
@@ -105,8 +105,8 @@ def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
 
 def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> None:
     """A topic that it makes, and one that it hears of: as many events as in its first time in office."""
-    one = world(controllers=1)
-    loop, somebody = one.loops[0], one.ensemble.connect()
+    cluster = world(controllers=1)
+    loop, somebody = cluster.loops[0], cluster.ensemble.connect()
     somebody.open(lambda _: None)
 
     def handled(made: str, heard: str) -> int:
@@ -116,15 +116,15 @@ def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> Non
 
     once = handled("made", "heard")
     for _ in range(5):
-        one.ensemble.drop_controller()
-        one.run()
+        cluster.ensemble.drop_controller()
+        cluster.run()
     assert loop.controller.controller_epoch == 6
-    one.wires[0].take()
+    cluster.wires[0].take()
     assert handled("made-6", "heard-6") == once
-    requests = one.wires[0].take()
+    requests = cluster.wires[0].take()
     assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "made-6-0")] == [1, 2]
     assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "heard-6-0")] == [2, 3]
-    assert {one.stored(f"{name}-6-0").partition_epoch for name in ("made", "heard")} == {0}
+    assert {cluster.stored(f"{name}-6-0").partition_epoch for name in ("made", "heard")} == {0}
 
 
 def test_r06_timers_go_with_the_role() -> None:
@@ -151,8 +151,8 @@ def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so(
     both.ensemble.drop_controller()
     both.run(0)
     assert both.loops[0].controller.active
-    told = entries(both.wires[0].take(), Api.LEADER_AND_ISR, "t-0")
-    assert told[-1][1]["replicas"] == [1, 2]
+    received = entries(both.wires[0].take(), Api.LEADER_AND_ISR, "t-0")
+    assert received[-1][1]["replicas"] == [1, 2]
     assert both.loops[0].controller.cluster["t", 0].adding_replicas == ()
     assert (first.result(0).codes.tolist(), second.result(0).codes.tolist()) == ([0], [0])
     assert both.stored("t-0").replicas == (1, 2)
@@ -160,20 +160,20 @@ def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so(
 
 
 def test_r08_topics_are_led_also_after_the_session_expired_and_the_role_was_won_again() -> None:
-    one = world(controllers=1)
-    one.ensemble.expire(one.stores[0])
-    one.run()
-    assert one.loops[0].controller.controller_epoch == 2
-    created = one.loops[0].submit(create)
-    one.run()
+    cluster = world(controllers=1)
+    cluster.ensemble.expire(cluster.stores[0])
+    cluster.run()
+    assert cluster.loops[0].controller.controller_epoch == 2
+    created = cluster.loops[0].submit(create)
+    cluster.run()
     assert created.result(0) == TopicsResponse({"new": ErrorCode.NONE})
-    assert one.stored("new-0").leader == 1
+    assert cluster.stored("new-0").leader == 1
 
 
 def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
     """Both sessions are of controller 1000."""
-    one = world(controllers=1)
-    older, newer = one.stores[0], one.ensemble.connect()
+    cluster = world(controllers=1)
+    older, newer = cluster.stores[0], cluster.ensemble.connect()
     newer.open(lambda _: None)
     assert newer.claim(1000) is None
     assert (newer.controller(), newer.owns_role(), newer.may_act()) == (1000, False, False)
@@ -184,36 +184,36 @@ def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
 
 
 def test_r15_every_watch_is_armed_again_in_a_new_session() -> None:
-    one = world(controllers=1)
-    one.ensemble.expire(one.stores[0])
-    one.run()
+    cluster = world(controllers=1)
+    cluster.ensemble.expire(cluster.stores[0])
+    cluster.run()
     for broker_id in (1, 2):
-        one.ensemble.unregister_brokers([broker_id])
-        one.run()
-    assert (one.stored("t-0").leader, one.stored("t-0").isr) == (3, (3,))
-    one.ensemble.mark_for_deletion(["t"])
-    one.run()
-    topics = one.loops[0].controller.cluster.topics
+        cluster.ensemble.unregister_brokers([broker_id])
+        cluster.run()
+    assert (cluster.stored("t-0").leader, cluster.stored("t-0").isr) == (3, (3,))
+    cluster.ensemble.mark_for_deletion(["t"])
+    cluster.run()
+    topics = cluster.loops[0].controller.cluster.topics
     assert bool(topics.deleting[topics.find("t")])
 
 
 def test_r16_nothing_that_waits_holds_the_end_of_a_session_up() -> None:
-    one = world(controllers=1)
+    cluster = world(controllers=1)
     for _ in range(10_000):
-        one.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
-    one.loops[0].notify(SessionExpired())
-    assert len(one.loops[0].queue) == 1
-    first = one.loops[0].queue.take()
+        cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+    cluster.loops[0].notify(SessionExpired())
+    assert len(cluster.loops[0].queue) == 1
+    first = cluster.loops[0].queue.take()
     assert first is not None
-    one.loops[0].process(first)
-    assert not one.loops[0].controller.active
+    cluster.loops[0].process(first)
+    assert not cluster.loops[0].controller.active
 
 
 def test_r18_whoever_waits_is_answered_once_when_the_session_ends() -> None:
-    one = world(controllers=1)
+    cluster = world(controllers=1)
     futures = [
-        one.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+        cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
         for _ in range(100)
     ]
-    one.ensemble.expire(one.stores[0])
+    cluster.ensemble.expire(cluster.stores[0])
     assert [future.result(0).error for future in futures] == [ErrorCode.NOT_CONTROLLER] * 100

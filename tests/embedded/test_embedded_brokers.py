@@ -55,7 +55,7 @@ class Harness:
 
     def received(self) -> list[tuple[int, str, int]]:
         """(broker, api, controller epoch) of what brokers have received since the last call."""
-        return [(one["broker"], one["api"], one["controller_epoch"]) for one in self.brokers.take()]
+        return [(request["broker"], request["api"], request["controller_epoch"]) for request in self.brokers.take()]
 
 
 @pytest.fixture

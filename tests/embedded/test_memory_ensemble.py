@@ -30,7 +30,7 @@ def opened(ensemble: MemoryEnsemble, notified: list[Event] | None = None) -> Mem
 def test_given_broker_epochs_stay_and_new_ones_are_higher() -> None:
     cluster = cluster_of({}, registered=[registration(1, broker_epoch=901), registration(2, broker_epoch=20)])
     ensemble = MemoryEnsemble.from_cluster(cluster)
-    assert [one.broker_epoch for one in ensemble.registrations()] == [901, 20]
+    assert [registration.broker_epoch for registration in ensemble.registrations()] == [901, 20]
     (new,) = ensemble.register_brokers([registration(3)])
     (bounced,) = ensemble.bounce_brokers([2])
     assert 901 < new < bounced

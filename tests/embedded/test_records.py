@@ -32,12 +32,12 @@ class Tree(RecordTree):
 
     def content(self) -> dict[str, tuple[bytes, int]]:
         """All records, with their data and version."""
-        found, paths = {}, ["/"]
+        nodes, paths = {}, ["/"]
         for path in paths:
             data, stat = self.get(1, path)
-            found[path] = data, stat.version
+            nodes[path] = data, stat.version
             paths += [f"{path.rstrip('/')}/{name}" for name in self.children(1, path)]
-        return found
+        return nodes
 
 
 REFUSED: list[tuple[str, Operation, RecordCode, str]] = [

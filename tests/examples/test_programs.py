@@ -34,8 +34,8 @@ BROKERS = ROOT / "docs" / "explanation" / "broker-model.md"
 @pytest.mark.parametrize("program", EXPECTED)
 def test_program(program: str) -> None:
     path = ROOT / "examples" / "embedding" / program
-    found_first = filter(None, (os.environ.get("PYTHONPATH"), str(ROOT)))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(found_first)}
+    search_path = filter(None, (os.environ.get("PYTHONPATH"), str(ROOT)))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(search_path)}
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", EXPECTED[program])
 

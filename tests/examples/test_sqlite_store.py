@@ -46,10 +46,10 @@ def stored(path: Path) -> ClusterState:
 def test_the_file_holds_all_that_storage_knows(tmp_path: Path) -> None:
     cluster = small_cluster()
     sqlite_store.SqliteEnsemble(str(tmp_path / "c.db"), cluster).close()
-    found = stored(tmp_path / "c.db")
-    assert described(found) == described(cluster)
+    loaded = stored(tmp_path / "c.db")
+    assert described(loaded) == described(cluster)
     cluster.topics.deleting[:] = 0  # a mark stands beside the topics
-    assert settings(found) == settings(cluster)
+    assert settings(loaded) == settings(cluster)
 
 
 def controlled(ensemble: Any) -> kframe.Controller:

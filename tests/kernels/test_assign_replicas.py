@@ -30,9 +30,9 @@ def assignments(draw: st.DrawFn) -> tuple[ClusterState, Any, Ragged, Any]:
 
 def _list(draw: st.DrawFn, now: list[int], brokers: int) -> tuple[int, ...]:
     """Any brokers, behind as much of the list as it is now as may be: none of it, some, or all."""
-    kept = now[: draw(st.integers(0, len(now)))]
-    others = st.lists(st.sampled_from([broker for broker in range(brokers) if broker not in kept]), unique=True)
-    return (*kept, *(draw(others)[:5] if len(kept) < brokers else ()))
+    retained = now[: draw(st.integers(0, len(now)))]
+    others = st.lists(st.sampled_from([broker for broker in range(brokers) if broker not in retained]), unique=True)
+    return (*retained, *(draw(others)[:5] if len(retained) < brokers else ()))
 
 
 def assigned(module: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragged, flags: Any) -> tuple[Any, ...]:

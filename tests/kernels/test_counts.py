@@ -30,24 +30,24 @@ def counted(module: ModuleType, rows: list[tuple[list[int], list[int], int, int]
     isr_count = np.array([len(isr) for _, isr, _, _ in rows], np.int16)
     out = [np.full(BROKERS, 7, np.int32) for _ in range(4)]
     leader = np.array([row[2] for row in rows], np.int16)
-    found = module.count_by_broker(leader, slot_start, replica_count, isr_count, replica, isr_column, *out)
-    return found, [one.tolist() for one in out]
+    result = module.count_by_broker(leader, slot_start, replica_count, isr_count, replica, isr_column, *out)
+    return result, [array.tolist() for array in out]
 
 
 def broken(fault: str, replicas: list[int]) -> tuple[list[int], list[int], int, int]:
     """A row that has one fault."""
-    stranger = next(broker for broker in range(BROKERS) if broker not in replicas)
+    unassigned = next(broker for broker in range(BROKERS) if broker not in replicas)
     leader = replicas[0] if replicas else -1
     row = {
         "shrunk": (replicas, replicas[:-1], leader, 0),
         "empty": (replicas, [], -1, 0),
         "reordered": (replicas, replicas[::-1], leader, 0),
-        "stranger": (replicas, [*replicas[:-1], stranger], leader, 0),
+        "stranger": (replicas, [*replicas[:-1], unassigned], leader, 0),
         "leaderless": (replicas, replicas, -1, 0),
         "gap": (replicas, replicas, leader, 1),
-        "longer": ([*replicas, stranger], [*replicas, stranger], leader, 0),
+        "longer": ([*replicas, unassigned], [*replicas, unassigned], leader, 0),
         "bare": ([], [], -1, 0),
-        "away": (replicas, replicas, stranger, 0),
+        "away": (replicas, replicas, unassigned, 0),
     }
     return row[fault]
 

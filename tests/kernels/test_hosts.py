@@ -42,8 +42,8 @@ def index(
 
 def read(module: ModuleType, steps: UInt8) -> list[int]:
     rows = np.empty(len(steps), np.int32)
-    found: list[int] = rows[: module.read_replica_index(steps, rows)].tolist()
-    return found
+    result: list[int] = rows[: module.read_replica_index(steps, rows)].tolist()
+    return result
 
 
 @given(clusters())
@@ -51,7 +51,7 @@ def test_rows_come_out_as_they_went_in(cluster: ClusterState) -> None:
     p, brokers = cluster.partitions, len(cluster.brokers)
     starts, ends, steps = index(kernels, p.slot_start, p.replica_count, p.replica, brokers)
     twins = index(reference, p.slot_start, p.replica_count, p.replica, brokers)
-    assert [one.tolist() for one in (starts, ends, steps)] == [one.tolist() for one in twins]
+    assert [array.tolist() for array in (starts, ends, steps)] == [twin.tolist() for twin in twins]
     for broker in range(brokers):
         part = steps[starts[broker] : ends[broker]]
         hosted = [row for row in range(len(p)) if broker in p.replicas_of(row)]
@@ -71,7 +71,7 @@ def test_rows_of_any_replication_factor(factor: int, rows: int, brokers: int, se
         index(kernels, starts, counts, replica, brokers),
         index(reference, starts, counts, replica, brokers),
     )
-    assert [one.tolist() for one in indexed] == [one.tolist() for one in twins]
+    assert [array.tolist() for array in indexed] == [twin.tolist() for twin in twins]
 
 
 @pytest.mark.parametrize("rows", [127, 128, 2**14 - 1, 2**14, 40_000])
@@ -103,7 +103,7 @@ def test_steps_of_any_size_are_read(rows: list[int]) -> None:
 
 
 def test_nothing_is_no_special_case() -> None:
-    nothing, nobody = np.empty(0, np.int32), np.empty(0, np.int16)
+    nothing, no_brokers = np.empty(0, np.int32), np.empty(0, np.int16)
     for module in (kernels, reference):
-        starts, ends, steps = index(module, nothing, nobody, nobody, 0)
+        starts, ends, steps = index(module, nothing, no_brokers, no_brokers, 0)
         assert (starts.tolist(), ends.tolist(), read(module, steps[:0])) == ([0], [], [])

@@ -48,8 +48,8 @@ class Long:
             self.isr[members] = self.isr[members][::-1].copy()
         shorter = self._few(ROWS)
         self.isr_count[shorter] = self.rng.integers(0, self.replica_count[shorter] + 1)
-        place = self.rng.integers(0, self.replica_count) * (np.arange(ROWS) % 3 == 0)
-        self.leader = self.replica[self.slot_start + place]
+        position = self.rng.integers(0, self.replica_count) * (np.arange(ROWS) % 3 == 0)
+        self.leader = self.replica[self.slot_start + position]
         others = self._few(ROWS)
         self.leader[others] = self.rng.integers(0, self.b, len(others))
         self.leader[others[::2]] = -1
@@ -83,14 +83,14 @@ def both(
     answers = []
     for kernel in (getattr(compiled, name), twin):
         written = {key: array.copy() for key, array in out.items()}
-        found = written | dict(given)
+        values = written | dict(given)
         names = twin.__code__.co_varnames[: twin.__code__.co_argcount]
-        count = kernel(*(found[one] if one in found else getattr(long, one) for one in names))
+        count = kernel(*(values[name] if name in values else getattr(long, name) for name in names))
         answers.append((count, {key: array.tolist() for key, array in written.items()}))
     assert answers[0] == answers[1]
 
 
-LONG = pytest.mark.parametrize("long", [Long(seed, *odd) for odd in ODDITIES for seed in range(4)],
+LONG = pytest.mark.parametrize("long", [Long(seed, *oddity) for oddity in ODDITIES for seed in range(4)],
                                ids=lambda long: f"{long.odd}-{int((long.live == 0).sum())}")  # fmt: skip
 
 
@@ -134,11 +134,11 @@ def test_replicas_start(long: Long) -> None:
 
 @LONG
 def test_leaders_are_measured(long: Long) -> None:
-    told = np.where(long.live, 20, 0).astype(np.int32)
+    size = np.where(long.live, 20, 0).astype(np.int32)
     for rows in positions_of(long):
         for cuts in ([0, len(rows)], [0, 20, 20, len(rows) // 2, len(rows)]):
             for most in (long.b, 3):
-                given = {"section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": told, "most": most,
+                given = {"section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": size, "most": most,
                          "compact": True}  # fmt: skip
                 out = {"named": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
                 both(kernels, reference, "measure_live_leaders", long, given, out)

@@ -86,8 +86,8 @@ def _lists_like(draw: st.DrawFn, cluster: ClusterState, rows: Int32) -> Ragged:
     lists = cluster.partitions.lists("replica", rows)
     drawn = [draw(st.permutations(lists[i].tolist())) for i in range(len(rows))]
     return Ragged.of([
-        lists[i].tolist() if draw(st.booleans()) else one[: draw(st.integers(0, len(one)))]
-        for i, one in enumerate(drawn)
+        lists[i].tolist() if draw(st.booleans()) else values[: draw(st.integers(0, len(values)))]
+        for i, values in enumerate(drawn)
     ])  # fmt: skip
 
 
@@ -136,13 +136,13 @@ CASES: Final[Mapping[str, Case]] = {
     "choose_leaders": Case({"leader": _k}, {}),
     "mark_offline_isrs": Case({"offline_isr": _k}, {}),
     "plan_elections": Case(
-        {"leader_epoch": _k, "recovery": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members},
+        {"leader_epoch": _k, "recovery": _k, "isr_offsets": lambda cluster: _k(cluster) + 1, "isr_values": _members},
         {"leader": "chosen_leader"},
     ),
     "plan_removals": Case(
         {
             **dict.fromkeys(("changed", "leader", "leader_epoch", "recovery", "expected"), _k),
-            "isr_offsets": lambda world: _k(world) + 1,
+            "isr_offsets": lambda cluster: _k(cluster) + 1,
             "isr_values": _members,
         },
         {},
@@ -150,7 +150,7 @@ CASES: Final[Mapping[str, Case]] = {
     "list_replicas_on": Case({"replica_row": _replicas, "positions": _replicas}, {}),
     "list_recipients": Case({"brokers": _replicas, "announced": _replicas}, {"allowed": "allowed_brokers"}),
     "group_by_broker": Case(
-        {"offsets": lambda world: _b(world) + 1, "grouped": _m, "origin": _m},
+        {"offsets": lambda cluster: _b(cluster) + 1, "grouped": _m, "origin": _m},
         {"brokers": "pair_brokers", "rows": "pair_rows"},
     ),
     "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),

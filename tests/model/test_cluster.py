@@ -54,8 +54,10 @@ def test_brokers_are_looked_up_by_id(ids: tuple[int, ...], times: int) -> None:
     brokers = Brokers()
     brokers.index_of(ids)
     asked = [3, -1, -2, 30, 31, 2**31 - 1, 0]
-    places = {broker_id: place for place, broker_id in enumerate(brokers.ids.tolist())}
-    assert brokers.look_up(np.array(asked * times)).tolist() == [places.get(one, -1) for one in asked * times]
+    indices = {broker_id: index for index, broker_id in enumerate(brokers.ids.tolist())}
+    assert brokers.look_up(np.array(asked * times)).tolist() == [
+        indices.get(broker_id, -1) for broker_id in asked * times
+    ]
     assert len(brokers) == len(ids)
 
 
@@ -171,7 +173,7 @@ def test_a_view_speaks_of_brokers_by_id() -> None:
     stateless = cluster["b", 0]
     assert (stateless.leader, stateless.isr, stateless.partition_epoch) == (None, (), NO_STATE)
     assert [cluster.name(row) for row in range(3)] == ["a-0", "b-0", "b-1"]
-    assert [f"{one.topic}-{one.partition}" for one in cluster] == ["a-0", "b-0", "b-1"]
+    assert [f"{partition.topic}-{partition.partition}" for partition in cluster] == ["a-0", "b-0", "b-1"]
 
 
 @pytest.mark.parametrize("key", [("a", 1), ("a", -1), ("b", 0)])
@@ -218,14 +220,14 @@ def test_what_is_stored_comes_back(cluster: ClusterState, data: st.DataObject) -
     """Read some rows out as storage would, wipe them in a copy, read them back in: the copy is equal again."""
     p = cluster.partitions
     rows = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).astype(np.int32)
-    found = p.partition_epoch[rows] != NO_STATE
+    has_state = p.partition_epoch[rows] != NO_STATE
     stored = StoredStates(
-        rows, found, p.leaders_of(rows), p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
+        rows, has_state, p.leaders_of(rows), p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
         p.recovery[rows], p.lists("isr", rows),
     )  # fmt: skip
     wiped = cluster.copy()
     wiped.partitions.isr_count[rows] = 0
-    wiped.partitions.leader[rows[found]] = -1
+    wiped.partitions.leader[rows[has_state]] = -1
     wiped.partitions.partition_epoch[rows] = 99
     reload(wiped, stored)
     assert described(wiped) == described(cluster)
@@ -268,11 +270,13 @@ def test_a_copy_is_equal_and_independent(cluster: ClusterState) -> None:
 
 def test_a_topic_may_be_held_in_part() -> None:
     cluster = ClusterState()
-    nobody = Ragged.empty(6)
+    no_replicas = Ragged.empty(6)
     numbers = np.array([0, 1, 3, 7, 8, 2], np.int32)
-    rows = cluster.add_topics(["whole", "part", "other"], np.array([2, 3, 1]), nobody, partitions=numbers)
-    found = {(name, number): cluster.row(name, number) for name in ("whole", "part", "other") for number in range(9)}
-    assert {key: row for key, row in found.items() if row is not None} == {
+    rows = cluster.add_topics(["whole", "part", "other"], np.array([2, 3, 1]), no_replicas, partitions=numbers)
+    row_by_partition = {
+        (name, number): cluster.row(name, number) for name in ("whole", "part", "other") for number in range(9)
+    }
+    assert {key: row for key, row in row_by_partition.items() if row is not None} == {
         ("whole", 0): 0, ("whole", 1): 1, ("part", 3): 2, ("part", 7): 3, ("part", 8): 4, ("other", 2): 5,
     }  # fmt: skip
     twin = cluster.copy()

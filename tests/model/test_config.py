@@ -128,4 +128,4 @@ def test_protocol_versions_compare_by_age() -> None:
     texts = ["0.8.2", "0.9.0", "0.10.0-IV0", "0.10.0-IV1", "0.10.2", "1.0-IV0", "2.7-IV2", "2.8", "3.2-IV0", "3.9"]
     parsed = [InterBrokerProtocol.parse(text) for text in texts]
     assert parsed == sorted(parsed)
-    assert [one.recovery_state for one in parsed] == [False] * 8 + [True] * 2
+    assert [state.recovery_state for state in parsed] == [False] * 8 + [True] * 2

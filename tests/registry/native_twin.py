@@ -43,7 +43,7 @@ SELECT = ctypes.CFUNCTYPE(c_int32, POINTER(Election), c_void_p)
 def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) -> int:
     """See ``kframe.kernels._selectors.elect``."""
     select: Any = SELECT(function)
-    found = 0
+    count = 0
     for i in range(len(batch)):
         first, last = int(batch.candidates.offsets[i]), int(batch.candidates.offsets[i + 1])
         candidates, isr = batch.candidates[i].tolist(), batch.isr[i].tolist()
@@ -72,7 +72,7 @@ def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) ->
         position = select(ctypes.byref(election), user_data)
         if 0 <= position < len(candidates):
             leader[i] = candidates[position]
-            found += 1
+            count += 1
         else:
             leader[i] = NO_LEADER if position == NO_LEADER else INVALID_POSITION
-    return found
+    return count

@@ -47,13 +47,13 @@ def registry(native: ModuleType) -> Registry:
 
 
 def leaders(selector: LeaderSelector, seed: int, registry: Registry) -> list[list[int]]:
-    found = []
+    chosen = []
     for kind in registry.selectors[selector.name].kinds:
         batch = random_election(seed, kind)
         leader = np.full(len(batch), NO_LEADER, np.int32)
         selector.elect(batch, leader)
-        found.append([int(one) for one in leader])
-    return found
+        chosen.append([int(broker) for broker in leader])
+    return chosen
 
 
 @pytest.mark.parametrize("name", NAMES)

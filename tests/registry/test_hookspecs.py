@@ -25,8 +25,8 @@ def example(hook: str) -> ModuleType:
     """The plugin that the docstring of a hook shows, as a module."""
     docstring = inspect.getdoc(getattr(KframeHooks, hook))
     assert docstring, "every hook is documented"
-    before, found, code = docstring.partition("A complete plugin::")
-    assert found, "every hook shows a complete plugin"
+    before, separator, code = docstring.partition("A complete plugin::")
+    assert separator, "every hook shows a complete plugin"
     assert before.strip(), "and says what it is for"
     module = ModuleType(f"example_of_{hook}")
     exec(compile(textwrap.dedent(code), hook, "exec"), vars(module))

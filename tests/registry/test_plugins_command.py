@@ -84,10 +84,10 @@ def test_list(folder: Path) -> None:
 def test_list_as_json_says_all_that_the_table_says(folder: Path) -> None:
     document = as_json(run("list", "--plugins-dir", folder, "--no-plugin", "unsafe", "-o", "json"))
     assert document["schema"] == "kframe.plugins/v1"
-    found = {one["plugin"]: one for one in document["rows"]}
-    assert found["unsafe"]["state"] == "disabled"
-    assert found["broken"]["error"] == "ZeroDivisionError: division by zero"
-    assert found["safe"] == {
+    plugins = {row["plugin"]: row for row in document["rows"]}
+    assert plugins["unsafe"]["state"] == "disabled"
+    assert plugins["broken"]["error"] == "ZeroDivisionError: division by zero"
+    assert plugins["safe"] == {
         "plugin": "safe", "distribution": str(folder / "safe.py"), "source": "plugins dir", "state": "loaded",
         "error": None,
         "selectors": [{

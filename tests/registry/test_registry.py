@@ -55,8 +55,8 @@ def build(*extra: object, **settings: Any) -> Registry:
 
 
 def state_of(registry: Registry, name: str) -> Plugin:
-    (found,) = [one for one in registry.plugins if one.name == name]
-    return found
+    (state,) = [plugin for plugin in registry.plugins if plugin.name == name]
+    return state
 
 
 @pytest.fixture
@@ -179,8 +179,8 @@ def half() -> Any:
 )
 def test_a_broken_plugin_offers_nothing(broken: object, error: str) -> None:
     registry = build(broken, selectors("Whole", selector_spec("whole")))
-    (found,) = registry.broken
-    assert error in (found.error or "")
+    (rejected,) = registry.broken
+    assert error in (rejected.error or "")
     assert set(registry.selectors) == {"whole", *(selector.name for selector in SHIPPED)}
 
 
@@ -199,13 +199,13 @@ def observer_spec(name: str) -> ObserverSpec:
     ],
 )
 def test_one_name_offered_twice_is_an_error_that_names_both(hook: str, spec: object, what: str) -> None:
-    one, other = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
+    first, second = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
     with pytest.raises(PluginError) as caught:
-        build(one, other)
+        build(first, second)
     assert str(caught.value) == (
         f"{what} is offered by extra One and by extra Other; disable one of them with --no-plugin"
     )
-    assert state_of(build(one, other, disabled=["Other"]), "Other").state == "disabled"
+    assert state_of(build(first, second, disabled=["Other"]), "Other").state == "disabled"
 
 
 def test_a_name_of_kframe_s_own_cannot_be_taken() -> None:
@@ -230,8 +230,12 @@ def test_a_plugins_directory(tmp_path: Path) -> None:
         (tmp_path / ignored).write_text("1/0")
     (tmp_path / "empty").mkdir()
     registry = build(plugins_dir=tmp_path)
-    found = {one.name: (one.state, one.distribution) for one in registry.plugins if one.source is Source.DIRECTORY}
-    assert found == {
+    plugins = {
+        plugin.name: (plugin.state, plugin.distribution)
+        for plugin in registry.plugins
+        if plugin.source is Source.DIRECTORY
+    }
+    assert plugins == {
         "bad": ("broken", str(tmp_path / "bad.py")),
         "one": ("loaded", str(tmp_path / "one.py")),
         "two": ("loaded", str(tmp_path / "two")),

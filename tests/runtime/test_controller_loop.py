@@ -449,7 +449,7 @@ class Foretold(MemoryStore):
 
     def load(self) -> ClusterState:
         cluster = super().load()
-        self.met([one for one in cluster.brokers.registrations if one is not None])
+        self.met([registration for registration in cluster.brokers.registrations if registration is not None])
         return cluster
 
 
@@ -461,7 +461,7 @@ class Expectant(RecordingTransport):
         self.noted: list[tuple[str, list[int]]] = []
 
     def expect(self, registrations: Sequence[Registration]) -> None:
-        self.noted.append(("expected", [one.broker_id for one in registrations]))
+        self.noted.append(("expected", [registration.broker_id for registration in registrations]))
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         super().connect(cluster, brokers)

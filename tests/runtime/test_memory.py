@@ -32,8 +32,8 @@ FEW: Final = 200
 
 def test_what_was_touched_is_taken_by_whoever_needs_memory_later() -> None:
     done = subprocess.run([sys.executable, "-c", COUNT], check=True, stdout=subprocess.PIPE, text=True)
-    made, *found = map(int, done.stdout.split())
+    made, *counts = map(int, done.stdout.split())
     if not made:
         pytest.skip("the allocator of this system cannot be told to keep memory")
-    assert len(found) == 3
-    assert max(found) < FEW
+    assert len(counts) == 3
+    assert max(counts) < FEW

@@ -112,8 +112,8 @@ def test_a_timer_times_its_state_alone() -> None:
     name = f"{STATS}manualleaderbalancerateandtimems"
     assert after[f"{name}_count"] == 1
     assert after[f'{name}{{quantile="0.50"}}'] == pytest.approx(250.0)
-    moved = {one for one in after if one.startswith(STATS) and after[one] != before[one]}
-    assert {one.partition("{")[0].removesuffix("_count") for one in moved} == {name}
+    moved = {name for name in after if name.startswith(STATS) and after[name] != before[name]}
+    assert {name.partition("{")[0].removesuffix("_count") for name in moved} == {name}
 
 
 @pytest.mark.parametrize("state", [ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED])
@@ -176,7 +176,7 @@ def test_queues_of_requests() -> None:
     assert metrics[f"{CHANNELS}totalqueuesize"] == 2
     sizes = {name: value for name, value in metrics.items() if name.startswith(f"{CHANNELS}queuesize")}
     assert sizes == {f'{CHANNELS}queuesize{{broker_id="1"}}': 0, f'{CHANNELS}queuesize{{broker_id="2"}}': 2}
-    counts = [metrics[f'{CHANNELS}requestrateandqueuetimems_count{{broker_id="{one}"}}'] for one in (1, 2)]
+    counts = [metrics[f'{CHANNELS}requestrateandqueuetimems_count{{broker_id="{broker}"}}'] for broker in (1, 2)]
     assert counts == [3, 1]
 
 
@@ -187,7 +187,7 @@ def test_time_in_a_queue_is_that_of_its_broker() -> None:
     metrics = harness.loop.metrics()
     assert metrics[f"{CHANNELS}totalqueuesize"] == 0
     quantile = f'{CHANNELS}requestrateandqueuetimems{{broker_id="%d",quantile="0.999"}}'
-    assert [metrics[quantile % one] for one in (1, 2)] == [0.0, pytest.approx(2_000.0)]
+    assert [metrics[quantile % broker] for broker in (1, 2)] == [0.0, pytest.approx(2_000.0)]
 
 
 def test_queues_go_with_their_brokers_and_with_the_role() -> None:

@@ -204,7 +204,7 @@ def test_a_step_that_contradicts_the_moment_says_so(steps: str, said: str) -> No
 
 def changed(cluster: ClusterState) -> list[str]:
     """Partitions that somebody has written since the controller took over: t-1 had no state, and got its first."""
-    return [f"{one.topic}-{one.partition}" for one in cluster if one.partition_epoch > 0]
+    return [f"{partition.topic}-{partition.partition}" for partition in cluster if partition.partition_epoch > 0]
 
 
 @pytest.mark.parametrize(

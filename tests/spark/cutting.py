@@ -84,9 +84,9 @@ def alone(
         "tallies": [
             shared | {"broker_id": broker, "rack": outcome.racks[at],
                       "registered_before": bool(before.registered[at]), "registered_after": bool(after.registered[at])}
-            | {f"{what}_{when}": int(getattr(standing, what)[at])
+            | {f"{what}_{when}": int(getattr(health, what)[at])
                for what in ("leaders", "preferred", "replicas", "in_sync")
-               for when, standing in (("before", before), ("after", after))}
+               for when, health in (("before", before), ("after", after))}
             for at, broker in enumerate(outcome.broker_ids.tolist())
         ],
         "conditions": [
@@ -167,9 +167,9 @@ def _requests(announced: Rows, facts: pa.RecordBatch, config: Mapping[str, objec
         groups[row["cluster"], row["scenario"], row["step"], row["occasion"], row["turn"]].append(row)
     (known,) = facts.to_pylist()
     rows: Rows = []
-    for (cluster, name, step, occasion, sequence), group in groups.items():
+    for (cluster, name, step, cause, sequence), group in groups.items():
         if all(batch["sent"] for batch in group):
-            key = {"cluster": cluster, "scenario": name, "step": step, "occasion": occasion, "turn": sequence}
+            key = {"cluster": cluster, "scenario": name, "step": step, "occasion": cause, "turn": sequence}
             row = known | key | {"data": [batch["data"] for batch in group]}
             schema = pa.schema([*facts.schema, *list(ANNOUNCED.schema)[1:5], ("data", pa.list_(pa.binary()))])
             for batch in encode([pa.RecordBatch.from_pylist([row], schema)], dict(config or {}), keep=True):

@@ -52,8 +52,8 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
         outcome = WhatIf(snapshot).fail(brokers=[2])
         last, impact = tables[name]["conditions"][-1], tables[name]["impacts"][0]
         columns = {key: (last | impact)[key] for key in rows_[0] if not key.startswith("leader_skew")}
-        skews = {f"leader_skew_{when}": standing.leader_skew.over_mean
-                 for when, standing in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
+        skews = {f"leader_skew_{when}": health.leader_skew.over_mean
+                 for when, health in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
         expected.append(columns | skews)
     rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in rows_]
     assert rounded == sorted(expected, key=lambda row: (-row["offline"], -row["under_min_isr"], row["cluster"]))
@@ -63,8 +63,8 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
     sent = {key: sum(row[key] for row in tables["east"]["requests"] if row["broker_id"] == 3)
             for key in ("requests", "entries", "bytes")}  # fmt: skip
     (third,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 3))
-    (tally,) = (row for row in tables["east"]["tallies"] if row["broker_id"] == 3)
-    assert third == tally | sent
+    (counts,) = (row for row in tables["east"]["tallies"] if row["broker_id"] == 3)
+    assert third == counts | sent
     (gone,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 2))
     assert (gone["registered_after"], gone["requests"], gone["bytes"]) == (False, 0, 0)
 

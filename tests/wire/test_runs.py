@@ -113,8 +113,8 @@ def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
 @pytest.mark.parametrize("version", [3, 5, 8])
 def test_update_metadata(variant: str, version: int) -> None:
     for seed in SEEDS:
-        away = [[], [], [7], [1, 7, 9]][seed % 4]
-        update_metadata(*chosen(seed, variant), version, away)
+        offline = [[], [], [7], [1, 7, 9]][seed % 4]
+        update_metadata(*chosen(seed, variant), version, offline)
 
 
 def update_metadata(p: Columns, rows: Int32, version: int, away: list[int]) -> None:
