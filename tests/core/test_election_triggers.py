@@ -1,4 +1,4 @@
-"""Who calls which election strategy (``elections.md`` section 6)."""
+"""The election strategy of each caller (``elections.md`` section 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every gauge equals a recount from scratch, whatever has happened; and what was not touched is not counted again."""
+"""Every gauge equals a recount from scratch after any events, and rows without changes are not counted again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.
 
 
 def recount(controller: Controller) -> dict[str, int]:
-    """All gauges by their definitions (``controller.md`` section 16), partition by partition."""
+    """Return all gauges by their definitions (``controller.md`` section 16), partition by partition."""
     if not controller.active:
         return dict(INACTIVE)
     cluster = controller.cluster
@@ -79,11 +79,11 @@ def imbalanced(one: PartitionView) -> bool:
     preferred = one.replicas[0]
     if preferred in one.adding_replicas:
         return preferred in one.isr
-    return one.leader == NO_LEADER or one.leader != preferred  # a topic may name broker -1, which is not "nobody"
+    return one.leader == NO_LEADER or one.leader != preferred  # the list may contain broker -1
 
 
 class Simulation:
-    """A controller over two topics on four brokers, and everything that can befall it."""
+    """A controller with two topics on four brokers, and every event that can change it."""
 
     def __init__(self) -> None:
         led_by_second = PartitionSpec((3, 2), leader=2, isr=(2, 3))
@@ -97,7 +97,7 @@ class Simulation:
         self.loop.open()
 
     def settle(self) -> dict[str, int]:
-        """Let the controller handle all that waits; return its gauges."""
+        """Handle all pending events; return the gauges."""
         self.loop.run_until_idle()
         return dict(self.loop.status().gauges)
 
@@ -128,8 +128,8 @@ class Simulation:
         self.loop.submit(lambda token: DeleteTopicsRequested((self.topic(x),), token=token))
 
     def do_vanish(self, x: int, y: int) -> None:
-        """A topic goes from storage past the controller, as an operator can let it."""
-        self.ensemble.topics.delete(self.ensemble._operator, (self.topic(x),))  # what no tool of Kafka's does
+        """Delete a topic from storage without the controller, as an operator can."""
+        self.ensemble.topics.delete(self.ensemble._operator, (self.topic(x),))  # no Kafka tool does this
 
     def do_reassign(self, x: int, y: int) -> None:
         views = self.views()
@@ -140,7 +140,7 @@ class Simulation:
             self.loop.submit(lambda token: ReassignmentRequested(targets, token))
 
     def do_alter(self, x: int, y: int) -> None:
-        """The leader of a partition proposes some of its replicas as ISR, itself first."""
+        """The leader of a partition proposes an ISR of itself and some other replicas."""
         registrations = {registration.broker_id: registration for registration in self.ensemble.registrations()}
         views = [view for view in self.views() if view.leader in registrations]
         if not views:
@@ -185,7 +185,7 @@ class Simulation:
             self.ensemble.notify_log_dir_event(self.broker(x))
 
     def do_race(self, x: int, y: int) -> None:
-        """A broker writes a state past the controller, and leaves word of it."""
+        """Write a state as a broker does, with an ISR change notification."""
         views = [view for view in self.views() if view.leader is not None]
         if views:
             view = views[x % len(views)]
@@ -268,7 +268,7 @@ def test_preferred_replica_imbalance(spec: PartitionSpec, expected: int) -> None
 
 
 def adopted(cluster: ClusterState) -> ControllerLoop:
-    """A controller of this cluster that has changed nothing."""
+    """Return a controller of this cluster that has not changed anything."""
     store = MemoryEnsemble.from_cluster(cluster).connect()
     clock = VirtualClock()
     loop = ControllerLoop(Controller(1, ControllerConfig(), Selection({})), store, EmbeddedBrokers(clock), clock)
@@ -277,7 +277,7 @@ def adopted(cluster: ClusterState) -> ControllerLoop:
 
 
 def test_a_queued_topic_is_neither_led_elsewhere_nor_forgotten() -> None:
-    """A dead broker halts the deletion: what is offline stays offline until the deletion starts, which it cannot."""
+    """A dead broker halts the deletion. Its replicas stay offline, since the deletion cannot start."""
     simulation = Simulation()
     simulation.do_down(3, 0)
     simulation.settle()
@@ -290,7 +290,7 @@ def test_a_queued_topic_is_neither_led_elsewhere_nor_forgotten() -> None:
     assert gauges["PreferredReplicaImbalanceCount"] == 0
 
 
-# -- what it costs
+# -- cost
 
 
 @pytest.mark.parametrize("partitions", [1_000, 50_000])
@@ -316,7 +316,7 @@ def test_one_alter_partition_counts_one_row(partitions: int) -> None:
 
 @given(st.data())
 def test_a_tally_is_right_if_every_change_is_touched(data: st.DataObject) -> None:
-    """Touches may be repeated, unordered and for nothing, and entries may be added."""
+    """Rows may be touched repeatedly, in any order and without a change. Rows may also be appended."""
     values = list(data.draw(st.lists(st.integers(0, 9), max_size=5)))
     counts = IncrementalCounts(np.uint8, 1, lambda: len(values), touched_min=data.draw(st.sampled_from([0, 4, 1024])))
     touch_count = 0

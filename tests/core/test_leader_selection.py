@@ -1,4 +1,4 @@
-"""What a selector sees, and what becomes of one that misbehaves."""
+"""The input of a leader selector, and the handling of a selector that fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OFFLINE = ElectionKind.OFFLINE
 
 
 class Sly:
-    """A selector that does as it is told."""
+    """A selector with a given behaviour."""
 
     name = "sly"
 
@@ -38,7 +38,8 @@ class Sly:
 
 
 def small_cluster() -> ClusterState:
-    """Brokers 10 to 13 (13 is gone), as indexes 0 to 3; ``orders`` has 4 partitions on 10, 11 and, out of sync, 12."""
+    """Brokers 10 to 13 have indexes 0 to 3; 13 is not registered. ``orders`` has 4 partitions on 10, 11 and 12, of
+    which 12 is out of sync."""
     cluster = ClusterState()
     cluster.brokers.register([Registration(10 + at, 1, rack="ba"[at % 2] if at else None) for at in range(4)])
     cluster.brokers.unregister(np.array([3], np.int32))
@@ -54,12 +55,12 @@ NONE_UNCLEAN = np.zeros(4, np.uint8)
 
 
 def electing(selectors: dict[ElectionKind, LeaderSelector], fallback: int = 0) -> Selection:
-    """A selection whose fallback elects the broker of index ``fallback``."""
+    """Return a selection whose fallback elects the broker of index ``fallback``."""
     return Selection(selectors, lambda cluster, kind, rows, allowed: np.full(len(rows), fallback, np.int32))
 
 
 def choose(selection: Selection, kind: ElectionKind = OFFLINE, unclean: UInt8 = NONE_UNCLEAN) -> list[int]:
-    """The leaders of the small cluster."""
+    """Return the leaders of the small cluster."""
     leader = selection.choose(small_cluster(), kind, ROWS, unclean)
     return [int(value) for value in leader]
 
@@ -123,7 +124,8 @@ def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
 
 
 def test_a_batch_is_read_while_its_election_lasts() -> None:
-    """Each part when it is asked for, once; afterwards what was read stays, and the columns are not looked at again."""
+    """The batch reads each part once, on first access. Later accesses return the saved part and do not read the
+    columns."""
     cluster = small_cluster()
     batch, _ = lazy_batch(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
     assert len(batch) == 4

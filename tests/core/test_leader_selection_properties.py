@@ -1,4 +1,4 @@
-"""Whatever a selector does, what comes out keeps invariants I4 to I7, and is what plain loops say should come out."""
+"""Any selector's result satisfies invariants I4 to I7 and equals a reference in plain Python loops."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ElectionCase:
         return [int(flag) for flag in p.replica_flags[start : start + int(p.replica_count[row])]]
 
     def candidates(self, row: int) -> list[int]:
-        """By the table of strategies, section 3 of the elections rules."""
+        """Return the candidates by the table of strategies (``elections.md`` section 3)."""
         replicas = [int(broker) for broker in self.cluster.partitions.replicas_of(row)]
         if self.kind == ElectionKind.REASSIGN:
             return [
@@ -56,7 +56,7 @@ class ElectionCase:
         return replicas[:1] if self.kind == ElectionKind.PREFERRED else replicas
 
     def online(self, row: int, broker: int) -> bool:
-        """Registered, not shutting down, log directory not offline."""
+        """Whether the broker is registered, not shutting down, and its log directory is not offline."""
         brokers, replicas = self.cluster.brokers, self.cluster.partitions.replicas_of(row).tolist()
         flag = self.flags(row)[replicas.index(broker)] if broker in replicas else 0
         return (
@@ -69,7 +69,7 @@ class ElectionCase:
         return [int(broker) for broker in self.cluster.partitions.isr_of(row)]
 
     def may_lead(self, row: int, broker: int) -> bool:
-        """I4 and I6: a candidate, online, and in the ISR unless an unclean leader is allowed and needed."""
+        """I4 and I6: a candidate, online, and in the ISR unless unclean election is allowed and needed."""
         if broker not in self.candidates(row) or not self.online(row, broker):
             return False
         if self.kind == ElectionKind.INITIAL or broker in self.isr(row):
@@ -85,7 +85,7 @@ class ElectionCase:
         return next((candidate for candidate in self.candidates(row) if self.may_lead(row, candidate)), NO_LEADER)
 
     def isr_after(self, row: int, leader: int) -> list[int]:
-        """The ISR that follows from a leader (column "new isr" of the table of strategies)."""
+        """Return the ISR that follows from a leader (column "new isr" of the table of strategies)."""
         old, brokers = self.isr(row), self.cluster.brokers
         match self.kind:
             case ElectionKind.INITIAL:
@@ -119,7 +119,7 @@ def election_cases(draw: st.DrawFn) -> ElectionCase:
 
 @dataclass
 class Anything:
-    """Writes any leaders, and then may do worse."""
+    """Writes arbitrary leaders, and may then also fail."""
 
     leaders: list[int]
     worse: str
@@ -145,7 +145,7 @@ written = st.lists(st.one_of(st.integers(-2, BROKERS), st.sampled_from([-(2**31)
 
 
 def choices(case: ElectionCase, selector: LeaderSelector) -> list[int]:
-    """What a Selection makes of a selector; the built-in rule is Kafka's in plain loops."""
+    """Return the leaders of a Selection. The fallback is Kafka's rule in plain loops."""
 
     def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
         return np.array([case.kafka_choice(row) for row in rows.tolist()], np.int32)
@@ -186,7 +186,7 @@ def test_no_selector_breaks_an_invariant(case: ElectionCase, leaders: list[int],
 def shown(
     module: ModuleType, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean: UInt8 | None = None
 ) -> list[Any]:
-    """All that the kernels read out of the columns for a batch, with room enough and with a slot too few."""
+    """Return all data that the kernels read for a batch, with enough room and with one slot too few."""
     p, count, live = cluster.partitions, len(rows), cluster.brokers.live
     allowed = (rows % 2).astype(np.uint8) if unclean is None else unclean
     most = int(p.replica_count[rows].sum())
@@ -210,7 +210,7 @@ def test_the_kernels_equal_their_twins(case: ElectionCase, data: st.DataObject) 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
-    """Then memory is asked for some rows ahead."""
+    """Kernels then prefetch the memory of later rows."""
     cluster, rows = random_cluster(3, partitions=400), np.arange(0, 400, 8, dtype=np.int32)
     assert shown(_selectors, cluster, kind, rows) == shown(twins, cluster, kind, rows)
 
@@ -218,7 +218,7 @@ def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
 @pytest.mark.parametrize("width", range(1, 10))
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
-    """Then many are taken at a time."""
+    """Kernels then process many rows at a time."""
     cluster = even_cluster(width, width, OFFLINE_BROKERS[width % 3], odd=(0.01, 0.03, 0.5)[width // 3 % 3])
     for rows, allowed in even_rows(width, cluster):
         seen = [shown(module, cluster, kind, rows, allowed) for module in (_selectors, twins)]
@@ -226,7 +226,7 @@ def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
 
 
 def test_one_short_isr_among_whole_ones_is_seen() -> None:
-    """What has left it still stands behind it."""
+    """Removed members are still in the slots behind the ISR."""
     cluster, none_allowed = even_cluster(1, width=3, away=0, odd=0.0), np.zeros(64, np.uint8)
     cluster.partitions.isr_count[40] = 2
     rows = np.arange(64, dtype=np.int32)
@@ -245,7 +245,7 @@ def test_faults_are_counted_as_they_are_found(case: ElectionCase, leaders: list[
 
 
 def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
-    """As a module counts it."""
+    """Return the violation count of a module."""
     p, live, count = case.cluster.partitions, case.cluster.brokers.live, len(case)
     rows, allowed = np.arange(count, dtype=np.int32), np.array(case.unclean_allowed, np.uint8)
     offsets, first = np.empty(count + 1, np.int32), np.empty(count, np.int16)
@@ -256,7 +256,7 @@ def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
 
 @given(st.lists(st.lists(st.integers(0, 1), max_size=4), max_size=5), st.integers(-2, 2))
 def test_the_first_that_a_mask_hits_is_the_twin_s(lists: list[list[int]], beyond: int) -> None:
-    """Also where the lists reach beyond their values."""
+    """Also where list offsets exceed the values."""
     some, mask = Ragged.of(lists), np.array([hit for positions in lists for hit in positions], np.uint8)
     values, mask = np.arange(len(mask) + 2, dtype=np.int32), mask[: max(len(mask) + beyond, 0)].copy()
     outs = [np.full(len(lists), NO_LEADER, np.int32) for _ in range(2)]

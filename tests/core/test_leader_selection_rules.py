@@ -1,4 +1,4 @@
-"""The truth table of leader elections (Kafka 3.9 and 0.8.2): who leads, by the shipped selectors."""
+"""The truth table of leader elections (Kafka 3.9 and 0.8.2) for the shipped selectors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 
 SELECTORS = {selector.name: (selector, kinds) for selector, kinds in SHIPPED.items()}
 
-#: A: assignment, I: ISR, L: registered brokers, SD: those shutting down, U: unclean leader permitted.
-#: other: ``dir B`` the log directory of broker B is offline, ``rm B..`` replicas under removal.
+#: A: assignment, I: ISR, L: registered brokers, SD: those shutting down, U: unclean election allowed. Column "other":
+#: ``dir B``: the log directory of broker B is offline; ``rm B..``: replicas under removal.
 TRUTH = """
  #| kind               | selector                 | A          | I          | L          | SD | U  | other   | leader
  1| INITIAL            | first-in-sync            | 2,4        |            | 2,4        |    |    |         | 2
@@ -51,7 +51,7 @@ TRUTH = """
 27| CONTROLLED_SHUTDOWN| controlled-shutdown-0.8.2| 2,4,6      | 4,2,6      | 2,6        | 2  |    |         | 4
 """
 
-#: What the table leaves open: the same rules where two of them meet.
+#: Cases that the table does not list: combinations of its rules.
 MORE = """
  #| kind               | selector                 | A          | I          | L          | SD | U  | other   | leader
 51| OFFLINE            | first-in-sync            | 2,4,6      |            | 4,6        |    | yes|         | 4

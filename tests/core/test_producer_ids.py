@@ -53,7 +53,7 @@ def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
 
 
 def test_storage_that_fails_answers_the_broker() -> None:
-    """controller 15: the broker is not left waiting, since it asks whoever is controller then."""
+    """controller 15: the broker is not left waiting, since it can send the request to the next controller."""
     driver = make_driver()
     driver.fail(AllocateProducerIds, StoreError("lost"))
     assert driver.ask(ProducerIdsRequested(1, 100, 1)).error is ErrorCode.NOT_CONTROLLER

@@ -1,4 +1,4 @@
-"""Reassignment asked for by AlterPartitionReassignments (``controller.md`` section 7.5)."""
+"""Reassignment requested by AlterPartitionReassignments (``controller.md`` section 7.5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.core.reassignments import (
     submit,
 )
 
-#: (case, target, code) where t-0 is rested on 1, 2, 3, and broker 6 is dead, 5 shutting down.
+#: (case, target, error code). Partition t-0 is on 1, 2, 3. Broker 6 is dead, broker 5 is shutting down.
 CHECKS: list[tuple[str, tuple[int, ...] | None, ErrorCode]] = [
     ("empty", (), INVALID),
     ("duplicate", (4, 4), INVALID),

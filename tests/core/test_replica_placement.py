@@ -84,7 +84,7 @@ def test_racks_take_turns() -> None:
 
 THREE = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}
 
-#: (brokers' racks, partitions, replicas, start, first partition, least racks of a partition, evenly spread)
+#: (brokers' racks, partitions, replicas, start, first partition, fewest racks of a partition, evenly spread)
 SPREADS = [
     ("even", THREE, 6, 3, 2, 0, 3, True),
     ("random start", THREE, 6, 3, 5, 0, 3, True),
@@ -106,7 +106,7 @@ SPREADS = [
 def test_replicas_are_spread_over_racks(
     racks: dict[int, str], partitions: int, factor: int, start: int, first: int, least: int, even: bool
 ) -> None:
-    """wire 9: a rack is not used again while another one is unused, nor a broker."""
+    """wire 9: no rack is used twice while another one is unused, and no broker is used twice."""
     assignments = placed(brokers_in(racks), partitions, factor, start, 0, first)
     assert len(assignments) == partitions
     assert {len(set(replicas)) for replicas in assignments} == {factor}
@@ -131,7 +131,7 @@ def placements(draw: st.DrawFn) -> tuple[dict[int, str | None], int, int, int, i
 
 @given(placements())
 def test_laws(placement: tuple[dict[int, str | None], int, int, int, int, int]) -> None:
-    """wire 9: every partition has as many distinct brokers as asked for, on as many racks as possible."""
+    """wire 9: every partition has the requested number of distinct brokers, on as many racks as possible."""
     racks, partitions, factor, start, shift, first = placement
     assignments = placed(brokers_in(racks), partitions, factor, start, shift, first)
     assert [len(set(replicas)) for replicas in assignments] == [factor] * partitions

@@ -1,7 +1,7 @@
 """The truth table of the elections (``elections.md`` section 5) through the whole engine, row by row.
 
-Each row stands as a cluster in which it is up for election, and as the event, or where no event asks for it yet the
-operation, that holds it. Broker 9 hosts nothing: its start makes the controller try what has no leader.
+Each row is a cluster before an election, with the event that triggers it. Where no event exists, the operation runs
+directly. Broker 9 has no replicas: its start makes the controller elect leaders of offline partitions.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ OLD_UNCLEAN: Final = {**UNCLEAN, "inter.broker.protocol.version": "3.1"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the table. ``elected`` is (leader, isr, leader epoch), None if nobody is; ``recipients`` are those
-    that the rule names as far as they are registered."""
+    """One row of the table. ``elected`` is (leader, isr, leader epoch), or None. ``recipients`` are the brokers of the
+    rule; unregistered ones receive nothing."""
 
     number: int
     strategy: str
@@ -57,7 +57,7 @@ class Row:
     """Recovery state before and after."""
     config: dict[str, str] | None = None
     unclean: int = 0
-    """What the meter of unclean elections counts."""
+    """The count of the unclean elections meter."""
 
 
 TABLE: Final = (
@@ -92,7 +92,7 @@ TABLE: Final = (
 
 
 def driver_of(row: Row, selection: Selection | None = None) -> Driver:
-    """A controller that knows ``t-0`` as the row has it; only what storage cannot tell is set by hand."""
+    """Return a controller that has ``t-0`` as the row states. Values that storage cannot contain are set directly."""
     spec = PartitionSpec(
         row.replicas, row.leader, row.isr, row.leader_epoch, partition_epoch=3, recovery=row.recovery[0],
         removing_replicas=row.removing,
