@@ -1,4 +1,4 @@
-"""The arithmetic of ``python -m benchmarks.against_kafka``: who stands beside whom, and by which runs."""
+"""The calculations of ``python -m benchmarks.against_kafka``: compared controllers and runs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SIZE = {"partitions": 1_000, "brokers": 10}
 
 
 def ours(bench: str, ready: float, decide: float) -> dict[str, Any]:
-    """A result of ``kframe bench``, as far as a row looks at it."""
+    """A result of ``kframe bench`` with the fields that a row uses."""
     seconds = {phase: {"median": value} for phase, value in (("ready", ready), ("decide", decide))}
     return {"bench": bench, **SIZE, "seconds": seconds, "state_bytes_per_partition": 80.0}
 
 
 def kraft(seconds: float, heap: int) -> kafka_classes.Figures:
-    """What the KRaft classes print, as far as a row looks at it."""
+    """Output of the KRaft classes with the fields that a row uses."""
     return {
         "kraft.broker_failure.generate_and_replay": {"seconds_min": seconds},
         "kraft.log_replay": {"seconds_min": 5.0, "heap_bytes_per_partition": heap},
@@ -80,7 +80,7 @@ def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
 
 
 def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first size is kept when the second one fails, whole controllers are measured all the same."""
+    """The first size is saved when the second one fails, and whole controllers are still measured."""
 
     def turns(
         controller: str, partitions: int, _plan: Plan

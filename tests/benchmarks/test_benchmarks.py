@@ -1,4 +1,4 @@
-"""``python -m benchmarks`` at sizes of a test, and the arithmetic of its figures."""
+"""``python -m benchmarks`` at small sizes, and its calculations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_exponent_of_a_power_law_is_found() -> None:
 
 
 def failure(bench: str, choose: float, decide: float, brokers: int = 100) -> dict[str, Any]:
-    """A result of ``kframe bench``, as far as ratios look at it."""
+    """A result of ``kframe bench`` with the fields that ratios use."""
     spread = {
         phase: {"min": value, "median": value}
         for phase, value in (("choose", choose), ("decide", decide), ("ready", 9.0))
@@ -79,12 +79,12 @@ def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs
     assert counted_runs(5, first, seconds) == runs
 
 
-#: Deciding, storing and encoding of all kinds; the storm reaches rows whose slots are beyond what 16 bits hold.
+#: All kinds of decisions, writes and requests. The storm reaches rows whose slots exceed 16 bits.
 OF_THE_TWINS = ("rack-failure", "reassignment-start", "topic-creation-storm", "topic-deletion")
 
 
 def test_known_answers_are_those_of_the_reference_twins() -> None:
-    """No compiled kernel takes part."""
+    """No compiled kernel is used."""
     words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_THE_TWINS)}"]
     environment = {**os.environ, "KFRAME_KERNELS": "reference"}
     done = subprocess.run(

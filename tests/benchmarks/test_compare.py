@@ -1,4 +1,4 @@
-"""``python -m benchmarks.report.compare``: what counts as worse, in made-up records."""
+"""``python -m benchmarks.report.compare`` on synthetic records: the limits of a regression."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_seconds_are_not_compared() -> None:
 
 
 def record(path: Path, when: str, *ratios: Ratio, **more: Any) -> Path:
-    """A record as benchmarks keep it."""
+    """Write a record as benchmarks do."""
     path.write_text(json.dumps({"when": when, "ratios": to_record(ratios), **more}))
     return path
 

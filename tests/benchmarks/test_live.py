@@ -1,4 +1,4 @@
-"""The arithmetic of ``python -m benchmarks.live``, and its picture."""
+"""The calculations of ``python -m benchmarks.live``, and its plot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.live import __main__ as live
 
 
 def life(number: int, controller: str, failover: float, broker_failure: float, read: float) -> list[live.Record]:
-    """What is told of a life: the raw requests before it, and its events."""
+    """The records of one run: the raw requests before it, and its events."""
     about = {"life": number, "controller": controller, "partitions": 1_000, "brokers": 10}
     raw = {"bench": "raw", "read_seconds": read, "write_seconds": 0.5}
     raw |= {"read_seconds_at_once": read / 2, "write_seconds_at_once": 0.25}

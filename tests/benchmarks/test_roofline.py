@@ -1,4 +1,4 @@
-"""``python -m benchmarks.limits.roofline``: every kernel is measured, its bytes are counted, its result is checked."""
+"""``python -m benchmarks.limits.roofline`` measures every kernel, counts its bytes and checks its result."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from kframe.kernels import reference
 
 PARTITIONS, BROKERS = 1_200, 40
 
-#: Bytes a row that a kernel must touch in a cluster of RF 3, counted by hand: what is read, then what is written.
+#: Bytes per row that a kernel must read, then write, in a cluster of RF 3, counted by hand.
 BYTES_A_ROW = {
     # rows, slot_start, both counts, replica and isr, flags; the leader.
     "choose_leaders": 4 + 4 + 2 + 2 + 6 + 6 + 3 + 4,
-    # flags and leader: of healthy rows nothing else is looked at.
+    # flags and leader: healthy rows need no other column.
     "list_leaderless": 3 + 2,
     # state alone.
     "list_in_states": 1,
     # slot_start, replica_count, replica, flags; replica_state.
     "initialize_replica_states": 4 + 2 + 6 + 3 + 3,
-    # slot_start, replica_count, replica; a step to each replica's row, a byte where rows are as near as here.
+    # slot_start, replica_count, replica; one step per replica, of one byte for adjacent rows as here.
     "build_replica_index": 4 + 2 + 6 + 3,
     # rows, slot_start, isr_offsets and values, five new columns; six columns, isr.
     "store_states": 4 + 4 + 4 + 12 + (4 + 4 + 1 + 4 + 4) + (2 + 4 + 1 + 4 + 4 + 2) + 6,
@@ -68,7 +68,7 @@ def test_bytes_are_those_counted_by_hand() -> None:
     ground = Ground(PARTITIONS, BROKERS)
     calls = calls_of(ground)
     for name, each in BYTES_A_ROW.items():
-        # Tables of brokers, ends of offsets: a few bytes a broker, whatever there are of rows.
+        # Broker tables and list ends: a few bytes per broker, for any number of rows.
         assert 0 <= ground.bytes_of(name, calls[name]) - each * PARTITIONS <= 24 * BROKERS, name
 
 

@@ -1,4 +1,4 @@
-"""Every bench, on a cluster small enough for a test: it does the work that it times, and says what it should."""
+"""Every benchmark on a small cluster: it does the work that it measures, and reports the expected fields."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_event_is_timed_by_phases(name: str) -> None:
         ("controller-failover", 18),
         # LeaderAndIsr and UpdateMetadata to all six.
         ("preferred-election", 12),
-        # Each AlterPartition is told to all six.
+        # Each AlterPartition is sent to all six brokers.
         ("alter-partition", 6 * ALTERATIONS),
     ],
 )

@@ -1,4 +1,4 @@
-"""The ``kframe`` command as a whole: what it loads, and how it ends."""
+"""The ``kframe`` command as a whole: its imports and its exit codes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kframe.cli import app
 from kframe.errors import BrokenInvariant, InputError, KframeError, PluginError, StoreError
 from tests.architecture.source import ROOT
 
-#: What ``--help`` must not wait for.
+#: Modules that ``--help`` must not import.
 SLOW = {"numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo", "pyspark", "matplotlib"}
 
 
 def loaded_after(*arguments: str) -> set[str]:
-    """Top-level modules that are loaded when ``kframe`` has run in a fresh interpreter."""
+    """Return the top-level modules that ``kframe`` imports in a new interpreter."""
     code = (
         "import sys\nfrom kframe.cli.app import cli\n"
         f"try:\n    cli({list(arguments)!r})\nexcept SystemExit:\n    pass\n"
@@ -71,7 +71,7 @@ def test_a_group_without_a_command_shows_its_help() -> None:
 
 @pytest.fixture
 def failing() -> Iterator[dict[str, Exception]]:
-    """A command that raises what the test puts in."""
+    """A command that raises the error of the test."""
     raised: dict[str, Exception] = {}
 
     @app.cli.command("failing")

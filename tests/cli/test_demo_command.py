@@ -1,4 +1,4 @@
-"""``kframe demo``, on a cluster small enough for a test."""
+"""``kframe demo`` on a small cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages that ``kframe controller run`` serves, asked for over real sockets on loopback."""
+"""The HTTP endpoints of ``kframe controller run``, read over loopback sockets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ID = 1000
 
 @contextmanager
 def running(ensemble: MemoryEnsemble, controller_id: int = ID) -> Iterator[tuple[Controller, str]]:
-    """A controller at work with a monitor, and where that is."""
+    """Run a controller with a monitor; yield both the controller and the address."""
     monitor = Monitor("0")
     builder = ControllerBuilder(controller_id, ensemble.connect(), RecordingTransport(), servers=[monitor])
     with builder.build() as controller:
-        controller.inspect(lambda _cluster: None).result(timeout=30)  # what it began with has been handled
+        controller.inspect(lambda _cluster: None).result(timeout=30)  # startup events have been handled
         yield controller, monitor.addresses[LISTENER]
 
 
@@ -36,7 +36,7 @@ def ensemble() -> MemoryEnsemble:
 
 
 def get(place: str, path: str, method: str = "GET") -> tuple[int, str, str]:
-    """Status, type and body of a page."""
+    """Return status, content type and body of a page."""
     connection = HTTPConnection(place, timeout=30)
     connection.request(method, path)
     answer: HTTPResponse = connection.getresponse()
@@ -68,7 +68,7 @@ def test_one_that_leads_and_one_that_stands_by_are_ready(ensemble: MemoryEnsembl
 
 
 def test_a_session_that_is_gone_and_no_controller_are_reasons(ensemble: MemoryEnsemble) -> None:
-    """It is alive all the same: nobody is helped if it is started anew."""
+    """The controller is still alive; a restart would not help."""
     with running(ensemble) as (controller, endpoint):
         controller.submit(lambda token: _closed(controller, token)).result(timeout=30)
         status, _, text = get(endpoint, "/readyz")
@@ -114,7 +114,7 @@ def test_other_requests(ensemble: MemoryEnsemble, method: str, path: str, status
 
 
 def test_callers_who_say_nothing_take_no_more_than_their_room(ensemble: MemoryEnsemble) -> None:
-    """One too many is hung up on; when one has gone another is served."""
+    """A connection above the limit is closed. When another connection ends, a new one is accepted."""
     with running(ensemble) as (_, endpoint), ExitStack() as open_:
         address = (endpoint.partition(":")[0], int(endpoint.rpartition(":")[2]))
         silent = []

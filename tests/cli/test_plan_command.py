@@ -1,4 +1,4 @@
-"""``kframe plan``: exit codes, and that every form of output says the same."""
+"""``kframe plan``: exit codes, and equal content in every output format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cli.running import HEALTHY, PLAN, kframe
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
-    """Of the small cluster: t-0 in another order, t-1 to fewer, t-2 to a dead broker, t-9 does not exist."""
+    """A plan for the small cluster: t-0 reordered, t-1 to fewer replicas, t-2 to a dead broker; t-9 does not exist."""
     wanted = {0: [3, 2, 1], 1: [2, 3], 2: [3, 4], 9: [1]}
     entries = [{"topic": "t", "partition": number, "replicas": replicas} for number, replicas in wanted.items()]
     path = tmp_path / "plan.json"
@@ -32,7 +32,7 @@ def run(*arguments: object) -> Result:
 def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:
     assert run("check", PLAN).exit_code == 0
     assert run("check", PLAN, "--snapshot", HEALTHY).exit_code == 0
-    # By itself it only has partitions of different replication factors, which is a warning.
+    # Alone, the plan only has partitions of different replication factors, which is a warning.
     assert run("check", plan).exit_code == 0
     assert run("check", plan, "--snapshot", snapshot).exit_code == 1
     (tmp_path / "empty.json").write_text('{"version":1,"partitions":[]}')
@@ -94,7 +94,7 @@ def test_diff_shows_what_goes_and_what_comes(snapshot: Path, plan: Path) -> None
     assert len(rows) == 4
 
 
-#: (arguments, what the error says); PLAN and SNAPSHOT stand for good ones, BAD for a file that is neither
+#: (arguments, error text); PLAN and SNAPSHOT are replaced by valid files, BAD by an invalid one
 BAD = [
     (("check",), "Missing argument 'PLAN'"),
     (("check", "nowhere.json"), "no such file"),

@@ -1,4 +1,4 @@
-"""What ``kframe controller status`` says: its first line, its counts, and that data says all that a table says."""
+"""``kframe controller status``: first line, counts, and equal content in data and table output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIX = (1, 2, 3, 4, 5, 6)
 
 
 def counts(**changed: Any) -> LiveCounts:
-    """Five partitions: one healthy, one offline, one short of a replica, one below two in sync, one that moves."""
+    """Five partitions: healthy, offline, under-replicated, under min ISR, and under reassignment."""
     topics = {
         "t": [
             healthy(1, 2), PartitionSpec((7, 8), leader=None, isr=(7,)), PartitionSpec((1, 2, 3), 1, (1, 2)),
@@ -120,7 +120,7 @@ def test_data_says_all_that_the_table_says(capsys: pytest.CaptureFixture[str], q
     }  # fmt: skip
 
 
-# -- the page of the controller
+# -- the controller's metrics page
 
 
 def test_queues_and_quarantined_records_come_from_the_page() -> None:
@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @pytest.fixture

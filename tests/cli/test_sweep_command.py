@@ -1,4 +1,4 @@
-"""``kframe whatif sweep``: exit codes, files, and that every form of output says the same."""
+"""``kframe whatif sweep``: exit codes, files, and equal content in every output format."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_sorting(snapshot: Path) -> None:
     assert skews == sorted(skews, reverse=True)
 
 
-#: (arguments, exit code, what is said on stderr)
+#: (arguments, exit code, text on stderr)
 FAIL_ONS = [
     (("--fail-on", "offline"), 3, "--fail-on offline: 7 failures\n"),
     (("--fail-on", "loss"), 0, ""),

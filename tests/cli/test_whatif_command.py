@@ -1,4 +1,4 @@
-"""``kframe whatif``: exit codes, and that every form of output says the same."""
+"""``kframe whatif``: exit codes, and equal content in every output format."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ def test_csv_jsonl_and_yaml_list_the_same_partitions(snapshot: Path) -> None:
 def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
     table = whatif("fail", snapshot, "--brokers", "1", "--limit", "1").stdout
     assert "and 2 more" in table
-    # What went offline comes first.
+    # Partitions that went offline come first.
     assert ["t", "3", "1", "none", "1", "1", "yes"] in [line.split() for line in table.splitlines()]
 
 
-#: (arguments, exit code, what is said on stderr)
+#: (arguments, exit code, text on stderr)
 FAIL_ONS = [
     (("fail", "--brokers", "1", "--fail-on", "offline"), 3, "--fail-on offline: 1 partition\n"),
     (("fail", "--brokers", "2", "--fail-on", "offline"), 0, ""),
@@ -143,7 +143,7 @@ def test_a_finding_is_written_all_the_same(snapshot: Path, tmp_path: Path) -> No
     assert (tmp_path / "out" / "outcome.json").exists()
 
 
-#: (arguments after the snapshot, what the error says)
+#: (arguments after the snapshot, error text)
 BAD = [
     (("fail",), "brokers: found no broker, expected at least one of 1, 2, 3"),
     (("fail", "--brokers", "9"), "brokers: found broker 9, expected a registered broker: 1, 2, 3"),

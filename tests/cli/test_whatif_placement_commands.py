@@ -1,4 +1,4 @@
-"""``kframe whatif reassign``, ``create`` and ``delete``: exit codes, and that every form of output says the same."""
+"""``kframe whatif reassign``, ``create`` and ``delete``: exit codes, and equal content in every output format."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_a_table_of_failures_shows_stays() -> None:
     assert "REPLICAS-BEFORE" in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
 
 
-#: (arguments after the snapshot, what the error says)
+#: (arguments after the snapshot, error text)
 BAD = [
     (("reassign",), "Missing argument 'PLAN'"),
     (("reassign", "nowhere.json"), "no such file"),

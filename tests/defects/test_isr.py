@@ -31,7 +31,7 @@ def die(driver: Driver, *broker_ids: int) -> None:
 
 def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partition_epoch: int = 3, sender: int = 1,
             epochs: tuple[int, ...] | None = None) -> tuple[ErrorCode, int]:  # fmt: skip
-    """The code of an AlterPartition of t-0, and the partition epoch that it is answered with."""
+    """Return the error code of an AlterPartition of t-0, and the partition epoch in the answer."""
     epoch = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.find(sender)])
     token = len(driver.replies) + 1
     answer = driver.ask(proposal(isr, leader_epoch, partition_epoch, sender, epoch, token, epochs=epochs))
@@ -109,7 +109,7 @@ def test_r41_a_proposal_that_changes_nothing_is_answered_and_the_next_one_works(
 
 
 def test_r42_leaders_go_to_the_first_live_member_in_the_order_of_the_assignment() -> None:
-    """The ISRs stand in another order than the assignments."""
+    """The ISRs have another order than the assignments."""
     specs = [PartitionSpec((1, a, b), 1, (b, a, 1)) for a, b in [(2, 3), (3, 4), (4, 2)] * 20]
     driver = quiet({"t": specs}, (1, 2, 3, 4))
     die(driver, 1)
@@ -143,7 +143,7 @@ def test_r45_a_setting_that_changes_is_heard_at_once_and_only_then() -> None:
 
 
 def test_r46_refused_states_are_told_to_nobody() -> None:
-    """Storage has lost the state of t-0."""
+    """The stored state of t-0 is lost."""
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5), healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     stored = driver.ensemble.states.cluster
 

@@ -1,4 +1,4 @@
-"""Brokers come, go and leave in order: defects R19 to R25, R31."""
+"""Brokers register, fail and shut down in order: defects R19 to R25, R31."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def die(driver: Driver, *broker_ids: int) -> None:
 
 
 def leave(driver: Driver, broker_id: int) -> list[str]:
-    """The partitions that a broker still leads once it was asked to shut down."""
+    """Send ControlledShutdown; return the partitions that the broker still leads."""
     token = len(driver.replies) + 1
     answer: ControlledShutdownResponse = driver.ask(ControlledShutdownRequested(broker_id, NO_BROKER_EPOCH, token))
     return [driver.cluster.name(row) for row in answer.remaining.tolist()]
@@ -40,7 +40,7 @@ def test_r19_a_broker_that_was_away_for_an_instant_dies_and_is_born() -> None:
 
 
 def test_r20_a_broker_that_vanishes_as_it_is_read_is_not_there() -> None:
-    """It came, and went again before anybody looked."""
+    """The broker registers, and unregisters before the controller reads it."""
     driver = quiet({"t": [healthy(1, 2, 4)]}, (1, 2))
     driver.start_broker(4)
     driver.before(ReadBrokers, lambda: driver.ensemble.unregister_brokers([4]))
@@ -90,7 +90,7 @@ def test_r22_another_endpoint_is_told_once() -> None:
 
 
 def test_r23_a_broker_that_comes_back_is_told_of_all_that_it_hosts_at_once() -> None:
-    """Broker 2 is dead, and what it led has no other replica in sync."""
+    """Broker 2 is dead. The partition that it led has no other in-sync replica."""
     driver = quiet({"t": [PartitionSpec((2, 1), None, (2,), leader_epoch=5), healthy(3, 1)]}, (3,))
     driver.start_broker(1)
     driver.handle(BrokersChanged())
@@ -99,7 +99,7 @@ def test_r23_a_broker_that_comes_back_is_told_of_all_that_it_hosts_at_once() -> 
 
 
 def test_r24_a_leader_that_is_shutting_down_is_named_to_the_follower_that_must_catch_up() -> None:
-    """Nobody else is in sync, so that broker 1 leads on; broker 2 starts anew meanwhile."""
+    """No other replica is in sync, so that broker 1 stays the leader. Broker 2 restarts in the meantime."""
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5), healthy(2, 1)]}, (1, 2))
     assert leave(driver, 1) == ["t-0"]
     assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
@@ -133,7 +133,7 @@ def test_r25_a_broker_that_shuts_down_hears_that_it_leads_no_more_before_it_is_a
 
 
 def test_r31_the_death_of_a_broker_that_hosted_nothing_is_told_to_all() -> None:
-    """While another partition is offline, and where there is no topic at all."""
+    """With another partition offline, and without any topic."""
     for topics in ({"t": [PartitionSpec((9, 8), None, (9,))]}, {}):
         driver = quiet(topics, (1, 2, 3, 4))
         die(driver, 4)

@@ -1,4 +1,4 @@
-"""Reassignment, growth, deletion and identity: defects R34, R46, R49 to R64, X3, X5."""
+"""Reassignment, added partitions, deletion and topic ids: defects R34, R46, R49 to R64, X3, X5."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOUR = (1, 2, 3, 4)
 
 
 def fail_over(driver: Driver) -> None:
-    """The session ends; the same instance takes over anew."""
+    """The session ends; the same instance takes over again."""
     driver.ensemble.expire(driver.store)
     driver.events.clear()
     driver.handle(SessionExpired())
@@ -36,7 +36,7 @@ def fail_over(driver: Driver) -> None:
 
 
 def test_r34_what_stops_a_replica_bears_the_leader_epoch_that_it_belongs_to() -> None:
-    """A late one finds a replica that was told of a later epoch, and is refused."""
+    """A replica that has received a later epoch refuses a late request."""
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
     catch_up(driver, (1, 2, 3))
@@ -62,7 +62,7 @@ def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None
 
 
 def test_r49_a_replica_that_was_removed_is_in_no_isr_and_its_leader_knows() -> None:
-    """Nothing was written to the topic, so that the removed replica still looked in sync."""
+    """The topic had no new messages, so that the removed replica still appeared in sync."""
     driver = quiet({"t": [healthy(2, 1, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
     driver.forget()
@@ -225,7 +225,7 @@ def test_r61_a_deletion_waits_for_a_reassignment_and_ends_after_it() -> None:
 
 
 def test_r62_a_topic_stays_until_each_replica_has_confirmed_its_deletion() -> None:
-    """Replica 2 was only stopped: of that no controller is told."""
+    """Replica 2 was only stopped. The controller receives no event for that."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")
     confirm(driver, 1, "t-0")

@@ -1,4 +1,4 @@
-"""Split brain, epochs and the role: defects R01 to R08, R14 to R18."""
+"""Split brain, epochs and the controller role: defects R01 to R08, R14 to R18."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def create(token: int, name: str = "new") -> CreateTopicsRequested:
 
 
 def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
-    """It slept past its session with a broker's death unhandled, while another took over."""
+    """The controller paused beyond its session timeout with a pending broker failure. Another controller took over."""
     both = world()
     assert {request["controller_epoch"] for request in both.wires[0].take()} == {1}
     both.ensemble.unregister_brokers([1])
@@ -47,7 +47,7 @@ def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
 
 
 def test_r02_nobody_adopts_the_controller_epoch_of_a_successor() -> None:
-    """It hears of the new controller before it hears of its own end."""
+    """The new controller's notification arrives before the end of its own session."""
     both = world()
     both.depose(0, by=1)
     both.wires[0].take()
@@ -60,7 +60,7 @@ def test_r02_nobody_adopts_the_controller_epoch_of_a_successor() -> None:
     assert both.wires[0].take() == []
 
 
-#: Every write of the store that only the controller may make.
+#: Every store write that only the active controller may make.
 WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
     "prepare": lambda store, _: store.prepare(),
     "states": lambda store, cluster: store.write_states(
@@ -89,7 +89,7 @@ def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemorySto
 
 
 def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
-    """They waited before the role was lost, and are about a broker that everybody would be told of without a write."""
+    """The events were queued before the role was lost. They concern a new broker, which needs requests but no write."""
     both = world()
     both.wires[0].take()
     for _ in range(1_000):
@@ -104,7 +104,7 @@ def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
 
 
 def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> None:
-    """A topic that it makes, and one that it hears of: as many events as in its first time in office."""
+    """One topic by request and one by notification cause as many events as in the first term of the controller."""
     cluster = world(controllers=1)
     loop, somebody = cluster.loops[0], cluster.ensemble.connect()
     somebody.open(lambda _: None)

@@ -1,4 +1,4 @@
-"""New replica lists: the kernel equals its twin, and what it leaves behind is as promised."""
+"""New replica lists: the kernel equals its reference, and its postconditions hold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.worlds import clusters, subset
 
 @st.composite
 def assignments(draw: st.DrawFn) -> tuple[ClusterState, Any, Ragged, Any]:
-    """A cluster, rows of it, and a new replica list with flags for each."""
+    """A cluster, some of its rows, and a new replica list with flags for each."""
     cluster = draw(clusters())
     rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
     lists = [_list(draw, cluster.partitions.replicas_of(row).tolist(), brokers) for row in rows.tolist()]
@@ -29,7 +29,7 @@ def assignments(draw: st.DrawFn) -> tuple[ClusterState, Any, Ragged, Any]:
 
 
 def _list(draw: st.DrawFn, now: list[int], brokers: int) -> tuple[int, ...]:
-    """Any brokers, behind as much of the list as it is now as may be: none of it, some, or all."""
+    """Any brokers after a prefix of the present list: none of it, some, or all."""
     retained = now[: draw(st.integers(0, len(now)))]
     others = st.lists(st.sampled_from([broker for broker in range(brokers) if broker not in retained]), unique=True)
     return (*retained, *(draw(others)[:5] if len(retained) < brokers else ()))

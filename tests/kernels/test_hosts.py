@@ -1,4 +1,4 @@
-"""Who hosts what, as steps from row to row: kernel and twin write the same bytes, and the rows come out again."""
+"""The replica index as steps from row to row: kernel and reference write equal bytes, and reading returns the rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from tests.worlds import clusters
 
-#: Stands where no byte of a row is.
+#: Value of bytes that no row uses.
 UNUSED = 0x5A
-#: The last row that takes so many bytes as a first step, and the next.
+#: For each size in bytes, the last row whose first step has this size, and the next row.
 EDGES = (127, 128, 2**14 - 1, 2**14, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 - 1)
 
 
 def index(
     module: ModuleType, slot_start: Int32, counts: np.ndarray, replica: Int16, brokers: int
 ) -> tuple[Int64, Int64, UInt8]:
-    """Where each broker's bytes begin and end, and all bytes; there is room for them, and nothing else is written."""
+    """Return start and end of each broker's bytes, and all bytes. Check that the kernel stays within its range."""
     last, ends, starts = np.full(brokers, 7, np.int32), np.full(brokers, 7, np.int64), np.full(brokers + 1, 7, np.int64)
     size = module.size_replica_index(slot_start, counts, replica, starts)
     assert starts[-1] == size - DELTA_SLACK
@@ -60,7 +60,7 @@ def test_rows_come_out_as_they_went_in(cluster: ClusterState) -> None:
 
 @given(st.integers(0, 9), st.integers(1, 400), st.sampled_from((9, 100, 400)), st.integers(0, 2**31))
 def test_rows_of_any_replication_factor(factor: int, rows: int, brokers: int, seed: int) -> None:
-    """Most rows have so many replicas, some one more or fewer; a slot in between belongs to nobody."""
+    """Most rows have ``factor`` replicas, some one more or fewer. One unused slot follows each row."""
     numbers = np.random.default_rng(seed)
     counts = np.clip(factor + (numbers.random(rows) < 0.1) - (numbers.random(rows) < 0.1), 0, 9).astype(np.int16)
     starts = (np.cumsum(counts + 1) - counts - 1).astype(np.int32)
@@ -76,7 +76,7 @@ def test_rows_of_any_replication_factor(factor: int, rows: int, brokers: int, se
 
 @pytest.mark.parametrize("rows", [127, 128, 2**14 - 1, 2**14, 40_000])
 def test_rows_far_apart_take_more_bytes(rows: int) -> None:
-    """The only replica of broker 1 stands in the last row, all others on broker 0."""
+    """The only replica of broker 1 is in the last row; all others are on broker 0."""
     replica = np.zeros(rows + 1, np.int16)
     replica[-1] = 1
     starts, counts = np.arange(rows + 1, dtype=np.int32), np.ones(rows + 1, np.int16)

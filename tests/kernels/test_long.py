@@ -1,5 +1,7 @@
-"""The same on long clusters: kernels take many rows together where these are alike, which those of ``tests/worlds.py``
-hardly ever are. Most rows here are healthy, and a few are not in one way or another."""
+"""Kernels on long clusters, in which they process many similar rows together.
+
+Clusters of ``tests/worlds.py`` rarely have such rows. Most rows here are healthy, and a few have different faults.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from kframe.whatif.sweep_healthy import rack_bits
 ROWS: Final = 700
 TOPICS: Final = 7
 SPARE: Final = 3
-"""Slots of no replica behind every hundredth row."""
-#: How many in a thousand rows or slots are odd, and how many of the brokers are gone.
+"""Slots without a replica after every hundredth row."""
+#: Faulty rows or slots per thousand, and the number of unregistered brokers.
 ODDITIES: Final = [(0, 0), (0, 1), (2, 0), (2, 3), (15, 1), (15, 12), (300, 5)]
 
 
@@ -78,7 +80,7 @@ class Long:
 def both(
     compiled: ModuleType, naive: ModuleType, name: str, long: Long, given: Mapping[str, Any], out: Mapping[str, Any]
 ) -> None:
-    """Hold a kernel to its twin; ``out``: its arrays OUT or INOUT, as they are before."""
+    """Compare a kernel with its reference. ``out`` has the initial OUT and INOUT arrays."""
     twin = getattr(naive, name)
     answers = []
     for kernel in (getattr(compiled, name), twin):
@@ -95,7 +97,7 @@ LONG = pytest.mark.parametrize("long", [Long(seed, *oddity) for oddity in ODDITI
 
 
 def positions_of(long: Long) -> list[Any]:
-    """Rows all in order, some of them, and some out of order here and there."""
+    """All rows in order, some of them, and some locally out of order."""
     rows = np.arange(ROWS, dtype=np.int32)
     swapped = rows.copy()
     swapped[[100, 101, 350, 600]] = swapped[[101, 100, 600, 350]]
@@ -107,7 +109,7 @@ def test_states_are_looked_through(long: Long) -> None:
     rows = np.full(ROWS, 90, np.int32)
     for wanted in (0b101, 0b10, 0b1000, 0):
         both(kernels, reference, "list_in_states", long, {"wanted": wanted}, {"rows": rows})
-    # Where a log directory is offline no row is passed over.
+    # With offline log directories no row is skipped.
     for flags in (long.replica_flags, long.replica_flags & 3):
         both(kernels, reference, "list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
 

@@ -1,4 +1,4 @@
-"""`make sanitize` would see what it is there to see: bytes beyond their array that a kernel reads."""
+"""`make sanitize` detects a kernel that reads beyond its array."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The sweep's kernels take healthy rows of one topic in blocks. They equal their twins wherever a row is not like the
-rest, and whatever the racks are."""
+"""The sweep's kernels process healthy rows of one topic in blocks.
+
+They equal their references for any different row and any racks.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ BROKERS: Final = 12
 
 
 def uniform(replicas: int, least: int = 2, racks: int = 4) -> SimpleNamespace:
-    """Rows of one topic on brokers in all orders, led by any of their replicas from the middle on."""
+    """Rows of one topic with replicas in random order. From the middle on, any replica may be the leader."""
     rng = np.random.default_rng(replicas)
     listed = np.argsort(rng.random((ROWS, BROKERS)), axis=1)[:, :replicas].astype(np.int16)
     position = rng.integers(0, replicas, ROWS) * (np.arange(ROWS) >= ROWS // 2)

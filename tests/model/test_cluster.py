@@ -1,4 +1,4 @@
-"""Brokers, topics and partitions together: what is put in is found again, under the names that people use."""
+"""Brokers, topics and partitions together: rows are found by broker id, topic name and partition number."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def test_topics_start_without_settings_and_without_partitions() -> None:
 
 
 def test_rows_are_found_through_every_expansion() -> None:
-    """Partitions 0 to 2, then 3 and 4 right behind them, then, with others between, 5 and 6 and after that 7."""
+    """Partitions 3 and 4 directly follow partitions 0 to 2. Rows of another topic precede partitions 5 and 6. Partition
+    7 directly follows them."""
     topics = Topics()
     topics.add(["a"])
     for first_partition, first_row, count in ((0, 10, 3), (3, 13, 2), (5, 40, 2), (7, 42, 1)):
@@ -217,7 +218,7 @@ def test_an_isr_may_outgrow_the_assignment() -> None:
 
 @given(cluster=clusters(), data=st.data())
 def test_what_is_stored_comes_back(cluster: ClusterState, data: st.DataObject) -> None:
-    """Read some rows out as storage would, wipe them in a copy, read them back in: the copy is equal again."""
+    """Read rows as storage does, clear them in a copy, and store them again: the copy is equal."""
     p = cluster.partitions
     rows = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).astype(np.int32)
     has_state = p.partition_epoch[rows] != NO_STATE

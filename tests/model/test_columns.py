@@ -1,4 +1,4 @@
-"""The partition columns: appended, outgrown, copied, and small enough."""
+"""The partition columns: append, growth, copy and size."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_last_of_equal(keys: list[int]) -> None:
         assert last_of_equal(np.array(given_keys, np.int64)).tolist() == [last[key] for key in given_keys]
 
 
-#: (case, lists, mask beside their values, how many of each it hits, what it keeps)
+#: (case, lists, mask of their values, number of masked values per list, remaining values)
 MASKS = [
     ("no lists", [], [], [], []),
     ("only empty lists", [[], []], [], [0, 0], [[], []]),
@@ -94,7 +94,7 @@ def test_masks(lists: list[list[int]], mask: list[int], counts: list[int], kept:
 
 @given(LISTS, st.data())
 def test_masks_say_of_each_list_what_a_loop_says(lists: list[list[int]], data: st.DataObject) -> None:
-    """Values are numbered by list, place by place: so the law sees whose they are."""
+    """Each value is unique, so that the property identifies its list and position."""
     flat = [(number, index) for number, values in enumerate(lists) for index in range(len(values))]
     mask = data.draw(st.lists(st.booleans(), min_size=len(flat), max_size=len(flat)))
     hit = {where for where, wanted in zip(flat, mask, strict=True) if wanted}
@@ -114,7 +114,7 @@ SIGNED = st.lists(st.lists(st.integers(-2, 3), max_size=5), max_size=6)
 
 @given(SIGNED, SIGNED)
 def test_lists_against_one_another(left: list[list[int]], right: list[list[int]]) -> None:
-    """Values below 0 stand for what is unknown; none is taken for another list's."""
+    """Values below 0 are unknown, and match no value of another list."""
     count = min(len(left), len(right))
     pairs = list(zip(left[:count], right[:count], strict=True))
     result = members(Ragged.of(left[:count]), Ragged.of(right[:count]))
@@ -124,7 +124,7 @@ def test_lists_against_one_another(left: list[list[int]], right: list[list[int]]
 @pytest.mark.parametrize("count", [10, 10_000])
 @given(st.lists(st.integers(0, 9)))
 def test_distinct_rows(count: int, rows: list[int]) -> None:
-    """Few rows among many are sorted, others are marked."""
+    """A few rows among many are sorted; many rows use a mask."""
     assert distinct_rows(np.array(rows, np.int32), count).tolist() == sorted(set(rows))
 
 
@@ -265,7 +265,7 @@ def test_lists_are_copies() -> None:
 
 
 def test_a_partition_at_rf_3_takes_at_most_100_bytes() -> None:
-    """Topics of 100 partitions on 100 brokers; names, ids and broker columns counted too."""
+    """Topics of 100 partitions on 100 brokers, including names, ids and broker columns."""
     cluster, topics, partitions = ClusterState(), 50, 100
     cluster.brokers.index_of(range(100))
     count = topics * partitions

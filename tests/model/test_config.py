@@ -1,4 +1,4 @@
-"""Configuration by Kafka's names: what is read, and how a value that does not fit is refused."""
+"""Configuration by Kafka's keys: parsed values, and errors of invalid values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native loop in plain Python, with the struct as ctypes sees it: what ``kframe.kernels._selectors`` is held to."""
+"""Reference of ``kframe.kernels._selectors`` for native selectors, in plain Python with a ctypes struct."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Election(ctypes.Structure):
     ]
 
 
-#: The type of a native selector.
+#: The C function type of a native selector.
 SELECT = ctypes.CFUNCTYPE(c_int32, POINTER(Election), c_void_p)
 
 

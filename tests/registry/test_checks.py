@@ -1,4 +1,4 @@
-"""The conformance checks find what they are for, in this process or in one of its own."""
+"""The conformance checks find each violation, in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFFLINE = (ElectionKind.OFFLINE,)
 
 
 class Acting:
-    """Kafka's rule, and then something that it should not do."""
+    """Kafka's rule with one violation added."""
 
     def __init__(self, act: Callable[[ElectionBatch, Int32], Any], name: str = "acting") -> None:
         self._act = act

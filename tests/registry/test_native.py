@@ -1,4 +1,4 @@
-"""The native tier: what it accepts, that C sees what the batch says, and that the loop equals its twin."""
+"""The native tier: valid functions, equal content in C and in the batch, and a loop that equals its reference."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name
 
 
 def capsule_of(address: int, name: bytes | None, context: int = 0) -> object:
-    """A PyCapsule as a C extension would make it. It keeps no copy of ``name``."""
+    """Return a PyCapsule as a C extension creates it. The capsule does not copy ``name``."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     capsule = new(address, name, None)
@@ -78,7 +78,7 @@ def test_the_loop_equals_its_twin(compiled: Compiled, name: str, kind: ElectionK
 
 
 class ByBatch:
-    """The same selector without its short cut: asked for a batch, as selectors of other tiers are."""
+    """Return the same selector without its fast path, so that it receives batches as other tiers do."""
 
     def __init__(self, selector: NativeSelector) -> None:
         self.name = selector.name
@@ -91,7 +91,7 @@ class ByBatch:
 def test_choosing_on_the_columns_equals_choosing_for_a_batch(
     compiled: Compiled, name: str, kind: ElectionKind, seed: int
 ) -> None:
-    """And it spoils nothing: ``vandal`` writes into whatever it is shown."""
+    """The selector ``vandal`` writes into its input, and the columns stay unchanged."""
     rows = np.random.default_rng(seed).permutation(200)[:150].astype(np.int32)
     allowed = (rows % 3 == 0).astype(np.uint8)
     results = []
@@ -218,7 +218,7 @@ def test_the_null_pointer_is_refused() -> None:
 
 
 def test_a_ctypes_callback_will_do() -> None:
-    """Slow, and it takes the GIL back for every partition; but it is a C function."""
+    """A ctypes callback is slow and takes the GIL for every partition, but it is a C function."""
     last = native_twin.SELECT(lambda election, user_data: election.contents.candidate_count - 1)
     address = ctypes.cast(last, ctypes.c_void_p).value
     assert address

@@ -1,4 +1,4 @@
-"""``kframe plugins``: what it prints and the code that it ends with."""
+"""``kframe plugins``: output and exit code."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def kframe_register_commands(cli):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plugins directory with a safe plugin, an unsafe one and a broken one."""
+    """A plugins directory with a safe, an unsafe and a broken plugin."""
     for name in ("KFRAME_TRACE_PLUGINS", "KFRAME_PLUGINS_DIR"):
         monkeypatch.delenv(name, raising=False)
     for name, text in {"safe": SAFE, "unsafe": UNSAFE, "broken": "1/0"}.items():

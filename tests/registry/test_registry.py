@@ -1,4 +1,4 @@
-"""Finding, loading and naming plugins: what is offered, what clashes, and what breaks without breaking the rest."""
+"""Discovery, loading and names of plugins: conflicts are errors, and a broken plugin does not affect others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OFFLINE = (ElectionKind.OFFLINE,)
 
 
 def nothing_for(url: str) -> None:
-    """A factory that nobody calls."""
+    """A factory that is never called."""
 
 
 def selector_spec(name: str, kinds: tuple[ElectionKind, ...] = OFFLINE, **changes: Any) -> SelectorSpec:
@@ -41,7 +41,7 @@ def selector_spec(name: str, kinds: tuple[ElectionKind, ...] = OFFLINE, **change
 
 
 def plugin(name: str, **hooks: Callable[..., Any]) -> type:
-    """A plugin with these hooks."""
+    """Return a plugin with these hooks."""
     return type(name, (), {hook: staticmethod(hookimpl(function)) for hook, function in hooks.items()})
 
 
@@ -50,7 +50,7 @@ def selectors(name: str, *specs: Any) -> type:
 
 
 def build(*extra: object, **settings: Any) -> Registry:
-    """A registry without whatever happens to be installed."""
+    """Return a registry without any installed plugin."""
     return build_registry(extra=extra, allowed=(), **settings)
 
 
@@ -61,7 +61,7 @@ def state_of(registry: Registry, name: str) -> Plugin:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Install a distribution with entry points in group kframe, and perhaps a module."""
+    """Install a distribution with entry points in group kframe, and optionally a module."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def install(distribution: str, entry_points: dict[str, str], **modules: str) -> None:

@@ -1,4 +1,4 @@
-"""A new plugin works as it is written, and nothing is written where something is."""
+"""A generated plugin works without changes, and no existing file is overwritten."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RACK_SPREAD = Path(__file__).resolve().parents[2] / "plugins" / "rack_spread"
 
 
 def shape(folder: Path, name: str) -> set[str]:
-    """The files of a plugin, with its name taken out."""
+    """Return the files of a plugin without the plugin's name."""
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     made = re.compile(r"[._].*|.*\.egg-info")
     wanted = (file.as_posix() for file in files if not any(map(made.fullmatch, file.parts)))

@@ -1,4 +1,4 @@
-"""The scalar tier: what a function sees, and what becomes of its answer."""
+"""The scalar tier: input and result of a selector function."""
 
 from __future__ import annotations
 
