@@ -1,4 +1,4 @@
-"""A controller is made of the parts that were named; what cannot be right is refused before anything starts."""
+"""The builder creates a controller from the given parts, and rejects invalid ones before anything starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of
 
 
 class Last:
-    """The last candidate that may lead and is in sync."""
+    """Elects the last eligible in-sync candidate."""
 
     name = "last"
 
@@ -49,7 +49,7 @@ class Steps:
 
 
 class Plugin:
-    """Offers both."""
+    """Provides both."""
 
     @hookimpl
     def kframe_leader_selectors(self) -> list[SelectorSpec]:

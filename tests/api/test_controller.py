@@ -1,4 +1,4 @@
-"""A running controller answers in names, from any thread, whatever becomes of it."""
+"""A running controller: results by name, calls from any thread, and errors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 ANSWER_S = 30.0
-"""Long enough for any machine; nothing waits that long unless it would wait for ever."""
+"""A generous timeout for any machine. Only a deadlock waits that long."""
 LED_BY_SECOND = PartitionSpec((1, 2), leader=2, isr=(2, 1))
 
 
 class Harness:
-    """A controller over brokers 1 to 3 and two topics, not open yet."""
+    """A controller, not open yet, with brokers 1 to 3 and two topics."""
 
     def __init__(self) -> None:
         cluster = cluster_of({"a": [LED_BY_SECOND, healthy(2, 3)], "b": [healthy(3)]}, (1, 2, 3))
@@ -43,7 +43,7 @@ class Harness:
         self.controller = builder.build()
 
     def get(self, future: Future[Any]) -> Any:
-        """The answer, after the controller has done all there is to do."""
+        """Run the controller until it is idle; return the answer."""
         self.controller.run_until_idle()
         return future.result(timeout=0)
 
@@ -237,7 +237,7 @@ def test_many_threads_may_ask_at_once() -> None:
 
 
 def test_who_gives_up_waiting_does_no_harm() -> None:
-    """Asyncio passes a cancellation on to the future."""
+    """Asyncio forwards a cancellation to the future."""
     harness = Harness()
 
     async def impatient() -> None:
@@ -265,7 +265,7 @@ def test_a_callback_that_raises_does_no_harm(harness: Harness) -> None:
 
 
 class Notes:
-    """Keeps what it is shown."""
+    """Records all steps."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[Event | Answer, Sequence[Effect]]] = []
@@ -360,7 +360,7 @@ def test_the_cluster_can_be_looked_at_between_two_events(harness: Harness) -> No
     assert harness.get(harness.controller.inspect(look)) == 3
     harness.ensemble.expire(harness.store)
     asked = harness.controller.inspect(look)
-    assert harness.get(asked) == 3  # it has taken the role again
+    assert harness.get(asked) == 3  # the controller is active again
     harness.controller.stop()
     assert harness.controller.inspect(look).result(timeout=0) == -1
 

@@ -9,7 +9,7 @@ import pytest
 from kframe.api.properties import FILE_BYTES_MAX, read_properties
 from kframe.errors import ConfigError
 
-#: What stands in a file, and the keys with their values: as ``java.util.Properties.load`` (JDK 17) reads it.
+#: Content of a file, and its entries as ``java.util.Properties.load`` (JDK 17) reads them.
 READ = {
     "equals sign": ("a=b", {"a": "b"}),
     "colon": ("a:b", {"a": "b"}),

@@ -1,4 +1,4 @@
-"""Which failures of TLS are for good."""
+"""Permanent TLS failures."""
 
 from __future__ import annotations
 

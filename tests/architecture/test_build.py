@@ -1,4 +1,4 @@
-"""The build keeps its promises: which kernels a run is on, what they check, and what the distributions hold."""
+"""The build: kernels of a run, their checks, and the content of the distributions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_debug_build_refuses_an_index_outside_its_view(position: int) -> Non
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """The source tree, copied: setup.py makes folders in it, and another build's tests may be at work there."""
+    """Copy the source tree: setup.py creates folders, and another test may build in the tree."""
     made = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info")
     return shutil.copytree(ROOT, tmp_path / "tree", ignore=made)
 
@@ -54,7 +54,7 @@ def run_setup(tree: Path, *commands: str) -> None:
 
 
 def package_files(*suffixes: str) -> set[Path]:
-    """Files of the package with one of ``suffixes``, as a distribution names them."""
+    """Return the package's files with one of ``suffixes``, relative to the root."""
     paths = (path for path in (ROOT / "kframe").rglob("*") if path.suffix in suffixes)
     return {path.relative_to(ROOT) for path in paths}
 

@@ -52,7 +52,7 @@ def test_registered_broker_without_a_registration_is_taken_with_its_epoch() -> N
 
 
 Act = Callable[[MemoryEnsemble], object]
-#: What is asked for, and the place and finding that the error names.
+#: The operation, and the location and cause in its error message.
 IMPOSSIBLE: list[tuple[str, Act, tuple[str, str]]] = [
     ("register twice", lambda e: e.register_brokers([registration(3), registration(2)]),
      ("/brokers/ids/2", "a registration")),
@@ -105,7 +105,7 @@ def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemb
 
 
 def test_prepare_is_fenced(ensemble: MemoryEnsemble) -> None:
-    """Kafka 3.9 writes ``/feature`` whoever is controller by then (``docs/explanation/safety.md`` X4)."""
+    """Kafka 3.9 writes ``/feature`` regardless of the active controller (``docs/explanation/safety.md`` X4)."""
     store = opened(ensemble)
     store.claim(1000)
     ensemble.drop_controller()

@@ -1,4 +1,4 @@
-"""The example of a transport keeps the contract of transports that nobody answers."""
+"""The example transport passes the contract tests of transports without answers."""
 
 from __future__ import annotations
 

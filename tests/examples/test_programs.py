@@ -1,4 +1,4 @@
-"""The example programs do what they say, and every Python block of the guide runs, one after the other."""
+"""The example programs work as described, and every Python block of the guide runs in order."""
 
 from __future__ import annotations
 

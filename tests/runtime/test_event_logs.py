@@ -1,4 +1,4 @@
-"""controller.log and state-change.log of a controller on an embedded store: each event in Kafka's words, bounded."""
+"""controller.log and state-change.log of a controller on an embedded store: Kafka's wording, bounded length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event queue: first in, first out, preemption, and the time that events wait."""
+"""The event queue: first in first out, preemption, and queue time."""
 
 from __future__ import annotations
 

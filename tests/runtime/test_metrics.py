@@ -1,4 +1,4 @@
-"""What a controller measures has the names that Kafka's dashboards ask for, and the values that it should."""
+"""A controller's metrics have the names in Kafka's dashboards, and correct values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ STATS = "kafka_controller_controllerstats_"
 
 
 class SlowStore(MemoryStore):
-    """A store whose writes take some time of the clock."""
+    """A store whose writes advance the clock."""
 
     def __init__(self, ensemble: MemoryEnsemble, pass_time: Callable[[], None]) -> None:
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
@@ -69,7 +69,7 @@ class SlowStore(MemoryStore):
 
 
 class Harness:
-    """A controller over ``t``: t-0 led by its second replica, t-1 whose ISR is its leader alone."""
+    """A controller of one topic ``t``: t-0 led by its second replica, t-1 with an ISR of its leader."""
 
     def __init__(self) -> None:
         specs = [PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((2, 1), 2, (2,))]
@@ -162,7 +162,7 @@ CHANNELS = "kafka_controller_controllerchannelmanager_"
 
 
 class SilentHarness(Harness):
-    """Brokers 1 and 2 behind queues; 2 is silent, so that the second request for it waits."""
+    """Brokers 1 and 2 have request queues. Broker 2 does not answer, so that its second request waits."""
 
     def make_transport(self) -> Transport:
         self.brokers = EmbeddedBrokers(self.clock)
