@@ -300,11 +300,11 @@ def raise_it(batch: ElectionBatch, leader: Int32) -> None:
 
 
 def write_before(batch: ElectionBatch, leader: Int32) -> None:
-    leader.base[0] = 7  # type: ignore[index]  # nobody's array
+    leader.base[0] = 7  # type: ignore[index]  # not an array
 
 
 def write_after(batch: ElectionBatch, leader: Int32) -> None:
-    leader.base[-1] = 7  # type: ignore[index]  # nobody's array
+    leader.base[-1] = 7  # type: ignore[index]  # not an array
 
 
 def reshape(batch: ElectionBatch, leader: Int32) -> None:

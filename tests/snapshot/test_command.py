@@ -1,4 +1,4 @@
-"""``kframe snapshot``: what it prints where, what it writes, and how it ends."""
+"""``kframe snapshot``: output, written files and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows and records in every format, byte for byte."""
+"""Rows and records in every output format, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a summary counts, held to a count in plain loops."""
+"""The counts of a summary equal a count in plain Python loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.snapshot.strategies import snapshots
 
 
 def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool | None]:
-    """The conditions of one partition."""
+    """Return the conditions of one partition."""
     adding, removing, topics = row["adding_replicas"], row["removing_replicas"], snapshot.topics
     reassigning = None if adding is None or removing is None else bool(adding or removing)
     if row["leader"] is None:

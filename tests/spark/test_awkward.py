@@ -1,4 +1,4 @@
-"""What ``kframe spark`` says of a fleet of awkward clusters is what one machine says of each, row for row."""
+"""``kframe spark`` on a fleet of unusual clusters equals one machine's result for each cluster, row for row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("spark")
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Snapshot]:
-    """As one machine reads them, from directories in ``place``."""
+    """Return the clusters as one machine reads them, from directories in ``place``."""
     exports = tmp_path_factory.mktemp("awkward") / "exports"
     exports.mkdir()
     return {name: read_snapshot(snapshot_directory(exports / name, snapshot)) for name, snapshot in fleet().items()}
@@ -43,7 +43,7 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Snapshot]:
 
 @pytest.fixture(scope="module")
 def exports(clusters: dict[str, Snapshot], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The exports of the clusters."""
+    """Write the exports of the clusters."""
     return next(path for path in tmp_path_factory.getbasetemp().glob("awkward*/exports"))
 
 
@@ -64,7 +64,7 @@ def ordered(rows: Rows) -> list[str]:
 
 
 def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path) -> None:
-    """With ``--out`` each cluster is validated whole, without it in groups of topics."""
+    """With ``--out`` each cluster is validated as a whole, without it in groups of topics."""
     expected: Rows = []
     for name, snapshot in clusters.items():
         topics = table(snapshot, name, TOPICS)
@@ -93,7 +93,7 @@ def test_sweep(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path)
 
 
 def scenarios(clusters: Mapping[str, Snapshot]) -> pa.Table:
-    """Every broker and every rack fails in the small clusters; in the wide one a rack does."""
+    """Every broker and every rack fails in the small clusters; one rack fails in the wide cluster."""
     brokers = pa.concat_tables([table(snapshot, name, BROKERS) for name, snapshot in clusters.items()])
     small = brokers.filter(pa.array([name != "wide" for name in brokers["cluster"].to_pylist()], FLAG))
     return pa.concat_tables([broker_scenarios(small), rack_scenarios(brokers)])
@@ -101,7 +101,7 @@ def scenarios(clusters: Mapping[str, Snapshot]) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def expected(clusters: Mapping[str, Snapshot]) -> dict[str, Rows]:
-    """All tables as one machine says them."""
+    """Return all tables of one machine."""
     tables: dict[str, Rows] = {}
     for row in scenarios(clusters).to_pylist():
         scenario_row = scenario(brokers=row["brokers"] or (), racks=row["racks"] or (), name=row["scenario"])
@@ -116,7 +116,7 @@ def test_failover_and_requests(
     clusters: Mapping[str, Snapshot], ingested: Path, expected: Mapping[str, Rows], spark: Any, tmp_path: Path,
     stage: Stage, whole_rows: int,
 ) -> None:  # fmt: skip
-    """Clusters of more than ``whole_rows`` partitions, the wide and the mixed one, are cut into shards."""
+    """Clusters of more than ``whole_rows`` partitions (the wide and the mixed one) are split into shards."""
     out = str(tmp_path / "out")
     opened = open_fleet(spark, str(ingested))
     result = stage.play(spark, opened, scenarios(clusters), Engine(), Writing(out), whole_rows)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("spark")
 
 
 def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
-    """One way through both commands: Spark takes its time for each query."""
+    """One pass through both commands, since each Spark query takes time."""
     exports, out = mixed(tmp_path / "exports"), tmp_path / "fleet"
     (exports / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
     (exports / "west.jsonl.gz").unlink()

@@ -1,4 +1,4 @@
-"""Processes that die in the middle change nothing in the result."""
+"""Killed processes do not change the result."""
 
 from __future__ import annotations
 

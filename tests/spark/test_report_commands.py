@@ -1,4 +1,4 @@
-"""``kframe spark report`` and ``sweep``, from a fleet on disk to rows, tables and pictures."""
+"""``kframe spark report`` and ``sweep``, from a fleet on disk to rows, tables and plots."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fleet(tmp_path: Path) -> Path:
 
 
 def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
-    """One way through all reports: Spark takes its time for each query."""
+    """One pass through all reports, since each Spark query takes time."""
     out, plot = tmp_path / "out", tmp_path / "worst.svg"
     tables = {name: alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)
             for name, snapshot in (("east", EAST), ("west", WEST))}  # fmt: skip
@@ -166,5 +166,5 @@ def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
 
 
 def _files(out: Path) -> set[tuple[Path, int]]:
-    """The files with their inodes; a rewritten file differs."""
+    """Return the files with their inodes; a rewritten file has another inode."""
     return {(path, path.stat().st_mtime_ns) for path in out.rglob("*.parquet")}

@@ -1,4 +1,4 @@
-"""Every rule of ``validate``: rows that break it alone, and what is said of them."""
+"""Every rule of ``validate``: rows that violate only this rule, and the finding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOUR = [(1, True, "a"), (2, True, "b"), (3, True, "b"), (4, False, "a")]
 
 
 class Broken(NamedTuple):
-    """A rule; rows as changes of a healthy partition 0 (partition 1 is healthy); partition and what is found."""
+    """A rule; rows as changes of a healthy partition 0 (partition 1 is healthy); the partition and its finding."""
 
     rule: str
     changes: list[dict[str, Any]]

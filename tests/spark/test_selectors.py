@@ -1,7 +1,7 @@
 """Leader selectors of every tier on a fleet.
 
 Selectors of single partitions run on shards, selectors of whole batches on whole clusters. A missing selector is an
-error that names it.
+error with its name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["native", "bulk", "scalar"])
 def engine(request: pytest.FixtureRequest, native: Path) -> Engine:
-    """One of each tier, all of one rule: the last in-sync replica leads."""
+    """One selector of each tier with one rule: the last in-sync replica leads."""
     plugins_dir = native if request.param == "native" else EXAMPLES
     return Engine(selectors=(f"last-in-sync-{request.param}",), plugins_dir=str(plugins_dir))
 
@@ -67,7 +67,7 @@ def test_partition_selectors_decide_the_same_on_shards(engine: Engine, verb: str
 
 
 def test_batch_selector_decides_differently_on_shards() -> None:
-    """So clusters are played whole for it, and what is put together from pieces is decided as on one machine."""
+    """The fleet then processes whole clusters, and the combined rows of shards are elected as on one machine."""
     pytest.importorskip("kframe_rack_spread")
     engine, scenario_row = Engine(selectors=("rack-spread",)), scenario(brokers=[2])
     assert engine.needs_whole_clusters()

@@ -1,4 +1,4 @@
-"""Rows of partitions packed to shards and back; problems of shards are reported by cluster."""
+"""Rows of partitions are packed into shards and unpacked; errors of shards are reported by cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``spark-submit --master`` on a standalone master with two workers: the answer is that of one machine."""
+"""``spark-submit --master`` on a standalone master with two workers has the same result as one machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLEET = {f"cluster-{number}": generate(300, 5, racks=2, seed=number) for number 
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a master; its workers of one core each have ``work-1`` and ``work-2``."""
+    """Start a master; yield its address. Its workers of one core each have ``work-1`` and ``work-2``."""
     here = ["--host", "127.0.0.1", "--webui-port", 0]
     with ExitStack() as stack:
         command = [BIN / "spark-class", f"{CLASSES}.master.Master", *here, "--port", 0]

@@ -1,4 +1,4 @@
-"""The timeline of one partition, and the plans that move partitions from some brokers to others."""
+"""The timeline of one partition, and plans that move partitions from some brokers to others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Lists: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 def six() -> WhatIf:
-    """Six brokers in racks a, b, c; t-0 and u-0 on 1, 2, 3; t-1 on one of the others too; t-2 without leader."""
+    """Six brokers in racks a, b, c. t-0 and u-0 are on 1, 2, 3; t-1 also on another broker; t-2 has no leader."""
     specs = [healthy(1, 2, 3), healthy(2, 4), PartitionSpec((1, 2), leader=None, isr=(1,))]
     brokers = [registration(broker_id, "abc"[(broker_id - 1) % 3]) for broker_id in (1, 2, 3, 4, 5, 6)]
     return WhatIf(Snapshot.from_cluster(cluster_of({"t": specs, "u": [healthy(3, 1)]}, brokers)))

@@ -1,4 +1,4 @@
-"""On random clusters and plans: what is completed is as planned, and the counts equal a recount in plain loops."""
+"""On random clusters and plans, completed reassignments equal the plan, and counts equal a recount in plain loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster, the brokers that have failed in it, and what is wanted."""
+    """Draw a cluster, its failed brokers, and the targets."""
 
     snapshot: Snapshot
     failed: tuple[int, ...]
@@ -36,7 +36,7 @@ def cases(draw: st.DrawFn) -> Case:
     )  # fmt: skip
     names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]
     known = [(topic, int(number)) for topic, _, number in names]
-    # Broker ``brokers`` does not exist; neither does partition 99.
+    # Broker ``brokers`` and partition 99 do not exist.
     anybody = st.lists(st.integers(0, brokers), max_size=4).map(tuple)
     sound = st.lists(st.integers(0, brokers - 1), min_size=1, max_size=4, unique=True).map(tuple)
     partitions = st.sampled_from([*known, (known[0][0], 99), ("nope", 0)])
@@ -77,7 +77,7 @@ def test_what_is_completed_is_as_planned(case: Case) -> None:
             assert before[key].leader not in live or not set(wanted) <= live
         else:
             assert (view.replicas, view.adding_replicas, view.removing_replicas) == (wanted, (), ())
-            # Without added or removed replicas there is nothing to wait for.
+            # Without added or removed replicas the reassignment completes at once.
             assert set(wanted) <= set(view.isr) or set(wanted) == set(before[key].replicas)
             assert view.leader in wanted or not live & set(wanted) & set(view.isr)
     rows = {row["broker_id"]: row for row in moves.broker_rows()}
@@ -137,7 +137,7 @@ def test_generate_output_plans_the_same() -> None:
 
 
 def test_the_real_cluster_with_a_dead_broker_goes_on() -> None:
-    # The move was under way when broker 4 was killed; asked for again, it can be completed where somebody leads.
+    # The reassignment had started when broker 4 was killed. If requested again, it can complete where a leader exists.
     whatif = WhatIf(read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
     outcome = reassign(whatif, read_plan(CLUSTER / "reassignment.json"))
     assert outcome.reassignment is not None

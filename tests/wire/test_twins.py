@@ -1,4 +1,4 @@
-"""Each kernel does to its arrays exactly what its reference twin does, wherever the encoders call it."""
+"""Each kernel call of the encoders changes its arrays exactly as its reference does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KERNELS = sorted(name for name, member in vars(reference).items() if inspect.isf
 
 
 class BesideTheirTwins:
-    """The compiled kernels; each call is made again with copies of its arrays on the twin, and compared."""
+    """Return the compiled kernels. Each call also runs on the reference with copies of its arrays, and is compared."""
 
     def __init__(self) -> None:
         self.called: set[str] = set()
