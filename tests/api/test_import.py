@@ -30,8 +30,8 @@ print(json.dumps({{"loaded": loaded, "took": took, "threads": len(sys._current_f
 def probe(statement: str) -> dict[str, Any]:
     """Return the modules that a statement loads in a new interpreter, and its duration."""
     code = PROBE.format(statement=statement)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    result: dict[str, Any] = json.loads(done.stdout)
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    result: dict[str, Any] = json.loads(completed.stdout)
     return result
 
 

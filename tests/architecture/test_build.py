@@ -47,10 +47,10 @@ def tree(tmp_path: Path) -> Path:
 
 def run_setup(tree: Path, *commands: str) -> None:
     """Run setup.py in the source tree."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "setup.py", "--quiet", *commands], capture_output=True, text=True, check=False, cwd=tree
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
 
 
 def package_files(*suffixes: str) -> set[Path]:
@@ -64,8 +64,8 @@ def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: 
     (archive,) = tmp_path.glob("*.tar")
     with tarfile.open(archive) as sdist:
         held = {Path(*Path(name).parts[1:]) for name in sdist.getnames()}
-    wanted = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
-    assert wanted - held == set()
+    expected = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
+    assert expected - held == set()
     assert {Path("LICENSE"), Path("Makefile"), Path("setup.py"), Path("tests/conftest.py")} <= held
     assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
 

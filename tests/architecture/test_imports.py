@@ -28,8 +28,8 @@ EXTERN = re.compile(r"^\s*cdef\s+extern\s+from\s+(?P<header>\*|\S+)", re.MULTILI
 def loaded_after(statement: str) -> set[str]:
     """Return the module names in a new interpreter after ``statement``."""
     code = f"import sys\n{statement}\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    return set(done.stdout.split())
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(completed.stdout.split())
 
 
 def test_importing_kframe_loads_nothing_optional() -> None:

@@ -87,12 +87,12 @@ def test_known_answers_are_those_of_the_reference_twins() -> None:
     """No compiled kernel is used."""
     words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_THE_TWINS)}"]
     environment = {**os.environ, "KFRAME_KERNELS": "reference"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "--bench-brokers=10"],
         env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    assert f"{len(OF_THE_TWINS)} passed" in done.stdout
+    assert completed.returncode == 0, completed.stdout
+    assert f"{len(OF_THE_TWINS)} passed" in completed.stdout
 
 
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,7 +144,7 @@ def test_a_lost_leader_is_noticed() -> None:
 
 def test_the_command() -> None:
     arguments = ["bench", "topic-deletion", "--partitions", "200", "--brokers", "5", "--runs", "1"]
-    done = CliRunner().invoke(cli, [*arguments, "-o", "json"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["bench"] == "topic-deletion"
+    result = CliRunner().invoke(cli, [*arguments, "-o", "json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["bench"] == "topic-deletion"
     assert "ready ms" in CliRunner().invoke(cli, arguments).stdout

@@ -27,7 +27,7 @@ def whatif(*arguments: object) -> Result:
 
 def document(*arguments: object) -> dict[str, Any]:
     """Return the JSON output of ``kframe whatif ARGUMENTS``."""
-    done = whatif(*arguments, "-o", "json")
-    assert done.exit_code == 0, done.output
-    parsed: dict[str, Any] = json.loads(done.stdout)
+    result = whatif(*arguments, "-o", "json")
+    assert result.exit_code == 0, result.output
+    parsed: dict[str, Any] = json.loads(result.stdout)
     return parsed

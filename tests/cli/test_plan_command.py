@@ -40,9 +40,9 @@ def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:
 
 
 def test_json_has_everything(snapshot: Path, plan: Path) -> None:
-    done = run("check", plan, "--snapshot", snapshot, "-o", "json")
-    parsed: dict[str, Any] = json.loads(done.stdout)
-    assert (done.exit_code, parsed["schema"], parsed["sound"]) == (1, "kframe.plan-check/v1", False)
+    result = run("check", plan, "--snapshot", snapshot, "-o", "json")
+    parsed: dict[str, Any] = json.loads(result.stdout)
+    assert (result.exit_code, parsed["schema"], parsed["sound"]) == (1, "kframe.plan-check/v1", False)
     assert [(row["severity"], row["check"], row["partition"]) for row in parsed["findings"]] == [
         ("error", "unknown-partition", 9), ("error", "dead-broker", 2), ("warning", "fewer-replicas", 1),
         ("warning", "uneven-replication", None), ("info", "partial-topic", None), ("info", "order-only", 0),
@@ -55,16 +55,16 @@ def test_json_has_everything(snapshot: Path, plan: Path) -> None:
 
 def test_every_output_has_the_same_findings(snapshot: Path, plan: Path) -> None:
     arguments = ("check", plan, "--snapshot", snapshot)
-    wanted = json.loads(run(*arguments, "-o", "json").stdout)["findings"]
+    expected = json.loads(run(*arguments, "-o", "json").stdout)["findings"]
     lines = [json.loads(line) for line in run(*arguments, "-o", "jsonl").stdout.splitlines()]
-    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
     rows = list(csv.DictReader(io.StringIO(run(*arguments, "-o", "csv").stdout)))
     assert [(row["check"], row["partition"]) for row in rows] == [
-        (row["check"], "" if row["partition"] is None else str(row["partition"])) for row in wanted
+        (row["check"], "" if row["partition"] is None else str(row["partition"])) for row in expected
     ]
-    assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["findings"] == wanted
+    assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["findings"] == expected
     table = run(*arguments).stdout
-    assert all(row["detail"] in table for row in wanted)
+    assert all(row["detail"] in table for row in expected)
     cut = run(*arguments, "--limit", "1").stdout
     assert "and 5 more" in cut
 
@@ -118,8 +118,8 @@ def test_bad_input_is_one_line(
     bad = tmp_path / "bad.json"
     bad.write_text('{"version":1,"partitions":[')
     paths = {"PLAN": plan, "SNAPSHOT": snapshot, "BAD": bad}
-    done = run(*(paths.get(argument, argument) for argument in arguments))
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    result = run(*(paths.get(argument, argument) for argument in arguments))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr

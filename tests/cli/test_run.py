@@ -241,6 +241,6 @@ app.main()
 )
 def test_library_warnings_are_logged_not_printed(arguments: list[str], printed: str) -> None:
     command = [sys.executable, "-c", WARNS, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == ""
-    assert re.fullmatch(printed, done.stderr), done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert completed.stdout == ""
+    assert re.fullmatch(printed, completed.stderr), completed.stderr

@@ -11,9 +11,9 @@ from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLIC
 
 
 def output(*arguments: str) -> str:
-    done = CliRunner().invoke(cli, ["states", *arguments])
-    assert done.exit_code == 0
-    return done.stdout
+    result = CliRunner().invoke(cli, ["states", *arguments])
+    assert result.exit_code == 0
+    return result.stdout
 
 
 def test_dot_is_the_engines() -> None:
@@ -23,12 +23,12 @@ def test_dot_is_the_engines() -> None:
 def test_json_has_every_move() -> None:
     rows = json.loads(output("-o", "json"))["rows"]
     transitions = {(row["machine"], row["state"]): set(row["moves_to"]) for row in rows}
-    wanted = {
+    expected = {
         ("partition", state.name): {target.name for target in targets}
         for state, targets in PARTITION_TRANSITIONS.items()
     }
-    wanted |= {("replica", kind.name): {kind.name for kind in kinds} for kind, kinds in REPLICA_TRANSITIONS.items()}
-    assert transitions == wanted
+    expected |= {("replica", kind.name): {kind.name for kind in kinds} for kind, kinds in REPLICA_TRANSITIONS.items()}
+    assert transitions == expected
 
 
 def test_the_table_has_a_line_a_state() -> None:

@@ -35,14 +35,14 @@ def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
 
 
 def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
-    wanted = rows(snapshot)
+    expected = rows(snapshot)
     lines = [json.loads(line) for line in whatif("sweep", snapshot, "-o", "jsonl").stdout.splitlines()]
-    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
     cells = list(csv.DictReader(io.StringIO(whatif("sweep", snapshot, "-o", "csv").stdout)))
     assert [(cell["brokers"], cell["offline"], cell["leader_skew"]) for cell in cells] == [
-        (",".join(map(str, row["brokers"])), str(row["offline"]), str(row["leader_skew"])) for row in wanted
+        (",".join(map(str, row["brokers"])), str(row["offline"]), str(row["leader_skew"])) for row in expected
     ]
-    assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == wanted
+    assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == expected
 
 
 def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
@@ -90,14 +90,14 @@ FAIL_ONS = [
 
 @pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
 def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
-    done = whatif("sweep", snapshot, *arguments)
-    assert (done.exit_code, done.stderr) == (code, said)
+    result = whatif("sweep", snapshot, *arguments)
+    assert (result.exit_code, result.stderr) == (code, said)
 
 
 def test_settings_reach_the_sweep(tmp_path: Path) -> None:
     write_snapshot(small(unclean=-1), tmp_path / "small")
-    done = whatif("sweep", tmp_path / "small", "--config", "unclean.leader.election.enable=true", "--fail-on", "loss")
-    assert (done.exit_code, done.stderr) == (3, "--fail-on loss: 3 failures\n")
+    result = whatif("sweep", tmp_path / "small", "--config", "unclean.leader.election.enable=true", "--fail-on", "loss")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 3 failures\n")
 
 
 def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
@@ -121,13 +121,13 @@ def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused(snapshot: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = whatif("sweep", snapshot, *arguments)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert said in done.stderr
+    result = whatif("sweep", snapshot, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
 
 
 def test_unknown_settings_cannot_be_asked_about() -> None:
     describe = HEALTHY.with_name("healthy.kcat.json.gz")
-    done = whatif("sweep", describe, "--fail-on", "under-min-isr")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "min.insync.replicas" in done.stderr
+    result = whatif("sweep", describe, "--fail-on", "under-min-isr")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "min.insync.replicas" in result.stderr

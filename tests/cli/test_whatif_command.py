@@ -54,15 +54,15 @@ def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
 
 def test_csv_jsonl_and_yaml_list_the_same_partitions(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1")
-    wanted = document(*arguments)["partitions"]
+    expected = document(*arguments)["partitions"]
     lines = [json.loads(line) for line in whatif(*arguments, "-o", "jsonl").stdout.splitlines()]
-    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
     rows = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
     assert [(row["topic"], row["leader_after"], row["isr_after"]) for row in rows] == [
         (partition["topic"], str(partition["leader_after"]), ",".join(map(str, partition["isr_after"])))
-        for partition in wanted
+        for partition in expected
     ]
-    assert yaml.safe_load(whatif(*arguments, "-o", "yaml").stdout)["partitions"] == wanted
+    assert yaml.safe_load(whatif(*arguments, "-o", "yaml").stdout)["partitions"] == expected
 
 
 def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
@@ -88,15 +88,15 @@ FAIL_ONS = [
 @pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
 def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
     verb, *options = arguments
-    done = whatif(verb, snapshot, *options)
-    assert (done.exit_code, done.stderr) == (code, said)
-    assert done.stdout
+    result = whatif(verb, snapshot, *options)
+    assert (result.exit_code, result.stderr) == (code, said)
+    assert result.stdout
 
 
 def test_loss_is_found_when_unclean_elections_are_allowed(tmp_path: Path) -> None:
     write_snapshot(small(unclean=1), tmp_path / "small")
-    done = whatif("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
-    assert (done.exit_code, done.stderr) == (3, "--fail-on loss: 1 partition\n")
+    result = whatif("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 1 partition\n")
 
 
 def test_the_choices_of_fail_on_are_the_librarys() -> None:
@@ -130,8 +130,8 @@ def test_selectors_by_name(snapshot: Path) -> None:
 
 def test_out_holds_the_outcome(snapshot: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = whatif("fail", snapshot, "--brokers", "1", "--out", out)
-    assert done.exit_code == 0
+    result = whatif("fail", snapshot, "--brokers", "1", "--out", out)
+    assert result.exit_code == 0
     assert json.loads((out / "outcome.json").read_text())["impact"]["leaders_moved"] == 1
     again = whatif("fail", snapshot, "--brokers", "1", "--out", out)
     assert (again.exit_code, again.stdout) == (2, "")
@@ -179,11 +179,11 @@ def test_bad_input_is_one_line_and_writes_nothing(
     snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     verb, *options = arguments
-    done = whatif(verb, snapshot, *options, "--out", tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    result = whatif(verb, snapshot, *options, "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
@@ -201,22 +201,22 @@ def test_a_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, said: st
     path = tmp_path / "s.jsonl"
     if content is not None:
         path.write_bytes(content)
-    done = whatif("fail", path, "--brokers", "1", "--out", tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert said in done.stderr
+    result = whatif("fail", path, "--brokers", "1", "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_a_snapshot_of_assignments_only_is_refused() -> None:
-    done = whatif("fail", CLUSTER / "reassignment.json", "--brokers", "1")
-    assert done.exit_code == 2
-    assert "found nothing about who leads" in done.stderr
+    result = whatif("fail", CLUSTER / "reassignment.json", "--brokers", "1")
+    assert result.exit_code == 2
+    assert "found nothing about who leads" in result.stderr
 
 
 def test_what_cannot_be_decided_is_not_passed_over_in_silence() -> None:
-    done = whatif("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4", "--fail-on", "under-min-isr")
-    assert done.exit_code == 2
-    assert "--fail-on under-min-isr: found a snapshot without topic settings" in done.stderr
+    result = whatif("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4", "--fail-on", "under-min-isr")
+    assert result.exit_code == 2
+    assert "--fail-on under-min-isr: found a snapshot without topic settings" in result.stderr
     assert document("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4")["before"]["under_min_isr"] is None
 
 

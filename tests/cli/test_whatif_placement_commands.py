@@ -52,8 +52,8 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
 
 def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [3, 2]))
-    done = whatif("reassign", snapshot, plan, "--out", tmp_path / "out")
-    assert done.exit_code == 0
+    result = whatif("reassign", snapshot, plan, "--out", tmp_path / "out")
+    assert result.exit_code == 0
     assert json.loads((tmp_path / "out" / "outcome.json").read_text())["reassignment"]["completed"] == 1
     (row,) = parquet.read_table(tmp_path / "out" / "partitions.parquet").to_pylist()
     assert (row["replicas_before"], row["replicas_after"], row["leader_after"]) == ([1, 2, 3], [3, 2], 3)
@@ -64,8 +64,8 @@ def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
 def test_a_topic_can_lose_its_quorum_by_plan(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [2, 1]))
     assert whatif("reassign", snapshot, plan, "--fail-on", "offline").exit_code == 0
-    done = whatif("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
-    assert (done.exit_code, done.stderr) == (3, "--fail-on offline: 1 partition\n")
+    result = whatif("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on offline: 1 partition\n")
 
 
 def test_the_real_plan_in_a_table() -> None:
@@ -136,9 +136,9 @@ def test_bad_input_is_one_line_and_writes_nothing(
         plan.write_text("{")
     before = sorted(path.name for path in tmp_path.iterdir())
     verb, *rest = (plan if argument in (*plans, "BROKEN") else argument for argument in arguments)
-    done = whatif(verb, snapshot, *rest, "--out", tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    result = whatif(verb, snapshot, *rest, "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before

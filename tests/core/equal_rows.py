@@ -22,11 +22,11 @@ def even_cluster(seed: int, width: int, away: int, odd: float) -> ClusterState:
     ISR member, a replica flag or an offline log directory."""
     draw = np.random.default_rng(seed)
     cluster = ClusterState()
-    cluster.brokers.register([Registration(500 + at, 1 + at) for at in range(BROKERS)])
+    cluster.brokers.register([Registration(500 + index, 1 + index) for index in range(BROKERS)])
     widths = np.repeat([width, width, width + 1, width], SIZES)
     replicas = [draw.choice(BROKERS, width, replace=False).tolist() for width in widths]
     in_sync = [_shuffled(draw, some) if draw.random() < odd else some for some in replicas]
-    names = [f"t{at}" for at in range(len(SIZES))]
+    names = [f"t{index}" for index in range(len(SIZES))]
     rows = cluster.add_topics(names, np.array(SIZES), Ragged.of(replicas), Ragged.of(in_sync))
     p = cluster.partitions
     slots = p.slots_of(rows)

@@ -41,7 +41,9 @@ def small_cluster() -> ClusterState:
     """Brokers 10 to 13 have indexes 0 to 3; 13 is not registered. ``orders`` has 4 partitions on 10, 11 and 12, of
     which 12 is out of sync."""
     cluster = ClusterState()
-    cluster.brokers.register([Registration(10 + at, 1, rack="ba"[at % 2] if at else None) for at in range(4)])
+    cluster.brokers.register(
+        [Registration(10 + index, 1, rack="ba"[index % 2] if index else None) for index in range(4)]
+    )
     cluster.brokers.unregister(np.array([3], np.int32))
     isr = Ragged.of([[1, 0], [0, 1], [0, 1], [0, 1]])
     rows = cluster.add_topics(["orders"], np.array([4]), Ragged.of([[0, 1, 2]] * 4), isr)
@@ -98,7 +100,7 @@ def test_a_reassignment_has_no_candidates_under_removal() -> None:
     cluster = small_cluster()
     cluster.flag_replicas(1, np.array([0, 2]), ReplicaFlag.REMOVING)
     batch = election_batch(cluster, ElectionKind.REASSIGN, ROWS, NONE_UNCLEAN)
-    assert [batch.candidates[at].tolist() for at in range(4)] == [[0, 1, 2], [1], [0, 1, 2], [0, 1, 2]]
+    assert [batch.candidates[index].tolist() for index in range(4)] == [[0, 1, 2], [1], [0, 1, 2], [0, 1, 2]]
     assert batch.in_sync.tolist() == [1, 1, 0, 1, 1, 1, 0, 1, 1, 0]
 
 
@@ -168,12 +170,12 @@ def test_what_a_batch_reads_hangs_on_no_order(kind: ElectionKind) -> None:
 
 def test_rows_with_more_replicas_than_the_first_find_room() -> None:
     cluster = ClusterState()
-    cluster.brokers.register([Registration(at, 1) for at in range(20)])
+    cluster.brokers.register([Registration(index, 1) for index in range(20)])
     lists = Ragged.of([[0], list(range(20)), [3, 4]])
     cluster.add_topics(["t"], np.array([3]), lists, lists)
     for rows in ([0, 1, 2], [1, 0, 2], [0], []):
         batch = election_batch(cluster, OFFLINE, np.array(rows, np.int32), np.zeros(len(rows), np.uint8))
-        assert [batch.candidates[at].tolist() for at in range(len(rows))] == [lists[row].tolist() for row in rows]
+        assert [batch.candidates[index].tolist() for index in range(len(rows))] == [lists[row].tolist() for row in rows]
         assert batch.may_lead.tolist() == [1] * len(batch.candidates.values)
 
 
@@ -300,11 +302,11 @@ def raise_it(batch: ElectionBatch, leader: Int32) -> None:
 
 
 def write_before(batch: ElectionBatch, leader: Int32) -> None:
-    leader.base[0] = 7  # type: ignore[index]  # not an array
+    leader.base[0] = 7  # type: ignore[index]  # base is an array here
 
 
 def write_after(batch: ElectionBatch, leader: Int32) -> None:
-    leader.base[-1] = 7  # type: ignore[index]  # not an array
+    leader.base[-1] = 7  # type: ignore[index]  # base is an array here
 
 
 def reshape(batch: ElectionBatch, leader: Int32) -> None:
@@ -398,8 +400,8 @@ def test_rows_and_permissions_must_match() -> None:
 def test_faults_name_the_first_rule_broken() -> None:
     batch = random_election(4, OFFLINE)
     dead_and_out_of_sync = np.flatnonzero((batch.eligible == 0) & (batch.in_sync == 0))[0]
-    at = int(np.searchsorted(batch.candidates.offsets, dead_and_out_of_sync, side="right")) - 1
+    index = int(np.searchsorted(batch.candidates.offsets, dead_and_out_of_sync, side="right")) - 1
     leader = np.full(len(batch), NO_LEADER, np.int32)
-    leader[at] = batch.candidates.values[dead_and_out_of_sync]
+    leader[index] = batch.candidates.values[dead_and_out_of_sync]
     faults = find_faults(batch, leader)
-    assert {fault: positions.tolist() for fault, positions in faults.items()} == {FaultKind.NOT_ELIGIBLE: [at]}
+    assert {fault: positions.tolist() for fault, positions in faults.items()} == {FaultKind.NOT_ELIGIBLE: [index]}

@@ -101,10 +101,10 @@ class ElectionCase:
 @st.composite
 def election_cases(draw: st.DrawFn) -> ElectionCase:
     cluster = ClusterState()
-    cluster.brokers.register([Registration(100 + at, 1) for at in range(BROKERS)])
+    cluster.brokers.register([Registration(100 + index, 1) for index in range(BROKERS)])
     states = draw(st.lists(st.sampled_from(["live", "live", "leaving", "gone"]), min_size=BROKERS, max_size=BROKERS))
     cluster.brokers.shutting_down[[state == "leaving" for state in states]] = 1
-    cluster.brokers.unregister(np.array([at for at, state in enumerate(states) if state == "gone"], np.int32))
+    cluster.brokers.unregister(np.array([index for index, state in enumerate(states) if state == "gone"], np.int32))
     replicas, isr = [], []
     for _ in range(draw(st.integers(1, 5))):
         some = draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1, max_size=4))

@@ -34,30 +34,30 @@ def create(token: int, name: str = "new") -> CreateTopicsRequested:
 
 def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
     """The controller paused beyond its session timeout with a pending broker failure. Another controller took over."""
-    both = world()
-    assert {request["controller_epoch"] for request in both.wires[0].take()} == {1}
-    both.ensemble.unregister_brokers([1])
-    both.depose(0, by=1)
-    assert {request["controller_epoch"] for request in both.wires[1].take()} == {2}
-    before = both.zxid
-    both.run(0)
-    assert both.zxid == before
-    assert both.wires[0].take() == []
-    assert [loop.controller.active for loop in both.loops] == [False, True]
+    cluster = world()
+    assert {request["controller_epoch"] for request in cluster.wires[0].take()} == {1}
+    cluster.ensemble.unregister_brokers([1])
+    cluster.depose(0, by=1)
+    assert {request["controller_epoch"] for request in cluster.wires[1].take()} == {2}
+    before = cluster.zxid
+    cluster.run(0)
+    assert cluster.zxid == before
+    assert cluster.wires[0].take() == []
+    assert [loop.controller.active for loop in cluster.loops] == [False, True]
 
 
 def test_r02_nobody_adopts_the_controller_epoch_of_a_successor() -> None:
     """The new controller's notification arrives before the end of its own session."""
-    both = world()
-    both.depose(0, by=1)
-    both.wires[0].take()
-    both.run(0)
-    assert (both.loops[0].controller.active, both.loops[0].controller.controller_epoch) == (False, -1)
-    both.ensemble.unregister_brokers([3])
-    before = both.zxid
-    both.run(0)
-    assert both.zxid == before
-    assert both.wires[0].take() == []
+    cluster = world()
+    cluster.depose(0, by=1)
+    cluster.wires[0].take()
+    cluster.run(0)
+    assert (cluster.loops[0].controller.active, cluster.loops[0].controller.controller_epoch) == (False, -1)
+    cluster.ensemble.unregister_brokers([3])
+    before = cluster.zxid
+    cluster.run(0)
+    assert cluster.zxid == before
+    assert cluster.wires[0].take() == []
 
 
 #: Every store write that only the active controller may make.
@@ -78,40 +78,40 @@ WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemoryStore, ClusterState], object]) -> None:
-    both = world()
-    both.depose(0, by=1)
-    both.ensemble.leave_preferred_election([("t", 0)])
-    both.ensemble.notify_isr_changes([("t", 0)])
-    before = both.zxid
+    cluster = world()
+    cluster.depose(0, by=1)
+    cluster.ensemble.leave_preferred_election([("t", 0)])
+    cluster.ensemble.notify_isr_changes([("t", 0)])
+    before = cluster.zxid
     with pytest.raises(ControllerFenced):
-        write(both.stores[0], both.loops[0].controller.cluster)
-    assert both.zxid == before
+        write(cluster.stores[0], cluster.loops[0].controller.cluster)
+    assert cluster.zxid == before
 
 
 def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
     """The events were queued before the role was lost. They concern a new broker, which needs requests but no write."""
-    both = world()
-    both.wires[0].take()
+    cluster = world()
+    cluster.wires[0].take()
     for _ in range(1_000):
-        both.loops[0].queue.put(BrokersChanged())
-        both.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
-    both.ensemble.register_brokers([registration(4)])
-    both.depose(0, by=1)
-    before = both.zxid
-    both.run(0)
-    assert both.zxid == before
-    assert both.wires[0].take() == []
+        cluster.loops[0].queue.put(BrokersChanged())
+        cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+    cluster.ensemble.register_brokers([registration(4)])
+    cluster.depose(0, by=1)
+    before = cluster.zxid
+    cluster.run(0)
+    assert cluster.zxid == before
+    assert cluster.wires[0].take() == []
 
 
 def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> None:
     """One topic by request and one by notification cause as many events as in the first term of the controller."""
     cluster = world(controllers=1)
-    loop, somebody = cluster.loops[0], cluster.ensemble.connect()
-    somebody.open(lambda _: None)
+    loop, client = cluster.loops[0], cluster.ensemble.connect()
+    client.open(lambda _: None)
 
     def handled(made: str, heard: str) -> int:
         loop.submit(lambda token: create(token, made))
-        somebody.create_topics(small_table({heard: [(2, 3)]}), ({},))
+        client.create_topics(small_table({heard: [(2, 3)]}), ({},))
         return loop.run_until_idle()
 
     once = handled("made", "heard")
@@ -128,35 +128,35 @@ def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> Non
 
 
 def test_r06_timers_go_with_the_role() -> None:
-    both = world()
-    assert both.clocks[0].pending
-    both.depose(0, by=1)
-    both.run(0)
-    assert both.clocks[0].pending == {}
+    cluster = world()
+    assert cluster.clocks[0].pending
+    cluster.depose(0, by=1)
+    cluster.run(0)
+    assert cluster.clocks[0].pending == {}
 
 
 def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so() -> None:
-    both = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4), controllers=2)
+    cluster = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4), controllers=2)
 
     def move(replicas: tuple[int, ...] | None) -> Callable[[int], ReassignmentRequested]:
         return lambda token: ReassignmentRequested(Targets.of([(("t", 0), replicas)]), token)
 
-    first = both.loops[0].submit(move((3, 4)))
-    both.run(0)
-    assert both.stored("t-0").adding_replicas == (3, 4)
-    both.depose(0, by=1)
-    second = both.loops[1].submit(move(None))
-    both.run()
-    both.wires[0].take()
-    both.ensemble.drop_controller()
-    both.run(0)
-    assert both.loops[0].controller.active
-    received = entries(both.wires[0].take(), Api.LEADER_AND_ISR, "t-0")
+    first = cluster.loops[0].submit(move((3, 4)))
+    cluster.run(0)
+    assert cluster.stored("t-0").adding_replicas == (3, 4)
+    cluster.depose(0, by=1)
+    second = cluster.loops[1].submit(move(None))
+    cluster.run()
+    cluster.wires[0].take()
+    cluster.ensemble.drop_controller()
+    cluster.run(0)
+    assert cluster.loops[0].controller.active
+    received = entries(cluster.wires[0].take(), Api.LEADER_AND_ISR, "t-0")
     assert received[-1][1]["replicas"] == [1, 2]
-    assert both.loops[0].controller.cluster["t", 0].adding_replicas == ()
+    assert cluster.loops[0].controller.cluster["t", 0].adding_replicas == ()
     assert (first.result(0).codes.tolist(), second.result(0).codes.tolist()) == ([0], [0])
-    assert both.stored("t-0").replicas == (1, 2)
-    assert both.stored("t-0").adding_replicas == ()
+    assert cluster.stored("t-0").replicas == (1, 2)
+    assert cluster.stored("t-0").adding_replicas == ()
 
 
 def test_r08_topics_are_led_also_after_the_session_expired_and_the_role_was_won_again() -> None:

@@ -36,8 +36,10 @@ def test_program(program: str) -> None:
     path = ROOT / "examples" / "embedding" / program
     search_path = filter(None, (os.environ.get("PYTHONPATH"), str(ROOT)))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(search_path)}
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment)
-    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", EXPECTED[program])
+    completed = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (completed.returncode, completed.stderr, completed.stdout.splitlines()) == (0, "", EXPECTED[program])
 
 
 def test_every_program_is_run() -> None:

@@ -57,12 +57,12 @@ def test_the_kernel_equals_its_twin(case: tuple[ClusterState, Any, Ragged, Any])
 
 @given(assignments())
 def test_states_go_with_their_replicas_and_who_left_stands_behind(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
-    cluster, rows, wanted, _ = case
+    cluster, rows, expected, _ = case
     _, departed, _, twin = assigned(kernels, *case)
     for i, row in enumerate(rows.tolist()):
         before = dict(zip(cluster.view(row).replicas, cluster.view(row).replica_states, strict=True))
         after = twin.view(row)
-        assert list(after.replicas) == twin.brokers.ids_of(wanted[i])
+        assert list(after.replicas) == twin.brokers.ids_of(expected[i])
         assert after.replica_states == tuple(before.get(b, ReplicaState.NON_EXISTENT) for b in after.replicas)
         start = int(twin.partitions.slot_start[row]) + len(after.replicas)
         behind = twin.brokers.ids_of(twin.partitions.replica[start : start + departed[i]])

@@ -220,8 +220,10 @@ def test_the_twins_are_in_use_where_the_environment_asks_for_them(asked: str | N
         "from kframe import kernels; from kframe.kernels import reference;"
         "print(kernels.choose_leaders is reference.choose_leaders)"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(twins)
+    completed = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.strip() == str(twins)
 
 
 @pytest.mark.parametrize("name", CASES)

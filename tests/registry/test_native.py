@@ -224,7 +224,7 @@ def test_a_ctypes_callback_will_do() -> None:
     assert address
     batch = random_election(5, ElectionKind.OFFLINE)
     leader = chosen(NativeSelector("last", NativeFunction(address, SIGNATURE, owner=last)), batch)
-    assert leader.tolist() == [batch.candidates[at][-1] for at in range(len(batch))]
+    assert leader.tolist() == [batch.candidates[index][-1] for index in range(len(batch))]
 
 
 def test_a_cffi_function_will_do(compiled: Compiled) -> None:

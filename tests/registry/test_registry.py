@@ -375,8 +375,8 @@ def test_a_trace_tells_what_is_loaded_and_offered() -> None:
 
 def test_importing_the_registry_loads_no_plugin_and_nothing_heavy() -> None:
     code = "import sys, kframe.registry.registry; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(completed.stdout.split())
     assert not loaded & {"click", "rich", "pyarrow", "kframe.embedded", "kframe_rack_spread"}
     assert "pluggy" in loaded
 

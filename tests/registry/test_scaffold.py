@@ -37,9 +37,9 @@ def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path) -> None:
     assert list(folder.parent.iterdir()) == [folder], "nothing is left over"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     environment = os.environ | {"PYTHONPATH": include_dir()}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "6 passed" in done.stdout
+    completed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout
+    assert "6 passed" in completed.stdout
 
 
 def test_it_has_the_shape_of_rack_spread(tmp_path: Path) -> None:

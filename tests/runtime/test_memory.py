@@ -31,8 +31,8 @@ FEW: Final = 200
 
 
 def test_what_was_touched_is_taken_by_whoever_needs_memory_later() -> None:
-    done = subprocess.run([sys.executable, "-c", COUNT], check=True, stdout=subprocess.PIPE, text=True)
-    made, *counts = map(int, done.stdout.split())
+    completed = subprocess.run([sys.executable, "-c", COUNT], check=True, stdout=subprocess.PIPE, text=True)
+    made, *counts = map(int, completed.stdout.split())
     if not made:
         pytest.skip("the allocator of this system cannot be told to keep memory")
     assert len(counts) == 3

@@ -426,10 +426,10 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
     assert actual in error.found
     assert expected in error.expected
 
-    done = CliRunner().invoke(group, ["convert", str(path), str(tmp_path / "out"), "--from", row.format])
-    assert done.exit_code == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("Error: ")
+    result = CliRunner().invoke(group, ["convert", str(path), str(tmp_path / "out"), "--from", row.format])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
     assert sorted(tmp_path.iterdir()) == [path]
 
 

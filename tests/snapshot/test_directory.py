@@ -411,8 +411,8 @@ def assert_refused(path: Path, says: str) -> None:
     assert actual in caught.value.found
     assert expected in caught.value.expected
     out = path.parent / "out"
-    done = CliRunner().invoke(group, ["convert", str(path), str(out)])
-    assert (done.exit_code, done.stdout, out.exists()) == (2, "", False)
+    result = CliRunner().invoke(group, ["convert", str(path), str(out)])
+    assert (result.exit_code, result.stdout, out.exists()) == (2, "", False)
 
 
 def test_a_broken_hash_is_noticed_before_parquet_is_parsed(

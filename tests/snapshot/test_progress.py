@@ -73,5 +73,5 @@ with progress("x") as tick:
     tick(1, 2)
 print("rich" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert (done.stdout, done.stderr) == ("False\n", "")
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert (completed.stdout, completed.stderr) == ("False\n", "")

@@ -60,10 +60,11 @@ def mixed() -> Snapshot:
 
 def brokers() -> tuple[BrokerFacts, ...]:
     """The brokers of IDS, in two racks or without a rack."""
-    endpoints = [(Endpoint("PLAINTEXT", f"host-{at}", 9092),) for at in range(len(IDS))]
+    endpoints = [(Endpoint("PLAINTEXT", f"host-{index}", 9092),) for index in range(len(IDS))]
     racks = ("a", "b", None) * 2
     return tuple(
-        BrokerFacts(broker, broker != DOWN, 50 + at, endpoints[at], racks[at]) for at, broker in enumerate(IDS)
+        BrokerFacts(broker, broker != DOWN, 50 + index, endpoints[index], racks[index])
+        for index, broker in enumerate(IDS)
     )
 
 

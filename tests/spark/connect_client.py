@@ -15,8 +15,8 @@ from tests.cli.running import kframe
 def main(remote: str) -> None:
     """Run the commands from stdin."""
     for line in sys.stdin:
-        done = kframe(*json.loads(line), "--remote", remote)
-        print(json.dumps([done.exit_code, done.stdout, done.stderr]), flush=True)
+        result = kframe(*json.loads(line), "--remote", remote)
+        print(json.dumps([result.exit_code, result.stdout, result.stderr]), flush=True)
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()

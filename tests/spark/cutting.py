@@ -82,17 +82,17 @@ def alone(
     return {
         "changes": [shared | row for row in partitions_table(outcome).to_pylist()],
         "tallies": [
-            shared | {"broker_id": broker, "rack": outcome.racks[at],
-                      "registered_before": bool(before.registered[at]), "registered_after": bool(after.registered[at])}
-            | {f"{what}_{when}": int(getattr(health, what)[at])
+            shared | {"broker_id": broker, "rack": outcome.racks[i],
+                      "registered_before": bool(before.registered[i]), "registered_after": bool(after.registered[i])}
+            | {f"{what}_{when}": int(getattr(health, what)[i])
                for what in ("leaders", "preferred", "replicas", "in_sync")
                for when, health in (("before", before), ("after", after))}
-            for at, broker in enumerate(outcome.broker_ids.tolist())
+            for i, broker in enumerate(outcome.broker_ids.tolist())
         ],
         "conditions": [
-            shared | {"step": at, "name": name, "partitions": int(before.counted.sum())}
+            shared | {"step": i, "name": name, "partitions": int(before.counted.sum())}
             | {what: now[what] for what in CONDITIONS} | {"not_done": failed}
-            for at, (name, now, failed) in enumerate(counts)
+            for i, (name, now, failed) in enumerate(counts)
         ],
         "impacts": [
             shared | {what: impact[what] for what in IMPACT_COUNTS}

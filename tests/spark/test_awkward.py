@@ -50,8 +50,8 @@ def exports(clusters: dict[str, Snapshot], tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def ingested(exports: Path) -> Path:
     out = exports.parent / "fleet"
-    done = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "--fail-on", "quarantined")
-    assert done.exit_code == 0, done.output
+    result = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "--fail-on", "quarantined")
+    assert result.exit_code == 0, result.output
     return out
 
 
@@ -74,17 +74,17 @@ def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Pa
             expected += batch.to_pylist()
     assert expected
     for more in ((), ("--out", tmp_path / "out")):
-        done = kframe("spark", "validate", ingested, *more, "-o", "json")
-        assert done.exit_code == 0, done.output
-        assert ordered(json.loads(done.stdout)["rows"]) == ordered(expected)
+        result = kframe("spark", "validate", ingested, *more, "-o", "json")
+        assert result.exit_code == 0, result.output
+        assert ordered(json.loads(result.stdout)["rows"]) == ordered(expected)
 
 
 def test_sweep(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path) -> None:
-    done = kframe("spark", "sweep", ingested, "--out", tmp_path / "out", "-o", "json")
+    result = kframe("spark", "sweep", ingested, "--out", tmp_path / "out", "-o", "json")
     expected: Rows = []
     for name, snapshot in clusters.items():
         expected += swept_alone(snapshot, Sweeping(), name)
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     written = parquet.read_table(tmp_path / "out" / FAILURES.name)
     columns = [name for name in FAILURES.schema.names if name != "problem"]
     assert ordered(written.select(columns).to_pylist()) == ordered(
@@ -154,10 +154,10 @@ def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], 
         traffic = outcome.traffic.values()
         assert sent == {
             broker: (
-                sum(int(api_row.requests[at]) for api_row in traffic),
-                sum(api_row.bytes_of(at) or 0 for api_row in traffic),
+                sum(int(api_row.requests[index]) for api_row in traffic),
+                sum(api_row.bytes_of(index) or 0 for api_row in traffic),
             )
-            for at, broker in enumerate(outcome.broker_ids.tolist())
+            for index, broker in enumerate(outcome.broker_ids.tolist())
         }
     assert by_cluster == {}
 

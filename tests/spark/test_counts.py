@@ -43,7 +43,7 @@ def describe_lines(topics: Topics) -> list[str]:
 def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
     """Lines lack a label, have an invalid value, are missing, or are repeated."""
     lines = describe_lines(topics)
-    for at in data.draw(st.lists(st.integers(0, len(lines) - 1), max_size=4, unique=True)):
+    for index in data.draw(st.lists(st.integers(0, len(lines) - 1), max_size=4, unique=True)):
         old, new = data.draw(st.sampled_from([
             ("Topic:", "Tpoic:"), ("Topic: t", "Topic: other"), ("Topic: t", "Topic: no/name"),
             ("Leader: 1", "Leader: x"), ("Leader: 1", "Leader: 9"), ("Isr: 1,2", "Isr: 1,,2"),
@@ -51,7 +51,7 @@ def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path
             ("Partition: ", "Partition: -"), ("Replicas: 1,2", "Replicas: 1,1"), ("Partition: 1", "Partition: 0"),
             ("Leader", "\udcff"),
         ]))  # fmt: skip
-        lines[at] = lines[at].replace(old, new)
+        lines[index] = lines[index].replace(old, new)
     again = data.draw(st.none() | st.integers(0, len(lines) - 1))
     if again is not None:
         lines.append(lines[again])
@@ -122,12 +122,12 @@ def directory_of(data: st.DataObject, topics: Topics, directory: Path) -> tuple[
     file = path / "partitions.parquet"
     rows = parquet.read_table(file)
     values = {name: rows[name].to_pylist() for name in ("leader", "leader_epoch", "isr")}
-    for at in data.draw(st.lists(st.integers(0, rows.num_rows - 1), max_size=3)):
+    for index in data.draw(st.lists(st.integers(0, rows.num_rows - 1), max_size=3)):
         name, value = data.draw(st.sampled_from([("leader", 99), ("leader_epoch", -5), ("isr", [1, 1])]))
-        values[name][at] = value
+        values[name][index] = value
     for name, column in values.items():
-        at = rows.schema.get_field_index(name)
-        rows = rows.set_column(at, rows.schema.field(at), pa.array(column, rows.schema.field(at).type))
+        index = rows.schema.get_field_index(name)
+        rows = rows.set_column(index, rows.schema.field(index), pa.array(column, rows.schema.field(index).type))
     parquet.write_table(rows, file, store_schema=False)
     resign(path)
     return path, rows.num_rows

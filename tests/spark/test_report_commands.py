@@ -104,9 +104,9 @@ def test_what_cannot_be_reported(
     fleet: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:  # fmt: skip
     monkeypatch.chdir(fleet.parent)
-    done = kframe("spark", "report", *options)
-    assert done.exit_code == 2
-    assert message in done.stderr
+    result = kframe("spark", "report", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> None:
@@ -145,9 +145,9 @@ def test_a_picture_has_the_numbers(tmp_path: Path) -> None:
 
 
 def _rows(name: str, *options: Any) -> Rows:
-    done = kframe("spark", name, *options, "-o", "json")
-    assert done.exit_code == 0, done.output
-    rows: Rows = json.loads(done.stdout)["rows"]
+    result = kframe("spark", name, *options, "-o", "json")
+    assert result.exit_code == 0, result.output
+    rows: Rows = json.loads(result.stdout)["rows"]
     return rows
 
 

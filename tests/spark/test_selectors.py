@@ -109,21 +109,21 @@ def test_a_native_selector_of_a_directory_decides_in_executors(spark: Any, nativ
     (tmp_path / "fleet").mkdir()
     snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
     out = tmp_path / "out"
-    done = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "last-in-sync-native",
+    result = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "last-in-sync-native",
                   "--plugins-dir", native, "--out", out, "-o", "json")  # fmt: skip
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     rows = [row.asDict() for row in spark.read.parquet(str(out / "changes")).collect()]
     make = Engine(selectors=("last-in-sync-native",), plugins_dir=str(native)).selector_maker()
     expected = alone(SNAPSHOT, scenario(brokers=[2]), selectors=make())["changes"]
     expected_leaders = {(row["topic"], row["partition"]): row["leader_after"] for row in expected}
     assert {(row["topic"], row["partition"]): row["leader_after"] for row in rows} == expected_leaders
-    assert json.loads(done.stdout)["rows"][0]["states_changed"] == len(expected_leaders)
+    assert json.loads(result.stdout)["rows"][0]["states_changed"] == len(expected_leaders)
 
 
 def test_selector_missing_on_executors_is_one_line(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
-    done = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "rack-sprad")
-    assert done.exit_code == 2, done.output
-    (line,) = done.stderr.splitlines()
+    result = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "rack-sprad")
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
     assert "where a part of the fleet is played: no leader selector 'rack-sprad'" in line

@@ -26,7 +26,7 @@ MARK = Mark("how", "of what")
 def units(*sizes: tuple[str, int | None, int]) -> list[tuple[str, int]]:
     """Clusters with their partition and scenario counts, as units with a scenario count each."""
     clusters = {name: ClusterInput(name, "place", True, partitions) for name, partitions, _ in sizes}
-    left = {name: [(scenario(name=f"s{at}"), MARK) for at in range(count)] for name, _, count in sizes}
+    left = {name: [(scenario(name=f"s{index}"), MARK) for index in range(count)] for name, _, count in sizes}
     return [(unit.cluster.cluster, len(unit.scenarios)) for unit in units_of(clusters, left)]
 
 
@@ -87,5 +87,5 @@ for name in daemon._PRELOADED:
     importlib.import_module(name)
 print(*(open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")), sep=",")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert len([name for name in done.stdout.strip().split(",") if name != "jemalloc_bg_thd"]) == 1
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert len([name for name in completed.stdout.strip().split(",") if name != "jemalloc_bg_thd"]) == 1

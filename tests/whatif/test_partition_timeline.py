@@ -106,11 +106,11 @@ def test_stand_ins_are_of_the_same_rack_where_they_can_be() -> None:
 def test_an_exchange_moves_what_lies_on_these_brokers_alone() -> None:
     whatif = six()
     plan = replacement_plan(whatif.cluster, {1: 4, 2: 5, 3: 6})
-    moved = {plan.partition_name(at): plan.targets.replicas[at].tolist() for at in range(len(plan))}
+    moved = {plan.partition_name(index): plan.targets.replicas[index].tolist() for index in range(len(plan))}
     assert moved == {"t-0": [4, 5, 6], "u-0": [6, 4]}
     outcome = reassign(whatif, plan)
     assert outcome.reassignment is not None
-    assert [outcome.reassignment.status(at) for at in range(len(plan))] == [
+    assert [outcome.reassignment.status(index) for index in range(len(plan))] == [
         TopicStatus.COMPLETED,
         TopicStatus.COMPLETED,
     ]

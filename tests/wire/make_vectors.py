@@ -55,10 +55,10 @@ def kafka_encode(messages: list[dict[str, Any]]) -> list[str]:
     """Return the encoding of ``messages`` by Kafka's classes, in hex."""
     command = ["mvn", "-q", "-B", "-f", str(HERE / "java" / "pom.xml"), "compile", "exec:java"]
     lines = "".join(json.dumps(message) + "\n" for message in messages)
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
-    encoded = re.findall(r"body (\w+)", done.stdout)
-    if done.returncode or len(encoded) != len(messages):
-        sys.exit(f"{' '.join(command)}: {len(encoded)} of {len(messages)} bodies\n{done.stdout[-2000:]}{done.stderr}")
+    run = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    encoded = re.findall(r"body (\w+)", run.stdout)
+    if run.returncode or len(encoded) != len(messages):
+        sys.exit(f"{' '.join(command)}: {len(encoded)} of {len(messages)} bodies\n{run.stdout[-2000:]}{run.stderr}")
     return encoded
 
 
