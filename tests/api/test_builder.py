@@ -98,12 +98,12 @@ def test_a_selector_by_name_by_kind_or_as_an_object(registry: Registry, selector
 
 
 def test_ports_are_objects_or_urls(registry: Registry) -> None:
-    made = ControllerBuilder(9, store="memory:", transport="counting:", registry=registry).build()
-    assert isinstance(made.store, MemoryStore)
-    assert isinstance(made.transport, CountingTransport)
+    built = ControllerBuilder(9, store="memory:", transport="counting:", registry=registry).build()
+    assert isinstance(built.store, MemoryStore)
+    assert isinstance(built.transport, CountingTransport)
     store, transport = ensemble().connect(), RecordingTransport()
-    made = ControllerBuilder(9, store=store, transport=transport).build()
-    assert (made.store, made.transport) == (store, transport)
+    built = ControllerBuilder(9, store=store, transport=transport).build()
+    assert (built.store, built.transport) == (store, transport)
 
 
 def test_urls_make_ports_of_their_own_each_time(registry: Registry) -> None:

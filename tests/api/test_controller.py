@@ -104,8 +104,8 @@ def test_placement_can_be_given(harness: Harness, validate_only: bool) -> None:
 
 def test_a_reassignment_runs_is_listed_and_ends(harness: Harness) -> None:
     controller = harness.controller
-    moved = harness.get(controller.reassign({("a", 0): [3, 1], ("q", 9): [1], ("b", 0): None}))
-    assert moved.by_partition() == {
+    response = harness.get(controller.reassign({("a", 0): [3, 1], ("q", 9): [1], ("b", 0): None}))
+    assert response.by_partition() == {
         ("a", 0): ErrorCode.NONE,
         ("q", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ("b", 0): ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
@@ -359,8 +359,8 @@ def test_the_cluster_can_be_looked_at_between_two_events(harness: Harness) -> No
 
     assert harness.get(harness.controller.inspect(look)) == 3
     harness.ensemble.expire(harness.store)
-    asked = harness.controller.inspect(look)
-    assert harness.get(asked) == 3  # the controller is active again
+    future = harness.controller.inspect(look)
+    assert harness.get(future) == 3  # the controller is active again
     harness.controller.stop()
     assert harness.controller.inspect(look).result(timeout=0) == -1
 

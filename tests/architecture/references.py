@@ -174,10 +174,10 @@ def commands(path: Path, text: str) -> Iterator[tuple[int, str]]:
         if command is None:
             yield match.start(), match[0]
             continue
-        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         for word in words:
             option = word.partition("=")[0].rstrip(".,;:)")
-            if option.startswith("--") and option not in known | {"--help", "--version"}:
+            if option.startswith("--") and option not in options | {"--help", "--version"}:
                 yield match.start(), f"{match[0]}: {option}"
 
 

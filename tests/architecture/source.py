@@ -61,8 +61,8 @@ def python_functions(path: Path) -> Iterator[Block]:
     """Return every function and method of a Python file."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            where = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
-            yield Block(where, (node.end_lineno or node.lineno) - node.lineno + 1)
+            location = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+            yield Block(location, (node.end_lineno or node.lineno) - node.lineno + 1)
 
 
 def kernel_functions(path: Path) -> Iterator[Block]:

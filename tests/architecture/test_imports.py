@@ -76,12 +76,12 @@ def reached(text: str) -> set[str]:
 
 @pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)
 def test_a_kernel_reaches_only_c_and_the_vocabulary(path: Path) -> None:
-    strange = {
+    violations = {
         name
         for name in reached(path.read_text())
         if not any(name == root or name.startswith(f"{root}.") for root in REACHABLE)
     }
-    assert strange == set()
+    assert violations == set()
 
 
 @pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)

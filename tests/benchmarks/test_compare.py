@@ -56,9 +56,9 @@ def record(path: Path, when: str, *ratios: Ratio, **more: Any) -> Path:
 def test_what_has_fallen_is_shown_and_ends_the_command_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gone = Ratio("only stored", 3.0)
+    removed = Ratio("only stored", 3.0)
     stored = record(
-        tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0), Ratio("bytes", 80.0, less=True), gone
+        tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0), Ratio("bytes", 80.0, less=True), removed
     )
     good = record(tmp_path / "good.json", "2026-01-02", Ratio("speed", 90.0), Ratio("bytes", 81.0, less=True))
     bad = record(tmp_path / "bad.json", "2026-01-02", Ratio("speed", 50.0), Ratio("bytes", 80.0, less=True),

@@ -79,8 +79,8 @@ def test_of_one_brokers_rows_whole_lines_are_counted() -> None:
              for name, size in (("slot_start", 4), ("replica_count", 2)) for row in ground.rows}  # fmt: skip
     slots = [3 * int(row) + index for row in ground.rows for index in range(3)]
     lines |= {("replica", slot * 2 // LINE_BYTES) for slot in slots}
-    beside = 4 * ground.k + 2 * 12 * ground.k + BROKERS
-    assert ground.bytes_of("list_replicas_on", call) == LINE_BYTES * len(lines) + beside
+    other_bytes = 4 * ground.k + 2 * 12 * ground.k + BROKERS
+    assert ground.bytes_of("list_replicas_on", call) == LINE_BYTES * len(lines) + other_bytes
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

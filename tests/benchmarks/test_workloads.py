@@ -92,10 +92,10 @@ def test_trials_that_differ_are_noticed() -> None:
 def test_a_text_holds_the_cluster_that_it_was_made_of(name: str) -> None:
     workload = WORKLOADS[f"snapshot-load-{name}"]
     fixture = workload.fixture(PARTITIONS, BROKERS)
-    read, made = read_snapshot(fixture.content.path), fixture.content.snapshot
+    read, original = read_snapshot(fixture.content.path), fixture.content.snapshot
     assert read.source.format == name
-    assert read.topics.names == made.topics.names
-    assert read.partitions.replicas.values.tolist() == made.partitions.replicas.values.tolist()
+    assert read.topics.names == original.topics.names
+    assert read.partitions.replicas.values.tolist() == original.partitions.replicas.values.tolist()
 
 
 def test_a_snapshot_leaves_nothing_behind() -> None:

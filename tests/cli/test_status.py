@@ -69,8 +69,8 @@ def test_the_first_line_says_who_is_controller(capsys: pytest.CaptureFixture[str
          "none (epoch 5); stand-bys: 1001 on h2 pid 12"),
     ]  # fmt: skip
     for changed, line in cases:
-        name, _, said = told(capsys, status(**changed), Page())[0].partition(" ")
-        assert (name, said.strip()) == ("controller", line)
+        name, _, text = told(capsys, status(**changed), Page())[0].partition(" ")
+        assert (name, text.strip()) == ("controller", line)
 
 
 def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,15 +106,15 @@ def test_data_says_all_that_the_table_says(capsys: pytest.CaptureFixture[str], q
     result = status(counts=None, partitions=None) if quick else status()
     document = json.loads("\n".join(told(capsys, result, Page(problem="no pages"), "json")))
     lists = {"quarantined": [] if quick else [{"path": "/a", "reason": "no JSON"}], "unreadable": []}
-    known = (None,) * 5 if quick else (1, 3, 2, 1, 2)
+    figures = (None,) * 5 if quick else (1, 3, 2, 1, 2)
     assert document == {
         "schema": "kframe.controller-status/v1", "controller_id": 1000, "controller_kind": "kframe",
         "controller_host": "h1", "controller_pid": 11, "controller_epoch": 5,
         "elected": "1970-01-01T00:00:00.000+00:00",
         "standbys": [{"id": 1001, "host": "h2", "pid": 12, "started": "1970-01-01T00:00:00.000+00:00"}],
         "cluster_id": "the-id", "brokers": [1, 2], "topics": 2, "partitions": None if quick else 6,
-        "offline_partitions": known[0], "under_replicated_partitions": known[1],
-        "under_min_isr_partitions": known[2], "topics_to_delete": known[3], "reassigning_partitions": known[4],
+        "offline_partitions": figures[0], "under_replicated_partitions": figures[1],
+        "under_min_isr_partitions": figures[2], "topics_to_delete": figures[3], "reassigning_partitions": figures[4],
         "queues": None, "queues_unknown": "no pages", "quick": quick,
         "quarantined_by": "storage", **lists, "warnings": ["w1", "w2", "w3", "w4"],
     }  # fmt: skip

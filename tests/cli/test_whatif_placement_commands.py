@@ -28,9 +28,14 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
         "NONE": 2, "UNKNOWN_TOPIC_OR_PARTITION": 1, "INVALID_REPLICA_ASSIGNMENT": 1,
     }  # fmt: skip
     assert parsed["steps"][0]["answer"]["named"] == ["t-1", "t-8"]
-    moved = parsed["reassignment"]
-    assert (moved["completed"], moved["refused"], moved["replicas_copied"], moved["replicas_deleted"]) == (2, 2, 1, 2)
-    assert {problem["partition"]: problem["reason"] for problem in moved["problems"]} == {
+    reassignment = parsed["reassignment"]
+    assert (
+        reassignment["completed"],
+        reassignment["refused"],
+        reassignment["replicas_copied"],
+        reassignment["replicas_deleted"],
+    ) == (2, 2, 1, 2)
+    assert {problem["partition"]: problem["reason"] for problem in reassignment["problems"]} == {
         1: "not live: 4",
         8: "no such partition",
     }
@@ -43,7 +48,7 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
         for timeline_event in step["timeline"]:
             assert timeline_event["text"] in table
     lines = [line.split() for line in table.splitlines()]
-    for row in moved["brokers"]:
+    for row in reassignment["brokers"]:
         assert [str(value) for value in row.values()] in [
             [cells[0], cells[3], cells[1], cells[2], *cells[4:]] for cells in lines if len(cells) == 9
         ]
@@ -78,15 +83,15 @@ def test_the_real_plan_in_a_table() -> None:
 
 
 def test_create_and_delete_tell_the_fate_of_each_topic(snapshot: Path) -> None:
-    made = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
-    assert made["topics"] == [
+    created = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
+    assert created["topics"] == [
         {"topic": "new", "fate": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}
     ]
-    assert made["partitions"] == document(
+    assert created["partitions"] == document(
         "create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5"
     )["partitions"]  # fmt: skip
-    gone = document("delete", snapshot, "t", "nope")
-    assert [(topic["topic"], topic["fate"], topic["waiting_for"]) for topic in gone["topics"]] == [
+    deleted = document("delete", snapshot, "t", "nope")
+    assert [(topic["topic"], topic["fate"], topic["waiting_for"]) for topic in deleted["topics"]] == [
         ("t", "waiting", [4]), ("nope", "refused", []),
     ]  # fmt: skip
     table = whatif("delete", snapshot, "t", "nope").stdout
@@ -129,9 +134,9 @@ def test_bad_input_is_one_line_and_writes_nothing(
 ) -> None:
     plan = tmp_path / "plan.json"
     plans: dict[str, list[tuple[int, list[int]]]] = {"EMPTY": [], "TWICE": [(0, [1]), (0, [2])], "GOOD": [(0, [1])]}
-    for name, wanted in plans.items():
+    for name, entries in plans.items():
         if name in arguments:
-            plan_file(plan, *wanted)
+            plan_file(plan, *entries)
     if "BROKEN" in arguments:
         plan.write_text("{")
     before = sorted(path.name for path in tmp_path.iterdir())

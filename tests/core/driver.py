@@ -242,8 +242,8 @@ def require_prefetched(effects: Iterable[Effect]) -> None:
     for index, write in enumerate(writes):
         if write.following is not None:
             pipelined = PipelinedWrite(write.following, StoreError("nobody has written it"))
-            asked = [int(pipelined.asked(later.change).sum()) for later in writes[index + 1 :]]
-            assert [count for count in asked if count] == [len(write.following)]
+            counts = [int(pipelined.asked(later.change).sum()) for later in writes[index + 1 :]]
+            assert [count for count in counts if count] == [len(write.following)]
 
 
 def state_of(view: PartitionView) -> tuple[int | None, tuple[int, ...], int]:
@@ -254,9 +254,9 @@ def state_of(view: PartitionView) -> tuple[int | None, tuple[int, ...], int]:
 def quiet(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
           **config: object) -> Driver:  # fmt: skip
     """Return an active controller without automatic leader rebalance. Configuration keys have underscores for dots."""
-    given = {key.replace("_", "."): value for key, value in config.items()}
+    settings = {key.replace("_", "."): value for key, value in config.items()}
     cluster = cluster_of({name: tuple(specs) for name, specs in topics.items()}, live)
-    driver = Driver(cluster, {"auto.leader.rebalance.enable": False, **given})
+    driver = Driver(cluster, {"auto.leader.rebalance.enable": False, **settings})
     driver.adopt()
     driver.forget()
     driver.events.clear()

@@ -157,8 +157,8 @@ def test_created_topics_are_online_before_their_creator_is_answered() -> None:
 def test_several_topics_are_created_in_one_write() -> None:
     """wire 9: each request makes one store call."""
     driver = make_driver()
-    wanted = tuple(NewTopic(name, 2, 1) for name in ("a", "b", "c"))
-    driver.ask(CreateTopicsRequested(wanted, 1_000, token=1))
+    topics = tuple(NewTopic(name, 2, 1) for name in ("a", "b", "c"))
+    driver.ask(CreateTopicsRequested(topics, 1_000, token=1))
     assert len([effect for effect in driver.effects if isinstance(effect, asks.CreateTopics)]) == 1
     assert len(driver.batches) == 1
 

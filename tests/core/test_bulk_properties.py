@@ -140,8 +140,8 @@ class Simulation:
     def reassign(self) -> Callable[[], None]:
         p, rows = self.loop.controller.cluster.partitions, self._rows()
         replicas = p.lists("replica", rows)
-        moved = Ragged(replicas.offsets, (replicas.values + self.brokers // 2) % self.brokers)
-        return self._reassigned(moved, cancel=False)
+        targets = Ragged(replicas.offsets, (replicas.values + self.brokers // 2) % self.brokers)
+        return self._reassigned(targets, cancel=False)
 
     repeat = reassign
 

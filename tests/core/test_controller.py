@@ -126,8 +126,8 @@ def test_memory_follows_storage() -> None:
     seen: list[Any] = []
     driver.before(WriteStates, lambda: seen.append((driver.known("t-0"), driver.stored("t-0"))))
     lose(driver, 1)
-    ((known, stored),) = seen
-    assert state_of(known) == state_of(stored) == (1, (1, 2), 0)
+    ((cached, stored),) = seen
+    assert state_of(cached) == state_of(stored) == (1, (1, 2), 0)
     assert state_of(driver.known("t-0")) == state_of(driver.stored("t-0")) == (2, (2,), 1)
 
 
@@ -410,12 +410,12 @@ def test_an_answer_that_nobody_asked_for_is_a_defect(answer: Answer) -> None:
 
 def test_an_event_before_the_answer_is_a_defect() -> None:
     driver = make_driver(healthy(1))
-    (asked,) = driver.controller.step(BrokersChanged())
-    assert isinstance(asked, ReadBrokers)
+    (effect,) = driver.controller.step(BrokersChanged())
+    assert isinstance(effect, ReadBrokers)
     assert driver.controller.busy
     with pytest.raises(BrokenInvariant, match="BrokersChanged came while busy"):
         driver.controller.step(BrokersChanged())
-    assert driver.controller.step(Done(asked.perform(driver.store, driver.cluster))) == []
+    assert driver.controller.step(Done(effect.perform(driver.store, driver.cluster))) == []
     assert not driver.controller.busy
 
 

@@ -135,8 +135,8 @@ class Simulation:
         views = self.views()
         if views:
             view = views[x % len(views)]
-            wanted = [self.broker(y + offset) for offset in range(1 + y % 3)]
-            targets = Targets.of([((view.topic, view.partition), None if y % 7 == 0 else wanted)])
+            replicas = [self.broker(y + offset) for offset in range(1 + y % 3)]
+            targets = Targets.of([((view.topic, view.partition), None if y % 7 == 0 else replicas)])
             self.loop.submit(lambda token: ReassignmentRequested(targets, token))
 
     def do_alter(self, x: int, y: int) -> None:

@@ -90,10 +90,10 @@ def test_a_batch_says_what_the_columns_say() -> None:
 def test_unclean_is_allowed_only_where_asked_offline_and_nobody_in_sync_is_left() -> None:
     cluster = small_cluster()
     cluster.partitions.isr_count[[1, 2]] = 0
-    asked = np.array([1, 1, 0, 0], np.uint8)
-    assert election_batch(cluster, OFFLINE, ROWS, asked).unclean_allowed.tolist() == [0, 1, 0, 0]
+    unclean_allowed = np.array([1, 1, 0, 0], np.uint8)
+    assert election_batch(cluster, OFFLINE, ROWS, unclean_allowed).unclean_allowed.tolist() == [0, 1, 0, 0]
     for kind in set(ElectionKind) - {OFFLINE}:
-        assert not election_batch(cluster, kind, ROWS, asked).unclean_allowed.any()
+        assert not election_batch(cluster, kind, ROWS, unclean_allowed).unclean_allowed.any()
 
 
 def test_a_reassignment_has_no_candidates_under_removal() -> None:
@@ -213,15 +213,15 @@ def test_equal_batches_have_equal_seeds_and_others_have_others() -> None:
 
 
 def test_without_a_selector_the_built_in_rule_gets_the_rows_as_they_are() -> None:
-    asked: list[Int32] = []
+    calls: list[Int32] = []
 
     def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
-        asked.append(rows)
+        calls.append(rows)
         return rows
 
     selection = Selection({ElectionKind.PREFERRED: FirstInSync("x")}, fallback)
     assert selection.choose(small_cluster(), OFFLINE, ROWS, NONE_UNCLEAN) is ROWS
-    assert asked == [ROWS]
+    assert calls == [ROWS]
 
 
 def test_a_selector_is_not_asked_about_nothing() -> None:

@@ -105,8 +105,8 @@ def cluster_of(line: Line) -> ClusterState:
     brokers.shutting_down[brokers.index_of(line.shutting_down)] = 1
     replicas, isr = (Ragged.of([brokers.index_of(some).tolist()]) for some in (line.replicas, line.isr))
     cluster.add_topics(["t"], np.array([1]), replicas, isr)
-    what, _, which = line.other.partition(" ")
-    flag = {"dir": ReplicaFlag.OFFLINE_DIR, "rm": ReplicaFlag.REMOVING, "": ReplicaFlag.ADDING}[what]
+    flag_name, _, which = line.other.partition(" ")
+    flag = {"dir": ReplicaFlag.OFFLINE_DIR, "rm": ReplicaFlag.REMOVING, "": ReplicaFlag.ADDING}[flag_name]
     cluster.flag_replicas(0, brokers.index_of(numbers(which)), flag)
     return cluster
 

@@ -32,10 +32,10 @@ def test_new_bounced_and_dead_in_that_order() -> None:
     channels = [name for name in kinds(driver.effects) if name.endswith("Channels")]
     assert channels == ["OpenChannels", "CloseChannels", "OpenChannels", "CloseChannels"]
     brokers = driver.cluster.brokers
-    moved = [
+    channel_brokers = [
         brokers.ids_of(effect.brokers) for effect in driver.effects if isinstance(effect, OpenChannels | CloseChannels)
     ]
-    assert moved == [[4], [2], [2], [3]]
+    assert channel_brokers == [[4], [2], [2], [3]]
 
 
 def test_who_is_told_of_a_new_broker() -> None:
@@ -112,9 +112,9 @@ MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
 def test_registration_that_changes_in_place(change: object, recipients: list[tuple[int, list[str]]]) -> None:
     """controller 6.4: other endpoints are sent to all brokers, another rack is not sent."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
-    known = next(registration for registration in driver.ensemble.registrations() if registration.broker_id == 2)
+    current = next(registration for registration in driver.ensemble.registrations() if registration.broker_id == 2)
     assert callable(change)
-    changed: Registration = change(known)
+    changed: Registration = change(current)
     driver.ensemble.unregister_brokers([2])
     driver.ensemble.register_brokers([changed])
     driver.handle(BrokerModified(2))

@@ -45,8 +45,10 @@ def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
 def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
     """controller 15: block 0..999, then the next 1000 after block_end; a later controller goes on."""
     driver = make_driver()
-    given = [driver.ask(ProducerIdsRequested(broker, 100 * broker, token)) for token, broker in enumerate((1, 2, 1), 1)]
-    assert [(block.first, block.length) for block in given] == [(0, 1000), (1000, 1000), (2000, 1000)]
+    blocks = [
+        driver.ask(ProducerIdsRequested(broker, 100 * broker, token)) for token, broker in enumerate((1, 2, 1), 1)
+    ]
+    assert [(block.first, block.length) for block in blocks] == [(0, 1000), (1000, 1000), (2000, 1000)]
     other = driver.ensemble.connect()
     other.open(lambda _event: None)
     assert other.allocate_producer_ids(2) == 3000

@@ -232,11 +232,11 @@ def test_many_partitions_fare_as_each_by_itself() -> None:
 def test_partition_named_twice(how: str) -> None:
     """controller 7.5: one target a partition, the last one named."""
     driver = quiet({"t": [RESTED]})
-    wanted: Wanted = [(("t", 0), (4, 5)), (("t", 0), (5, 6))]
+    targets: Wanted = [(("t", 0), (4, 5)), (("t", 0), (5, 6))]
     if how == "api":
-        submit(driver, wanted)
+        submit(driver, targets)
     else:
-        leave(driver, wanted)
+        leave(driver, targets)
     assert [len(change) for change in driver.writes()] == [1]
     assert assigned(driver.stored("t-0")) == ((5, 6, 1, 2, 3), (5, 6), (1, 2, 3))
 

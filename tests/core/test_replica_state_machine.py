@@ -87,8 +87,8 @@ def test_brokers_are_taken_in_the_order_of_kafkas_hash_map() -> None:
     assert state_of(driver.stored("t-0")) == (-1, (4,), 12)
     order = [5, 10, 1, 6, 9, 2, 12, 7, 3, 11, 8, 4]
     left = [set(driver.cluster.brokers.ids_of(change.isr.values)) for change in driver.writes()]
-    gone = [sorted(before - after) for before, after in zip([set(everybody), *left], left, strict=False)]
-    assert gone == [[broker_id] for broker_id in order[:-1]] + [[]]
+    removed = [sorted(before - after) for before, after in zip([set(everybody), *left], left, strict=False)]
+    assert removed == [[broker_id] for broker_id in order[:-1]] + [[]]
 
 
 # -- 3.2 effects by target

@@ -241,17 +241,17 @@ def named() -> tuple[tuple[str, str], ...]:
 
 @pytest.mark.parametrize("section, rules", RULES.items(), ids=RULES)
 def test_every_rule_has_a_test_that_names_it(section: str, rules: tuple[str, ...]) -> None:
-    named_rules = [rule for where, rule in named() if where == section]
+    named_rules = [rule for rule_section, rule in named() if rule_section == section]
     assert [rule for rule in rules if not any(name.startswith(rule) for name in named_rules)] == []
 
 
 def test_every_name_is_that_of_a_rule() -> None:
-    strange = [
+    unknown = [
         f"{section}: {rule}"
         for section, rule in named()
-        if not any(rule.startswith(known) for known in RULES.get(section, ()))
+        if not any(rule.startswith(prefix) for prefix in RULES.get(section, ()))
     ]
-    assert strange == []
+    assert unknown == []
 
 
 def test_untested_rules_are_in_known_sections_and_have_a_reason() -> None:

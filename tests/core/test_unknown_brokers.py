@@ -197,9 +197,9 @@ def test_reassignments_to_strangers_are_refused(
     asked_of = quiet({"t": [spec]}, **NEVER, reassignment_protocol=protocol)
     assert submit(asked_of, [(("t", 0), wanted)]) == [code]
     driver = quiet({"t": [spec], "other": [RESTED]}, **NEVER, reassignment_protocol=protocol)
-    both: Wanted = [(("t", 0), wanted), (("other", 0), (1, 2, 6))]
-    leave(driver, both)
-    assert stored_targets(driver) == {f"{name}-0": ids for (name, _), ids in both if name == "other" or code is NONE}
+    targets: Wanted = [(("t", 0), wanted), (("other", 0), (1, 2, 6))]
+    leave(driver, targets)
+    assert stored_targets(driver) == {f"{name}-0": ids for (name, _), ids in targets if name == "other" or code is NONE}
     assert (assigned(driver.stored("t-0")) == (spec.replicas, (), ())) is (code is INVALID)
 
 

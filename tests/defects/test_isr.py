@@ -161,8 +161,8 @@ def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptur
     answer = LeaderAndIsrAnswered(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
     with caplog.at_level(logging.WARNING, "kframe.statechange"):
         driver.handle(answer)
-    said = "Received error UNKNOWN_SERVER_ERROR in LeaderAndIsr response from broker 2"
-    assert caplog.messages == [f"[Controller id=1000 epoch=1] {said}"]
+    message = "Received error UNKNOWN_SERVER_ERROR in LeaderAndIsr response from broker 2"
+    assert caplog.messages == [f"[Controller id=1000 epoch=1] {message}"]
 
 
 def test_x01_a_replica_that_came_back_empty_does_not_join() -> None:

@@ -74,8 +74,8 @@ def test_r22_every_broker_is_watched_for_other_endpoints() -> None:
     for broker_id in (1, 2, 3, 4, 5, 1):
         cluster.wires[0].take()
         port = 1 + cluster.loops[0].controller.cluster.brokers.registrations[0].endpoints[0].port  # type: ignore[union-attr]
-        moved = replace(registration(broker_id), endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", port + broker_id),))
-        cluster.ensemble.modify_broker(moved)
+        changed = replace(registration(broker_id), endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", port + broker_id),))
+        cluster.ensemble.modify_broker(changed)
         cluster.run()
         recipients = [request["broker"] for request in cluster.wires[0].take() if request["api"] == Api.UPDATE_METADATA]
         assert recipients == [1, 2, 3, 4, 5]

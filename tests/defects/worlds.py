@@ -25,13 +25,13 @@ class World:
         self, topics: Mapping[str, Sequence[PartitionSpec]], live: Iterable[int] = (1, 2, 3), controllers: int = 1,
         **config: object,
     ) -> None:  # fmt: skip
-        given = {key.replace("_", "."): value for key, value in config.items()}
+        settings = {key.replace("_", "."): value for key, value in config.items()}
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of(topics, live))
         self.clocks = [VirtualClock() for _ in range(controllers)]
         self.wires = [RecordingTransport() for _ in range(controllers)]
         self.stores = [self.ensemble.connect() for _ in range(controllers)]
         self.loops = [
-            ControllerLoop(Controller(1000 + i, ControllerConfig(given), Selection({})), store, wire, clock)
+            ControllerLoop(Controller(1000 + i, ControllerConfig(settings), Selection({})), store, wire, clock)
             for i, (store, wire, clock) in enumerate(zip(self.stores, self.wires, self.clocks, strict=True))
         ]
         for loop in self.loops:

@@ -173,10 +173,10 @@ def test_load_says_who_is_registered_and_who_was() -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 9)]}, registered=[1, 2]))
     ensemble.unregister_brokers([1])
     brokers = opened(ensemble).load().brokers
-    known = {int(broker_id): (bool(brokers.registered[n]), int(brokers.broker_epoch[n]), brokers.registrations[n])
+    broker_rows = {int(broker_id): (bool(brokers.registered[n]), int(brokers.broker_epoch[n]), brokers.registrations[n])
              for n, broker_id in enumerate(brokers.ids)}  # fmt: skip
     (second,) = ensemble.registrations()
-    assert known == {
+    assert broker_rows == {
         1: (False, NO_BROKER_EPOCH, None),
         2: (True, second.broker_epoch, second),
         9: (False, NO_BROKER_EPOCH, None),

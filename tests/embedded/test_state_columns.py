@@ -81,8 +81,8 @@ def test_columns_equal_a_dictionary_of_records(
     assert dict(zip(NAMES, stored.found.tolist(), strict=True)) == {name: name in model for name in NAMES}
     reload(controller, stored)
     for cluster in (columns.cluster, controller):
-        shown = described(cluster)
-        assert {name: {key: shown[name][key] for key in state} for name, state in model.items()} == model
+        actual = described(cluster)
+        assert {name: {key: actual[name][key] for key in state} for name, state in model.items()} == model
 
 
 def test_what_only_a_controller_knows_is_not_stored() -> None:

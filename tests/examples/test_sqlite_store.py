@@ -23,14 +23,14 @@ sqlite_store = load("stores/sqlite_store.py")
 class TestSqliteStore(StoreContract):
     @pytest.fixture
     def make_storage(self, tmp_path: Path) -> Iterator[StorageFactory]:
-        made: list[Any] = []
+        ensembles: list[Any] = []
 
         def make(cluster: ClusterState) -> Any:
-            made.append(sqlite_store.SqliteEnsemble(str(tmp_path / f"{len(made)}.db"), cluster))
-            return made[-1]
+            ensembles.append(sqlite_store.SqliteEnsemble(str(tmp_path / f"{len(ensembles)}.db"), cluster))
+            return ensembles[-1]
 
         yield make
-        for ensemble in made:
+        for ensemble in ensembles:
             ensemble.close()
 
 

@@ -23,9 +23,9 @@ def assignments(draw: st.DrawFn) -> tuple[ClusterState, Any, Ragged, Any]:
     cluster = draw(clusters())
     rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
     lists = [_list(draw, cluster.partitions.replicas_of(row).tolist(), brokers) for row in rows.tolist()]
-    wanted = Ragged.of(lists)
-    flags = draw(st.lists(st.integers(0, 3), min_size=len(wanted.values), max_size=len(wanted.values)))
-    return cluster, rows, wanted, np.array(flags, np.uint8)
+    new_lists = Ragged.of(lists)
+    flags = draw(st.lists(st.integers(0, 3), min_size=len(new_lists.values), max_size=len(new_lists.values)))
+    return cluster, rows, new_lists, np.array(flags, np.uint8)
 
 
 def _list(draw: st.DrawFn, now: list[int], brokers: int) -> tuple[int, ...]:

@@ -107,8 +107,8 @@ def positions_of(long: Long) -> list[Any]:
 @LONG
 def test_states_are_looked_through(long: Long) -> None:
     rows = np.full(ROWS, 90, np.int32)
-    for wanted in (0b101, 0b10, 0b1000, 0):
-        both(kernels, reference, "list_in_states", long, {"wanted": wanted}, {"rows": rows})
+    for states in (0b101, 0b10, 0b1000, 0):
+        both(kernels, reference, "list_in_states", long, {"wanted": states}, {"rows": rows})
     # With offline log directories no row is skipped.
     for flags in (long.replica_flags, long.replica_flags & 3):
         both(kernels, reference, "list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
@@ -118,8 +118,15 @@ def test_states_are_looked_through(long: Long) -> None:
 def test_moves_are_checked(long: Long) -> None:
     for positions in positions_of(long):
         for allowed in (0xFF, 0b10, 0b1101, 0):
-            given = {"positions": positions, "states": long.state, "allowed": allowed}
-            both(kernels, reference, "check_transitions", long, given, {"valid": np.full(len(positions), 90, np.uint8)})
+            arguments = {"positions": positions, "states": long.state, "allowed": allowed}
+            both(
+                kernels,
+                reference,
+                "check_transitions",
+                long,
+                arguments,
+                {"valid": np.full(len(positions), 90, np.uint8)},
+            )
 
 
 @LONG
@@ -140,10 +147,10 @@ def test_leaders_are_measured(long: Long) -> None:
     for rows in positions_of(long):
         for cuts in ([0, len(rows)], [0, 20, 20, len(rows) // 2, len(rows)]):
             for most in (long.b, 3):
-                given = {"section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": size, "most": most,
+                arguments = {"section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": size, "most": most,
                          "compact": True}  # fmt: skip
                 out = {"named": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
-                both(kernels, reference, "measure_live_leaders", long, given, out)
+                both(kernels, reference, "measure_live_leaders", long, arguments, out)
 
 
 @LONG
@@ -156,5 +163,5 @@ def test_failures_are_counted(long: Long) -> None:
     pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
              "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.zeros(ROWS, np.int64),
              "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
-    given = {"first": 3, "last": ROWS - 2, "scratch": np.empty((3, 16), np.int32)}
-    both(kernels, reference, "count_pair_failures", long, given, pairs)
+    arguments = {"first": 3, "last": ROWS - 2, "scratch": np.empty((3, 16), np.int32)}
+    both(kernels, reference, "count_pair_failures", long, arguments, pairs)

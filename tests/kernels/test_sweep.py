@@ -48,15 +48,15 @@ def tallied(module: ModuleType, cluster: ClusterState, drawn: Settings, rows: tu
     single = filled({"totals": (2, 8), "brokers": (b, 8), "racks": (3, 8), "leads": (2, b), "broker_leads": (b, b),
                      "rack_leads": (3, b), "successors": (7, b, b), "further": (7, b),
                      "shared_racks": (7, b)})  # fmt: skip
-    pairs, beside = filled({"pairs": (b * (b - 1) // 2, 8), "further_pairs": (3, b, b)})
+    pairs, further = filled({"pairs": (b * (b - 1) // 2, 8), "further_pairs": (3, b, b)})
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
     room = rows[1] - rows[0]
     key, change, third = np.full(4 * room, -7, np.int64), np.full(4 * room, 7, np.int8), np.full(room, -7, np.int64)
     counted = module.count_failures(*rows, *columns, *single)
     noted = module.count_pair_failures(
-        *rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, beside
+        *rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, further
     )
-    return [counted, noted, *(array.tolist() for array in (*single, pairs, key, change, third, beside))]
+    return [counted, noted, *(array.tolist() for array in (*single, pairs, key, change, third, further))]
 
 
 def filled(shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:

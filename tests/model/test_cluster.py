@@ -53,10 +53,10 @@ def test_no_cluster_names_more_brokers_than_columns_can_number() -> None:
 def test_brokers_are_looked_up_by_id(ids: tuple[int, ...], times: int) -> None:
     brokers = Brokers()
     brokers.index_of(ids)
-    asked = [3, -1, -2, 30, 31, 2**31 - 1, 0]
+    broker_ids = [3, -1, -2, 30, 31, 2**31 - 1, 0]
     indices = {broker_id: index for index, broker_id in enumerate(brokers.ids.tolist())}
-    assert brokers.look_up(np.array(asked * times)).tolist() == [
-        indices.get(broker_id, -1) for broker_id in asked * times
+    assert brokers.look_up(np.array(broker_ids * times)).tolist() == [
+        indices.get(broker_id, -1) for broker_id in broker_ids * times
     ]
     assert len(brokers) == len(ids)
 

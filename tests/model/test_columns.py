@@ -97,7 +97,7 @@ def test_masks_say_of_each_list_what_a_loop_says(lists: list[list[int]], data: s
     """Each value is unique, so that the property identifies its list and position."""
     flat = [(number, index) for number, values in enumerate(lists) for index in range(len(values))]
     mask = data.draw(st.lists(st.booleans(), min_size=len(flat), max_size=len(flat)))
-    hit = {where for where, wanted in zip(flat, mask, strict=True) if wanted}
+    hit = {key for key, chosen in zip(flat, mask, strict=True) if chosen}
     expected = [
         [value for index, value in enumerate(values) if (number, index) in hit] for number, values in enumerate(lists)
     ]

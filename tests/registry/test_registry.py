@@ -285,16 +285,16 @@ def test_what_the_registry_makes_is_what_a_selection_takes() -> None:
 
 
 def test_options_reach_the_factory() -> None:
-    made: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def factory(**options: Any) -> FirstInSync:
-        made.append(options)
+        calls.append(options)
         return FirstInSync("weighed")
 
     options = (Option("weight", int, 1, ""), Option("rack", str, "a", ""))
     registry = build(selectors("Weighed", selector_spec("weighed", factory=factory, options=options)))
     registry.selectors_for(["weighed"], {"weighed": {"weight": "5"}})
-    assert made == [{"weight": 5, "rack": "a"}]
+    assert calls == [{"weight": 5, "rack": "a"}]
 
 
 def fail() -> None:

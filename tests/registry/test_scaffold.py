@@ -21,9 +21,9 @@ RACK_SPREAD = Path(__file__).resolve().parents[2] / "plugins" / "rack_spread"
 def shape(folder: Path, name: str) -> set[str]:
     """Return the files of a plugin without the plugin's name."""
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    made = re.compile(r"[._].*|.*\.egg-info")
-    wanted = (file.as_posix() for file in files if not any(map(made.fullmatch, file.parts)))
-    return {file.replace(name.replace("-", "_"), "NAME") for file in wanted}
+    generated = re.compile(r"[._].*|.*\.egg-info")
+    sources = (file.as_posix() for file in files if not any(map(generated.fullmatch, file.parts)))
+    return {file.replace(name.replace("-", "_"), "NAME") for file in sources}
 
 
 def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path) -> None:

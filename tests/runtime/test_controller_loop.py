@@ -273,14 +273,14 @@ def test_whoever_has_lost_the_role_tells_nothing_of_what_it_stored(
 
 def test_the_transport_may_ask_whether_it_may_act(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     """A transport with queues checks before each request, in any thread."""
-    asked: list[Callable[[], bool]] = []
-    monkeypatch.setattr(harness.transport, "open", lambda _notify, may_act: asked.append(may_act))
+    checks: list[Callable[[], bool]] = []
+    monkeypatch.setattr(harness.transport, "open", lambda _notify, may_act: checks.append(may_act))
     loop = harness.open()
-    assert [ask() for ask in asked] == [True]
+    assert [ask() for ask in checks] == [True]
     harness.ensemble.expire(harness.store)
-    assert [ask() for ask in asked] == [False]
+    assert [ask() for ask in checks] == [False]
     loop.run_until_idle()
-    assert [ask() for ask in asked] == [True, True], "it was opened again, and the role won again"
+    assert [ask() for ask in checks] == [True, True], "it was opened again, and the role won again"
 
 
 @pytest.mark.parametrize("kind", [StoreError, type("OfAPlugin", (StoreError,), {})])

@@ -32,8 +32,8 @@ FEW: Final = 200
 
 def test_what_was_touched_is_taken_by_whoever_needs_memory_later() -> None:
     completed = subprocess.run([sys.executable, "-c", COUNT], check=True, stdout=subprocess.PIPE, text=True)
-    made, *counts = map(int, completed.stdout.split())
-    if not made:
+    preallocated, *counts = map(int, completed.stdout.split())
+    if not preallocated:
         pytest.skip("the allocator of this system cannot be told to keep memory")
     assert len(counts) == 3
     assert max(counts) < FEW

@@ -112,8 +112,8 @@ def test_a_timer_times_its_state_alone() -> None:
     name = f"{STATS}manualleaderbalancerateandtimems"
     assert after[f"{name}_count"] == 1
     assert after[f'{name}{{quantile="0.50"}}'] == pytest.approx(250.0)
-    moved = {name for name in after if name.startswith(STATS) and after[name] != before[name]}
-    assert {name.partition("{")[0].removesuffix("_count") for name in moved} == {name}
+    changed_names = {metric for metric in after if metric.startswith(STATS) and after[metric] != before[metric]}
+    assert {metric.partition("{")[0].removesuffix("_count") for metric in changed_names} == {name}
 
 
 @pytest.mark.parametrize("state", [ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED])

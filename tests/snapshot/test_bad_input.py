@@ -352,16 +352,28 @@ KCAT = [
     partition("leader outside replicas", "(t-0) field leader | broker 9 | replicas [1, 2, 3]", leader=9),
     partition("partition twice", "topics[0] | partition t-1 again | once", partition=1),
     partition("gap", "topics[0] | partition 1 of topic t but no partition 0 | without a gap", partition=5),
-    kc("topic twice", lambda it: it["topics"].append(it["topics"][0]), "topics[1] | topic t again | first at"),
-    kc("illegal topic name", lambda it: it["topics"][0].update(topic=""), "topics[0] | '' | 1 to 249"),
-    kc("broker twice", lambda it: it["brokers"].append(it["brokers"][0]), "brokers[3] | broker id 3 again | once"),
-    kc("broker name", lambda it: it["brokers"][0].update(name="host"), "brokers[0] field name | 'host' | host:port"),
+    kc(
+        "topic twice",
+        lambda listing: listing["topics"].append(listing["topics"][0]),
+        "topics[1] | topic t again | first at",
+    ),
+    kc("illegal topic name", lambda listing: listing["topics"][0].update(topic=""), "topics[0] | '' | 1 to 249"),
+    kc(
+        "broker twice",
+        lambda listing: listing["brokers"].append(listing["brokers"][0]),
+        "brokers[3] | broker id 3 again | once",
+    ),
+    kc(
+        "broker name",
+        lambda listing: listing["brokers"][0].update(name="host"),
+        "brokers[0] field name | 'host' | host:port",
+    ),
     kc(
         "broker port",
-        lambda it: it["brokers"][0].update(name="host:70000"),
+        lambda listing: listing["brokers"][0].update(name="host:70000"),
         "brokers[0] field name | 'host:70000' | host:port",
     ),
-    kc("no topics", lambda it: it.pop("topics"), "c.json | no such field | field topics"),
+    kc("no topics", lambda listing: listing.pop("topics"), "c.json | no such field | field topics"),
 ]
 
 REASSIGNMENT = [
@@ -420,9 +432,9 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path, row.format)
     error = caught.value
-    where, actual, expected = row.says.split(" | ")
+    location, actual, expected = row.says.split(" | ")
     assert path.name in error.where
-    assert where in error.where
+    assert location in error.where
     assert actual in error.found
     assert expected in error.expected
 

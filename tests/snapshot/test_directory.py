@@ -403,11 +403,11 @@ def test_a_damaged_directory(snapshot_path: Path, damage: Callable[[Path], None]
 
 
 def assert_refused(path: Path, says: str) -> None:
-    where, actual, expected = says.split(" | ")
+    location, actual, expected = says.split(" | ")
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path)
     assert str(path) in caught.value.where
-    assert where in caught.value.where
+    assert location in caught.value.where
     assert actual in caught.value.found
     assert expected in caught.value.expected
     out = path.parent / "out"

@@ -71,9 +71,9 @@ def brokers() -> tuple[BrokerFacts, ...]:
 def dead() -> Snapshot:
     """See ``fleet``."""
     alive = generate(40, 4, racks=2, seed=6)
-    gone = tuple(replace(broker, registered=False) for broker in alive.brokers)
+    brokers = tuple(replace(broker, registered=False) for broker in alive.brokers)
     partitions = replace(alive.partitions, leader=np.full(40, -1, np.int32))
-    return replace(alive, brokers=gone, partitions=partitions)
+    return replace(alive, brokers=brokers, partitions=partitions)
 
 
 def none() -> Snapshot:

@@ -127,7 +127,7 @@ def test_failover_and_requests(
     assert [tuple(row[name] for name in stage.shown.key) for row in result.rows()] == sorted(
         tuple(row[name] for name in stage.shown.key) for row in wanted[stage.shown.name]
     )
-    written = {made.name: frame.toArrow().to_pylist() for made, frame in stage.written(spark, out).items()}
+    written = {table.name: frame.toArrow().to_pylist() for table, frame in stage.written(spark, out).items()}
     same(written, {name: wanted[name] for name in written})
     again = stage.play(spark, opened, scenarios(clusters), Engine(), Writing(), whole_rows)
     assert list(again.rows()) == list(result.rows())
@@ -147,8 +147,8 @@ def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], 
         for name, count in outcome.after.counts().items():
             assert counts[name] == count
         for when, health in (("before", outcome.before), ("after", outcome.after)):
-            skew, known = counts[f"leader_skew_{when}"], health.leader_skew.over_mean
-            assert (None if skew is None else round(skew, 3)) == known
+            skew, expected_skew = counts[f"leader_skew_{when}"], health.leader_skew.over_mean
+            assert (None if skew is None else round(skew, 3)) == expected_skew
         sent = {api_row["broker_id"]: (api_row["requests"], api_row["bytes"]) for api_row in by_broker
                 if (api_row["cluster"], api_row["scenario"]) == (row["cluster"], row["scenario"])}  # fmt: skip
         traffic = outcome.traffic.values()

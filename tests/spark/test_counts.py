@@ -55,9 +55,9 @@ def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path
     again = data.draw(st.none() | st.integers(0, len(lines) - 1))
     if again is not None:
         lines.append(lines[again])
-    gone = data.draw(st.none() | st.integers(0, len(lines) - 1))
-    if gone is not None:
-        del lines[gone]
+    dropped = data.draw(st.none() | st.integers(0, len(lines) - 1))
+    if dropped is not None:
+        del lines[dropped]
     path = directory / "c.txt"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"))
     return path, sum(bool(re.search(r"(?:^|\s)Partition:", line)) for line in lines)

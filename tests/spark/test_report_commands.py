@@ -65,8 +65,8 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
     (third,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 3))
     (counts,) = (row for row in tables["east"]["tallies"] if row["broker_id"] == 3)
     assert third == counts | sent
-    (gone,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 2))
-    assert (gone["registered_after"], gone["requests"], gone["bytes"]) == (False, 0, 0)
+    (failed,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 2))
+    assert (failed["registered_after"], failed["requests"], failed["bytes"]) == (False, 0, 0)
 
     racks = _rows("report", out, "--by", "rack")
     assert {row["brokers_before"] - row["brokers_after"] for row in racks if row["rack"] == third["rack"]} <= {0, 1}
@@ -75,11 +75,11 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
 
     (topic,) = {row["topic"] for row in tables["east"]["changes"][:1]}
     changed = [row for row in tables["east"]["changes"] if row["topic"] == topic]
-    moved = [row for row in changed if row["leader_before"] != row["leader_after"] and min(
+    elected = [row for row in changed if row["leader_before"] != row["leader_after"] and min(
         row["leader_before"], row["leader_after"]) >= 0]  # fmt: skip
     by_topic = {(row["cluster"], row["topic"]): row for row in _rows("report", out, "--by", "topic")}
     assert by_topic["east", topic] == {
-        "cluster": "east", "scenario": "fail-2", "topic": topic, "changed": len(changed), "leaders_moved": len(moved),
+        "cluster": "east", "scenario": "fail-2", "topic": topic, "changed": len(changed), "leaders_moved": len(elected),
         **{name: sum(row[name] for row in changed) for name in ("went_offline", "came_online", "unclean")},
     }  # fmt: skip
     assert sum(row["changed"] for row in by_topic.values()) == sum(

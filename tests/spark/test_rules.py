@@ -109,8 +109,8 @@ def test_more_replicas_than_a_controller_holds() -> None:
         {"partition": 0, "replicas": many}, {"partition": 1, "replicas": many[:-1]},
     ]  # fmt: skip
     reported = [(row["rule"], row["partition"]) for row in violations_in(rows)]
-    beside = [(rule, number) for rule in ("broker_unlisted", "more_replicas_than_brokers") for number in (0, 1)]
-    assert sorted(reported) == sorted([("replicas_too_many", 0), *beside])
+    others = [(rule, number) for rule in ("broker_unlisted", "more_replicas_than_brokers") for number in (0, 1)]
+    assert sorted(reported) == sorted([("replicas_too_many", 0), *others])
 
 
 def test_what_is_not_known_breaks_nothing() -> None:

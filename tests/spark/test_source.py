@@ -56,8 +56,8 @@ def test_only_the_clusters_that_are_named_are_read(reader: Any, tmp_path: Path) 
 def test_a_relation_may_be_read_twice_in_a_query(reader: Any, tmp_path: Path) -> None:
     """Spark 4.3 applies the pushed filters of one scan to both scans."""
     frame = reader.load(str(mixed(tmp_path / "fleet")))
-    both = frame.where("cluster = 'east'").unionByName(frame.where("cluster = 'west'"))
-    assert {row.cluster for row in both.select("cluster").collect()} == {"east", "west"}
+    union = frame.where("cluster = 'east'").unionByName(frame.where("cluster = 'west'"))
+    assert {row.cluster for row in union.select("cluster").collect()} == {"east", "west"}
 
 
 def test_filters_keep_files_unread_and_rows_out(

@@ -67,11 +67,20 @@ def test_sweep_of_shards_equals_one_machine(data: st.DataObject) -> None:
 def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
     """A real cluster, a generated one, one without settings and one with an error, in small shards."""
     listed = read_snapshot(example("healthy", "kcat"))
-    made = generate(2000, 9, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2))
-    fleet = {"real": read_snapshot(example("healthy", "zookeeper")), "made": made, "unknown": listed, "odd": made}
-    partitions, brokers, known = frames(spark, fleet)
+    generated = generate(
+        2000, 9, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2)
+    )
+    fleet = {
+        "real": read_snapshot(example("healthy", "zookeeper")),
+        "made": generated,
+        "unknown": listed,
+        "odd": generated,
+    }
+    partitions, brokers, cluster_rows = frames(spark, fleet)
     how = Sweeping({"min.insync.replicas": "2"}, by=SortBy.UNDER_MIN_ISR)
-    swept = sweeping.sweep(partitions, brokers, known.where("cluster != 'odd'"), how.config, by=how.by, target=300)
+    swept = sweeping.sweep(
+        partitions, brokers, cluster_rows.where("cluster != 'odd'"), how.config, by=how.by, target=300
+    )
     actual: dict[str, Rows] = {}
     for row in rows(swept.orderBy("cluster", "rank")):
         actual.setdefault(row["cluster"], []).append(row)

@@ -161,11 +161,11 @@ def test_restart_of_some_that_are_down_and_some_that_are_up() -> None:
 def test_controlled_shutdown_moves_leaders_first() -> None:
     whatif = WhatIf(small())
     outcome = whatif.shutdown([1])
-    asked, gone = outcome.steps
-    assert (asked.name, gone.name) == ("broker 1 asks to shut down", "broker 1 is gone")
-    assert asked.answer is not None
-    assert (asked.answer.error.name, len(asked.answer.rows)) == ("NONE", 0)
-    assert (asked.counts["offline"], gone.counts["offline"]) == (1, 2)
+    shutdown, failure = outcome.steps
+    assert (shutdown.name, failure.name) == ("broker 1 asks to shut down", "broker 1 is gone")
+    assert shutdown.answer is not None
+    assert (shutdown.answer.error.name, len(shutdown.answer.rows)) == ("NONE", 0)
+    assert (shutdown.counts["offline"], failure.counts["offline"]) == (1, 2)
     assert leaders(whatif) == [2, 2, 3, -1, -1]
     assert any("broker 1 is the controller" in note for note in outcome.notes)
 

@@ -35,14 +35,14 @@ def cases(draw: st.DrawFn) -> Case:
         seed=draw(st.integers(0, 999)), health=Health(draw(share), draw(share)),
     )  # fmt: skip
     names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]
-    known = [(topic, int(number)) for topic, _, number in names]
+    existing = [(topic, int(number)) for topic, _, number in names]
     # Broker ``brokers`` and partition 99 do not exist.
     anybody = st.lists(st.integers(0, brokers), max_size=4).map(tuple)
     sound = st.lists(st.integers(0, brokers - 1), min_size=1, max_size=4, unique=True).map(tuple)
-    partitions = st.sampled_from([*known, (known[0][0], 99), ("nope", 0)])
-    wanted = draw(st.dictionaries(partitions, st.one_of(sound, sound, anybody), min_size=1, max_size=12))
+    partitions = st.sampled_from([*existing, (existing[0][0], 99), ("nope", 0)])
+    targets = draw(st.dictionaries(partitions, st.one_of(sound, sound, anybody), min_size=1, max_size=12))
     failed = draw(st.lists(st.integers(0, brokers - 1), max_size=brokers - 1, unique=True))
-    return Case(snapshot, tuple(failed), wanted)
+    return Case(snapshot, tuple(failed), targets)
 
 
 def played(case: Case) -> WhatIf:
@@ -64,22 +64,22 @@ def test_what_is_completed_is_as_planned(case: Case) -> None:
     open_ = {(problem["topic"], problem["partition"]): problem for problem in moves.problems()}
     live = set(whatif.registered)
     copied, deleted = Counter[int](), Counter[int]()
-    for key, wanted in case.wanted.items():
+    for key, targets in case.wanted.items():
         if key in open_ and open_[key]["fate"] == "refused":
             assert after.get(key) == before.get(key) or open_[key]["error"] == "UNKNOWN_SERVER_ERROR"
             continue
         view = after[key]
-        copied.update(set(wanted) - set(before[key].replicas))
+        copied.update(set(targets) - set(before[key].replicas))
         deleted.update(set(before[key].replicas) - set(view.replicas))
         assert set(view.isr) <= set(view.replicas)
         if key in open_:
-            assert view.adding_replicas or view.removing_replicas or not set(wanted) <= set(view.isr)
-            assert before[key].leader not in live or not set(wanted) <= live
+            assert view.adding_replicas or view.removing_replicas or not set(targets) <= set(view.isr)
+            assert before[key].leader not in live or not set(targets) <= live
         else:
-            assert (view.replicas, view.adding_replicas, view.removing_replicas) == (wanted, (), ())
+            assert (view.replicas, view.adding_replicas, view.removing_replicas) == (targets, (), ())
             # Without added or removed replicas the reassignment completes at once.
-            assert set(wanted) <= set(view.isr) or set(wanted) == set(before[key].replicas)
-            assert view.leader in wanted or not live & set(wanted) & set(view.isr)
+            assert set(targets) <= set(view.isr) or set(targets) == set(before[key].replicas)
+            assert view.leader in targets or not live & set(targets) & set(view.isr)
     rows = {row["broker_id"]: row for row in moves.broker_rows()}
     assert {broker_id: row["copied"] for broker_id, row in rows.items() if row["copied"]} == dict(copied)
     assert {broker_id: row["deleted"] for broker_id, row in rows.items() if row["deleted"]} == dict(deleted)

@@ -144,7 +144,7 @@ def test_findings_and_health_equal_the_engines(snapshot: Snapshot, config: dict[
     assert set(result.before) == set(counts) - {"under_replicated"}
     assert result.before_skew == health.leader_skew
     assert len(result) == len(result.brokers)
-    for what in FailOn:
-        column = result.count_of(what)
-        by_play = [WhatIf(snapshot, config).fail([broker]).count_of(what) for broker in result.brokers]
+    for finding in FailOn:
+        column = result.count_of(finding)
+        by_play = [WhatIf(snapshot, config).fail([broker]).count_of(finding) for broker in result.brokers]
         assert by_play == ([None] * len(result) if column is None else column.tolist())

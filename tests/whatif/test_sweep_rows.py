@@ -47,10 +47,10 @@ def test_parts_in_any_order_add_up(snapshot: Snapshot, config: dict[str, object]
     batches = [rows_of(part_counts(part, config)) for part in data.draw(st.permutations(parts))]
     rows = pa.Table.from_batches(batches, SCHEMA)
     sums = rows.group_by(list(KEY)).aggregate([("count", "sum")]).rename_columns({"count_sum": "count"})
-    known = snapshot.topics.configs is not None
+    has_configs = snapshot.topics.configs is not None
     whole = sweep(snapshot, config)
     for given_rows in (rows, sums):
-        assert same(sweep_of(counts_of(given_rows, snapshot.brokers), configs_known=known), whole)
+        assert same(sweep_of(counts_of(given_rows, snapshot.brokers), configs_known=has_configs), whole)
 
 
 def test_rows_hold_nothing_twice_and_no_zero() -> None:

@@ -204,5 +204,7 @@ def _broker_rows(
 ) -> tuple[BrokerRows, tuple[Int32, ...]]:
     entries = [entry for rows in lists.values() for entry in rows]
     offsets = np.cumsum([0, *(len(rows) for rows in lists.values())], dtype=np.int32)
-    beside = tuple(np.array([entry[2 + column] for entry in entries], np.int32) for column in range(columns))
-    return BrokerRows(cluster.brokers.index_of(map(int, lists)), offsets, _rows(cluster, entries)), beside
+    columns_of_entries = tuple(
+        np.array([entry[2 + column] for entry in entries], np.int32) for column in range(columns)
+    )
+    return BrokerRows(cluster.brokers.index_of(map(int, lists)), offsets, _rows(cluster, entries)), columns_of_entries

@@ -89,11 +89,11 @@ def _leader(cluster: ClusterState, row: int) -> int:
 
 def _leader_and_isr(cluster: ClusterState, requests: ControlRequests, _: int) -> Iterator[tuple[int, Content]]:
     batch = requests.leader_and_isr
-    for broker, where in batch.slices():
-        rows = batch.rows[where].tolist()
+    for broker, part in batch.slices():
+        rows = batch.rows[part].tolist()
         states = [
             {**_state(cluster.view(row), _leader(cluster, row)), "isNew": bool(new)}
-            for row, new in zip(rows, requests.is_new[where], strict=True)
+            for row, new in zip(rows, requests.is_new[part], strict=True)
         ]
         leaders = {state["leader"] for state in states} & set(cluster.brokers.registered_ids())
         if states:
@@ -167,9 +167,9 @@ def _live_broker(cluster: ClusterState, broker_id: int) -> Content:
 
 def _stop_replica(cluster: ClusterState, requests: ControlRequests, version: int) -> Iterator[tuple[int, Content]]:
     batch = requests.stop_replica
-    for broker, where in batch.slices():
-        epochs, deletes = requests.stop_leader_epoch[where].tolist(), requests.stop_delete[where].tolist()
-        columns = zip(batch.rows[where].tolist(), epochs, deletes, strict=True)
+    for broker, part in batch.slices():
+        epochs, deletes = requests.stop_leader_epoch[part].tolist(), requests.stop_delete[part].tolist()
+        columns = zip(batch.rows[part].tolist(), epochs, deletes, strict=True)
         stops = [
             {
                 "topicName": cluster.view(row).topic,

@@ -136,11 +136,11 @@ def stop_case(stops: list[list[int]]) -> Case:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_stop_replica_before_version_3_comes_twice_with_deletions_first(version: int) -> None:
-    said = [
+    content = [
         (request.delete_partitions, [(group.name, group.partition_indexes) for group in request.topics])
         for request in decoded(stop_case(STOPS), "StopReplica", version)
     ]
-    assert said == [(True, [("a", (1,)), ("b", (0,))]), (False, [("a", (0,)), ("b", (1,))])]
+    assert content == [(True, [("a", (1,)), ("b", (0,))]), (False, [("a", (0,)), ("b", (1,))])]
 
 
 @pytest.mark.parametrize(("stops", "flag"), [(STOPS[1:3], True), (STOPS[::3], False)])
@@ -151,12 +151,12 @@ def test_stop_replica_without_mixed_deletions_is_one_request(stops: list[list[in
 @pytest.mark.parametrize("version", [3, 4])
 def test_stop_replica_from_version_3_has_deletion_per_partition(version: int) -> None:
     [request] = decoded(stop_case(STOPS), "StopReplica", version)
-    said = [
+    content = [
         [group.topic_name == "b", state.partition_index, state.leader_epoch, state.delete_partition]
         for group in request.topic_states
         for state in group.partition_states
     ]
-    assert said == STOPS
+    assert content == STOPS
 
 
 def test_a_leader_without_the_inter_broker_listener_is_an_error_before_any_request() -> None:
@@ -303,10 +303,10 @@ def test_a_batch_that_does_not_fit_the_cluster(changes: dict[str, Any], error: s
 def test_leaders_that_change_between_measuring_and_writing_are_noticed(version: int) -> None:
     """The rows of the batch had two leaders when the tail was measured, and have one when it is written."""
     cluster, _ = build(case_of([broker(1), broker(2)], [topic("t", partition([1, 2]), partition([2, 1]))]))
-    both, compact = np.array([0, 1], np.int32), version >= 4
-    leaders = LiveLeaders(cluster, both, live_leaders(version, LISTENER), compact)
+    rows, compact = np.array([0, 1], np.int32), version >= 4
+    leaders = LiveLeaders(cluster, rows, live_leaders(version, LISTENER), compact)
     cutter = Cutter(cluster, LEADER_AND_ISR.layout(version))
-    (group,) = cutter.cut(Lists(np.array([0, 2], np.int32), both), np.array([60, 60], np.int32), 1000, 100)
+    (group,) = cutter.cut(Lists(np.array([0, 2], np.int32), rows), np.array([60, 60], np.int32), 1000, 100)
     tail_length = leaders.measure(group)
     frame = cutter.frame(group, b"", tail_length)
     leaders.write(group, tail_length, frame)

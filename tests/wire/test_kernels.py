@@ -24,10 +24,10 @@ kernels_of_both = pytest.mark.parametrize("module", [kernels, reference], ids=["
 
 def write_leader_and_isr(module: Any, sizes: list[int], pool: np.ndarray[Any, Any]) -> tuple[int, list[int]]:
     entry_size, pool_offset = np.array(sizes, np.int32), np.full(4, -7, np.int64)
-    done = module.write_leader_and_isr(
+    result = module.write_leader_and_isr(
         ROWS, 0, *EPOCHS, P.recovery, *SHAPE, *SLOTS, CLUSTER.brokers.ids, entry_size, pool_offset, pool
     )
-    return done, pool_offset.tolist()
+    return result, pool_offset.tolist()
 
 
 @kernels_of_both
@@ -109,8 +109,8 @@ def tails(module: Any, length_change: int = 0) -> tuple[list[int], bytes, list[i
     length[1] += length_change
     offsets, out = np.cumsum([0, *length]), np.full(length.sum() + 8, 99, np.uint8)
     tail = np.array([2, 0, 1], np.int32), b"CCAAAB"
-    done = module.write_live_leaders(start, rows, LEADER, TOLD, *tail, True, offsets, length, named, out)
-    return measured, out.tobytes(), named.tolist(), done
+    result = module.write_live_leaders(start, rows, LEADER, TOLD, *tail, True, offsets, length, named, out)
+    return measured, out.tobytes(), named.tolist(), result
 
 
 @kernels_of_both
@@ -138,12 +138,12 @@ def frame(module: Any, *, length: int = 11, entry_offset: int = 2, out: int = 26
     """Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths. Tails take 2 bytes each.
     Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths. Tails take 2 bytes each."""
     names, topic_ids, zeros = b"t", np.zeros(16, np.uint8), np.zeros(2, np.int32)
-    done: int = module.frame_sections(
+    result: int = module.frame_sections(
         np.arange(3, dtype=np.int32), zeros + 1, np.array([11, length]), np.array([0, 13, 26]), zeros, zeros + 4,
         np.array([0, 1], np.int32), names, topic_ids, False, False, False, b"xy",
         np.zeros(entry_offset, np.int64), np.zeros(out, np.uint8),
     )  # fmt: skip
-    return done
+    return result
 
 
 @kernels_of_both

@@ -38,8 +38,8 @@ def entries(api: str, version: int, request: EncodedRequest) -> list[Any]:
 def check_split(case: Case, api: str, version: int, byte_limit: int) -> None:
     whole = encoded(*build(case), api, version)
     parts = encoded(*build(case), api, version, byte_limit)
-    said = [(request.broker, entry) for request in whole for entry in entries(api, version, request)]
-    assert [(request.broker, entry) for request in parts for entry in entries(api, version, request)] == said
+    expected = [(request.broker, entry) for request in whole for entry in entries(api, version, request)]
+    assert [(request.broker, entry) for request in parts for entry in entries(api, version, request)] == expected
     for part in parts:
         assert part.nbytes <= byte_limit or len(entries(api, version, part)) <= 1
     # A request without partitions is sent only if the batch has none.

@@ -52,14 +52,14 @@ def test_kernels_agree_with_their_twins(case: Case, byte_limit: int, group_bytes
 
 
 def test_every_kernel_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    beside = BesideTheirTwins()
+    compared = BesideTheirTwins()
     for module in (leader_and_isr, sections, stop_replica, update_metadata):
-        monkeypatch.setattr(module, "kernels", beside)
+        monkeypatch.setattr(module, "kernels", compared)
     keys = [[0, 0]]
     content = {"leaderAndIsr": {"1": [[0, 0, 1]]}, "updateMetadata": [[1], keys], "stopReplica": {"1": [[0, 0, 0, 0]]}}
     case = case_of([broker(1)], [topic("t", partition([1]))], **content)
     encoded(*build(case), "LeaderAndIsr", 7)
-    assert sorted(beside.called) == KERNELS
+    assert sorted(compared.called) == KERNELS
 
 
 def test_twins_have_the_same_names_and_arguments() -> None:
