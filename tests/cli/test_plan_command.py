@@ -94,7 +94,7 @@ def test_diff_shows_what_goes_and_what_comes(snapshot: Path, plan: Path) -> None
     assert len(rows) == 4
 
 
-#: (arguments, error text); PLAN and SNAPSHOT are replaced by valid files, BAD by an invalid one
+#: (arguments, error text); PLAN and SNAPSHOT are replaced by valid files, BAD by an invalid one.
 BAD = [
     (("check",), "Missing argument 'PLAN'"),
     (("check", "nowhere.json"), "no such file"),

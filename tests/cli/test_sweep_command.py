@@ -76,7 +76,7 @@ def test_sorting(snapshot: Path) -> None:
     assert skews == sorted(skews, reverse=True)
 
 
-#: (arguments, exit code, text on stderr)
+#: (arguments, exit code, text on stderr).
 FAIL_ONS = [
     (("--fail-on", "offline"), 3, "--fail-on offline: 7 failures\n"),
     (("--fail-on", "loss"), 0, ""),

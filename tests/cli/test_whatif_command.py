@@ -72,7 +72,7 @@ def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
     assert ["t", "3", "1", "none", "1", "1", "yes"] in [line.split() for line in table.splitlines()]
 
 
-#: (arguments, exit code, text on stderr)
+#: (arguments, exit code, text on stderr).
 FAIL_ONS = [
     (("fail", "--brokers", "1", "--fail-on", "offline"), 3, "--fail-on offline: 1 partition\n"),
     (("fail", "--brokers", "2", "--fail-on", "offline"), 0, ""),
@@ -143,7 +143,7 @@ def test_a_finding_is_written_all_the_same(snapshot: Path, tmp_path: Path) -> No
     assert (tmp_path / "out" / "outcome.json").exists()
 
 
-#: (arguments after the snapshot, error text)
+#: (arguments after the snapshot, error text).
 BAD = [
     (("fail",), "brokers: found no broker, expected at least one of 1, 2, 3"),
     (("fail", "--brokers", "9"), "brokers: found broker 9, expected a registered broker: 1, 2, 3"),

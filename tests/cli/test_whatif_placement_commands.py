@@ -106,7 +106,7 @@ def test_what_a_table_of_failures_shows_stays() -> None:
     assert "REPLICAS-BEFORE" in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
 
 
-#: (arguments after the snapshot, error text)
+#: (arguments after the snapshot, error text).
 BAD = [
     (("reassign",), "Missing argument 'PLAN'"),
     (("reassign", "nowhere.json"), "no such file"),

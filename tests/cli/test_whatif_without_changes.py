@@ -12,7 +12,7 @@ from click.testing import Result
 from kframe.cli.output import OUTPUTS
 from tests.cli.running import HEALTHY, PLAN, document, whatif
 
-#: (verb, arguments, the rest of the line that reports no change)
+#: (verb, arguments, the rest of the line that reports no change).
 CASES = [
     ("elect", ("--type", "preferred"), ""),
     ("elect", ("--type", "unclean"), ""),

@@ -85,7 +85,7 @@ def test_word_of_nothing_known_is_taken_away() -> None:
 
 
 def test_word_left_meanwhile_is_heard_next() -> None:
-    """controller 13.2: only the read notifications are deleted; a later one is another event."""
+    """controller 13.2: only the read notifications are deleted; a later one causes another event."""
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.events.clear()

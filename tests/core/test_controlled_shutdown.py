@@ -21,7 +21,7 @@ def ask(driver: Driver, broker_id: int, broker_epoch: int = NO_BROKER_EPOCH) -> 
     return response.error, [driver.cluster.name(row) for row in response.remaining.tolist()]
 
 
-#: (broker, broker epoch in the request, error)
+#: (broker, broker epoch in the request, error).
 ASKERS = [
     ("as registered", 2, 20, ErrorCode.NONE),
     ("without an epoch", 2, NO_BROKER_EPOCH, ErrorCode.NONE),
@@ -52,7 +52,7 @@ def test_what_it_leads_and_follows() -> None:
 
 
 def test_followers_are_stopped_twice() -> None:
-    """controller 8: StopReplica is queued twice for followers; the old leader learns of the new one."""
+    """controller 8: StopReplica is queued twice for followers; the old leader receives the new one."""
     driver = quiet({"t": [LED, FOLLOWED]}, (1, 2, 3))
     ask(driver, 2)
     assert driver.recipients(Api.STOP_REPLICA, "t-1") == [2, 2]

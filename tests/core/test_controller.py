@@ -107,7 +107,7 @@ def test_replicas_start_online_or_leave_their_isrs() -> None:
 
 
 def test_a_new_controller_knows_neither_who_shuts_down_nor_which_directories_are_dead() -> None:
-    """controller 3.3: the set of brokers that shut down is cleared, and dead directories are forgotten."""
+    """controller 3.3: the set of brokers that shut down is cleared, and so are offline log directories."""
     driver = make_driver(healthy(1, 2))
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH))
     assert driver.cluster.brokers.shutting_down.any()

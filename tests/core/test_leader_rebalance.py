@@ -32,7 +32,7 @@ def rebalanced(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3), **confi
     return driver
 
 
-#: (case, partitions whose preferred replica is on broker 1, percentage, elected partitions)
+#: (case, partitions whose preferred replica is on broker 1, percentage, elected partitions).
 LIMITS = [
     ("at the limit", [OFFLINE_BROKERS] + [HOME] * 9, 10, []),
     ("above the limit", [OFFLINE_BROKERS, OFFLINE_BROKERS] + [HOME] * 9, 10, ["t-0", "t-1"]),

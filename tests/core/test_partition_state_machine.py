@@ -208,7 +208,7 @@ def test_a_failed_election_leaves_the_state_as_it_was(state: PartitionState) -> 
 
 
 def test_a_partition_without_candidate_is_read_once_more() -> None:
-    """state-machines 2.3: the rule is applied to what storage has, not to what is remembered."""
+    """state-machines 2.3: the rule is applied to what storage has, not to the state in memory."""
     driver = make_driver(PartitionSpec((1, 2), 1, (1,), leader_epoch=5), PartitionSpec((1, 3), 1, (1,), leader_epoch=5))
     driver.ensemble.write_state("t", 0, isr=(1, 2))
     moves = bring_online(driver, "t-0", "t-1")

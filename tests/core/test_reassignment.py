@@ -154,7 +154,7 @@ def test_target_in_sync_but_dead_leaves_no_leader(caplog: pytest.LogCaptureFixtu
     assert any("no leader could be elected under REASSIGN" in line for line in refusals(caplog))
 
 
-#: (case, target, number of assignment writes, number of state writes)
+#: (case, target, number of assignment writes, number of state writes).
 UNMOVED = [("order only", (2, 1, 3), 2), ("identical", (1, 2, 3), 1)]
 
 

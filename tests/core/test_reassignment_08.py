@@ -63,7 +63,7 @@ def test_refusals(target: tuple[int, ...], live: tuple[int, ...]) -> None:
 
 
 def test_unknown_partitions_and_topics_under_deletion() -> None:
-    """controller 7.8: submission refuses what is unknown or being deleted."""
+    """controller 7.8: submission refuses unknown partitions and topics under deletion."""
     driver = quiet({"t": [healthy(1, 9)], "u": [healthy(1, 2)]}, (1, 2, 3), reassignment_protocol="0.8")
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(DeletionsMarked())

@@ -64,7 +64,7 @@ def test_unknown_partitions(topic: str, partition: int) -> None:
 
 
 def test_partition_that_never_had_a_leader() -> None:
-    """controller 7.5: an error of the reassignment itself is an unknown server error; the controller goes on."""
+    """controller 7.5: an error of the reassignment itself is an unknown server error; the controller continues."""
     driver = quiet({"t": [PartitionSpec((1, 2)), RESTED]})
     assert submit(driver, [(("t", 0), (3, 4)), (("t", 1), (4, 5, 6))]) == [ErrorCode.UNKNOWN_SERVER_ERROR, NONE]
     assert driver.controller.active

@@ -84,7 +84,7 @@ def test_racks_take_turns() -> None:
 
 THREE = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}
 
-#: (brokers' racks, partitions, replicas, start, first partition, fewest racks of a partition, evenly spread)
+#: (brokers' racks, partitions, replicas, start, first partition, fewest racks of a partition, evenly spread).
 SPREADS = [
     ("even", THREE, 6, 3, 2, 0, 3, True),
     ("random start", THREE, 6, 3, 5, 0, 3, True),

@@ -79,7 +79,7 @@ def test_one_batch_goes_out_for_the_replicas_of_all_brokers() -> None:
 def test_brokers_are_taken_in_the_order_of_kafkas_hash_map() -> None:
     """state-machines 3.1: grouped by broker id.
 
-    Of twelve that leave at once the last in that order, 4, stays in the ISR.
+    If twelve members leave the ISR at once, the last one in that order, broker 4, stays.
     """
     everybody = tuple(range(1, 13))
     driver = make_driver(PartitionSpec(everybody, leader=1, isr=everybody), live=everybody)

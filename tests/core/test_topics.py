@@ -90,8 +90,8 @@ def test_new_partition_without_an_online_replica_waits() -> None:
 
 
 def test_new_partition_whose_state_is_there_already_is_taken_over(caplog: pytest.LogCaptureFixture) -> None:
-    """controller 9.2: it stays New, without a second try, up to the next failover; here it is taken over, and its
-    leader hears a new leader epoch."""
+    """controller 9.2: it stays New, without a second try, up to the next failover. kframe stores its state again
+    with a new leader epoch."""
     driver = quiet({}, (1, 2))
     driver.before(WriteStates, lambda: driver.ensemble.write_state("new", 0, leader=2, isr=(2,), leader_epoch=7))
     create(driver, {"new": [(1, 2)]})

@@ -158,7 +158,7 @@ def test_truth_table(row: Row) -> None:
 def test_row_27_of_the_truth_table_is_held_to_the_safety_rules() -> None:
     """elections 5: row 27, where the 0.8.2 rule elects a dead broker.
 
-    The selector of that name is overruled: the built-in rule decides, and the fault is counted.
+    The built-in rule replaces the choice of that selector, and the fault is counted.
     """
     selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
     row = Row(27, "shutdown of 2", (2, 4, 6), (4, 2, 6), (2, 6), (6, (4, 6), 5), (2, 6), leader=2)

@@ -72,7 +72,7 @@ def test_last_of_equal(keys: list[int]) -> None:
         assert last_of_equal(np.array(given_keys, np.int64)).tolist() == [last[key] for key in given_keys]
 
 
-#: (case, lists, mask of their values, number of masked values per list, remaining values)
+#: (case, lists, mask of their values, number of masked values per list, remaining values).
 MASKS = [
     ("no lists", [], [], [], []),
     ("only empty lists", [[], []], [], [0, 0], [[], []]),

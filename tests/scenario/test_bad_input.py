@@ -12,7 +12,7 @@ from kframe.scenario.format import FILE_BYTES_MAX, parse_scenario, read_scenario
 from kframe.scenario.runner import ScenarioRunner
 from tests.scenario.samples import GOOD
 
-#: (case, text in GOOD, its replacement, part of the error message)
+#: (case, text in GOOD, its replacement, part of the error message).
 DAMAGE = [
     ("no-schema", "schema: kframe.scenario/v1\n", "", "schema: found None, expected schema: kframe.scenario/v1"),
     ("later-schema", "scenario/v1", "scenario/v2", "schema: found 'kframe.scenario/v2'"),

@@ -101,7 +101,7 @@ def test_permissions_are_those_of_any_directory(tmp_path: Path) -> None:
     assert (tmp_path / "kept").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-# Target of a write
+# Target of a write.
 
 
 def taken_by_file(path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_failure_half_way_changes_nothing(at_row: int, replacing: bool, tmp_pa
         assert_equal(read_snapshot(path), old)
 
 
-# Validation on read
+# Validation on read.
 
 
 @pytest.fixture

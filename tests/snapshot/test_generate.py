@@ -196,7 +196,7 @@ def test_asking_for_more_does_not_change_what_was_there() -> None:
     assert {name: large[name] for name in small} == small
 
 
-# The benchmark's layout
+# The benchmark's layout.
 
 
 def peerbench_partition(topic: int, partition: int, brokers: int) -> tuple[str, list[int]]:
@@ -266,7 +266,7 @@ def test_numbers_that_make_no_cluster(arguments: dict[str, object], where: str, 
     assert expected in caught.value.expected
 
 
-# The random numbers
+# The random numbers.
 
 
 def splitmix(seed: int, purpose: int, position: int) -> int:

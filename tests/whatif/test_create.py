@@ -78,7 +78,7 @@ def test_operations_go_on_with_the_new_topic() -> None:
     assert "new" in [row["topic"] for row in outcome.changes.records()]
 
 
-#: (name, counts or lists, Kafka's error)
+#: (name, counts or lists, Kafka's error).
 REFUSED = [
     ("a.b", {"partitions": 1, "replication_factor": 1}, "TOPIC_ALREADY_EXISTS"),
     ("a_b", {"partitions": 1, "replication_factor": 1}, "INVALID_TOPIC_EXCEPTION"),

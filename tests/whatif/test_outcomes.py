@@ -14,7 +14,7 @@ from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesStored, What
 from tests.whatif.samples import isrs, leaders, requests_by_broker, small
 
 #: (failed brokers, unclean allowed, leaders, ISRs, offline, under min ISR, at min ISR, under-replicated, unclean
-#: needed, leaders moved, unclean elections)
+#: needed, leaders moved, unclean elections).
 FAILURES = [
     ((), 0, [1, 2, 3, 1, -1], [(1, 2, 3), (2, 3, 1), (3,), (1,), (4,)], 1, 2, 1, 1, 0, 0, 0),
     ((1,), 0, [2, 2, 3, -1, -1], [(2, 3), (2, 3), (3,), (1,), (4,)], 2, 3, 2, 3, 0, 1, 0),

@@ -56,7 +56,7 @@ def write(path: Path, partitions: Any, **more: Any) -> Path:
 
 INVALID, UNKNOWN = "INVALID_REPLICA_ASSIGNMENT", "UNKNOWN_TOPIC_OR_PARTITION"
 
-#: (plan, findings without a snapshot)
+#: (plan, findings without a snapshot).
 ALONE: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any, ...]]]] = [
     ([], [("empty-plan", None, None, None)]),
     ([(("t", 0), (1, 2))], []),
@@ -76,7 +76,7 @@ def test_by_itself(wanted: list[Any], expected: list[tuple[Any, ...]]) -> None:
     assert findings_of(wanted, None) == expected
 
 
-#: (plan, findings against the small cluster)
+#: (plan, findings against the small cluster).
 AGAINST: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any, ...]]]] = [
     ([(("whole", 0), (4, 3))], []),
     ([(("nope", 0), (1, 3))], [("unknown-topic", "nope", 0, UNKNOWN)]),
@@ -187,7 +187,7 @@ def test_a_plan_is_read_in_columns(tmp_path: Path) -> None:
     assert plan.targets.topic.dtype == np.int32
 
 
-#: (content, error text)
+#: (content, error text).
 BAD: list[tuple[str | bytes, str]] = [
     ("", "an empty file"),
     ("nonsense", "expected"),

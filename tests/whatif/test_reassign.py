@@ -124,7 +124,7 @@ def test_counts_between_the_phases_are_those_of_caught_up_replicas() -> None:
     assert [step.counts["under_replicated"] for step in outcome.steps] == [1, 0, 0]
 
 
-#: (partition, target, result)
+#: (partition, target, result).
 NOT_COMPLETED: list[tuple[PartitionSpec, tuple[int, ...], tuple[str, str, str]]] = [
     (healthy(1, 2), (), ("refused", "INVALID_REPLICA_ASSIGNMENT", "an empty replica list")),
     (healthy(1, 2), (3, 3), ("refused", "INVALID_REPLICA_ASSIGNMENT", "a broker named twice")),

@@ -16,7 +16,7 @@ from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.sweep import sweep
 from tests.worlds import clusters
 
-#: (a topic's configs)
+#: (a topic's configs).
 CONFIGS = st.fixed_dictionaries(
     {},
     optional={

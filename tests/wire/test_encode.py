@@ -223,7 +223,7 @@ def test_a_broker_that_leads_nothing_needs_no_inter_broker_listener() -> None:
 
 
 ENDPOINTS = [
-    # UpdateMetadata version, (listener, security protocol), error
+    # UpdateMetadata version, (listener, security protocol), error.
     (0, ("SSL", "SSL"), r"listeners of broker 1: found SSL, expected a listener named PLAINTEXT"),
     (1, ("INTERNAL", "PLAINTEXT"), r"listener INTERNAL of broker 1: found UpdateMetadata 1, expected version 3"),
     (2, ("INTERNAL", "SSL"), r"listener INTERNAL of broker 1: found UpdateMetadata 2, expected version 3"),
