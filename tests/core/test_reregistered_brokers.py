@@ -71,7 +71,7 @@ def test_what_was_written_after_they_came_back_stands() -> None:
 
 
 def test_where_storage_does_not_say_when_they_were_written_they_stand() -> None:
-    """As in the states of a cluster that was copied into an in-memory store."""
+    """As for a cluster that was copied into an in-memory store."""
     driver = Driver(cluster_of({"t": [healthy(1, 2, 3)]}, (1, 2, 3)), CHECKED)
     failed_over(driver, 1)
     assert driver.stored("t-0").leader == 1

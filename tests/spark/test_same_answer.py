@@ -24,7 +24,7 @@ from tests.spark.cutting import (
 def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> None:
     """Verbs that shards cannot execute: restart, reassign, create, delete, and elections of named partitions.
 
-    Every topic has partitions. A topic without partitions has no row, and increments the counter of broker epochs.
+    Every topic has partitions. A topic without partitions has no row, but increments the counter of broker epochs.
     """
     snapshot = data.draw(clusters(least=1))
     scenario_row = data.draw(whole_scenarios(snapshot))

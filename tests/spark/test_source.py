@@ -54,7 +54,7 @@ def test_only_the_clusters_that_are_named_are_read(reader: Any, tmp_path: Path) 
 
 
 def test_a_relation_may_be_read_twice_in_a_query(reader: Any, tmp_path: Path) -> None:
-    """Spark 4.3 applies the pushed filters of one scan to both scans."""
+    """With pushed filters, Spark 4.3 returns the rows of one scan for both scans."""
     frame = reader.load(str(mixed(tmp_path / "fleet")))
     union = frame.where("cluster = 'east'").unionByName(frame.where("cluster = 'west'"))
     assert {row.cluster for row in union.select("cluster").collect()} == {"east", "west"}

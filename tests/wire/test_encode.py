@@ -97,7 +97,7 @@ def test_each_request_names_its_own_leaders() -> None:
 
 
 OFFLINE = [
-    # Broker 2 is registered and shutting down; its replica's directory is offline. The requests list its replicas as
+    # Whether broker 2 is registered, whether it is shutting down, brokers with an offline directory, replicas listed as
     # offline.
     (True, False, [], []),
     (True, False, [2], [2]),
