@@ -1,4 +1,4 @@
-"""Which kernels a run is on."""
+"""Print whether a run uses compiled kernels."""
 
 from __future__ import annotations
 

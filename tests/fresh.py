@@ -1,4 +1,4 @@
-"""A call in a Python of its own, which holds little."""
+"""Call a function in a new Python process with few objects."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ T = TypeVar("T")
 
 
 def in_fresh_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What a module's function answers, or raises, in a new process.
+    """Return the result of a module's function in a new process, or raise its error.
 
-    For measures that ask ``sys.getallocatedblocks`` at every call: it goes through all memory that Python holds, which
-    after thousands of tests takes it a thousand times as long.
+    For measurements that call ``sys.getallocatedblocks`` at every function call. That call reads all of Python's
+    memory, which takes a thousand times as long after thousands of tests.
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *args, **kwargs).result()

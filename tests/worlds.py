@@ -1,4 +1,4 @@
-"""Random clusters in columns, odd ones included, for laws that must hold on any of them."""
+"""Random clusters in columns, malformed ones included, for properties of any cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 
-#: Replication factors go up to this, and so do ISRs.
+#: Largest replication factor and ISR size.
 REPLICAS = 7
 BROKERS = 9
 TOPICS = 4
@@ -21,7 +21,7 @@ PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One partition as drawn, in broker indexes. Without ``partition_epoch`` it has no stored state."""
+    """One drawn partition, in broker indexes. Without ``partition_epoch`` it has no stored state."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -33,7 +33,7 @@ class Shape:
 
 @st.composite
 def shapes(draw: st.DrawFn, brokers: int) -> Shape:
-    """A partition whose ISR and leader may be anybody: out of order, not assigned, not registered."""
+    """A partition with an arbitrary ISR and leader: out of order, not assigned or not registered."""
     order = st.permutations(range(brokers))
     stored = draw(st.integers(0, 3)) > 0
     return Shape(
@@ -48,8 +48,8 @@ def shapes(draw: st.DrawFn, brokers: int) -> Shape:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> ClusterState:
-    """A cluster with any of: no topic at all, unregistered brokers, brokers shutting down, dead log directories, flags
-    of a reassignment, partitions without state, topics queued for deletion, and rows whose topic is gone."""
+    """A cluster that may have no topics, unregistered or shutting-down brokers, offline log directories or
+    reassignments. It may also have partitions without state, topics queued for deletion, and rows without a topic."""
     cluster = ClusterState()
     brokers = draw(st.integers(1, BROKERS))
     cluster.brokers.index_of(range(1, brokers + 1))
@@ -65,28 +65,28 @@ def clusters(draw: st.DrawFn) -> ClusterState:
 
 
 def add(cluster: ClusterState, names: list[str], counts: list[int], drawn: list[Shape]) -> Int32:
-    """Put drawn partitions into the columns, topic by topic; return their rows."""
+    """Append drawn partitions to the columns, topic by topic; return their rows."""
     values = {
-        name: np.array([getattr(one, name) for one in drawn], np.int32)
+        name: np.array([getattr(partition, name) for partition in drawn], np.int32)
         for name in ("leader", "leader_epoch", "partition_epoch")
     }
     return cluster.add_topics(
         names,
         np.array(counts, np.int32),
-        Ragged.of([one.replicas for one in drawn]),
-        Ragged.of([one.isr for one in drawn]),
-        values | {"recovery": np.array([one.recovery for one in drawn], np.uint8)},
+        Ragged.of([partition.replicas for partition in drawn]),
+        Ragged.of([partition.isr for partition in drawn]),
+        values | {"recovery": np.array([partition.recovery for partition in drawn], np.uint8)},
     )
 
 
 def subset(draw: st.DrawFn, count: int) -> Int32:
-    """Some of ``0 .. count - 1``, ascending, each once."""
+    """Draw a subset of ``0 .. count - 1`` in ascending order."""
     chosen = draw(st.lists(st.booleans(), min_size=count, max_size=count))
     return np.flatnonzero(np.array(chosen, np.bool_)).astype(np.int32)
 
 
 def _colour(draw: st.DrawFn, cluster: ClusterState) -> None:
-    """Draw what stands in single bytes: flags, states, delete markers; and let a topic be gone."""
+    """Draw the byte columns: flags, states, delete markers. Some topics may be missing."""
     p, slots = cluster.partitions, cluster.partitions.slot_count
     flags = st.sampled_from([0, 0, 0, ReplicaFlag.ADDING, ReplicaFlag.REMOVING, ReplicaFlag.OFFLINE_DIR, 7])
     p.replica_flags[:] = draw(st.lists(flags, min_size=slots, max_size=slots))

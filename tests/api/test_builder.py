@@ -1,4 +1,4 @@
-"""A controller is made of the parts that were named; what cannot be right is refused before anything starts."""
+"""The builder creates a controller from the given parts, and rejects invalid ones before anything starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of
 
 
 class Last:
-    """The last candidate that may lead and is in sync."""
+    """Elects the last eligible in-sync candidate."""
 
     name = "last"
 
@@ -49,7 +49,7 @@ class Steps:
 
 
 class Plugin:
-    """Offers both."""
+    """Provides both."""
 
     @hookimpl
     def kframe_leader_selectors(self) -> list[SelectorSpec]:
@@ -98,12 +98,12 @@ def test_a_selector_by_name_by_kind_or_as_an_object(registry: Registry, selector
 
 
 def test_ports_are_objects_or_urls(registry: Registry) -> None:
-    made = ControllerBuilder(9, store="memory:", transport="counting:", registry=registry).build()
-    assert isinstance(made.store, MemoryStore)
-    assert isinstance(made.transport, CountingTransport)
+    built = ControllerBuilder(9, store="memory:", transport="counting:", registry=registry).build()
+    assert isinstance(built.store, MemoryStore)
+    assert isinstance(built.transport, CountingTransport)
     store, transport = ensemble().connect(), RecordingTransport()
-    made = ControllerBuilder(9, store=store, transport=transport).build()
-    assert (made.store, made.transport) == (store, transport)
+    built = ControllerBuilder(9, store=store, transport=transport).build()
+    assert (built.store, built.transport) == (store, transport)
 
 
 def test_urls_make_ports_of_their_own_each_time(registry: Registry) -> None:
@@ -150,7 +150,7 @@ WRONG: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize("given, error, message", [one[1:] for one in WRONG], ids=[one[0] for one in WRONG])
+@pytest.mark.parametrize("given, error, message", [case[1:] for case in WRONG], ids=[case[0] for case in WRONG])
 def test_what_cannot_be_right_is_refused(
     registry: Registry, given: dict[str, Any], error: type[Exception], message: str
 ) -> None:
@@ -182,14 +182,16 @@ def test_building_starts_nothing() -> None:
 
 def test_two_controllers_of_one_process_share_nothing() -> None:
     worlds = [MemoryEnsemble.from_cluster(ClusterState()) for _ in range(2)]
-    controllers = [ControllerBuilder(7, one.connect(), RecordingTransport()).build() for one in worlds]
+    controllers = [ControllerBuilder(7, ensemble.connect(), RecordingTransport()).build() for ensemble in worlds]
     for controller in controllers:
         controller.open()
         controller.run_until_idle()
-    assert [one.status().controller_epoch for one in controllers] == [1, 1]
+    assert [controller.status().controller_epoch for controller in controllers] == [1, 1]
     controllers[0].stop()
-    assert [one.status().active for one in controllers] == [False, True]
-    assert [one.metrics()["kafka_controller_kafkacontroller_activecontrollercount"] for one in controllers] == [0, 1]
+    assert [controller.status().active for controller in controllers] == [False, True]
+    assert [
+        controller.metrics()["kafka_controller_kafkacontroller_activecontrollercount"] for controller in controllers
+    ] == [0, 1]
     controllers[1].stop()
 
 

@@ -1,4 +1,4 @@
-"""A running controller answers in names, from any thread, whatever becomes of it."""
+"""A running controller: results by name, calls from any thread, and errors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
 ANSWER_S = 30.0
-"""Long enough for any machine; nothing waits that long unless it would wait for ever."""
+"""A generous timeout for any machine. Only a deadlock waits that long."""
 LED_BY_SECOND = PartitionSpec((1, 2), leader=2, isr=(2, 1))
 
 
 class Harness:
-    """A controller over brokers 1 to 3 and two topics, not open yet."""
+    """A controller, not open yet, with brokers 1 to 3 and two topics."""
 
     def __init__(self) -> None:
         cluster = cluster_of({"a": [LED_BY_SECOND, healthy(2, 3)], "b": [healthy(3)]}, (1, 2, 3))
@@ -43,12 +43,16 @@ class Harness:
         self.controller = builder.build()
 
     def get(self, future: Future[Any]) -> Any:
-        """The answer, after the controller has done all there is to do."""
+        """Run the controller until it is idle; return the answer."""
         self.controller.run_until_idle()
         return future.result(timeout=0)
 
     def broker_epoch(self, broker_id: int) -> int:
-        return next(one.broker_epoch for one in self.ensemble.registrations() if one.broker_id == broker_id)
+        return next(
+            registration.broker_epoch
+            for registration in self.ensemble.registrations()
+            if registration.broker_id == broker_id
+        )
 
 
 @pytest.fixture
@@ -94,14 +98,14 @@ def test_placement_can_be_given(harness: Harness, validate_only: bool) -> None:
     topic = NewTopic("c", 2, 2)
     harness.get(harness.controller.create_topics([topic], start_index=1, shift=0, validate_only=validate_only))
     stored = harness.ensemble.states.cluster
-    found = [] if stored.topics.find("c") is None else [stored["c", 0].replicas, stored["c", 1].replicas]
-    assert found == ([] if validate_only else [(2, 3), (3, 1)])
+    replicas = [] if stored.topics.find("c") is None else [stored["c", 0].replicas, stored["c", 1].replicas]
+    assert replicas == ([] if validate_only else [(2, 3), (3, 1)])
 
 
 def test_a_reassignment_runs_is_listed_and_ends(harness: Harness) -> None:
     controller = harness.controller
-    moved = harness.get(controller.reassign({("a", 0): [3, 1], ("q", 9): [1], ("b", 0): None}))
-    assert moved.by_partition() == {
+    response = harness.get(controller.reassign({("a", 0): [3, 1], ("q", 9): [1], ("b", 0): None}))
+    assert response.by_partition() == {
         ("a", 0): ErrorCode.NONE,
         ("q", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ("b", 0): ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
@@ -166,7 +170,7 @@ QUESTIONS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], 
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ask, right", [one[1:] for one in QUESTIONS], ids=[one[0] for one in QUESTIONS])
+@pytest.mark.parametrize("ask, right", [case[1:] for case in QUESTIONS], ids=[case[0] for case in QUESTIONS])
 @pytest.mark.parametrize("when", ["before it is elected", "session expires", "after stop"])
 def test_one_that_is_not_the_controller_says_so(
     when: str, ask: Callable[[Controller], Future[Any]], right: Callable[[Any], bool]
@@ -218,7 +222,7 @@ def test_many_threads_may_ask_at_once() -> None:
 
     def ask(number: int) -> None:
         answers.extend(
-            controller.create_topics([NewTopic(f"t-{number}-{turn}", 1, 1)]).result(ANSWER_S) for turn in range(10)
+            controller.create_topics([NewTopic(f"t-{number}-{index}", 1, 1)]).result(ANSWER_S) for index in range(10)
         )
 
     with harness.controller as controller:
@@ -228,12 +232,12 @@ def test_many_threads_may_ask_at_once() -> None:
         for thread in threads:
             thread.join(ANSWER_S)
         assert controller.status().gauges["GlobalTopicCount"] == 2 + 80
-    assert {code for one in answers for code in one.values()} == {ErrorCode.NONE}
-    assert len({name for one in answers for name in one}) == 80
+    assert {code for answer in answers for code in answer.values()} == {ErrorCode.NONE}
+    assert len({name for answer in answers for name in answer}) == 80
 
 
 def test_who_gives_up_waiting_does_no_harm() -> None:
-    """Asyncio passes a cancellation on to the future."""
+    """Asyncio forwards a cancellation to the future."""
     harness = Harness()
 
     async def impatient() -> None:
@@ -261,7 +265,7 @@ def test_a_callback_that_raises_does_no_harm(harness: Harness) -> None:
 
 
 class Notes:
-    """Keeps what it is shown."""
+    """Records all steps."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[Event | Answer, Sequence[Effect]]] = []
@@ -294,8 +298,8 @@ def test_observers_see_whole_batches_before_they_are_performed() -> None:
     controller = builder.build()
     controller.open()
     controller.run_until_idle()
-    for kept in (early.steps, late.steps, seen):
-        kept.clear()
+    for record in (early.steps, late.steps, seen):
+        record.clear()
     controller.elect_leaders()
     controller.run_until_idle()
     kinds = [(type(cause).__name__, [type(effect).__name__ for effect in effects]) for cause, effects in late.steps]
@@ -355,8 +359,8 @@ def test_the_cluster_can_be_looked_at_between_two_events(harness: Harness) -> No
 
     assert harness.get(harness.controller.inspect(look)) == 3
     harness.ensemble.expire(harness.store)
-    asked = harness.controller.inspect(look)
-    assert harness.get(asked) == 3  # it has taken the role again
+    future = harness.controller.inspect(look)
+    assert harness.get(future) == 3  # the controller is active again
     harness.controller.stop()
     assert harness.controller.inspect(look).result(timeout=0) == -1
 

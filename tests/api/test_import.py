@@ -1,4 +1,4 @@
-"""Importing ``kframe`` starts nothing and loads nothing; what a name costs is paid by whoever uses it."""
+"""Importing ``kframe`` starts no thread and loads no optional module; each name is imported on first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import kframe
 from tests.architecture.source import ROOT
 
-#: What ``import kframe`` may load: itself, and these of the standard library with what they need.
+#: Modules that ``import kframe`` may load: its own, and these standard modules with their dependencies.
 STANDARD = "typing"
 HEAVY = {"numpy", "pluggy", "threading", "asyncio", "concurrent", "logging", "random", "msgspec"}
 
@@ -28,11 +28,11 @@ print(json.dumps({{"loaded": loaded, "took": took, "threads": len(sys._current_f
 
 
 def probe(statement: str) -> dict[str, Any]:
-    """What a statement loads in a fresh interpreter, and how long it takes."""
+    """Return the modules that a statement loads in a new interpreter, and its duration."""
     code = PROBE.format(statement=statement)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    result: dict[str, Any] = json.loads(completed.stdout)
+    return result
 
 
 def test_importing_kframe_loads_one_module_of_ours_and_no_more_than_typing() -> None:
@@ -46,7 +46,7 @@ def test_importing_kframe_loads_one_module_of_ours_and_no_more_than_typing() -> 
 
 
 def test_the_first_name_loads_what_it_needs() -> None:
-    """So the test above can fail."""
+    """The test above can fail."""
     assert "numpy" in probe("import kframe; kframe.ClusterState")["loaded"]
 
 

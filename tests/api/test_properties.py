@@ -9,7 +9,7 @@ import pytest
 from kframe.api.properties import FILE_BYTES_MAX, read_properties
 from kframe.errors import ConfigError
 
-#: What stands in a file, and the keys with their values: as ``java.util.Properties.load`` (JDK 17) reads it.
+#: Content of a file, and its entries as ``java.util.Properties.load`` (JDK 17) reads them.
 READ = {
     "equals sign": ("a=b", {"a": "b"}),
     "colon": ("a:b", {"a": "b"}),
@@ -41,13 +41,13 @@ READ = {
 def test_read(tmp_path: Path, text: str, expected: dict[str, str]) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes(text.encode("latin-1"))
-    assert {one.key: one.value for one in read_properties(path)} == expected
+    assert {entry.key: entry.value for entry in read_properties(path)} == expected
 
 
 def test_lines_are_those_on_which_a_property_begins(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("# 1\na=\\\n  2\n\nb=3\n")
-    assert [(one.key, one.line) for one in read_properties(path)] == [("a", 2), ("b", 5)]
+    assert [(entry.key, entry.line) for entry in read_properties(path)] == [("a", 2), ("b", 5)]
 
 
 @pytest.mark.parametrize(

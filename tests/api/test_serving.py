@@ -1,4 +1,4 @@
-"""Servers: what they are told of the configuration, and when they start and stop."""
+"""Servers: the configuration that they receive, and when they start and stop."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kframe.plugin import ServerSpec, TransportSpec, hookimpl
 
 
 class Recorder:
-    """Servers and a transport that write down what befalls them."""
+    """Servers and a transport that record their calls."""
 
     def __init__(self, broken: bool = False) -> None:
         self.calls: list[Any] = []
         self.connected: list[bool] = []
-        """Whether the store was connected, at each start and stop."""
+        """Whether the store was connected at each start and stop."""
         self.broken = broken
 
     def make(self, url: str, config: dict[str, str]) -> Any:

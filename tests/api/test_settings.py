@@ -1,4 +1,4 @@
-"""Where settings come from, which of them win, and what is said of those that are not known or do not fit."""
+"""Sources of settings, their precedence, and errors of unknown or invalid settings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_what_is_not_ours_stays_as_it_is() -> None:
 
 
 FILE = "server.properties"
-#: What stands in the file, and what is said of it.
+#: Content of the file, and the error message.
 WARNINGS = {
     "misspelt": (
         "zookeper.connect=secret",

@@ -1,4 +1,4 @@
-"""Which failures of TLS are for good."""
+"""Permanent TLS failures."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def failure(reason: str | None) -> ssl.SSLError:
     ("WRONG_VERSION_NUMBER", "found another protocol"),
 ])  # fmt: skip
 def test_what_no_retry_mends_is_told(reason: str, said: str) -> None:
-    told = tls_refusal(failure(reason), "h:1", "the authorities a", "the key k")
-    assert told is not None
-    assert told.startswith("h:1: ")
-    assert f"({reason})" in told
-    assert said in told
+    message = tls_refusal(failure(reason), "h:1", "the authorities a", "the key k")
+    assert message is not None
+    assert message.startswith("h:1: ")
+    assert f"({reason})" in message
+    assert said in message
 
 
 def test_a_certificate_that_is_not_trusted_is_told_with_whom_we_trust() -> None:
     refused = ssl.SSLCertVerificationError(1, "as OpenSSL has it")
     refused.reason, refused.verify_message = "CERTIFICATE_VERIFY_FAILED", "certificate has expired"
-    told = tls_refusal(refused, "h:1", "the authorities a", "the key k")
-    assert told is not None
-    assert "(certificate has expired), expected one" in told
-    assert "the authorities a" in told
+    message = tls_refusal(refused, "h:1", "the authorities a", "the key k")
+    assert message is not None
+    assert "(certificate has expired), expected one" in message
+    assert "the authorities a" in message
 
 
 @pytest.mark.parametrize("problem", [

@@ -16,7 +16,7 @@ import click
 from kframe.cli.app import cli
 from tests.architecture.source import ROOT, tracked_files
 
-#: Yields the offset and the name of each reference that does not resolve.
+#: A check yields the offset and the name of each reference that does not resolve.
 Check: TypeAlias = "Callable[[Path, str], Iterator[tuple[int, str]]]"
 
 RULES: Final = ROOT / "docs" / "reference" / "controller"
@@ -51,7 +51,7 @@ def line_of(text: str, position: int) -> int:
 
 
 def shown(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Matches within backticks, or on a line of a code block."""
+    """Return matches within backticks or in a code block."""
     blocks = [range(*match.span()) for match in BLOCK.finditer(text)]
     for match in pattern.finditer(text):
         if text[match.start()] == "`" or any(match.start() in block for block in blocks):
@@ -60,7 +60,7 @@ def shown(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 @cache
 def headings(page: Path) -> frozenset[str]:
-    """GitHub's anchors of a page, and the numbers of its numbered sections."""
+    """Return GitHub's anchors of a page, and the numbers of its sections."""
     titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
     return frozenset(anchors | {title.split()[0].rstrip(".") for title in titles})
@@ -73,7 +73,7 @@ def page_names() -> frozenset[str]:
 
 
 def document(name: str, source: Path) -> Path | None:
-    """The page that ``source`` names, relative to the root, docs/ or its own folder, or by file name alone."""
+    """Resolve a page in ``source``: relative to the root, docs/ or its own folder, or by file name."""
     named = [path for path in tracked_files(".md") if path.name == name] if name in page_names() else []
     candidates = (ROOT / name, source.parent / name, ROOT / "docs" / name, *named)
     return next((path for path in candidates if path.is_file()), None)
@@ -124,7 +124,7 @@ def paths(path: Path, text: str) -> Iterator[tuple[int, str]]:
 
 @cache
 def all_tests() -> frozenset[str]:
-    """Names of all test functions and test modules."""
+    """Return the names of all test functions and test modules."""
     files = [path for path in tracked_files(".py") if path.name.startswith("test_")]
     functions = (
         node.name
@@ -174,16 +174,16 @@ def commands(path: Path, text: str) -> Iterator[tuple[int, str]]:
         if command is None:
             yield match.start(), match[0]
             continue
-        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         for word in words:
             option = word.partition("=")[0].rstrip(".,;:)")
-            if option.startswith("--") and option not in known | {"--help", "--version"}:
+            if option.startswith("--") and option not in options | {"--help", "--version"}:
                 yield match.start(), f"{match[0]}: {option}"
 
 
 @cache
 def known_keys() -> frozenset[str]:
-    """Dotted names that the product spells as strings."""
+    """Return dotted names in string literals of the product."""
     files = [path for path in tracked_files(".py") if "tests" not in path.relative_to(ROOT).parts]
     return frozenset(key for path in files for key in re.findall(r"\"(kframe(?:\.[a-z]+)+)", path.read_text()))
 

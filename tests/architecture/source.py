@@ -1,4 +1,4 @@
-"""The source tree as the architecture tests see it."""
+"""The source tree, as the architecture tests read it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-#: What is shipped or shown; tests may be as long as their tables.
+#: Folders of the product. Tests may be longer than the limits.
 PRODUCT: Final = ("kframe", "simulator", "plugins", "examples", "benchmarks")
 KERNELS: Final = [ROOT / "kframe" / "_core.pyx", *sorted((ROOT / "kframe" / "kernels").glob("_*.pyx"))]
 PLUGIN_KERNELS: Final = [
@@ -21,7 +21,7 @@ PLUGIN_KERNELS: Final = [
 ]
 DECLARATIONS: Final = sorted((ROOT / "kframe" / "kernels").glob("*.pxd"))
 
-#: The first line of a function: a name, a parenthesis, and then the colon or the rest of the arguments on other lines.
+#: The first line of a function: a name, a parenthesis, then the colon or arguments on further lines.
 FUNCTION: Final = re.compile(
     r"(?P<indent> *)(?:def|cp?def)\s+(?:[^=()]*\s)?\*?(?P<name>\w+)\((?:.*:|[^)]*)\s*(?:#.*)?$"
 )
@@ -29,20 +29,20 @@ FUNCTION: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A function: where it stands, and how many lines it takes from its ``def`` to its end."""
+    """A function: its location, and its number of lines."""
 
     where: str
     lines: int
 
 
 def module_name(path: Path) -> str:
-    """The importable name of a module of the package."""
+    """Return the importable name of a module."""
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 @cache
 def tracked_files(*suffixes: str) -> tuple[Path, ...]:
-    """Files of the repository with one of ``suffixes``: those in git, or all without git."""
+    """Return the files with one of ``suffixes``: those in git, or all files without git."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(listing, capture_output=True, text=True, check=False, cwd=ROOT).stdout.split("\0")
     paths = [ROOT / name for name in listed if name] or [
@@ -52,30 +52,30 @@ def tracked_files(*suffixes: str) -> tuple[Path, ...]:
 
 
 def product_files(*suffixes: str) -> list[Path]:
-    """Files of the product with one of ``suffixes``, tests of plugins left out."""
-    found = (path for folder in PRODUCT for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
-    return sorted(path for path in found if not {"tests", "build"} & set(path.relative_to(ROOT).parts))
+    """Return the product's files with one of ``suffixes``, without tests of plugins."""
+    paths = (path for folder in PRODUCT for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+    return sorted(path for path in paths if not {"tests", "build"} & set(path.relative_to(ROOT).parts))
 
 
 def python_functions(path: Path) -> Iterator[Block]:
-    """Every function and method of a Python file."""
+    """Return every function and method of a Python file."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            where = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
-            yield Block(where, (node.end_lineno or node.lineno) - node.lineno + 1)
+            location = f"{path.relative_to(ROOT)}:{node.lineno} {node.name}"
+            yield Block(location, (node.end_lineno or node.lineno) - node.lineno + 1)
 
 
 def kernel_functions(path: Path) -> Iterator[Block]:
-    """Every ``def``, ``cdef`` and ``cpdef`` function of a Cython file."""
+    """Return every ``def``, ``cdef`` and ``cpdef`` function of a Cython file."""
     for number, name, lines in cython_functions(path.read_text()):
         yield Block(f"{path.relative_to(ROOT)}:{number} {name}", lines)
 
 
 def cython_functions(text: str) -> Iterator[tuple[int, str, int]]:
-    """Line number, name and length of each function in Cython source, by indentation as ``ast`` cannot read it.
+    """Return line number, name and length of each function in Cython source, which ``ast`` cannot parse.
 
-    A function ends with the last line before one that is indented no deeper than its header and does not close the
-    header's parenthesis.
+    A function ends before the next line with the same or a smaller indentation. The line that closes the header's
+    parenthesis does not count.
     """
     lines = text.splitlines()
     for first, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""The build keeps its promises: which kernels a run is on, what they check, and what the distributions hold."""
+"""The build: kernels of a run, their checks, and the content of the distributions."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def test_the_debug_build_refuses_an_index_outside_its_view(position: int) -> Non
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """The source tree, copied: setup.py makes folders in it, and another build's tests may be at work there."""
-    made = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info")
-    return shutil.copytree(ROOT, tmp_path / "tree", ignore=made)
+    """Copy the source tree: setup.py creates folders, and another test may build in the tree."""
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info")
+    return shutil.copytree(ROOT, tmp_path / "tree", ignore=ignored)
 
 
 def run_setup(tree: Path, *commands: str) -> None:
     """Run setup.py in the source tree."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "setup.py", "--quiet", *commands], capture_output=True, text=True, check=False, cwd=tree
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
 
 
 def package_files(*suffixes: str) -> set[Path]:
-    """Files of the package with one of ``suffixes``, as a distribution names them."""
-    found = (path for path in (ROOT / "kframe").rglob("*") if path.suffix in suffixes)
-    return {path.relative_to(ROOT) for path in found}
+    """Return the package's files with one of ``suffixes``, relative to the root."""
+    paths = (path for path in (ROOT / "kframe").rglob("*") if path.suffix in suffixes)
+    return {path.relative_to(ROOT) for path in paths}
 
 
 def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: Path) -> None:
@@ -64,8 +64,8 @@ def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: 
     (archive,) = tmp_path.glob("*.tar")
     with tarfile.open(archive) as sdist:
         held = {Path(*Path(name).parts[1:]) for name in sdist.getnames()}
-    wanted = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
-    assert wanted - held == set()
+    expected = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
+    assert expected - held == set()
     assert {Path("LICENSE"), Path("Makefile"), Path("setup.py"), Path("tests/conftest.py")} <= held
     assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
 

@@ -1,4 +1,4 @@
-"""What ruff cannot see is documented too: the compiled functions, and each hook with its use and its test."""
+"""Documentation that ruff does not check: compiled functions, and each hook with its use and its test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.architecture.source import KERNELS, ROOT, module_name
 
 
 def compiled_functions() -> list[tuple[str, Callable[..., Any]]]:
-    """The public functions and classes of the compiled modules."""
+    """Return the public functions and classes of the compiled modules."""
     modules = [importlib.import_module(module_name(path)) for path in KERNELS]
     return [
         (f"{module.__name__}.{name}", member)
@@ -24,7 +24,7 @@ def compiled_functions() -> list[tuple[str, Callable[..., Any]]]:
 
 
 def hooks() -> dict[str, str]:
-    """The docstring of each hook that a plugin may implement."""
+    """Return the docstring of each plugin hook."""
     tree = ast.parse((ROOT / "kframe" / "registry" / "hookspecs.py").read_text())
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     return {
@@ -35,7 +35,7 @@ def hooks() -> dict[str, str]:
 
 
 def test_every_compiled_module_has_a_stub() -> None:
-    # stubtest holds a stub to its module, but takes a missing one of a private module for intended.
+    # stubtest compares a stub with its module, but accepts a missing stub of a private module.
     assert [path.name for path in KERNELS if not path.with_suffix(".pyi").exists()] == []
 
 

@@ -1,4 +1,5 @@
-"""What importing kframe may load, and what a kernel may reach; import-linter holds the layers of the Python modules."""
+"""Modules that an import of kframe may load, and imports of kernels. import-linter checks the layers of Python modules.
+Modules that an import of kframe may load, and imports of kernels. import-linter checks the layers of Python modules."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ import pytest
 
 from tests.architecture.source import DECLARATIONS, KERNELS, ROOT, module_name
 
-#: Optional or slow to import: whoever needs one of these pays for it, not everybody who imports kframe.
+#: Optional or slow modules. They are imported on first use, not by ``import kframe``.
 LATE = {"click", "kazoo", "kio", "matplotlib", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
 
-#: All that a kernel is made of: C's library, Python's own C API and the package's declarations and vocabulary.
+#: Imports that a kernel may have: the C library, Python's C API and the package's own declarations.
 REACHABLE = {"libc", "cpython", "cython", "kframe.errors", "kframe.model"} | {
     f"kframe.kernels.{path.stem}" for path in DECLARATIONS
 }
@@ -25,10 +26,10 @@ EXTERN = re.compile(r"^\s*cdef\s+extern\s+from\s+(?P<header>\*|\S+)", re.MULTILI
 
 
 def loaded_after(statement: str) -> set[str]:
-    """Names of the modules in a fresh interpreter after ``statement``."""
+    """Return the module names in a new interpreter after ``statement``."""
     code = f"import sys\n{statement}\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    return set(done.stdout.split())
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(completed.stdout.split())
 
 
 def test_importing_kframe_loads_nothing_optional() -> None:
@@ -53,7 +54,7 @@ SURFACE = [
 
 @pytest.mark.parametrize("path", SURFACE, ids=lambda path: path.name)
 def test_a_plugin_of_one_module_imports_the_plugin_surface_only(path: Path) -> None:
-    # import-linter checks the plugins that are packages.
+    # import-linter checks plugins that are packages.
     modules = {name for name in reached(path.read_text()) if name.partition(".")[0] == "kframe"}
     assert {name for name in modules if not f"{name}.".startswith("kframe.plugin.")} == set()
 
@@ -65,22 +66,22 @@ def test_importing_the_plugin_surface_loads_nothing_optional(path: Path) -> None
 
 
 def reached(text: str) -> set[str]:
-    """Modules that a Cython source imports or cimports."""
+    """Return the modules that a Cython source imports or cimports."""
     names: set[str] = set()
     for match in IMPORT.finditer(text):
-        sources = [match["source"]] if match["source"] else [one.split()[0] for one in match["names"].split(",")]
+        sources = [match["source"]] if match["source"] else [name.split()[0] for name in match["names"].split(",")]
         names.update(sources)
     return names
 
 
 @pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)
 def test_a_kernel_reaches_only_c_and_the_vocabulary(path: Path) -> None:
-    strange = {
+    violations = {
         name
         for name in reached(path.read_text())
         if not any(name == root or name.startswith(f"{root}.") for root in REACHABLE)
     }
-    assert strange == set()
+    assert violations == set()
 
 
 @pytest.mark.parametrize("path", [*KERNELS, *DECLARATIONS], ids=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""The top of the package shows its sub-packages, and little else."""
+"""The package's top level has its sub-packages and few other files."""
 
 from __future__ import annotations
 

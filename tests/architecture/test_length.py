@@ -1,4 +1,4 @@
-"""No module and no function outgrows what one sitting can read. Nothing is exempt; the limits only go down."""
+"""No module and no function exceeds its length limit. There are no exceptions, and limits only decrease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in git works on any machine: no file names a folder of one."""
+"""No file in git contains a folder of one machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.architecture.source import ROOT
 
-#: Folders where people and services keep their work trees. A longer path or an address before it makes it another one.
+#: Folders that typically contain work trees. A longer path, or an address before the path, does not match.
 PRIVATE = re.compile(rb"(?<![\w.:/-])/(?:home|Users|root|work)/[\w.-]")
 
 
@@ -21,7 +21,7 @@ def test_no_file_names_a_folder_of_one_machine() -> None:
     names = subprocess.run(listing, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split("\0")
     files = [ROOT / name for name in names if name and (ROOT / name).is_file()]
     assert files
-    assert {str(path): found for path in files if (found := PRIVATE.findall(path.read_bytes()))} == {}
+    assert {str(path): matches for path in files if (matches := PRIVATE.findall(path.read_bytes()))} == {}
 
 
 @pytest.mark.parametrize(
@@ -36,5 +36,5 @@ def test_no_file_names_a_folder_of_one_machine() -> None:
     ],
 )
 def test_what_counts_as_a_private_folder(text: str, private: bool) -> None:
-    # Spelt with a tilde for a slash, since this file is searched too.
+    # A tilde replaces the slash, since this file is searched too.
     assert bool(PRIVATE.search(text.replace("~", "/").encode())) is private

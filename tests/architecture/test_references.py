@@ -1,4 +1,4 @@
-"""Every document, section, path, test, command, make target and configuration key that the repository names exists."""
+"""Every document, section, path, test, command, make target and configuration key in the repository exists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.architecture.references import Check
 from tests.architecture.source import ROOT, tracked_files
 
 CODE: Final = tuple(path for path in tracked_files(".py", ".pyx", ".pxd", ".pyi", ".toml") if path != Path(__file__))
-#: Records name what existed when they were made, so that only their links are checked.
+#: Records name files of their time, so that only their links are checked.
 RECORDS: Final = ("docs/evidence/", "docs/explanation/performance.md")
 PAGES: Final = tuple(path for path in tracked_files(".md") if path.name != "CHANGELOG.md")
 IN_CODE: Final = (
@@ -26,14 +26,16 @@ IN_PAGES: Final = (
 
 
 def unresolved(files: tuple[Path, ...], check: Check) -> list[str]:
-    """References in ``files`` that do not resolve, as file, line and name."""
+    """Return the references in ``files`` that do not resolve, as file, line and name."""
     results = []
     for path in files:
         name = str(path.relative_to(ROOT))
         record = name.startswith(RECORDS) and check is not references.links
         if not record:
             text = path.read_text()
-            results += [f"{name}:{text.count(chr(10), 0, offset) + 1} {found}" for offset, found in check(path, text)]
+            results += [
+                f"{name}:{text.count(chr(10), 0, offset) + 1} {reference}" for offset, reference in check(path, text)
+            ]
     return results
 
 

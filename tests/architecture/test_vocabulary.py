@@ -1,4 +1,4 @@
-"""Identifiers use Kafka's, ZooKeeper's and NumPy's terms: words that say nothing keep falling (``CONTRIBUTING.md``)."""
+"""Identifiers use the terms of Kafka, ZooKeeper and NumPy: counts of replaced words only fall (``CONTRIBUTING.md``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.architecture.source import tracked_files
 
-#: Word to the most identifiers in the tree that contain it, and the standard terms. A limit only goes down.
+#: Word to the largest number of identifiers that contain it, and the standard terms. A limit only goes down.
 LIMITS: Final[dict[str, tuple[int, str]]] = {
     "one": (1933, "the noun of the item"),
     "world": (1137, "cluster, simulation, fixture"),
@@ -101,7 +101,7 @@ WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 
 
 def identifier_words(source: str) -> Counter[str]:
-    """How many identifiers of ``source`` contain each word; strings and comments do not count."""
+    """Return how many identifiers of ``source`` contain each word; strings and comments do not count."""
     identifiers = Counter(IDENTIFIER.findall(PROSE.sub(" ", source)))
     words: Counter[str] = Counter()
     for identifier, count in identifiers.items():
@@ -112,7 +112,7 @@ def identifier_words(source: str) -> Counter[str]:
 
 @cache
 def tree_words() -> Counter[str]:
-    """The words of all Python and Cython sources."""
+    """Return the words of all Python and Cython sources."""
     total: Counter[str] = Counter()
     for path in tracked_files(".py", ".pyx", ".pxd", ".pyi"):
         total += identifier_words(path.read_text())

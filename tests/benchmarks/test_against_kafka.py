@@ -1,4 +1,4 @@
-"""The arithmetic of ``python -m benchmarks.against_kafka``: who stands beside whom, and by which runs."""
+"""The calculations of ``python -m benchmarks.against_kafka``: compared controllers and runs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SIZE = {"partitions": 1_000, "brokers": 10}
 
 
 def ours(bench: str, ready: float, decide: float) -> dict[str, Any]:
-    """A result of ``kframe bench``, as far as a row looks at it."""
+    """A result of ``kframe bench`` with the fields that a row uses."""
     seconds = {phase: {"median": value} for phase, value in (("ready", ready), ("decide", decide))}
     return {"bench": bench, **SIZE, "seconds": seconds, "state_bytes_per_partition": 80.0}
 
 
 def kraft(seconds: float, heap: int) -> kafka_classes.Figures:
-    """What the KRaft classes print, as far as a row looks at it."""
+    """Output of the KRaft classes with the fields that a row uses."""
     return {
         "kraft.broker_failure.generate_and_replay": {"seconds_min": seconds},
         "kraft.log_replay": {"seconds_min": 5.0, "heap_bytes_per_partition": heap},
@@ -34,8 +34,8 @@ def kraft(seconds: float, heap: int) -> kafka_classes.Figures:
 
 
 def test_the_better_collector_counts_against_our_medians() -> None:
-    turns = [ours("broker-failure", 9.0, decide) for decide in (0.5, 1.0, 0.25)]
-    failure, memory = against_kafka.rows("kraft", turns, {"g1": kraft(8.0, 640), "parallel": kraft(4.0, 800)})
+    runs = [ours("broker-failure", 9.0, decide) for decide in (0.5, 1.0, 0.25)]
+    failure, memory = against_kafka.rows("kraft", runs, {"g1": kraft(8.0, 640), "parallel": kraft(4.0, 800)})
     assert (failure["collector"], failure["peer"]) == ("parallel", {"g1": 8.0, "parallel": 4.0})
     assert failure["ratio"] == {"least": 4.0, "median": 8.0, "most": 16.0}
     assert (memory["collector"], memory["ratio"]["median"]) == ("g1", 8.0)
@@ -65,9 +65,9 @@ def test_kframe_is_timed_before_between_and_after_the_collectors(monkeypatch: py
 
     monkeypatch.setattr(timing, "run_bench", time_ours)
     monkeypatch.setattr(kafka_classes, "run", time_theirs)
-    found, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g", 0))
+    runs, figures = against_kafka.turns("kraft", 1_000, Plan(10, 1, 1, "1g", 0))
     assert order == ["broker-failure", "kraft g1", "broker-failure", "kraft parallel", "broker-failure"]
-    assert (len(found), set(figures)) == (3, set(kafka_classes.COLLECTORS))
+    assert (len(runs), set(figures)) == (3, set(kafka_classes.COLLECTORS))
 
 
 def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
@@ -80,7 +80,7 @@ def test_of_the_largest_clusters_not_all_leaders_are_elected() -> None:
 
 
 def test_what_a_late_part_fails_of_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first size is kept when the second one fails, whole controllers are measured all the same."""
+    """The first size is saved when the second one fails, and whole controllers are still measured."""
 
     def turns(
         controller: str, partitions: int, _plan: Plan

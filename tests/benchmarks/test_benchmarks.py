@@ -1,4 +1,4 @@
-"""``python -m benchmarks`` at sizes of a test, and the arithmetic of its figures."""
+"""``python -m benchmarks`` at small sizes, and its calculations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_exponent_of_a_power_law_is_found() -> None:
 
 
 def failure(bench: str, choose: float, decide: float, brokers: int = 100) -> dict[str, Any]:
-    """A result of ``kframe bench``, as far as ratios look at it."""
+    """A result of ``kframe bench`` with the fields that ratios use."""
     spread = {
         phase: {"min": value, "median": value}
         for phase, value in (("choose", choose), ("decide", decide), ("ready", 9.0))
@@ -49,8 +49,8 @@ def test_tiers_stand_beside_the_built_in_rule_of_their_size() -> None:
         ("broker-failure", "bulk", "3.00", "1.20"),
         ("election-of-all", "bulk", "1.40", "1.10"),
     ]
-    kept = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in timed.ratios(results)}
-    assert kept == {
+    by_name = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in timed.ratios(results)}
+    assert by_name == {
         "choose-bulk/1000/100": (3.0, True, False),
         "decide-bulk/1000/100": (1.2, True, False),
         "choose-all-bulk/1000/100": (1.4, True, False),
@@ -79,20 +79,20 @@ def test_large_clusters_get_fewer_runs(first: float, seconds: float | None, runs
     assert counted_runs(5, first, seconds) == runs
 
 
-#: Deciding, storing and encoding of all kinds; the storm reaches rows whose slots are beyond what 16 bits hold.
+#: All kinds of decisions, writes and requests. The storm reaches rows whose slots exceed 16 bits.
 OF_THE_TWINS = ("rack-failure", "reassignment-start", "topic-creation-storm", "topic-deletion")
 
 
 def test_known_answers_are_those_of_the_reference_twins() -> None:
-    """No compiled kernel takes part."""
+    """No compiled kernel is used."""
     words = ["benchmarks/suite", "-q", "-p", "no:cacheprovider", f"--bench-only={','.join(OF_THE_TWINS)}"]
     environment = {**os.environ, "KFRAME_KERNELS": "reference"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "pytest", *words, "--bench-brokers=10"],
         env=environment, cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    assert f"{len(OF_THE_TWINS)} passed" in done.stdout
+    assert completed.returncode == 0, completed.stdout
+    assert f"{len(OF_THE_TWINS)} passed" in completed.stdout
 
 
 def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

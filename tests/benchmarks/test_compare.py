@@ -1,4 +1,4 @@
-"""``python -m benchmarks.report.compare``: what counts as worse, in made-up records."""
+"""``python -m benchmarks.report.compare`` on synthetic records: the limits of a regression."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from benchmarks.report.targets import TARGETS
 def test_a_fifth_may_be_lost(
     stored: float | None, new: float | None, less: bool, left: float | None, verdict: str
 ) -> None:
-    (found,) = compare.compare(
+    (row,) = compare.compare(
         [] if stored is None else [Ratio("x", stored, less)], [] if new is None else [Ratio("x", new, less)]
     )
-    assert found.left == (None if left is None else pytest.approx(left))
-    assert found.verdict == verdict
+    assert row.left == (None if left is None else pytest.approx(left))
+    assert row.verdict == verdict
 
 
 def test_seconds_are_not_compared() -> None:
@@ -48,7 +48,7 @@ def test_seconds_are_not_compared() -> None:
 
 
 def record(path: Path, when: str, *ratios: Ratio, **more: Any) -> Path:
-    """A record as benchmarks keep it."""
+    """Write a record as benchmarks do."""
     path.write_text(json.dumps({"when": when, "ratios": to_record(ratios), **more}))
     return path
 
@@ -56,9 +56,9 @@ def record(path: Path, when: str, *ratios: Ratio, **more: Any) -> Path:
 def test_what_has_fallen_is_shown_and_ends_the_command_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    gone = Ratio("only stored", 3.0)
+    removed = Ratio("only stored", 3.0)
     stored = record(
-        tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0), Ratio("bytes", 80.0, less=True), gone
+        tmp_path / "stored.json", "2026-01-01", Ratio("speed", 100.0), Ratio("bytes", 80.0, less=True), removed
     )
     good = record(tmp_path / "good.json", "2026-01-02", Ratio("speed", 90.0), Ratio("bytes", 81.0, less=True))
     bad = record(tmp_path / "bad.json", "2026-01-02", Ratio("speed", 50.0), Ratio("bytes", 80.0, less=True),
@@ -79,9 +79,9 @@ def test_each_ratio_is_held_against_the_newest_record_that_has_it(tmp_path: Path
     record(tmp_path / "b.json", "2026-01-01", Ratio("speed", 1.0), Ratio("bytes", 7.0))
     record(tmp_path / "a.json", "2026-02-01", Ratio("speed", 2.0))
     (tmp_path / "old.json").write_text(json.dumps({"when": "2025-01-01", "rows": []}))
-    assert [one["file"] for one in newest(tmp_path)] == ["old.json", "b.json", "a.json"]
-    found = compare.compare([ratio for one in newest(tmp_path) for ratio in of_record(one)], [])
-    assert [(row.name, row.stored) for row in found] == [("bytes", 7.0), ("speed", 2.0)]
+    assert [record["file"] for record in newest(tmp_path)] == ["old.json", "b.json", "a.json"]
+    rows = compare.compare([ratio for record in newest(tmp_path) for ratio in of_record(record)], [])
+    assert [(row.name, row.stored) for row in rows] == [("bytes", 7.0), ("speed", 2.0)]
 
 
 def test_nothing_in_common_is_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,11 +93,12 @@ def test_nothing_in_common_is_nothing_to_compare(tmp_path: Path, capsys: pytest.
 
 def test_targets_are_held_against_this_run_before_any_record() -> None:
     speed, native = "broker-failure/1000000/100 beside kafka", "choose-native/1000000/100"
-    kept = {"old": [Ratio(speed, 99.0), Ratio(native, 1.0, less=True)], "newer": [Ratio(speed, 120.0)]}
-    found = {
-        one.target.name: one for one in compare_targets([Ratio(native, 1.6, less=True), Ratio("another", 1.0)], kept)
+    stored = {"old": [Ratio(speed, 99.0), Ratio(native, 1.0, less=True)], "newer": [Ratio(speed, 120.0)]}
+    by_name = {
+        comparison.target.name: comparison
+        for comparison in compare_targets([Ratio(native, 1.6, less=True), Ratio("another", 1.0)], stored)
     }
-    assert set(found) == set(TARGETS)
-    assert (found[speed].measured, found[speed].where, found[speed].reached) == (120.0, "newer", True)
-    assert (found[native].measured, found[native].where, found[native].reached) == (1.6, "this run", False)
-    assert found["memory/1000000/100 beside kraft"].reached is None
+    assert set(by_name) == set(TARGETS)
+    assert (by_name[speed].measured, by_name[speed].where, by_name[speed].reached) == (120.0, "newer", True)
+    assert (by_name[native].measured, by_name[native].where, by_name[native].reached) == (1.6, "this run", False)
+    assert by_name["memory/1000000/100 beside kraft"].reached is None

@@ -1,4 +1,4 @@
-"""The record of failovers: what it counts, and when the command fails."""
+"""The record of failovers: its counts, and failures of the command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Failover:
 
 
 class Cluster:
-    """Every kill takes a tenth of a second longer than the one before; the epochs are those that a test gives."""
+    """Each kill takes a tenth of a second longer than the previous one. The test provides the epochs."""
 
     def __init__(self, epochs: list[int]) -> None:
         self._epochs = iter(epochs)

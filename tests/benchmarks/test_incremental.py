@@ -1,6 +1,6 @@
-"""What happens to a few partitions of a large cluster costs no pass over memory for all of them.
+"""An event on a few partitions of a large cluster allocates no array of all partitions.
 
-Counted in bytes that an event asks for, at most at once: an array of one byte a row would show.
+The measure is the peak of allocated bytes: an array of one byte per row would exceed the limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, ElectionRequested, ElectionType
 
 PARTITIONS, BROKERS = 400_000, 10
-#: Far less than a byte a row.
+#: Far less than one byte per row.
 FEW_BYTES = PARTITIONS // 4
 
 
@@ -31,7 +31,7 @@ def controller() -> TimedController:
 
 @pytest.fixture
 def peak() -> Iterator[Callable[[Callable[[], object]], int]]:
-    """The most bytes that a call had at once."""
+    """Return the peak of bytes that a call allocates."""
 
     def of(call: Callable[[], object]) -> int:
         tracemalloc.start()
@@ -58,7 +58,7 @@ def alter(controller: TimedController, size: int) -> None:
 
 
 def test_one_alter_partition(controller: TimedController, peak: Callable[[Callable[[], object]], int]) -> None:
-    alter(controller, 2)  # topics' names in one piece, and other things that are made once
+    alter(controller, 2)  # joined topic names, and other objects that are created once
     assert peak(lambda: alter(controller, 3)) < FEW_BYTES
 
 
@@ -74,7 +74,7 @@ def test_one_election(controller: TimedController, peak: Callable[[Callable[[], 
 
 
 def test_the_failure_of_a_small_broker(peak: Callable[[Callable[[], object]], int]) -> None:
-    """But for room for the rows that may turn out to have no leader, of which the first few are touched."""
+    """Except for the buffer of rows that may become leaderless, of which only the first few are used."""
     controller = TimedController(with_small_brokers(PARTITIONS, BROKERS, 50, small=2))
     controller.adopt()
 

@@ -1,4 +1,4 @@
-"""The arithmetic of ``python -m benchmarks.live``, and its picture."""
+"""The calculations of ``python -m benchmarks.live``, and its plot."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from benchmarks.live import __main__ as live
 
 
 def life(number: int, controller: str, failover: float, broker_failure: float, read: float) -> list[live.Record]:
-    """What is told of a life: the raw requests before it, and its events."""
+    """The records of one run: the raw requests before it, and its events."""
     about = {"life": number, "controller": controller, "partitions": 1_000, "brokers": 10}
     raw = {"bench": "raw", "read_seconds": read, "write_seconds": 0.5}
     raw |= {"read_seconds_at_once": read / 2, "write_seconds_at_once": 0.25}
     events = (("failover", failover), ("broker-failure", broker_failure))
-    told = {"compiler_seconds": 0.75 - number / 4}
-    return [about | raw, *(about | told | {"bench": bench, "seconds": seconds} for bench, seconds in events)]
+    compiler = {"compiler_seconds": 0.75 - number / 4}
+    return [about | raw, *(about | compiler | {"bench": bench, "seconds": seconds} for bench, seconds in events)]
 
 
 KFRAME = [*life(0, "kframe", 30.0, 7.0, 9.0), *life(1, "kframe", 9.0, 7.0, 9.0), *life(2, "kframe", 2.0, 0.5, 1.0),
           *life(3, "kframe", 4.0, 1.0, 4.0)]  # fmt: skip
-KAFKA = [one for number, failover in enumerate((60.0, 40.0, 50.0, 55.0))
-         for one in life(number, live.KAFKA, failover, 8.0, 0.1)]  # fmt: skip
+KAFKA = [event for number, failover in enumerate((60.0, 40.0, 50.0, 55.0))
+         for event in life(number, live.KAFKA, failover, 8.0, 0.1)]  # fmt: skip
 MEASURED = [*KAFKA, *KFRAME]
 
 
@@ -43,7 +43,7 @@ def test_the_servers_compiler_is_told_of_all_our_lives() -> None:
 
 @pytest.mark.parametrize("lives, first", [(1, []), (2, [30.0])])
 def test_of_few_lives_the_last_one_counts(lives: int, first: list[float]) -> None:
-    (failover, _) = live.rows([one for one in KFRAME if one["life"] < lives])
+    (failover, _) = live.rows([event for event in KFRAME if event["life"] < lives])
     assert (len(failover["kframe"]), len(failover["times_raw"]), failover["first_lives"]) == (1, 1, first)
 
 
@@ -57,8 +57,8 @@ def test_alone_there_is_no_ratio() -> None:
 
 
 def test_ratios_are_kept_for_comparison() -> None:
-    kept = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in live.ratios(live.rows(MEASURED))}
-    assert kept["live failover/1000/10 beside kafka"] == (10.0, False, False)
-    assert kept["live failover/1000/10 beside raw"] == (1.5, True, False)
-    assert kept["live failover/1000/10 beside raw at once"] == (3.0, True, False)
-    assert kept["live broker-failure/1000/10 seconds"] == (1.0, True, True)
+    by_name = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in live.ratios(live.rows(MEASURED))}
+    assert by_name["live failover/1000/10 beside kafka"] == (10.0, False, False)
+    assert by_name["live failover/1000/10 beside raw"] == (1.5, True, False)
+    assert by_name["live failover/1000/10 beside raw at once"] == (3.0, True, False)
+    assert by_name["live broker-failure/1000/10 seconds"] == (1.0, True, True)

@@ -1,4 +1,4 @@
-"""docs/explanation/performance.md says what the kept records say; pictures are drawn of every kind of figures."""
+"""docs/explanation/performance.md equals the stored records, and every kind of figure has a plot."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_the_page_shows_a_picture_of_all_that_was_measured(name: str) -> None:
 
 def test_every_kept_record_says_where_it_comes_from() -> None:
     for kind in KINDS:
-        found = kept(kind, RESULTS)
-        assert found is None or {"commit", "when", "processor", "cores"} <= set(found.record)
+        stored = kept(kind, RESULTS)
+        assert stored is None or {"commit", "when", "processor", "cores"} <= set(stored.record)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_the_command_draws_all(tmp_path: Path, results: Path) -> None:
 
 
 def test_a_record_without_zookeeper_classes_leaves_their_picture_empty(tmp_path: Path) -> None:
-    """As one has it that was cut short after the KRaft classes."""
+    """As in a record that ended after the KRaft classes."""
     pytest.importorskip("matplotlib")
     rows = [row | {"beside": "kraft", "phase": "decide"} for row in FIGURES["classes"]]
     (tmp_path / "peers.json").write_text(json.dumps(FRAME | {"classes": rows}))
@@ -183,7 +183,7 @@ def test_cost_against_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     by_cluster, by_host, alter = json.loads(out.read_text())["own_work"]
     assert [point["hosted"] for point in by_cluster["points"]] == [20, 20]
     assert [(point["partitions"], point["hosted"]) for point in by_host["points"]] == [(1_400, 20), (1_400, 40)]
-    # What is told of a failure grows with what the broker hosted, and not with the cluster.
+    # The bytes of a broker failure grow with the broker's replicas, not with the cluster.
     small, large = (point["made_bytes"] for point in by_cluster["points"])
     assert large == pytest.approx(small, rel=0.2)
     assert by_host["points"][1]["made_bytes"] > 1.3 * large

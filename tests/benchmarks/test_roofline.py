@@ -1,4 +1,4 @@
-"""``python -m benchmarks.limits.roofline``: every kernel is measured, its bytes are counted, its result is checked."""
+"""``python -m benchmarks.limits.roofline`` measures every kernel, counts its bytes and checks its result."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from kframe.kernels import reference
 
 PARTITIONS, BROKERS = 1_200, 40
 
-#: Bytes a row that a kernel must touch in a cluster of RF 3, counted by hand: what is read, then what is written.
+#: Bytes per row that a kernel must read, then write, in a cluster of RF 3, counted by hand.
 BYTES_A_ROW = {
     # rows, slot_start, both counts, replica and isr, flags; the leader.
     "choose_leaders": 4 + 4 + 2 + 2 + 6 + 6 + 3 + 4,
-    # flags and leader: of healthy rows nothing else is looked at.
+    # flags and leader: healthy rows need no other column.
     "list_leaderless": 3 + 2,
     # state alone.
     "list_in_states": 1,
     # slot_start, replica_count, replica, flags; replica_state.
     "initialize_replica_states": 4 + 2 + 6 + 3 + 3,
-    # slot_start, replica_count, replica; a step to each replica's row, a byte where rows are as near as here.
+    # slot_start, replica_count, replica; one step per replica, of one byte for adjacent rows as here.
     "build_replica_index": 4 + 2 + 6 + 3,
     # rows, slot_start, isr_offsets and values, five new columns; six columns, isr.
     "store_states": 4 + 4 + 4 + 12 + (4 + 4 + 1 + 4 + 4) + (2 + 4 + 1 + 4 + 4 + 2) + 6,
@@ -41,7 +41,7 @@ def ground(request: pytest.FixtureRequest) -> Ground:
 
 
 def test_every_kernel_is_measured_or_left_out_for_a_reason() -> None:
-    whole, scattered = (set(calls_of(Ground(200, 5, scattered=one))) for one in (False, True))
+    whole, scattered = (set(calls_of(Ground(200, 5, scattered=scattered))) for scattered in (False, True))
     assert whole | NOT_MEASURED.keys() == {name for name, kernel in vars(kernels).items() if isroutine(kernel)}
     assert whole - scattered == set(WHOLE_ONLY) | {"count_failures", "count_pair_failures"}
     assert set(roofline.NOTES) | set(roofline.LIMITS) <= whole
@@ -51,7 +51,7 @@ def test_answers_are_those_of_the_twins(ground: Ground) -> None:
     scattered = ground.k < ground.n
     assert ground.k == (3 * PARTITIONS // BROKERS if scattered else PARTITIONS)
     for name in calls_of(ground):
-        told = []
+        answers = []
         for module in (kernels, reference):
             fresh = Ground(PARTITIONS, BROKERS, scattered=scattered)
             call = calls_of(fresh)[name]
@@ -59,16 +59,16 @@ def test_answers_are_those_of_the_twins(ground: Ground) -> None:
             count = run(fresh, name, call, module)
             left = {key: value.tolist() for key, value in fresh.arguments(name, call).items()
                     if isinstance(value, np.ndarray)}  # fmt: skip
-            told.append((count, left))
+            answers.append((count, left))
             assert count == call.expected, name
-        assert told[0] == told[1], name
+        assert answers[0] == answers[1], name
 
 
 def test_bytes_are_those_counted_by_hand() -> None:
     ground = Ground(PARTITIONS, BROKERS)
     calls = calls_of(ground)
     for name, each in BYTES_A_ROW.items():
-        # Tables of brokers, ends of offsets: a few bytes a broker, whatever there are of rows.
+        # Broker tables and list ends: a few bytes per broker, for any number of rows.
         assert 0 <= ground.bytes_of(name, calls[name]) - each * PARTITIONS <= 24 * BROKERS, name
 
 
@@ -77,10 +77,10 @@ def test_of_one_brokers_rows_whole_lines_are_counted() -> None:
     call = calls_of(ground)["list_replicas_on"]
     lines = {(name, int(row) * size // LINE_BYTES)
              for name, size in (("slot_start", 4), ("replica_count", 2)) for row in ground.rows}  # fmt: skip
-    slots = [3 * int(row) + place for row in ground.rows for place in range(3)]
+    slots = [3 * int(row) + index for row in ground.rows for index in range(3)]
     lines |= {("replica", slot * 2 // LINE_BYTES) for slot in slots}
-    beside = 4 * ground.k + 2 * 12 * ground.k + BROKERS
-    assert ground.bytes_of("list_replicas_on", call) == LINE_BYTES * len(lines) + beside
+    other_bytes = 4 * ground.k + 2 * 12 * ground.k + BROKERS
+    assert ground.bytes_of("list_replicas_on", call) == LINE_BYTES * len(lines) + other_bytes
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,11 +88,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     words = ["--partitions", "400", "--brokers", "8", "--runs", "1", "--copied", "1000", "--cached", "100", "300",
              "--out", str(out)]  # fmt: skip
     assert roofline.main(words) == 0
-    found = json.loads(out.read_text())["roofline"]
-    for row in found["kernels"]:
+    section = json.loads(out.read_text())["roofline"]
+    for row in section["kernels"]:
         assert row["times"] == pytest.approx(row["seconds"] * row["limit_rate"] / row["bytes"])
         assert {"cached_seconds", "all_cores_seconds"} <= row.keys() or row["rows"] != "all"
-    assert {row["limit"] for row in found["kernels"]} == {"copy", "gather", "scatter"}
+    assert {row["limit"] for row in section["kernels"]} == {"copy", "gather", "scatter"}
     assert "choose_leaders" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""Every bench, on a cluster small enough for a test: it does the work that it times, and says what it should."""
+"""Every benchmark on a small cluster: it does the work that it measures, and reports the expected fields."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_an_event_is_timed_by_phases(name: str) -> None:
         ("controller-failover", 18),
         # LeaderAndIsr and UpdateMetadata to all six.
         ("preferred-election", 12),
-        # Each AlterPartition is told to all six.
+        # Each AlterPartition is sent to all six brokers.
         ("alter-partition", 6 * ALTERATIONS),
     ],
 )
@@ -92,10 +92,10 @@ def test_trials_that_differ_are_noticed() -> None:
 def test_a_text_holds_the_cluster_that_it_was_made_of(name: str) -> None:
     workload = WORKLOADS[f"snapshot-load-{name}"]
     fixture = workload.fixture(PARTITIONS, BROKERS)
-    read, made = read_snapshot(fixture.content.path), fixture.content.snapshot
+    read, original = read_snapshot(fixture.content.path), fixture.content.snapshot
     assert read.source.format == name
-    assert read.topics.names == made.topics.names
-    assert read.partitions.replicas.values.tolist() == made.partitions.replicas.values.tolist()
+    assert read.topics.names == original.topics.names
+    assert read.partitions.replicas.values.tolist() == original.partitions.replicas.values.tolist()
 
 
 def test_a_snapshot_leaves_nothing_behind() -> None:
@@ -144,7 +144,7 @@ def test_a_lost_leader_is_noticed() -> None:
 
 def test_the_command() -> None:
     arguments = ["bench", "topic-deletion", "--partitions", "200", "--brokers", "5", "--runs", "1"]
-    done = CliRunner().invoke(cli, [*arguments, "-o", "json"])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["bench"] == "topic-deletion"
+    result = CliRunner().invoke(cli, [*arguments, "-o", "json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["bench"] == "topic-deletion"
     assert "ready ms" in CliRunner().invoke(cli, arguments).stdout

@@ -1,4 +1,4 @@
-"""A snapshot on disk for the commands."""
+"""A snapshot file for the commands."""
 
 from __future__ import annotations
 

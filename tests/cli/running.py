@@ -1,4 +1,4 @@
-"""Running ``kframe`` in this process, and the cluster that is shipped as an example."""
+"""Run ``kframe`` in this process, and the example cluster that kframe ships."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ PLAN: Final = CLUSTER / "reassignment.json"
 
 
 def kframe(*arguments: object) -> Result:
-    """``kframe ARGUMENTS``."""
+    """Run ``kframe ARGUMENTS``."""
     return CliRunner().invoke(cli, [*map(str, arguments)], prog_name="kframe")
 
 
 def whatif(*arguments: object) -> Result:
-    """``kframe whatif ARGUMENTS``."""
+    """Run ``kframe whatif ARGUMENTS``."""
     return kframe("whatif", *arguments)
 
 
 def document(*arguments: object) -> dict[str, Any]:
-    """What ``kframe whatif ARGUMENTS`` says in JSON."""
-    done = whatif(*arguments, "-o", "json")
-    assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    """Return the JSON output of ``kframe whatif ARGUMENTS``."""
+    result = whatif(*arguments, "-o", "json")
+    assert result.exit_code == 0, result.output
+    parsed: dict[str, Any] = json.loads(result.stdout)
+    return parsed

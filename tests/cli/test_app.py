@@ -1,4 +1,4 @@
-"""The ``kframe`` command as a whole: what it loads, and how it ends."""
+"""The ``kframe`` command as a whole: its imports and its exit codes."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from kframe.cli import app
 from kframe.errors import BrokenInvariant, InputError, KframeError, PluginError, StoreError
 from tests.architecture.source import ROOT
 
-#: What ``--help`` must not wait for.
+#: Modules that ``--help`` must not import.
 SLOW = {"numpy", "pyarrow", "rich", "yaml", "msgspec", "pluggy", "kazoo", "pyspark", "matplotlib"}
 
 
 def loaded_after(*arguments: str) -> set[str]:
-    """Top-level modules that are loaded when ``kframe`` has run in a fresh interpreter."""
+    """Return the top-level modules that ``kframe`` imports in a new interpreter."""
     code = (
         "import sys\nfrom kframe.cli.app import cli\n"
         f"try:\n    cli({list(arguments)!r})\nexcept SystemExit:\n    pass\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    return {name.partition(".")[0] for name in done.stderr.split()}
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return {name.partition(".")[0] for name in completed.stderr.split()}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["whatif", "fail", "--help"], ["snapshot", "--help"]])
@@ -57,21 +57,21 @@ def test_version() -> None:
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], said: str) -> None:
-    done = CliRunner().invoke(app.cli, arguments, prog_name="kframe")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith(said)
-    assert done.stderr.count("\n") == 1
+    result = CliRunner().invoke(app.cli, arguments, prog_name="kframe")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(said)
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_group_without_a_command_shows_its_help() -> None:
-    done = CliRunner().invoke(app.cli, ["whatif"])
-    assert done.exit_code == 2
-    assert "Commands:" in done.stderr
+    result = CliRunner().invoke(app.cli, ["whatif"])
+    assert result.exit_code == 2
+    assert "Commands:" in result.stderr
 
 
 @pytest.fixture
 def failing() -> Iterator[dict[str, Exception]]:
-    """A command that raises what the test puts in."""
+    """A command that raises the error of the test."""
     raised: dict[str, Exception] = {}
 
     @app.cli.command("failing")
@@ -94,9 +94,9 @@ def failing() -> Iterator[dict[str, Exception]]:
 )
 def test_errors_end_in_one_line(failing: dict[str, Exception], problem: Exception, code: int) -> None:
     failing["it"] = problem
-    done = CliRunner().invoke(app.cli, ["failing"])
-    assert done.exit_code == code
-    assert done.stderr == f"error: {problem if isinstance(problem, KframeError) else 'aborted'}\n"
+    result = CliRunner().invoke(app.cli, ["failing"])
+    assert result.exit_code == code
+    assert result.stderr == f"error: {problem if isinstance(problem, KframeError) else 'aborted'}\n"
 
 
 def test_a_defect_is_not_hidden(failing: dict[str, Exception]) -> None:

@@ -1,4 +1,4 @@
-"""``kframe demo``, on a cluster small enough for a test."""
+"""``kframe demo`` on a small cluster."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ def run(*arguments: object) -> Result:
 
 
 def test_the_bundled_snapshot_and_a_generated_cluster() -> None:
-    done = run("--partitions", "2000", "--brokers", "10")
-    assert done.exit_code == 0, done.output
-    assert "healthy.zookeeper.jsonl.gz" in done.stdout
-    assert "2,000 partitions on 10 brokers" in done.stdout
-    assert done.stdout.count("of it, encoding the requests") == 2
-    assert "offline" in done.stdout
-    assert "Why? " in done.stdout
+    result = run("--partitions", "2000", "--brokers", "10")
+    assert result.exit_code == 0, result.output
+    assert "healthy.zookeeper.jsonl.gz" in result.stdout
+    assert "2,000 partitions on 10 brokers" in result.stdout
+    assert result.stdout.count("of it, encoding the requests") == 2
+    assert "offline" in result.stdout
+    assert "Why? " in result.stdout
 
 
 def test_partitions_of_the_bundled_snapshot_move() -> None:
-    done = run("--partitions", "100", "--brokers", "5")
-    assert "96 partitions move from 1,2,3 to 4,5,6" in done.stdout
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.stdout.splitlines()]
+    result = run("--partitions", "100", "--brokers", "5")
+    assert "96 partitions move from 1,2,3 to 4,5,6" in result.stdout
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines()]
     assert ["as it stands", "3,1,2", "–", "–", "3,1,2", "3"] in cells
     assert ["6 leads", "6,4,5,3,1,2", "6,4,5", "3,1,2", "3,1,2,6,4,5", "6"] in cells
     assert ["the move is done", "6,4,5", "–", "–", "6,4,5", "6"] in cells
-    assert "all of them: 96 moved, 263 replicas copied, 263 deleted" in done.stdout
+    assert "all of them: 96 moved, 263 replicas copied, 263 deleted" in result.stdout
 
 
 def test_a_snapshot_of_ones_own(tmp_path: Path) -> None:
     write_snapshot(small(), tmp_path / "small")
-    done = run("--snapshot", tmp_path / "small", "--partitions", "100", "--brokers", "5")
-    assert done.exit_code == 0, done.output
-    assert "fail broker 1" in done.stdout
-    assert "1 partition moves from 1 to 2" in done.stdout, "t-3; the ones before it are on all brokers"
+    result = run("--snapshot", tmp_path / "small", "--partitions", "100", "--brokers", "5")
+    assert result.exit_code == 0, result.output
+    assert "fail broker 1" in result.stdout
+    assert "1 partition moves from 1 to 2" in result.stdout, "t-3; the ones before it are on all brokers"
 
 
 def test_nothing_moves_where_nothing_can(tmp_path: Path) -> None:
     write_snapshot(Snapshot.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2))), tmp_path / "full")
-    done = run("--snapshot", tmp_path / "full", "--partitions", "100", "--brokers", "5")
-    assert done.exit_code == 0, done.output
-    assert "as many other brokers to go to" in done.stdout
+    result = run("--snapshot", tmp_path / "full", "--partitions", "100", "--brokers", "5")
+    assert result.exit_code == 0, result.output
+    assert "as many other brokers to go to" in result.stdout
 
 
 def test_without_the_bundled_snapshot_the_error_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "BUNDLED", Path("examples", "no-such-file"))
-    done = run("--partitions", "100")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "--snapshot: found no examples/no-such-file around the package" in done.stderr
+    result = run("--partitions", "100")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--snapshot: found no examples/no-such-file around the package" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("--partitions", "0"), ("--brokers", "1"), ("--snapshot", "no-such-file")])

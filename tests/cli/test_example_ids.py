@@ -1,4 +1,4 @@
-"""The ids of controllers in the documents are valid: no broker without an id of its own can be given one of them."""
+"""Controller ids in the documents are valid: no broker with a generated id can have the same id."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGES: Final = sorted(
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "plugins").glob("*/README.md"))
     if path.name != "CHANGELOG.md"
 )
-#: How an example gives an id to an instance of kframe: by option, by a line of a file, in a list of instances.
+#: The forms of an id in examples: an option, a line of a file, a list of instances.
 EXAMPLES: Final = (
     re.compile(r"^\$? ?kframe controller (?:run|resign)\b.*? --id (\S+)", re.MULTILINE),
     re.compile(r"^(?:broker|node)\.id=(\S+)", re.MULTILINE),
@@ -25,7 +25,7 @@ EXAMPLES: Final = (
 
 
 def ids() -> list[tuple[str, str]]:
-    """Page and id of every example."""
+    """Return page and id of every example."""
     return [
         (str(path.relative_to(ROOT)), text)
         for path in PAGES for pattern in EXAMPLES for given in pattern.findall(path.read_text())

@@ -16,12 +16,12 @@ def run(*arguments: object) -> Result:
 
 
 def test_in_words(snapshot: Path) -> None:
-    done = run(snapshot, "t-2", "--fail", "3")
-    assert done.exit_code == 0
-    assert done.stdout.startswith("t-2: replicas 3,1\n")
-    assert "rule: offline election, clean part" in done.stdout
-    assert "nobody can lead: no live replica is in the ISR; unclean.leader.election.enable is false" in done.stdout
-    assert "in the end: no leader, ISR 3\n" in done.stdout
+    result = run(snapshot, "t-2", "--fail", "3")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("t-2: replicas 3,1\n")
+    assert "rule: offline election, clean part" in result.stdout
+    assert "nobody can lead: no live replica is in the ISR; unclean.leader.election.enable is false" in result.stdout
+    assert "in the end: no leader, ISR 3\n" in result.stdout
 
 
 def test_no_election_is_said(snapshot: Path) -> None:
@@ -29,10 +29,10 @@ def test_no_election_is_said(snapshot: Path) -> None:
 
 
 def test_in_json(snapshot: Path) -> None:
-    found = json.loads(run(snapshot, "t-0", "--fail", "1", "-o", "json").stdout)
-    assert found["schema"] == "kframe.explanation/v1"
-    assert (found["before"]["leader"], found["leader"], found["isr"]) == (1, 2, [2, 3])
-    (election,) = found["elections"]
+    parsed = json.loads(run(snapshot, "t-0", "--fail", "1", "-o", "json").stdout)
+    assert parsed["schema"] == "kframe.explanation/v1"
+    assert (parsed["before"]["leader"], parsed["leader"], parsed["isr"]) == (1, 2, [2, 3])
+    (election,) = parsed["elections"]
     assert [candidate["verdict"] for candidate in election["candidates"]] == [
         "dead",
         "chosen",
@@ -51,6 +51,6 @@ def test_in_json(snapshot: Path) -> None:
     ],
 )
 def test_bad_input(snapshot: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = run(snapshot, *arguments)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert said in done.stderr
+    result = run(snapshot, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr

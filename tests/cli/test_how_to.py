@@ -1,4 +1,4 @@
-"""Commands that the how-tos show exist, with the options that it gives them, and its variables set known keys."""
+"""Commands and options in the how-to guides exist, and their variables set known keys."""
 
 from __future__ import annotations
 

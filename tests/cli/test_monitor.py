@@ -1,4 +1,4 @@
-"""The pages that ``kframe controller run`` serves, asked for over real sockets on loopback."""
+"""The HTTP endpoints of ``kframe controller run``, read over loopback sockets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ID = 1000
 
 @contextmanager
 def running(ensemble: MemoryEnsemble, controller_id: int = ID) -> Iterator[tuple[Controller, str]]:
-    """A controller at work with a monitor, and where that is."""
+    """Run a controller with a monitor; yield both the controller and the address."""
     monitor = Monitor("0")
     builder = ControllerBuilder(controller_id, ensemble.connect(), RecordingTransport(), servers=[monitor])
     with builder.build() as controller:
-        controller.inspect(lambda _cluster: None).result(timeout=30)  # what it began with has been handled
+        controller.inspect(lambda _cluster: None).result(timeout=30)  # startup events have been handled
         yield controller, monitor.addresses[LISTENER]
 
 
@@ -36,7 +36,7 @@ def ensemble() -> MemoryEnsemble:
 
 
 def get(place: str, path: str, method: str = "GET") -> tuple[int, str, str]:
-    """Status, type and body of a page."""
+    """Return status, content type and body of a page."""
     connection = HTTPConnection(place, timeout=30)
     connection.request(method, path)
     answer: HTTPResponse = connection.getresponse()
@@ -46,8 +46,8 @@ def get(place: str, path: str, method: str = "GET") -> tuple[int, str, str]:
 
 
 def test_metrics_have_kafka_s_names_and_those_of_the_process(ensemble: MemoryEnsemble) -> None:
-    with running(ensemble) as (_, place):
-        status, kind, text = get(place, "/metrics?name=x")
+    with running(ensemble) as (_, endpoint):
+        status, kind, text = get(endpoint, "/metrics?name=x")
     assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
     lines = text.splitlines()
     assert "kafka_controller_kafkacontroller_activecontrollercount 1" in lines
@@ -59,21 +59,21 @@ def test_metrics_have_kafka_s_names_and_those_of_the_process(ensemble: MemoryEns
 
 def test_one_that_leads_and_one_that_stands_by_are_ready(ensemble: MemoryEnsemble) -> None:
     with running(ensemble) as (_, first), running(ensemble, 1001) as (_, second):
-        for place, active in ((first, True), (second, False)):
+        for endpoint, active in ((first, True), (second, False)):
             for path in ("/healthz", "/readyz"):
-                status, kind, text = get(place, path)
-                found = json.loads(text)
-                assert (status, kind, found["status"], found["reasons"]) == (200, "application/json", "ok", [])
-                assert (found["active"], found["active_controller"]) == (active, ID)
+                status, kind, text = get(endpoint, path)
+                parsed = json.loads(text)
+                assert (status, kind, parsed["status"], parsed["reasons"]) == (200, "application/json", "ok", [])
+                assert (parsed["active"], parsed["active_controller"]) == (active, ID)
 
 
 def test_a_session_that_is_gone_and_no_controller_are_reasons(ensemble: MemoryEnsemble) -> None:
-    """It is alive all the same: nobody is helped if it is started anew."""
-    with running(ensemble) as (controller, place):
+    """The controller is still alive; a restart would not help."""
+    with running(ensemble) as (controller, endpoint):
         controller.submit(lambda token: _closed(controller, token)).result(timeout=30)
-        status, _, text = get(place, "/readyz")
+        status, _, text = get(endpoint, "/readyz")
         assert (status, json.loads(text)["reasons"]) == (503, ["no live session with storage"])
-        assert get(place, "/healthz")[0] == 200
+        assert get(endpoint, "/healthz")[0] == 200
 
 
 def _closed(controller: Controller, token: int):  # type: ignore[no-untyped-def]
@@ -90,11 +90,11 @@ def test_a_controller_that_has_stopped_is_not_alive(ensemble: MemoryEnsemble) ->
     status, _, text = get(monitor.addresses[LISTENER], "/healthz")
     assert (status, json.loads(text)["reasons"]) == (503, ["the thread that handles events has ended"])
     assert "no known controller" in json.loads(get(monitor.addresses[LISTENER], "/readyz")[2])["reasons"]
-    place = monitor.addresses[LISTENER]
+    endpoint = monitor.addresses[LISTENER]
     monitor.stop()
     monitor.stop()
     with pytest.raises(ConnectionRefusedError):
-        get(place, "/healthz")
+        get(endpoint, "/healthz")
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,16 @@ def test_a_controller_that_has_stopped_is_not_alive(ensemble: MemoryEnsemble) ->
     ],
 )
 def test_other_requests(ensemble: MemoryEnsemble, method: str, path: str, status: int, body: str | None) -> None:
-    with running(ensemble) as (_, place):
-        found = get(place, path, method)
-    assert found[0] == status
-    assert body is None or found[2] == body
+    with running(ensemble) as (_, endpoint):
+        response = get(endpoint, path, method)
+    assert response[0] == status
+    assert body is None or response[2] == body
 
 
 def test_callers_who_say_nothing_take_no_more_than_their_room(ensemble: MemoryEnsemble) -> None:
-    """One too many is hung up on; when one has gone another is served."""
-    with running(ensemble) as (_, place), ExitStack() as open_:
-        address = (place.partition(":")[0], int(place.rpartition(":")[2]))
+    """A connection above the limit is closed. When another connection ends, a new one is accepted."""
+    with running(ensemble) as (_, endpoint), ExitStack() as open_:
+        address = (endpoint.partition(":")[0], int(endpoint.rpartition(":")[2]))
         silent = []
         for _ in range(CALLERS_MOST):
             silent.append(open_.enter_context(socket.create_connection(address, timeout=30)))
@@ -128,13 +128,13 @@ def test_callers_who_say_nothing_take_no_more_than_their_room(ensemble: MemoryEn
 
 
 def test_bytes_that_are_no_request_disturb_nobody(ensemble: MemoryEnsemble) -> None:
-    with running(ensemble) as (_, place):
-        address = (place.partition(":")[0], int(place.rpartition(":")[2]))
+    with running(ensemble) as (_, endpoint):
+        address = (endpoint.partition(":")[0], int(endpoint.rpartition(":")[2]))
         for junk in (b"\x00\x00\x00\x10\x00\x12\x00\x03", b"G" * 70_000 + b"\r\n\r\n", b"\r\n\r\n", b"GET\r\n\r\n"):
-            with socket.create_connection(address, timeout=30) as one:
-                one.sendall(junk)
-                one.shutdown(socket.SHUT_WR)
-        assert get(place, "/healthz")[0] == 200
+            with socket.create_connection(address, timeout=30) as connection:
+                connection.sendall(junk)
+                connection.shutdown(socket.SHUT_WR)
+        assert get(endpoint, "/healthz")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_places_that_there_are_not(listen: str) -> None:
 
 
 def test_a_place_that_is_taken(ensemble: MemoryEnsemble) -> None:
-    with running(ensemble) as (controller, place), pytest.raises(ConfigError, match="in use"):
-        Monitor(place).start(controller)
+    with running(ensemble) as (controller, endpoint), pytest.raises(ConfigError, match="in use"):
+        Monitor(endpoint).start(controller)
 
 
 @pytest.mark.parametrize(

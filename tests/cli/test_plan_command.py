@@ -1,4 +1,4 @@
-"""``kframe plan``: exit codes, and that every form of output says the same."""
+"""``kframe plan``: exit codes, and equal content in every output format."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tests.cli.running import HEALTHY, PLAN, kframe
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
-    """Of the small cluster: t-0 in another order, t-1 to fewer, t-2 to a dead broker, t-9 does not exist."""
-    wanted = {0: [3, 2, 1], 1: [2, 3], 2: [3, 4], 9: [1]}
-    entries = [{"topic": "t", "partition": number, "replicas": replicas} for number, replicas in wanted.items()]
+    """A plan for the small cluster: t-0 reordered, t-1 to fewer replicas, t-2 to a dead broker; t-9 does not exist."""
+    targets = {0: [3, 2, 1], 1: [2, 3], 2: [3, 4], 9: [1]}
+    entries = [{"topic": "t", "partition": number, "replicas": replicas} for number, replicas in targets.items()]
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({"version": 1, "partitions": entries}))
     return path
@@ -32,7 +32,7 @@ def run(*arguments: object) -> Result:
 def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:
     assert run("check", PLAN).exit_code == 0
     assert run("check", PLAN, "--snapshot", HEALTHY).exit_code == 0
-    # By itself it only has partitions of different replication factors, which is a warning.
+    # Alone, the plan only has partitions of different replication factors, which is a warning.
     assert run("check", plan).exit_code == 0
     assert run("check", plan, "--snapshot", snapshot).exit_code == 1
     (tmp_path / "empty.json").write_text('{"version":1,"partitions":[]}')
@@ -40,31 +40,31 @@ def test_exit_codes(snapshot: Path, plan: Path, tmp_path: Path) -> None:
 
 
 def test_json_has_everything(snapshot: Path, plan: Path) -> None:
-    done = run("check", plan, "--snapshot", snapshot, "-o", "json")
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert (done.exit_code, found["schema"], found["sound"]) == (1, "kframe.plan-check/v1", False)
-    assert [(row["severity"], row["check"], row["partition"]) for row in found["findings"]] == [
+    result = run("check", plan, "--snapshot", snapshot, "-o", "json")
+    parsed: dict[str, Any] = json.loads(result.stdout)
+    assert (result.exit_code, parsed["schema"], parsed["sound"]) == (1, "kframe.plan-check/v1", False)
+    assert [(row["severity"], row["check"], row["partition"]) for row in parsed["findings"]] == [
         ("error", "unknown-partition", 9), ("error", "dead-broker", 2), ("warning", "fewer-replicas", 1),
         ("warning", "uneven-replication", None), ("info", "partial-topic", None), ("info", "order-only", 0),
     ]  # fmt: skip
-    assert found["counts"] == {"error": 2, "warning": 2, "info": 2}
-    assert found["moves"]["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 1, "move": 0}
-    assert [row["broker_id"] for row in found["moves"]["brokers"]] == [1, 2, 3, 4]
-    assert (found["snapshot"]["partitions"], found["plan"]["partitions"]) == (5, 4)
+    assert parsed["counts"] == {"error": 2, "warning": 2, "info": 2}
+    assert parsed["moves"]["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 1, "move": 0}
+    assert [row["broker_id"] for row in parsed["moves"]["brokers"]] == [1, 2, 3, 4]
+    assert (parsed["snapshot"]["partitions"], parsed["plan"]["partitions"]) == (5, 4)
 
 
 def test_every_output_has_the_same_findings(snapshot: Path, plan: Path) -> None:
     arguments = ("check", plan, "--snapshot", snapshot)
-    wanted = json.loads(run(*arguments, "-o", "json").stdout)["findings"]
+    expected = json.loads(run(*arguments, "-o", "json").stdout)["findings"]
     lines = [json.loads(line) for line in run(*arguments, "-o", "jsonl").stdout.splitlines()]
-    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
     rows = list(csv.DictReader(io.StringIO(run(*arguments, "-o", "csv").stdout)))
     assert [(row["check"], row["partition"]) for row in rows] == [
-        (row["check"], "" if row["partition"] is None else str(row["partition"])) for row in wanted
+        (row["check"], "" if row["partition"] is None else str(row["partition"])) for row in expected
     ]
-    assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["findings"] == wanted
+    assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["findings"] == expected
     table = run(*arguments).stdout
-    assert all(row["detail"] in table for row in wanted)
+    assert all(row["detail"] in table for row in expected)
     cut = run(*arguments, "--limit", "1").stdout
     assert "and 5 more" in cut
 
@@ -94,7 +94,7 @@ def test_diff_shows_what_goes_and_what_comes(snapshot: Path, plan: Path) -> None
     assert len(rows) == 4
 
 
-#: (arguments, what the error says); PLAN and SNAPSHOT stand for good ones, BAD for a file that is neither
+#: (arguments, error text); PLAN and SNAPSHOT are replaced by valid files, BAD by an invalid one.
 BAD = [
     (("check",), "Missing argument 'PLAN'"),
     (("check", "nowhere.json"), "no such file"),
@@ -117,9 +117,9 @@ def test_bad_input_is_one_line(
 ) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text('{"version":1,"partitions":[')
-    places = {"PLAN": plan, "SNAPSHOT": snapshot, "BAD": bad}
-    done = run(*(places.get(argument, argument) for argument in arguments))
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    paths = {"PLAN": plan, "SNAPSHOT": snapshot, "BAD": bad}
+    result = run(*(paths.get(argument, argument) for argument in arguments))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr

@@ -1,4 +1,4 @@
-"""How ``kframe controller run`` reads what it is told, what it warns of, and how it logs."""
+"""``kframe controller run``: how it reads its configuration, its warnings, and its logging."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def settings(values: Mapping[str, str]) -> Settings:
 
 
 def registry(*schemes: type) -> Registry:
-    """The plugins that kframe has by itself, and one that offers these for the scheme kafka."""
+    """Return kframe's own plugins, and a plugin for the scheme kafka."""
 
     class Plugin:
         @hookimpl
@@ -83,7 +83,7 @@ def test_kafka_s_protocol_both_ways_is_the_default(
 
 @pytest.mark.parametrize("never", [None, "1001", "1000,1001"])
 def test_its_own_id_never_holds_replicas(never: str | None) -> None:
-    """Nor do those that the settings name."""
+    """The controller adds its own id to the ids in the settings."""
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1, 2)))
     given = {"broker.id": "1000", **({} if never is None else {"kframe.never.replicas": never})}
     controller = assemble(settings(given), ensemble.connect(), Arrangement(RECORDING, (), None), registry())
@@ -137,13 +137,13 @@ SAFE = {"broker.id": "1000", "listeners": "INSIDE://h:9092", "listener.security.
 def test_risks(
     changed: dict[str, str], arrangement: Arrangement, brokers: tuple[int, ...], warnings: list[str]
 ) -> None:
-    found = list(risks(settings({**SAFE, **changed}), arrangement, brokers))
-    assert len(found) == len(warnings)
-    assert all(part in line for part, line in zip(warnings, found, strict=True))
+    messages = list(risks(settings({**SAFE, **changed}), arrangement, brokers))
+    assert len(messages) == len(warnings)
+    assert all(part in line for part, line in zip(warnings, messages, strict=True))
 
 
 def test_summary() -> None:
-    """Who, where, and what it speaks."""
+    """The startup line: id, address and protocol."""
     given = settings(
         {"broker.id": "1000", "zookeeper.connect": "zk:2181/kafka", "inter.broker.protocol.version": "2.8"}
     )
@@ -161,7 +161,7 @@ def test_summary() -> None:
 
 @pytest.fixture
 def logs() -> Iterator[None]:
-    """Leaves the logs as they were."""
+    """Restore the logging configuration."""
     names = (None, "kframe", "kframe.statechange")
     before = [(log := logging.getLogger(name), list(log.handlers), log.level, log.propagate) for name in names]
     yield
@@ -203,7 +203,7 @@ def test_a_line_names_the_controller_once(logs: None, tmp_path: Path, logger: st
 
 
 def test_files_that_were_moved_away_are_begun_anew(logs: None, tmp_path: Path) -> None:
-    """As logrotate does it without telling anybody."""
+    """Rename the file as logrotate does, without a signal."""
     start_logs(7, tmp_path)
     for name, logger in ((CONTROLLER_LOG, "kframe.controller"), (STATE_CHANGE_LOG, "kframe.statechange")):
         logging.getLogger(logger).info("before")
@@ -213,7 +213,7 @@ def test_files_that_were_moved_away_are_begun_anew(logs: None, tmp_path: Path) -
         assert [line.split("] ", 2)[2] for line in (tmp_path / name).read_text().splitlines()] == [f"after ({logger})"]
 
 
-#: A command that logs as ``controller run`` does if it is given a word, and has a library warn.
+#: A command in which a library issues a warning. With an argument it starts the logs as ``controller run`` does.
 WARNS = """
 import sys, warnings
 import click
@@ -241,6 +241,6 @@ app.main()
 )
 def test_library_warnings_are_logged_not_printed(arguments: list[str], printed: str) -> None:
     command = [sys.executable, "-c", WARNS, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == ""
-    assert re.fullmatch(printed, done.stderr), done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert completed.stdout == ""
+    assert re.fullmatch(printed, completed.stderr), completed.stderr

@@ -11,9 +11,9 @@ from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLIC
 
 
 def output(*arguments: str) -> str:
-    done = CliRunner().invoke(cli, ["states", *arguments])
-    assert done.exit_code == 0
-    return done.stdout
+    result = CliRunner().invoke(cli, ["states", *arguments])
+    assert result.exit_code == 0
+    return result.stdout
 
 
 def test_dot_is_the_engines() -> None:
@@ -22,13 +22,13 @@ def test_dot_is_the_engines() -> None:
 
 def test_json_has_every_move() -> None:
     rows = json.loads(output("-o", "json"))["rows"]
-    found = {(row["machine"], row["state"]): set(row["moves_to"]) for row in rows}
-    wanted = {
+    transitions = {(row["machine"], row["state"]): set(row["moves_to"]) for row in rows}
+    expected = {
         ("partition", state.name): {target.name for target in targets}
         for state, targets in PARTITION_TRANSITIONS.items()
     }
-    wanted |= {("replica", kind.name): {kind.name for kind in kinds} for kind, kinds in REPLICA_TRANSITIONS.items()}
-    assert found == wanted
+    expected |= {("replica", kind.name): {kind.name for kind in kinds} for kind, kinds in REPLICA_TRANSITIONS.items()}
+    assert transitions == expected
 
 
 def test_the_table_has_a_line_a_state() -> None:

@@ -1,4 +1,4 @@
-"""What ``kframe controller status`` says: its first line, its counts, and that data says all that a table says."""
+"""``kframe controller status``: first line, counts, and equal content in data and table output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIX = (1, 2, 3, 4, 5, 6)
 
 
 def counts(**changed: Any) -> LiveCounts:
-    """Five partitions: one healthy, one offline, one short of a replica, one below two in sync, one that moves."""
+    """Five partitions: healthy, offline, under-replicated, under min ISR, and under reassignment."""
     topics = {
         "t": [
             healthy(1, 2), PartitionSpec((7, 8), leader=None, isr=(7,)), PartitionSpec((1, 2, 3), 1, (1, 2)),
@@ -69,8 +69,8 @@ def test_the_first_line_says_who_is_controller(capsys: pytest.CaptureFixture[str
          "none (epoch 5); stand-bys: 1001 on h2 pid 12"),
     ]  # fmt: skip
     for changed, line in cases:
-        name, _, said = told(capsys, status(**changed), Page())[0].partition(" ")
-        assert (name, said.strip()) == ("controller", line)
+        name, _, text = told(capsys, status(**changed), Page())[0].partition(" ")
+        assert (name, text.strip()) == ("controller", line)
 
 
 def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,8 +87,8 @@ def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_setting_of_all_brokers_that_is_none_is_passed_over() -> None:
-    found = status(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
-    assert report(found, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
+    result = status(counts=counts(broker_defaults={"min.insync.replicas": "many"}))
+    assert report(result, Page(), ControllerConfig())["under_min_isr_partitions"] == 1
 
 
 def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,24 +103,24 @@ def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_data_says_all_that_the_table_says(capsys: pytest.CaptureFixture[str], quick: bool) -> None:
-    found = status(counts=None, partitions=None) if quick else status()
-    document = json.loads("\n".join(told(capsys, found, Page(problem="no pages"), "json")))
+    result = status(counts=None, partitions=None) if quick else status()
+    document = json.loads("\n".join(told(capsys, result, Page(problem="no pages"), "json")))
     lists = {"quarantined": [] if quick else [{"path": "/a", "reason": "no JSON"}], "unreadable": []}
-    known = (None,) * 5 if quick else (1, 3, 2, 1, 2)
+    figures = (None,) * 5 if quick else (1, 3, 2, 1, 2)
     assert document == {
         "schema": "kframe.controller-status/v1", "controller_id": 1000, "controller_kind": "kframe",
         "controller_host": "h1", "controller_pid": 11, "controller_epoch": 5,
         "elected": "1970-01-01T00:00:00.000+00:00",
         "standbys": [{"id": 1001, "host": "h2", "pid": 12, "started": "1970-01-01T00:00:00.000+00:00"}],
         "cluster_id": "the-id", "brokers": [1, 2], "topics": 2, "partitions": None if quick else 6,
-        "offline_partitions": known[0], "under_replicated_partitions": known[1],
-        "under_min_isr_partitions": known[2], "topics_to_delete": known[3], "reassigning_partitions": known[4],
+        "offline_partitions": figures[0], "under_replicated_partitions": figures[1],
+        "under_min_isr_partitions": figures[2], "topics_to_delete": figures[3], "reassigning_partitions": figures[4],
         "queues": None, "queues_unknown": "no pages", "quick": quick,
         "quarantined_by": "storage", **lists, "warnings": ["w1", "w2", "w3", "w4"],
     }  # fmt: skip
 
 
-# -- the page of the controller
+# -- the controller's metrics page
 
 
 def test_queues_and_quarantined_records_come_from_the_page() -> None:
@@ -130,9 +130,9 @@ def test_queues_and_quarantined_records_come_from_the_page() -> None:
     builder = ControllerBuilder(1000, ensemble.connect(), RecordingTransport(), servers=[monitor])
     with builder.build() as controller:
         controller.inspect(lambda _cluster: None).result(timeout=30)
-        found = status(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
-        assert fetch_page(found) == Page({str(broker_id): 0 for broker_id in controller.transport.queues()}, {})
-        assert report(found, fetch_page(found), ControllerConfig())["quarantined_by"] == "controller"
+        result = status(instance=replace(instance, metrics=monitor.addresses[LISTENER]))
+        assert fetch_page(result) == Page({str(broker_id): 0 for broker_id in controller.transport.queues()}, {})
+        assert report(result, fetch_page(result), ControllerConfig())["quarantined_by"] == "controller"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""``kframe whatif sweep``: exit codes, files, and that every form of output says the same."""
+"""``kframe whatif sweep``: exit codes, files, and equal content in every output format."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from tests.whatif.samples import small
 
 
 def rows(snapshot: Path, *arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = document("sweep", snapshot, *arguments)["rows"]
-    return found
+    result: list[dict[str, Any]] = document("sweep", snapshot, *arguments)["rows"]
+    return result
 
 
 def test_json_has_schema_summary_and_every_failure(snapshot: Path) -> None:
-    found = document("sweep", snapshot)
-    assert found["schema"] == "kframe.sweep/v1"
-    assert (found["registered_brokers"], found["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
-    assert found["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0}
-    assert (found["before"]["offline"], found["before"]["leader_skew"]["most"]) == (1, 2)
-    assert [row["brokers"] for row in found["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
-    assert len(found["rows"]) == 9
+    parsed = document("sweep", snapshot)
+    assert parsed["schema"] == "kframe.sweep/v1"
+    assert (parsed["registered_brokers"], parsed["failures"]) == (3, {"broker": 3, "pair": 3, "rack": 3})
+    assert parsed["findings"] == {"offline": 7, "under-min-isr": 5, "loss": 0}
+    assert (parsed["before"]["offline"], parsed["before"]["leader_skew"]["most"]) == (1, 2)
+    assert [row["brokers"] for row in parsed["rows"]][:3] == [[1, 3], [1, 2], [2, 3]]
+    assert len(parsed["rows"]) == 9
 
 
 def test_csv_jsonl_and_yaml_list_the_same_failures(snapshot: Path) -> None:
-    wanted = rows(snapshot)
+    expected = rows(snapshot)
     lines = [json.loads(line) for line in whatif("sweep", snapshot, "-o", "jsonl").stdout.splitlines()]
-    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
     cells = list(csv.DictReader(io.StringIO(whatif("sweep", snapshot, "-o", "csv").stdout)))
     assert [(cell["brokers"], cell["offline"], cell["leader_skew"]) for cell in cells] == [
-        (",".join(map(str, one["brokers"])), str(one["offline"]), str(one["leader_skew"])) for one in wanted
+        (",".join(map(str, row["brokers"])), str(row["offline"]), str(row["leader_skew"])) for row in expected
     ]
-    assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == wanted
+    assert yaml.safe_load(whatif("sweep", snapshot, "-o", "yaml").stdout)["rows"] == expected
 
 
 def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
-    table, found = whatif("sweep", snapshot, "-o", "wide").stdout, document("sweep", snapshot)
+    table, parsed = whatif("sweep", snapshot, "-o", "wide").stdout, document("sweep", snapshot)
     lines = [line.split() for line in table.splitlines()]
-    for row in found["rows"]:
+    for row in parsed["rows"]:
         cells = [",".join(map(str, value)) if isinstance(value, list) else str(value) for value in row.values()]
         assert [cell.replace("None", "-") for cell in cells] in lines
-    for name, count in found["failures"].items():
+    for name, count in parsed["failures"].items():
         assert f"{name}: {count}" in table
-    for name, count in found["findings"].items():
+    for name, count in parsed["findings"].items():
         assert f"{name}: {count}" in table
-    assert f"leader_skew: {found['before']['leader_skew']['over_mean']}" in table
+    assert f"leader_skew: {parsed['before']['leader_skew']['over_mean']}" in table
 
 
 def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
@@ -76,7 +76,7 @@ def test_sorting(snapshot: Path) -> None:
     assert skews == sorted(skews, reverse=True)
 
 
-#: (arguments, exit code, what is said on stderr)
+#: (arguments, exit code, text on stderr).
 FAIL_ONS = [
     (("--fail-on", "offline"), 3, "--fail-on offline: 7 failures\n"),
     (("--fail-on", "loss"), 0, ""),
@@ -90,14 +90,14 @@ FAIL_ONS = [
 
 @pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
 def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
-    done = whatif("sweep", snapshot, *arguments)
-    assert (done.exit_code, done.stderr) == (code, said)
+    result = whatif("sweep", snapshot, *arguments)
+    assert (result.exit_code, result.stderr) == (code, said)
 
 
 def test_settings_reach_the_sweep(tmp_path: Path) -> None:
     write_snapshot(small(unclean=-1), tmp_path / "small")
-    done = whatif("sweep", tmp_path / "small", "--config", "unclean.leader.election.enable=true", "--fail-on", "loss")
-    assert (done.exit_code, done.stderr) == (3, "--fail-on loss: 3 failures\n")
+    result = whatif("sweep", tmp_path / "small", "--config", "unclean.leader.election.enable=true", "--fail-on", "loss")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 3 failures\n")
 
 
 def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
@@ -121,13 +121,13 @@ def test_files_are_written_once(snapshot: Path, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused(snapshot: Path, arguments: tuple[str, ...], said: str) -> None:
-    done = whatif("sweep", snapshot, *arguments)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert said in done.stderr
+    result = whatif("sweep", snapshot, *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
 
 
 def test_unknown_settings_cannot_be_asked_about() -> None:
     describe = HEALTHY.with_name("healthy.kcat.json.gz")
-    done = whatif("sweep", describe, "--fail-on", "under-min-isr")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "min.insync.replicas" in done.stderr
+    result = whatif("sweep", describe, "--fail-on", "under-min-isr")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "min.insync.replicas" in result.stderr

@@ -1,4 +1,4 @@
-"""``kframe whatif``: exit codes, and that every form of output says the same."""
+"""``kframe whatif``: exit codes, and equal content in every output format."""
 
 from __future__ import annotations
 
@@ -18,60 +18,61 @@ from tests.whatif.samples import small
 
 
 def test_json_has_schema_and_all_parts(snapshot: Path) -> None:
-    found = document("fail", snapshot, "--brokers", "1")
-    assert found["schema"] == "kframe.whatif/v1"
-    assert found["operation"]["text"] == "fail broker 1"
-    assert found["impact"]["leaders_moved"] == 1
-    assert found["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0}
-    assert [partition["partition"] for partition in found["partitions"]] == [0, 1, 3]
-    assert [broker["broker_id"] for broker in found["brokers"]] == [1, 2, 3, 4]
+    parsed = document("fail", snapshot, "--brokers", "1")
+    assert parsed["schema"] == "kframe.whatif/v1"
+    assert parsed["operation"]["text"] == "fail broker 1"
+    assert parsed["impact"]["leaders_moved"] == 1
+    assert parsed["findings"] == {"offline": 1, "under-min-isr": 1, "loss": 0}
+    assert [partition["partition"] for partition in parsed["partitions"]] == [0, 1, 3]
+    assert [broker["broker_id"] for broker in parsed["brokers"]] == [1, 2, 3, 4]
 
 
 def test_the_table_says_nothing_that_json_does_not(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1,2", "--one-by-one")
-    table, found = whatif(*arguments).stdout, document(*arguments)
-    for name, value in found["impact"].items():
+    table, parsed = whatif(*arguments).stdout, document(*arguments)
+    for name, value in parsed["impact"].items():
         if value:
             assert f"{name.replace('_', ' ')}  " in table
-    for step in found["steps"]:
+    for step in parsed["steps"]:
         for timeline_event in step["timeline"]:
             assert f"{step['name']}  {timeline_event['text']}" in table
     lines = [line.split() for line in table.splitlines()]
     for name in ("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"):
-        assert [*name.split("_"), str(found["before"][name]), str(found["after"][name])] in lines
-    for broker in found["brokers"]:
+        assert [*name.split("_"), str(parsed["before"][name]), str(parsed["after"][name])] in lines
+    for broker in parsed["brokers"]:
         numbers = [str(broker[key]) for key in ("leaders_before", "leaders_after", "preferred_leaders", "replicas",
                                                 "in_sync_before", "in_sync_after", "requests", "bytes")]  # fmt: skip
         assert any(line[:1] == [str(broker["broker_id"])] and line[3:] == numbers for line in lines)
     for load in ("leader", "replica"):
         assert any(
-            line[:2] == [f"{load}s", "after"] and line[3] == str(found["after"][f"{load}_skew"]["mean"])
+            line[:2] == [f"{load}s", "after"] and line[3] == str(parsed["after"][f"{load}_skew"]["mean"])
             for line in lines
         )
-    for note in found["notes"]:
+    for note in parsed["notes"]:
         assert f"note: {note}" in table
 
 
 def test_csv_jsonl_and_yaml_list_the_same_partitions(snapshot: Path) -> None:
     arguments = ("fail", snapshot, "--brokers", "1")
-    wanted = document(*arguments)["partitions"]
+    expected = document(*arguments)["partitions"]
     lines = [json.loads(line) for line in whatif(*arguments, "-o", "jsonl").stdout.splitlines()]
-    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == wanted
+    assert [{name: value for name, value in line.items() if name != "schema"} for line in lines] == expected
     rows = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
     assert [(row["topic"], row["leader_after"], row["isr_after"]) for row in rows] == [
-        (one["topic"], str(one["leader_after"]), ",".join(map(str, one["isr_after"]))) for one in wanted
+        (partition["topic"], str(partition["leader_after"]), ",".join(map(str, partition["isr_after"])))
+        for partition in expected
     ]
-    assert yaml.safe_load(whatif(*arguments, "-o", "yaml").stdout)["partitions"] == wanted
+    assert yaml.safe_load(whatif(*arguments, "-o", "yaml").stdout)["partitions"] == expected
 
 
 def test_the_table_is_cut_and_says_so(snapshot: Path) -> None:
     table = whatif("fail", snapshot, "--brokers", "1", "--limit", "1").stdout
     assert "and 2 more" in table
-    # What went offline comes first.
+    # Partitions that went offline come first.
     assert ["t", "3", "1", "none", "1", "1", "yes"] in [line.split() for line in table.splitlines()]
 
 
-#: (arguments, exit code, what is said on stderr)
+#: (arguments, exit code, text on stderr).
 FAIL_ONS = [
     (("fail", "--brokers", "1", "--fail-on", "offline"), 3, "--fail-on offline: 1 partition\n"),
     (("fail", "--brokers", "2", "--fail-on", "offline"), 0, ""),
@@ -87,15 +88,15 @@ FAIL_ONS = [
 @pytest.mark.parametrize("arguments, code, said", FAIL_ONS)
 def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: str) -> None:
     verb, *options = arguments
-    done = whatif(verb, snapshot, *options)
-    assert (done.exit_code, done.stderr) == (code, said)
-    assert done.stdout
+    result = whatif(verb, snapshot, *options)
+    assert (result.exit_code, result.stderr) == (code, said)
+    assert result.stdout
 
 
 def test_loss_is_found_when_unclean_elections_are_allowed(tmp_path: Path) -> None:
     write_snapshot(small(unclean=1), tmp_path / "small")
-    done = whatif("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
-    assert (done.exit_code, done.stderr) == (3, "--fail-on loss: 1 partition\n")
+    result = whatif("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 1 partition\n")
 
 
 def test_the_choices_of_fail_on_are_the_librarys() -> None:
@@ -112,8 +113,8 @@ def test_config_reaches_the_engine(tmp_path: Path) -> None:
 
 
 def test_elections_by_name(snapshot: Path) -> None:
-    found = document("elect", snapshot, "--type", "preferred", "--partition", "t-0", "--partition", "t-4")
-    assert found["steps"][0]["answer"] == {
+    parsed = document("elect", snapshot, "--type", "preferred", "--partition", "t-0", "--partition", "t-4")
+    assert parsed["steps"][0]["answer"] == {
         "error": "NONE",
         "partitions": {"PREFERRED_LEADER_NOT_AVAILABLE": 1, "ELECTION_NOT_NEEDED": 1},
         "named": ["t-0", "t-4"],
@@ -129,8 +130,8 @@ def test_selectors_by_name(snapshot: Path) -> None:
 
 def test_out_holds_the_outcome(snapshot: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    done = whatif("fail", snapshot, "--brokers", "1", "--out", out)
-    assert done.exit_code == 0
+    result = whatif("fail", snapshot, "--brokers", "1", "--out", out)
+    assert result.exit_code == 0
     assert json.loads((out / "outcome.json").read_text())["impact"]["leaders_moved"] == 1
     again = whatif("fail", snapshot, "--brokers", "1", "--out", out)
     assert (again.exit_code, again.stdout) == (2, "")
@@ -142,7 +143,7 @@ def test_a_finding_is_written_all_the_same(snapshot: Path, tmp_path: Path) -> No
     assert (tmp_path / "out" / "outcome.json").exists()
 
 
-#: (arguments after the snapshot, what the error says)
+#: (arguments after the snapshot, error text).
 BAD = [
     (("fail",), "brokers: found no broker, expected at least one of 1, 2, 3"),
     (("fail", "--brokers", "9"), "brokers: found broker 9, expected a registered broker: 1, 2, 3"),
@@ -178,11 +179,11 @@ def test_bad_input_is_one_line_and_writes_nothing(
     snapshot: Path, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     verb, *options = arguments
-    done = whatif(verb, snapshot, *options, "--out", tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    result = whatif(verb, snapshot, *options, "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
@@ -200,22 +201,22 @@ def test_a_bad_snapshot_is_named(tmp_path: Path, content: bytes | None, said: st
     path = tmp_path / "s.jsonl"
     if content is not None:
         path.write_bytes(content)
-    done = whatif("fail", path, "--brokers", "1", "--out", tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert said in done.stderr
+    result = whatif("fail", path, "--brokers", "1", "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_a_snapshot_of_assignments_only_is_refused() -> None:
-    done = whatif("fail", CLUSTER / "reassignment.json", "--brokers", "1")
-    assert done.exit_code == 2
-    assert "found nothing about who leads" in done.stderr
+    result = whatif("fail", CLUSTER / "reassignment.json", "--brokers", "1")
+    assert result.exit_code == 2
+    assert "found nothing about who leads" in result.stderr
 
 
 def test_what_cannot_be_decided_is_not_passed_over_in_silence() -> None:
-    done = whatif("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4", "--fail-on", "under-min-isr")
-    assert done.exit_code == 2
-    assert "--fail-on under-min-isr: found a snapshot without topic settings" in done.stderr
+    result = whatif("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4", "--fail-on", "under-min-isr")
+    assert result.exit_code == 2
+    assert "--fail-on under-min-isr: found a snapshot without topic settings" in result.stderr
     assert document("fail", CLUSTER / "healthy.kcat.json.gz", "--brokers", "4")["before"]["under_min_isr"] is None
 
 

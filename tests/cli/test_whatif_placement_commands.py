@@ -1,4 +1,4 @@
-"""``kframe whatif reassign``, ``create`` and ``delete``: exit codes, and that every form of output says the same."""
+"""``kframe whatif reassign``, ``create`` and ``delete``: exit codes, and equal content in every output format."""
 
 from __future__ import annotations
 
@@ -19,31 +19,36 @@ def plan_file(path: Path, *wanted: tuple[int, list[int]]) -> Path:
 
 def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [1, 2]), (1, [3, 4]), (3, [2]), (8, [1]))
-    found = document("reassign", snapshot, plan)
-    assert found["operation"]["text"] == "reassign 4 partitions of 1 topic"
-    assert [step["name"].partition(":")[0] for step in found["steps"]] == [
+    parsed = document("reassign", snapshot, plan)
+    assert parsed["operation"]["text"] == "reassign 4 partitions of 1 topic"
+    assert [step["name"].partition(":")[0] for step in parsed["steps"]] == [
         "phase A", "the new replicas catch up", "phase B",
     ]  # fmt: skip
-    assert found["steps"][0]["answer"]["partitions"] == {
+    assert parsed["steps"][0]["answer"]["partitions"] == {
         "NONE": 2, "UNKNOWN_TOPIC_OR_PARTITION": 1, "INVALID_REPLICA_ASSIGNMENT": 1,
     }  # fmt: skip
-    assert found["steps"][0]["answer"]["named"] == ["t-1", "t-8"]
-    moved = found["reassignment"]
-    assert (moved["completed"], moved["refused"], moved["replicas_copied"], moved["replicas_deleted"]) == (2, 2, 1, 2)
-    assert {problem["partition"]: problem["reason"] for problem in moved["problems"]} == {
+    assert parsed["steps"][0]["answer"]["named"] == ["t-1", "t-8"]
+    reassignment = parsed["reassignment"]
+    assert (
+        reassignment["completed"],
+        reassignment["refused"],
+        reassignment["replicas_copied"],
+        reassignment["replicas_deleted"],
+    ) == (2, 2, 1, 2)
+    assert {problem["partition"]: problem["reason"] for problem in reassignment["problems"]} == {
         1: "not live: 4",
         8: "no such partition",
     }
-    assert [(partition["partition"], partition["replicas_after"]) for partition in found["partitions"]] == [
+    assert [(partition["partition"], partition["replicas_after"]) for partition in parsed["partitions"]] == [
         (0, [1, 2]),
         (3, [2]),
     ]
     table = whatif("reassign", snapshot, plan).stdout
-    for step in found["steps"]:
+    for step in parsed["steps"]:
         for timeline_event in step["timeline"]:
             assert timeline_event["text"] in table
     lines = [line.split() for line in table.splitlines()]
-    for row in moved["brokers"]:
+    for row in reassignment["brokers"]:
         assert [str(value) for value in row.values()] in [
             [cells[0], cells[3], cells[1], cells[2], *cells[4:]] for cells in lines if len(cells) == 9
         ]
@@ -52,20 +57,20 @@ def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path
 
 def test_reassign_writes_the_outcome(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [3, 2]))
-    done = whatif("reassign", snapshot, plan, "--out", tmp_path / "out")
-    assert done.exit_code == 0
+    result = whatif("reassign", snapshot, plan, "--out", tmp_path / "out")
+    assert result.exit_code == 0
     assert json.loads((tmp_path / "out" / "outcome.json").read_text())["reassignment"]["completed"] == 1
     (row,) = parquet.read_table(tmp_path / "out" / "partitions.parquet").to_pylist()
     assert (row["replicas_before"], row["replicas_after"], row["leader_after"]) == ([1, 2, 3], [3, 2], 3)
     timeline = parquet.read_table(tmp_path / "out" / "timeline.parquet").to_pylist()
-    assert [one["removing"] for one in timeline if one["what"] == "topics"] == [1, 0]
+    assert [event["removing"] for event in timeline if event["what"] == "topics"] == [1, 0]
 
 
 def test_a_topic_can_lose_its_quorum_by_plan(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [2, 1]))
     assert whatif("reassign", snapshot, plan, "--fail-on", "offline").exit_code == 0
-    done = whatif("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
-    assert (done.exit_code, done.stderr) == (3, "--fail-on offline: 1 partition\n")
+    result = whatif("create", snapshot, "--topic", "new", "--assignments", "[[4]]", "--fail-on", "offline")
+    assert (result.exit_code, result.stderr) == (3, "--fail-on offline: 1 partition\n")
 
 
 def test_the_real_plan_in_a_table() -> None:
@@ -78,15 +83,15 @@ def test_the_real_plan_in_a_table() -> None:
 
 
 def test_create_and_delete_tell_the_fate_of_each_topic(snapshot: Path) -> None:
-    made = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
-    assert made["topics"] == [
+    created = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
+    assert created["topics"] == [
         {"topic": "new", "fate": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}
     ]
-    assert made["partitions"] == document(
+    assert created["partitions"] == document(
         "create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5"
     )["partitions"]  # fmt: skip
-    gone = document("delete", snapshot, "t", "nope")
-    assert [(topic["topic"], topic["fate"], topic["waiting_for"]) for topic in gone["topics"]] == [
+    deleted = document("delete", snapshot, "t", "nope")
+    assert [(topic["topic"], topic["fate"], topic["waiting_for"]) for topic in deleted["topics"]] == [
         ("t", "waiting", [4]), ("nope", "refused", []),
     ]  # fmt: skip
     table = whatif("delete", snapshot, "t", "nope").stdout
@@ -101,7 +106,7 @@ def test_what_a_table_of_failures_shows_stays() -> None:
     assert "REPLICAS-BEFORE" in whatif("fail", HEALTHY, "--brokers", "4", "-o", "wide").stdout
 
 
-#: (arguments after the snapshot, what the error says)
+#: (arguments after the snapshot, error text).
 BAD = [
     (("reassign",), "Missing argument 'PLAN'"),
     (("reassign", "nowhere.json"), "no such file"),
@@ -129,16 +134,16 @@ def test_bad_input_is_one_line_and_writes_nothing(
 ) -> None:
     plan = tmp_path / "plan.json"
     plans: dict[str, list[tuple[int, list[int]]]] = {"EMPTY": [], "TWICE": [(0, [1]), (0, [2])], "GOOD": [(0, [1])]}
-    for name, wanted in plans.items():
+    for name, entries in plans.items():
         if name in arguments:
-            plan_file(plan, *wanted)
+            plan_file(plan, *entries)
     if "BROKEN" in arguments:
         plan.write_text("{")
     before = sorted(path.name for path in tmp_path.iterdir())
     verb, *rest = (plan if argument in (*plans, "BROKEN") else argument for argument in arguments)
-    done = whatif(verb, snapshot, *rest, "--out", tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    result = whatif(verb, snapshot, *rest, "--out", tmp_path / "out")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == before

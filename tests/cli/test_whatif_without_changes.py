@@ -1,4 +1,4 @@
-"""``kframe whatif`` where the operation changes nothing: every output says so, and none ends in a traceback."""
+"""``kframe whatif`` without any change: every output reports it, and none ends in a traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from click.testing import Result
 from kframe.cli.output import OUTPUTS
 from tests.cli.running import HEALTHY, PLAN, document, whatif
 
-#: (verb, arguments, the rest of the line that says that nothing changes)
+#: (verb, arguments, the rest of the line that reports no change).
 CASES = [
     ("elect", ("--type", "preferred"), ""),
     ("elect", ("--type", "unclean"), ""),

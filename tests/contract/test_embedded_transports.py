@@ -1,4 +1,4 @@
-"""The embedded transports keep the contract of transports, each as far as it goes."""
+"""The embedded transports pass the contract tests of transports, as far as each applies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store in memory keeps the contract of stores."""
+"""The in-memory store passes the contract tests of stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of topic deletion share: marking, confirming, and looking at what is left."""
+"""Helpers for tests of topic deletion: mark topics, confirm deletions and read the remaining state."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ QUEUED, HALTED, BEGUN = "deleting", "deletion_halted", "deletion_started"
 
 
 def make_driver(live: tuple[int, ...] = ALL, **config: object) -> Driver:
-    """``t`` with two partitions on brokers 1 and 2, and ``kept`` beside it on all three."""
+    """Topic ``t`` has two partitions on brokers 1 and 2. Topic ``kept`` has one partition on all three brokers."""
     return quiet({"t": [healthy(1, 2), healthy(2, 1)], "kept": [healthy(1, 2, 3)]}, live, **config)
 
 
 def mark(driver: Driver, *names: str) -> None:
-    """Mark topics and let the controller hear of it."""
+    """Mark topics for deletion and send the event to the controller."""
     driver.ensemble.mark_for_deletion(names)
     driver.handle(DeletionsMarked())
     driver.events.clear()
@@ -35,7 +35,7 @@ def mark(driver: Driver, *names: str) -> None:
 
 def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE, failed: tuple[str, ...] = (),
             controller_epoch: int | None = None) -> None:  # fmt: skip
-    """Let a broker answer the deletion of its replicas of these partitions."""
+    """Answer StopReplica (with delete) for these partitions as a broker."""
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
     errors = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), STORAGE) for name in failed)
     driver.handle(StopReplicaAnswered(broker_id, error, errors, epoch, driver.rows(*names)))
@@ -43,9 +43,9 @@ def confirm(driver: Driver, broker_id: int, *names: str, error: ErrorCode = NONE
 
 
 def flags(driver: Driver, name: str = "t") -> set[str]:
-    """Which of the three sets the topic is in."""
+    """Return the deletion sets that contain the topic: queued, halted, started."""
     topics = driver.cluster.topics
-    return {one for one in (QUEUED, HALTED, BEGUN) if getattr(topics, one)[topics.find(name)]}
+    return {column for column in (QUEUED, HALTED, BEGUN) if getattr(topics, column)[topics.find(name)]}
 
 
 def states(driver: Driver, name: str) -> dict[int, ReplicaState]:
@@ -61,9 +61,11 @@ def gone(driver: Driver, name: str = "t") -> bool:
 
 
 def stops(driver: Driver, name: str) -> list[tuple[int, bool, int]]:
-    """(broker, whether it deletes, leader epoch) of each StopReplica entry of a partition."""
+    """Return (broker, delete flag, leader epoch) of each StopReplica entry of a partition."""
     entries = [(request["broker"], request["partitions"].get(name)) for request in driver.requests(Api.STOP_REPLICA)]
-    return [(broker, one["delete_partition"], one["leader_epoch"]) for broker, one in entries if one is not None]
+    return [
+        (broker, entry["delete_partition"], entry["leader_epoch"]) for broker, entry in entries if entry is not None
+    ]
 
 
 def asked(driver: Driver, kind: type[Effect]) -> int:

@@ -1,4 +1,4 @@
-"""A controller with its world in memory, driven by one event or operation at a time; all it asks for is kept."""
+"""Drive a controller on an in-memory store, one event or operation at a time, and record all its effects."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ CONTROLLER_ID = 1000
 
 @dataclass(frozen=True, slots=True)
 class Ambush:
-    """What befalls the world right before the next effect of a kind is performed."""
+    """An external change that happens just before the next effect of a kind is performed."""
 
     kind: type[Effect]
     act: Callable[[], None]
 
 
 class Driver:
-    """Performs what the controller asks for, on a store in memory, and remembers effects and requests in order."""
+    """Performs the effects of a controller on an in-memory store, and records effects and requests in order."""
 
     def __init__(
         self,
@@ -58,17 +58,17 @@ class Driver:
         controller_epoch: int = 1,
         transport: Transport | None = None,
     ) -> None:
-        """A controller of ``cluster`` that is not active yet; its controller epoch will be ``controller_epoch``.
-        Without a ``transport`` requests are recorded, and not answered."""
+        """Create an inactive controller of ``cluster`` that will claim ``controller_epoch``. Without a ``transport``,
+        requests are recorded and not answered."""
         self.ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch=controller_epoch - 1)
         self.store = self.ensemble.connect()
         self.events: list[Event] = []
-        """What the store has notified; nobody handles it unless a test does."""
+        """Notifications of the store. A test handles them explicitly."""
         self.store.open(self.events.append)
         self.controller = Controller(CONTROLLER_ID, ControllerConfig(config), selection or Selection({}))
         self.effects: list[Effect] = []
         self.batches: list[list[Request]] = []
-        """The requests of each Send, as they were when it was performed."""
+        """The requests of each Send, recorded when it was performed."""
         self.replies: dict[int, Any] = {}
         self._ambushes: list[Ambush] = []
         self._failures: list[tuple[type[Effect], KframeError]] = []
@@ -79,35 +79,35 @@ class Driver:
             self.controller, self.store, transport or RecordingTransport(), self.clock, self._reply, self.events.append
         )
 
-    # -- what it does
+    # -- actions
 
     def adopt(self) -> Context:
-        """Be the controller without a failover; return its context."""
+        """Make the controller active without a failover; return its context."""
         controller_epoch = self.store.claim(CONTROLLER_ID)
         assert controller_epoch is not None
         self._settle(self.controller.adopt(self.store.load(), controller_epoch))
         return self.context
 
     def handle(self, event: Event) -> None:
-        """Handle one event to its end."""
+        """Handle one event completely."""
         self._logs.begin()
         self._settle(self.controller.step(event))
         self._logs.finish(event, 0.0)
 
     def ask(self, event: Any) -> Any:
-        """Handle the event of somebody who waits under a token, and what it set off; what he was answered."""
+        """Handle a request event and the events that it causes; return the answer to its token."""
         self.handle(event)
         if event.token not in self.replies:
             self.follow()
         return self.replies[event.token]
 
     def follow(self) -> None:
-        """Handle what was notified until nothing is left, as the loop does."""
+        """Handle notifications until none is left, as the controller loop does."""
         while self.events:
             self.handle(self.events.pop(0))
 
     def run(self, operation: Operation[Result]) -> Result:
-        """Drive one operation by itself to its end."""
+        """Run one operation outside of any event to its end."""
         answer: Answer | None = None
         self._logs.begin()
         while True:
@@ -124,27 +124,28 @@ class Driver:
             answer = self._perform([effect])
 
     def before(self, kind: type[Effect], act: Callable[[], object]) -> None:
-        """Let ``act`` happen right before the next effect of this kind; acts of one kind wait for one effect each."""
+        """Call ``act`` just before the next effect of this kind. Several calls for one kind apply to one effect each.
+        Call ``act`` just before the next effect of this kind. Several calls for one kind apply to one effect each."""
         self._ambushes.append(Ambush(kind, lambda: (act(), None)[1]))
 
     def fail(self, kind: type[Effect], error: KframeError) -> None:
-        """Let the next effect of this kind fail, unperformed."""
+        """Make the next effect of this kind fail without performing it."""
         self._failures.append((kind, error))
 
     def start_broker(self, broker_id: int) -> None:
-        """Let a broker register, for ``BrokersChanged`` to find."""
+        """Register a broker. A later ``BrokersChanged`` finds it."""
         self.ensemble.register_brokers([registration(broker_id)])
 
     def write_topics(self, table: TopicTable) -> None:
-        """Let somebody else write the assignments of topics, past every controller."""
+        """Write the assignments of topics from outside, as an admin tool does."""
         self.ensemble.write_topics(table)
 
     def forget_topic_id(self, name: str) -> None:
-        """Let somebody store a topic again without its id."""
+        """Store a topic again from outside, without its topic id."""
         self.ensemble.topics.forget_id(name)
         self.ensemble.records.set(self._somebody, topic_path(name), b"")
 
-    # -- what it saw
+    # -- observations
 
     @property
     def context(self) -> Context:
@@ -158,26 +159,26 @@ class Driver:
         return rows_of(self.cluster, names)
 
     def replicas(self, *names: str) -> PartitionReplicas:
-        """Replicas written ``t-0@1``: partition and broker id."""
-        rows, places = [], []
+        """Parse replicas written ``t-0@1``: partition and broker id."""
+        rows, positions = [], []
         for name in names:
             partition, _, broker_id = name.partition("@")
             row = int(rows_of(self.cluster, [partition])[0])
             assigned = self.cluster.brokers.ids_of(self.cluster.partitions.replicas_of(row))
             rows.append(row)
-            places.append(assigned.index(int(broker_id)))
-        return PartitionReplicas(np.array(rows, np.int32), np.array(places, np.int32))
+            positions.append(assigned.index(int(broker_id)))
+        return PartitionReplicas(np.array(rows, np.int32), np.array(positions, np.int32))
 
     def stored(self, name: str) -> PartitionView:
-        """A partition as storage has it."""
+        """Return a partition as stored."""
         return _view(self.ensemble.states.cluster, name)
 
     def known(self, name: str) -> PartitionView:
-        """A partition as the controller has it."""
+        """Return a partition as the controller has it in memory."""
         return _view(self.cluster, name)
 
     def forget(self) -> None:
-        """Start the record of effects and requests anew."""
+        """Clear the recorded effects and requests."""
         self.effects.clear()
         self.batches.clear()
 
@@ -185,14 +186,14 @@ class Driver:
         return [effect.change for effect in self.effects if isinstance(effect, WriteStates)]
 
     def written(self) -> list[list[str]]:
-        """Names of the partitions of each write."""
+        """Return the partition names of each write."""
         return [[self.cluster.name(row) for row in change.rows.tolist()] for change in self.writes()]
 
     def requests(self, api: Api) -> list[Request]:
         return [request for batch in self.batches for request in batch if request["api"] == api]
 
     def entries(self, api: Api, name: str) -> dict[int, dict[str, Any]]:
-        """What each broker, by id, was last sent of this partition."""
+        """Return the last entry of this partition that each broker received, by broker id."""
         return {
             request["broker"]: request["partitions"][name]
             for request in self.requests(api)
@@ -200,7 +201,7 @@ class Driver:
         }
 
     def recipients(self, api: Api, name: str) -> list[int]:
-        """Ids of the brokers that were sent this partition, as often as they were."""
+        """Return the broker id of each request that contains this partition."""
         return [request["broker"] for request in self.requests(api) if name in request.get("partitions", {})]
 
     def _reply(self, token: int, response: Any) -> None:
@@ -221,10 +222,10 @@ class Driver:
         answer = None
         for effect in effects:
             self.effects.append(effect)
-            for ambush in [one for one in self._ambushes if isinstance(effect, one.kind)][:1]:
+            for ambush in [ambush for ambush in self._ambushes if isinstance(effect, ambush.kind)][:1]:
                 self._ambushes.remove(ambush)
                 ambush.act()
-            failures = [one for one in self._failures if isinstance(effect, one[0])][:1]
+            failures = [failure for failure in self._failures if isinstance(effect, failure[0])][:1]
             if failures:
                 self._failures.remove(failures[0])
                 return Failed(failures[0][1])
@@ -236,26 +237,26 @@ class Driver:
 
 
 def require_prefetched(effects: Iterable[Effect]) -> None:
-    """What was foreseen was asked for later, all of it in one write, as it was foreseen."""
+    """Check that one later write contains exactly the rows that an earlier write prefetched."""
     writes = [effect for effect in effects if isinstance(effect, WriteStates)]
-    for place, write in enumerate(writes):
+    for index, write in enumerate(writes):
         if write.following is not None:
-            ahead = PipelinedWrite(write.following, StoreError("nobody has written it"))
-            asked = [int(ahead.asked(later.change).sum()) for later in writes[place + 1 :]]
-            assert [count for count in asked if count] == [len(write.following)]
+            pipelined = PipelinedWrite(write.following, StoreError("nobody has written it"))
+            counts = [int(pipelined.asked(later.change).sum()) for later in writes[index + 1 :]]
+            assert [count for count in counts if count] == [len(write.following)]
 
 
 def state_of(view: PartitionView) -> tuple[int | None, tuple[int, ...], int]:
-    """(leader, ISR, leader epoch): what most rules are about."""
+    """Return (leader, ISR, leader epoch)."""
     return view.leader, view.isr, view.leader_epoch
 
 
 def quiet(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Registration] = (1, 2, 3, 4, 5, 6),
           **config: object) -> Driver:  # fmt: skip
-    """An adopted world in which leaders stay where they are; configuration keys with underscores for dots."""
-    given = {key.replace("_", "."): value for key, value in config.items()}
+    """Return an active controller without automatic leader rebalance. Configuration keys have underscores for dots."""
+    settings = {key.replace("_", "."): value for key, value in config.items()}
     cluster = cluster_of({name: tuple(specs) for name, specs in topics.items()}, live)
-    driver = Driver(cluster, {"auto.leader.rebalance.enable": False, **given})
+    driver = Driver(cluster, {"auto.leader.rebalance.enable": False, **settings})
     driver.adopt()
     driver.forget()
     driver.events.clear()
@@ -263,29 +264,29 @@ def quiet(topics: Mapping[str, Iterable[PartitionSpec]], live: Iterable[int | Re
 
 
 def assigned(view: PartitionView) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """(replicas, adding replicas, removing replicas)."""
+    """Return (replicas, adding replicas, removing replicas)."""
     return view.replicas, view.adding_replicas, view.removing_replicas
 
 
 def kinds(effects: Iterable[Effect]) -> list[str]:
-    """Effects by the names of their classes."""
+    """Return the class names of effects."""
     return [type(effect).__name__ for effect in effects]
 
 
 def erase(driver: Driver, name: str) -> None:
-    """Let the stored state of a partition vanish."""
+    """Erase the stored state of a partition."""
     stored = driver.ensemble.states.cluster
     row = stored.row(name.rpartition("-")[0], int(name.rpartition("-")[2]))
     stored.partitions.partition_epoch[row] = NO_STATE
 
 
 def overtake(driver: Driver) -> None:
-    """Let a later controller have written t-0."""
+    """Write the state of t-0 as a controller with a later epoch does."""
     driver.ensemble.write_state("t", 0, leader=3, isr=(3,), leader_epoch=20, controller_epoch=9)
 
 
 def refusals(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What the state-change log holds against what was asked."""
+    """Return the errors in the state-change log."""
     return [
         record.getMessage()
         for record in caplog.records

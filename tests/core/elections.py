@@ -1,4 +1,4 @@
-"""What tests of elections share: a small world, and ears on which rule is asked."""
+"""Helpers for tests of elections: a small cluster, and a record of the selectors that are called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNCLEAN = {"unclean.leader.election.enable": "true"}
 
 
 class Overheard(Selection):
-    """The built-in rules, and which kinds of election they were asked for, of which partitions."""
+    """The built-in selectors with a record of their calls: election kind and partitions."""
 
     def __init__(self) -> None:
         super().__init__({})
@@ -35,7 +35,7 @@ def make_driver(
     config: Mapping[str, object] | None = None,
     selection: Selection | None = None,
 ) -> Driver:
-    """``t`` with these partitions, adopted."""
+    """Return an active controller of a topic ``t`` with these partitions."""
     driver = Driver(cluster_of({"t": list(specs)}, live), config, selection)
     driver.adopt()
     driver.forget()

@@ -1,4 +1,4 @@
-"""What tests of reassignment share: asking for it, letting replicas catch up, and looking at what was asked."""
+"""Helpers for tests of reassignment: request it, let replicas catch up, and read the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Wanted = Sequence[tuple[tuple[str, int], Sequence[int] | None]]
 
 
 def submit(driver: Driver, wanted: Wanted) -> list[ErrorCode]:
-    """The codes of an AlterPartitionReassignments."""
+    """Return the error codes of an AlterPartitionReassignments request."""
     response: ReassignmentResponse = driver.ask(ReassignmentRequested(Targets.of(wanted), len(driver.replies) + 1))
     assert response.error is NONE
     return [ErrorCode(code) for code in response.codes.tolist()]
@@ -40,7 +40,7 @@ def move(driver: Driver, *replicas: int) -> list[ErrorCode]:
 
 
 def catch_up(driver: Driver, isr: tuple[int, ...]) -> None:
-    """Let the leader store another ISR and leave word of it."""
+    """Store another ISR as the leader does, with an ISR change notification."""
     driver.ensemble.write_state("t", 0, isr=isr)
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.handle(IsrChangesLeft())
@@ -51,7 +51,7 @@ def asked(driver: Driver, kind: type[Effect]) -> int:
 
 
 def stops(driver: Driver, name: str = "t-0") -> list[tuple[int, bool]]:
-    """(broker, whether it deletes) of each StopReplica entry of a partition."""
+    """Return (broker, delete flag) of each StopReplica entry of a partition."""
     return [
         (request["broker"], request["partitions"][name]["delete_partition"])
         for request in driver.requests(Api.STOP_REPLICA)
@@ -60,15 +60,15 @@ def stops(driver: Driver, name: str = "t-0") -> list[tuple[int, bool]]:
 
 
 def leave(driver: Driver, wanted: Wanted) -> None:
-    """Let an operator leave these in storage, and the controller hear of it."""
+    """Store a reassignment as an operator does, and send the event to the controller."""
     driver.ensemble.leave_reassignments(Targets.of(wanted))
     driver.handle(ReassignmentsLeft())
 
 
 def stored_targets(driver: Driver) -> dict[str, tuple[int, ...]]:
-    """What stands in storage to be reassigned."""
-    found = driver.store.read_reassignments()
-    if found is None:
+    """Return the stored reassignment: target replicas by partition."""
+    targets = driver.store.read_reassignments()
+    if targets is None:
         return {}
-    names = zip(found.topic.tolist(), found.partition.tolist(), strict=True)
-    return {f"{found.names[t]}-{n}": tuple(found.replicas[i].tolist()) for i, (t, n) in enumerate(names)}
+    names = zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
+    return {f"{targets.names[t]}-{n}": tuple(targets.replicas[i].tolist()) for i, (t, n) in enumerate(names)}

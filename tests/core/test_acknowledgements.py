@@ -33,7 +33,7 @@ REQUESTS = [
 
 
 class SilentBrokers(RecordingTransport):
-    """Answers name batches; the test answers."""
+    """Each answer names its batch; the test sends the answers."""
 
     @property
     def acknowledges(self) -> bool:
@@ -56,7 +56,7 @@ def request(driver: Driver, event: Any) -> None:
 
 
 def answer(driver: Driver, *brokers: int, batch: int | None = None, error: ErrorCode = NONE, epoch: int = 1) -> None:
-    """Brokers answer UpdateMetadata, by default that of the newest batch."""
+    """Answer UpdateMetadata as brokers; the default batch is the newest."""
     newest = driver.context.term.acknowledgements.next_batch - 1
     for broker in brokers:
         driver.handle(UpdateMetadataAnswered(broker, error, epoch, newest if batch is None else batch))
@@ -96,7 +96,7 @@ def test_request_that_no_broker_answers_times_out(driver: Driver, event: Any, to
 
 @pytest.mark.parametrize(("event", "topic"), REQUESTS)
 def test_broker_that_hangs_holds_the_answer_for_half_of_the_timeout(driver: Driver, event: Any, topic: str) -> None:
-    """In Kafka the answer depends on the controller's broker alone, so one hanging broker fails no request."""
+    """Kafka waits only for the controller's own broker, so that one slow broker fails no request."""
     request(driver, event)
     answer(driver, 1, 2)
     pass_time(driver, TIMEOUT_MS / 2 - 1)
@@ -117,7 +117,7 @@ def test_broker_that_dies_is_waited_for_no_longer(driver: Driver, event: Any, to
 
 
 def test_broker_that_registers_anew_answers_with_all_metadata(driver: Driver) -> None:
-    """What was queued for the earlier registration is dropped, and a later batch announces everything."""
+    """Requests queued for the earlier registration are dropped. A later batch announces all partitions."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     created = driver.context.term.acknowledgements.next_batch - 1
     answer(driver, 1, 2)
@@ -132,7 +132,7 @@ def test_broker_that_registers_anew_answers_with_all_metadata(driver: Driver) ->
 
 
 def test_request_is_answered_by_a_later_merged_batch(driver: Driver) -> None:
-    """A transport may merge requests: the answer names the newest batch that it contains."""
+    """A transport may merge requests. The answer then names the newest batch in the merged request."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     first = driver.context.term.acknowledgements.next_batch - 1
     request(driver, CreateTopicsRequested((NewTopic("newer", 1, 1),), 0, token=2))
@@ -167,7 +167,7 @@ def test_broker_that_refuses_metadata_is_not_believed_later(driver: Driver) -> N
 
 
 def test_refused_metadata_delays_the_answer_by_half_of_the_timeout(driver: Driver) -> None:
-    """Kafka's controller logs the error of a broker and answers as its own metadata cache says."""
+    """Kafka's controller logs the error of a broker. The answer depends on its own metadata cache."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3, error=ErrorCode.UNKNOWN_SERVER_ERROR)
     request(driver, CreateTopicsRequested((NewTopic("newer", 1, 1),), 0, token=2))
@@ -178,7 +178,7 @@ def test_refused_metadata_delays_the_answer_by_half_of_the_timeout(driver: Drive
 
 
 def test_topic_that_gets_its_leader_late_is_awaited_from_then_on(driver: Driver) -> None:
-    """The first announcement named no leader; the one that does has to be answered as well."""
+    """The first announcement has no leader. The announcement with the leader must be acknowledged as well."""
     topics = (NewTopic("new", assignments=((0, (5,)),)), NewTopic("led", 1, 1), NewTopic("t"))
     request(driver, CreateTopicsRequested(topics, TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3)
@@ -220,7 +220,7 @@ def test_validation_waits_for_no_broker(driver: Driver) -> None:
 
 
 def test_timer_is_cancelled_with_the_answer(driver: Driver) -> None:
-    """A timer is a thread in production: thousands of requests must not leave one each for the whole timeout."""
+    """A timer is a thread in production. Thousands of requests must not keep one each until the timeout."""
     request(driver, CreateTopicsRequested((NewTopic("new", 1, 1),), TIMEOUT_MS, token=1))
     answer(driver, 1, 2, 3)
     (timer,) = [effect for effect in driver.effects if isinstance(effect, SetTimer)]

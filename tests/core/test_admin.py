@@ -1,4 +1,4 @@
-"""What clients ask, from the event to the answer: every request is answered once, by whoever it reaches."""
+"""Admin requests from event to answer: each request receives exactly one answer."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_nobody_is_answered_who_does_not_wait(kind: type[Event]) -> None:
 
 
 def test_who_may_be_answered_later() -> None:
-    """wire 9 to 11: those who ask for topics."""
+    """wire 9 to 11: requests for topics."""
     later = {kind for kind, request in REQUESTS.items() if purgatory.waits(request(1))}
     assert later == {CreateTopicsRequested, CreatePartitionsRequested, DeleteTopicsRequested}
 
@@ -133,7 +133,7 @@ def test_manual_assignments_are_taken_in_partition_order() -> None:
 def test_automatic_assignments_begin_where_the_event_says(
     start: int, shift: int, expected: list[tuple[int, ...]]
 ) -> None:
-    """wire 9: start and shift are random, and drawn by whoever makes the event."""
+    """wire 9: start and shift are random numbers in the event."""
     driver = make_driver()
     request = CreateTopicsRequested((NewTopic("new", 2, 2),), 1_000, False, start, shift, 1)
     assert driver.ask(request).codes == {"new": NONE}
@@ -141,7 +141,7 @@ def test_automatic_assignments_begin_where_the_event_says(
 
 
 def test_created_topics_are_online_before_their_creator_is_answered() -> None:
-    """wire 9: settings first, then the topic; then every partition has a leader."""
+    """wire 9: the controller stores settings first, then the topic; then every partition has a leader."""
     driver = make_driver()
     new = NewTopic("new", 3, 2, config={"unclean.leader.election.enable": "true", "min.insync.replicas": "2"})
     driver.handle(CreateTopicsRequested((new,), 1_000, token=1))
@@ -155,16 +155,16 @@ def test_created_topics_are_online_before_their_creator_is_answered() -> None:
 
 
 def test_several_topics_are_created_in_one_write() -> None:
-    """wire 9: a request is one call to storage."""
+    """wire 9: each request makes one store call."""
     driver = make_driver()
-    wanted = tuple(NewTopic(name, 2, 1) for name in ("a", "b", "c"))
-    driver.ask(CreateTopicsRequested(wanted, 1_000, token=1))
+    topics = tuple(NewTopic(name, 2, 1) for name in ("a", "b", "c"))
+    driver.ask(CreateTopicsRequested(topics, 1_000, token=1))
     assert len([effect for effect in driver.effects if isinstance(effect, asks.CreateTopics)]) == 1
     assert len(driver.batches) == 1
 
 
 def test_empty_requests() -> None:
-    """wire 9 to 11: nothing asked for, nothing done."""
+    """wire 9 to 11: an empty request changes nothing."""
     driver = make_driver()
     for token, request in enumerate(
         (

@@ -1,4 +1,4 @@
-"""Leaders propose ISRs (AlterPartition; ``controller.md`` section 13.1): every check, in order, in each version."""
+"""AlterPartition (``controller.md`` section 13.1): every check in order, in each version."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tests.core.driver import Driver, quiet
 
 RECOVERED, RECOVERING = RecoveryState.RECOVERED, RecoveryState.RECOVERING
 VERSIONS: Final = (0, 1, 2, 3)
-#: From this version on topics are named by id.
+#: Topic ids replace topic names from this version on.
 IDS_SINCE: Final = 2
 
-#: A partition as it stands: leader 1 at leader epoch 5, stored three times since.
+#: The stored partition: leader 1 at leader epoch 5, partition epoch 3.
 SPEC = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controller_epoch=1, partition_epoch=3)
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a leader sends of one partition."""
+    """The proposal of a leader for one partition."""
 
     isr: tuple[int, ...] = (1, 2, 3)
     leader_epoch: int = 5
@@ -41,8 +41,8 @@ class Proposal:
 
 
 def make_driver(spec: PartitionSpec = SPEC) -> Driver:
-    """Brokers 1 to 4, of which 4 is shutting down; 5 is dead. The topics have ids."""
-    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3, 4)]
+    """Brokers 1 to 4 are registered; 4 is shutting down, 5 is dead. The topics have ids."""
+    brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3, 4)]
     driver = quiet({"t": [spec, SPEC, PartitionSpec((1, 2))], "u": [SPEC]}, brokers)
     topics = driver.cluster.topics
     for index, name in enumerate(topics.names):
@@ -55,14 +55,14 @@ def make_driver(spec: PartitionSpec = SPEC) -> Driver:
 def request(proposals: Sequence[Proposal], version: int, sender: int = 1, broker_epoch: int | None = None,
             token: int = 1) -> AlterPartitionRequested:  # fmt: skip
     def column(name: str, dtype: Any) -> Any:
-        return np.array([getattr(one, name) for one in proposals], dtype)
+        return np.array([getattr(entry, name) for entry in proposals], dtype)
 
     by_id = version >= IDS_SINCE
     return AlterPartitionRequested(
         sender, 100 + sender if broker_epoch is None else broker_epoch, version,
-        tuple((one.topic.encode() * 16 if by_id else one.topic, one.partition) for one in proposals),
+        tuple((entry.topic.encode() * 16 if by_id else entry.topic, entry.partition) for entry in proposals),
         column("leader_epoch", np.int32), column("partition_epoch", np.int32), column("recovery", np.uint8),
-        Ragged.of([one.isr for one in proposals]), token,
+        Ragged.of([entry.isr for entry in proposals]), token,
     )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ UNKNOWN, NONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE
 INELIGIBLE = ErrorCode.INELIGIBLE_REPLICA
 ON_TRIAL = replace(SPEC, isr=(1,), recovery=RECOVERING)
 
-#: (row of 13.1, how the partition stands, what is proposed, code, whether it is stored).
+#: (row of 13.1, state of the partition, proposal, error code, whether it is stored).
 TABLE: list[tuple[str, PartitionSpec, Proposal, ErrorCode, bool]] = [
     ("1 no leadership", SPEC, Proposal(partition=2), UNKNOWN, False),
     ("1 no such partition", SPEC, Proposal(partition=9), UNKNOWN, False),
@@ -123,7 +123,7 @@ def test_table(spec: PartitionSpec, proposal: Proposal, code: ErrorCode, stored:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_who_shuts_down_is_refused_to_brokers_that_can_go_on_after_it(version: int) -> None:
-    """KAFKA-14140; but a broker that speaks version 0 alone would never propose an ISR for that partition again."""
+    """KAFKA-14140. A broker that supports only version 0 would never propose an ISR for that partition again."""
     driver = make_driver(SPEC)
     response: AlterPartitionResponse = driver.ask(request([Proposal((1, 4))], version))
     refused = INELIGIBLE if version >= IDS_SINCE else ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -161,14 +161,14 @@ def test_replica_that_has_registered_again_may_not_join(epochs: tuple[int, ...],
 @pytest.mark.parametrize("checked, code", [(True, INELIGIBLE), (False, NONE)])
 def test_registrations_may_be_left_unchecked(checked: bool, code: ErrorCode) -> None:
     """controller 13.1: row 8, members whose broker epoch is another, unless that is switched off (X1)."""
-    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
+    brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3)]
     driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_check_epochs=checked)
     driver.cluster.topics.set_id(0, b"t" * 16)
     sent = replace(request([Proposal()], 3), isr_epochs=np.array([101, 102, 99], np.int64))
     assert driver.ask(sent).codes.tolist() == [code]
 
 
-#: (case, sender, isr, code where checks are strict); without them all are stored.
+#: (case, sender, isr, error code of strict checks). Without strict checks all are stored.
 UNSOUND = [
     ("sender does not lead", 2, (1, 2, 3), INVALID),
     ("lacks the leader", 1, (2, 3), INVALID),
@@ -181,8 +181,8 @@ UNSOUND = [
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("sender, isr, code", [row[1:] for row in UNSOUND], ids=[row[0] for row in UNSOUND])
 def test_strict_checks(sender: int, isr: tuple[int, ...], code: ErrorCode, strict: bool) -> None:
-    """controller 13.1: kframe may add checks (answer 42); they are off unless asked for."""
-    brokers = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3, 6)]
+    """controller 13.1: kframe may add checks (answer 42); they are disabled by default."""
+    brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3, 6)]
     driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_strict=strict)
     driver.cluster.topics.set_id(0, b"t" * 16)
     response = driver.ask(request([Proposal(isr)], 3, sender))
@@ -238,7 +238,7 @@ def test_everybody_is_told_of_every_partition_named() -> None:
     driver = make_driver()
     proposals = [Proposal(), Proposal(partition=1, leader_epoch=4), Proposal(partition=2), Proposal(topic="x")]
     driver.ask(request(proposals, 3))
-    assert {one["api"] for batch in driver.batches for one in batch} == {Api.UPDATE_METADATA}
+    assert {request["api"] for batch in driver.batches for request in batch} == {Api.UPDATE_METADATA}
     assert (
         driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "t-1") == [1, 2, 3, 4]
     )
@@ -255,14 +255,14 @@ def test_storage_has_another_version() -> None:
 
 
 def test_one_leader_may_propose_for_another() -> None:
-    """controller 13.1: the proposed leader is the requester; that it leads is not checked."""
+    """controller 13.1: the proposed leader is the requester; its leadership is not checked."""
     driver = make_driver()
     assert driver.ask(request([Proposal((2, 1))], 3, sender=2)).codes.tolist() == [NONE]
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (2, (2, 1))
 
 
 def test_isr_that_completes_a_reassignment_finishes_it() -> None:
-    """controller 13.1: then, per success that is being reassigned, it is completed; the answer comes first."""
+    """controller 13.1: then, per success under reassignment, the reassignment completes; the answer comes first."""
     moving = PartitionSpec((2, 3, 1), 1, (1, 2), 5, 1, 3, adding_replicas=(3,), removing_replicas=(1,))
     driver = make_driver(moving)
     driver.context.cluster.partitions.reassigning[0] = 1

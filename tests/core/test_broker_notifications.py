@@ -1,4 +1,4 @@
-"""What brokers leave word of, and what their answers tell (``controller.md`` sections 12 and 13.2)."""
+"""ISR change and log directory notifications of brokers, and LeaderAndIsr responses (``controller.md`` 12 and 13.2)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_driver(**config: object) -> Driver:
 
 def answer(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] = (), stale: tuple[str, ...] = (),
            error: ErrorCode = NONE, controller_epoch: int | None = None) -> None:  # fmt: skip
-    """Let a broker answer LeaderAndIsr about these partitions."""
+    """Answer LeaderAndIsr for these partitions as a broker."""
     errors = [(name, STORAGE) for name in failed] + [(name, STALE) for name in stale]
     named = tuple(((name.rpartition("-")[0], int(name.rpartition("-")[2])), code) for name, code in errors)
     epoch = driver.context.controller_epoch if controller_epoch is None else controller_epoch
@@ -37,27 +37,27 @@ def answer(driver: Driver, broker_id: int, *names: str, failed: tuple[str, ...] 
 
 
 def offline(driver: Driver) -> set[str]:
-    """Replicas on dead log directories, written ``t-0@1``."""
+    """Return replicas on offline log directories, written ``t-0@1``."""
     p = driver.cluster.partitions
-    found = set()
+    replicas = set()
     for row in range(len(driver.cluster)):
         ids = driver.cluster.brokers.ids_of(p.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR))
-        found |= {f"{driver.cluster.name(row)}@{broker}" for broker in ids}
-    return found
+        replicas |= {f"{driver.cluster.name(row)}@{broker}" for broker in ids}
+    return replicas
 
 
 # -- 13.2
 
 
 def test_changed_isrs_are_taken_over_and_told() -> None:
-    """controller 13.2: refresh leadership from storage, UpdateMetadata for them to all, take the word away."""
+    """controller 13.2: refresh leadership from storage, send UpdateMetadata to all, delete the notification."""
     driver = make_driver()
     driver.ensemble.write_state("t", 0, isr=(1,))
     driver.ensemble.notify_isr_changes([("t", 0), ("nowhere", 0), ("t", 99)])
     driver.ensemble.notify_isr_changes([("u", 0)])
     driver.follow()
     assert driver.known("t-0").isr == (1,)
-    assert {one["api"] for batch in driver.batches for one in batch} == {Api.UPDATE_METADATA}
+    assert {request["api"] for batch in driver.batches for request in batch} == {Api.UPDATE_METADATA}
     assert driver.recipients(Api.UPDATE_METADATA, "t-0") == driver.recipients(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
     assert driver.entries(Api.UPDATE_METADATA, "t-0")[3]["isr"] == [1]
     assert driver.recipients(Api.UPDATE_METADATA, "t-1") == []
@@ -77,7 +77,7 @@ def test_a_state_that_is_gone_from_storage_is_not_believed_any_more() -> None:
 
 
 def test_word_of_nothing_known_is_taken_away() -> None:
-    """controller 13.2: the notifications that were read go in any case."""
+    """controller 13.2: the notifications that were read are deleted in every case."""
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("nowhere", 0)])
     driver.handle(IsrChangesLeft())
@@ -85,7 +85,7 @@ def test_word_of_nothing_known_is_taken_away() -> None:
 
 
 def test_word_left_meanwhile_is_heard_next() -> None:
-    """controller 13.2: only the read notifications are deleted; a later one is another event."""
+    """controller 13.2: only the read notifications are deleted; a later one causes another event."""
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.events.clear()
@@ -106,7 +106,7 @@ def test_log_dir_event_makes_the_broker_tell() -> None:
     driver.follow()
     (request,) = driver.requests(Api.LEADER_AND_ISR)
     assert (request["broker"], set(request["partitions"])) == (1, set(NAMES))
-    assert {(one["leader_epoch"], one["is_new"]) for one in request["partitions"].values()} == {(0, False)}
+    assert {(entry["leader_epoch"], entry["is_new"]) for entry in request["partitions"].values()} == {(0, False)}
     assert driver.writes() == []
     assert driver.store.read_log_dir_events().paths == ()
 
@@ -150,14 +150,14 @@ def test_replica_that_is_back_only_leaves_the_set() -> None:
     ids=["top-level error", "earlier office", "later office", "unknown broker"],
 )
 def test_answers_that_tell_nothing(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
-    """controller 12: each response without top-level error; rows of another office are not ours."""
+    """controller 12: each response without top-level error; rows of another controller epoch are ignored."""
     driver = make_driver()
     answer(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)
     assert (offline(driver), driver.effects) == (set(), [])
 
 
 def test_answer_names_only_what_the_broker_hosts() -> None:
-    """controller 12: unknown partitions are ignored, and so are those that are elsewhere."""
+    """controller 12: unknown partitions are ignored, and so are partitions without a replica on this broker."""
     driver = make_driver()
     errors = ((("nowhere", 0), STORAGE), (("u", 0), STORAGE))
     driver.handle(LeaderAndIsrAnswered(2, NONE, errors, driver.context.controller_epoch, driver.rows("t-0")))
@@ -166,7 +166,7 @@ def test_answer_names_only_what_the_broker_hosts() -> None:
 
 @pytest.mark.parametrize("how", ["dies", "bounces"])
 def test_new_registration_forgets_dead_directories(how: str) -> None:
-    """controller 6.2 and 6.3: forget their offline-dir sets."""
+    """controller 6.2 and 6.3: forget the offline log directories of these brokers."""
     driver = make_driver()
     answer(driver, 1, *NAMES, failed=("t-0",))
     if how == "dies":
@@ -178,7 +178,7 @@ def test_new_registration_forgets_dead_directories(how: str) -> None:
 
 
 def test_broker_with_a_dead_directory_does_not_lead_what_is_on_it() -> None:
-    """controller 12: the whole way, from the event to the answer to the next election."""
+    """controller 12: the whole way, from the event to the response to the next election."""
     driver = make_driver()
     driver.handle(LogDirEventsLeft())
     answer(driver, 2, *NAMES[:2], failed=("t-0",))

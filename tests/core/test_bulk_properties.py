@@ -1,7 +1,7 @@
-"""Partitions created, moved and deleted in one request: no call and no object for each, array work in proportion.
+"""Cost of creating, reassigning and deleting many partitions in one request.
 
-What is counted repeats exactly; no clock is read. Topics and brokers stay the same while partitions grow, since each
-of those does cost a call and an object.
+A partition must cost no call and no object; array work must be linear. The counts are exact and need no clock. Topics
+and brokers stay constant while partitions grow, since each topic and broker costs calls and objects.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from tests.fresh import in_fresh_process
 TOPICS = 20
 BROKERS = 12
 SMALL, LARGE = 5_000, 40_000
-#: How much faster than partitions array work may grow, and memory.
+#: Largest growth of array work and memory relative to the growth of partitions.
 EXPONENT = 1.1
-#: Bytes at most at any moment for each partition of a request: columns on both sides, lists, flags and temporaries.
+#: Peak bytes per partition of a request: columns before and after, lists, flags and temporaries.
 BYTES_MAX = 900
 STEPS = ("create", "reassign", "cancel", "repeat", "complete", "delete")
 
 
 @dataclass
 class Cost:
-    """What an act took: Python and C calls, elements of all arrays that Python functions returned, and the most small
-    objects alive at any return beyond those before."""
+    """Cost of an action: Python and C calls, elements of all returned arrays, and the peak of small objects above the
+    start."""
 
     calls: int = 0
     elements: int = 0
@@ -84,7 +84,7 @@ def cost_of(act: Callable[[], object]) -> Cost:
 
 
 def traced_peak(act: Callable[[], object]) -> int:
-    """Most bytes allocated at any moment, over those before."""
+    """Return the peak of allocated bytes above the start."""
     tracemalloc.start()
     try:
         act()
@@ -94,7 +94,7 @@ def traced_peak(act: Callable[[], object]) -> int:
 
 
 class Confirming(CountingTransport):
-    """Every broker confirms at once what it is told to delete."""
+    """Every broker confirms each deletion at once."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         super().open(notify, may_act)
@@ -107,7 +107,7 @@ class Confirming(CountingTransport):
 
 
 class Simulation:
-    """A controller to whom these requests are put, one after another, each of them for ``partitions`` of them."""
+    """A controller that receives these requests in order, each of them for ``partitions`` partitions."""
 
     def __init__(self, partitions: int, brokers: int = BROKERS) -> None:
         cluster = ClusterState()
@@ -129,7 +129,7 @@ class Simulation:
         return [answer.result(0) for answer in answers]
 
     def prepared(self, step: str) -> Callable[[], None]:
-        """The act of a step; what its requests hold is made before it."""
+        """Return the action of a step. Its request objects are created before the measurement."""
         act: Callable[[], None] = getattr(self, step)()
         return act
 
@@ -140,8 +140,8 @@ class Simulation:
     def reassign(self) -> Callable[[], None]:
         p, rows = self.loop.controller.cluster.partitions, self._rows()
         replicas = p.lists("replica", rows)
-        moved = Ragged(replicas.offsets, (replicas.values + self.brokers // 2) % self.brokers)
-        return self._reassigned(moved, cancel=False)
+        targets = Ragged(replicas.offsets, (replicas.values + self.brokers // 2) % self.brokers)
+        return self._reassigned(targets, cancel=False)
 
     repeat = reassign
 
@@ -149,7 +149,7 @@ class Simulation:
         return self._reassigned(Ragged.empty(self.partitions), cancel=True)
 
     def complete(self) -> Callable[[], None]:
-        """Each leader reports that all replicas of its partitions are in sync."""
+        """Each leader reports all replicas of its partitions as in sync."""
         p, rows = self.loop.controller.cluster.partitions, self._rows()
         requests = [self._proposal(leader, rows[p.leader[rows] == leader]) for leader in np.unique(p.leader[rows])]
 
@@ -199,7 +199,7 @@ class Simulation:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """What is logged names a few partitions, whatever their number; who captures it keeps more than that."""
+    """Log lines name a few partitions, whatever their number. A handler that captures records retains more."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
@@ -207,15 +207,15 @@ def silent() -> Iterator[None]:
 
 @cache
 def costs(partitions: int, brokers: int = BROKERS, steps: tuple[str, ...] = STEPS) -> dict[str, Cost]:
-    """What each step costs in a process in which each was done before: what is made once is made."""
+    """Return the cost of each step. Each step runs once before, so that caches are filled."""
     return in_fresh_process(_costs, partitions, brokers, steps)
 
 
 def _costs(partitions: int, brokers: int, steps: tuple[str, ...]) -> dict[str, Cost]:
     with silent():
         for simulation in (Simulation(10 * TOPICS, brokers), Simulation(partitions, brokers)):
-            found = {step: cost_of(simulation.prepared(step)) for step in steps}
-    return found
+            costs = {step: cost_of(simulation.prepared(step)) for step in steps}
+    return costs
 
 
 def test_the_measures_see_a_call_an_object_and_an_element_a_partition() -> None:
@@ -252,7 +252,7 @@ def test_array_work_grows_with_partitions() -> None:
 
 
 def test_answers_of_more_brokers_do_not_multiply_the_work_of_a_deletion() -> None:
-    """Four times as many partitions on four times as many brokers: four times the work, not sixteen times."""
+    """Four times as many partitions on four times as many brokers cost four times the work, not sixteen times."""
     steps = ("create", "delete")
     few, many = costs(SMALL, BROKERS, steps), costs(4 * SMALL, 4 * BROKERS, steps)
     assert many["delete"].elements < few["delete"].elements * 4**EXPONENT

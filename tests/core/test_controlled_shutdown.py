@@ -1,4 +1,4 @@
-"""Controlled shutdown (``controller.md`` section 8): who may ask, what moves, and what is answered."""
+"""Controlled shutdown (``controller.md`` section 8): valid requests, moved leaders and answers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ REGISTERED = [registration(1, broker_epoch=10), registration(2, broker_epoch=20)
 
 
 def ask(driver: Driver, broker_id: int, broker_epoch: int = NO_BROKER_EPOCH) -> tuple[ErrorCode, list[str]]:
-    """The error, and the partitions that remain."""
+    """Return the error and the remaining partitions."""
     response = driver.ask(ControlledShutdownRequested(broker_id, broker_epoch, token=len(driver.replies) + 1))
     return response.error, [driver.cluster.name(row) for row in response.remaining.tolist()]
 
 
-#: (who asks, with which broker epoch, error)
+#: (broker, broker epoch in the request, error).
 ASKERS = [
     ("as registered", 2, 20, ErrorCode.NONE),
     ("without an epoch", 2, NO_BROKER_EPOCH, ErrorCode.NONE),
@@ -36,7 +36,7 @@ ASKERS = [
 
 @pytest.mark.parametrize("broker_id, broker_epoch, error", [row[1:] for row in ASKERS], ids=[row[0] for row in ASKERS])
 def test_who_may_ask(broker_id: int, broker_epoch: int, error: ErrorCode) -> None:
-    """controller 8: an epoch that is shown is compared; who is not registered.
+    """controller 8: an epoch that is shown is compared; unregistered brokers are refused.
     controller 3.5: the broker epoch of a ControlledShutdown is at least the cached one.
     """
     driver = quiet({"t": [LED, PartitionSpec((4, 1), 1, (1,))]}, REGISTERED)
@@ -45,14 +45,14 @@ def test_who_may_ask(broker_id: int, broker_epoch: int, error: ErrorCode) -> Non
 
 
 def test_what_it_leads_and_follows() -> None:
-    """controller 8: led partitions are elected, followed ones leave the ISR; one replica is never counted."""
+    """controller 8: led partitions are elected, followers leave the ISR; partitions with one replica do not count."""
     driver = quiet({"t": [LED, FOLLOWED, ALONE]}, (1, 2, 3))
     assert ask(driver, 2) == (ErrorCode.NONE, [])
     assert [state_of(driver.stored(f"t-{n}")) for n in range(3)] == [(1, (1,), 1), (1, (1, 3), 1), (2, (2,), 0)]
 
 
 def test_followers_are_stopped_twice() -> None:
-    """controller 8: StopReplica is queued twice for followers; the old leader learns of the new one."""
+    """controller 8: StopReplica is queued twice for followers; the old leader receives the new one."""
     driver = quiet({"t": [LED, FOLLOWED]}, (1, 2, 3))
     ask(driver, 2)
     assert driver.recipients(Api.STOP_REPLICA, "t-1") == [2, 2]
@@ -60,7 +60,7 @@ def test_followers_are_stopped_twice() -> None:
 
 
 def test_broker_stays_shutting_down_until_it_goes() -> None:
-    """controller 8: it stays shutting down whatever remains, until it dies."""
+    """controller 8: it stays shutting down whatever remains, until its registration ends."""
     driver = quiet({"t": [PartitionSpec((2, 3), 2, (2,))]}, (1, 2, 3))
     assert ask(driver, 2) == (ErrorCode.NONE, ["t-0"])
     assert driver.cluster.brokers.shutting_down.tolist() == [0, 1, 0]

@@ -1,4 +1,4 @@
-"""The controller as a whole: one event at a time, storage before brokers, and what becomes of the role."""
+"""The controller as a whole: one event at a time, storage before brokers, and loss of the controller role."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.worlds import clusters
 
 
 def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
-    """``t`` with these partitions, adopted under controller epoch 4."""
+    """Return an active controller (epoch 4) of a topic ``t`` with these partitions."""
     driver = Driver(cluster_of({"t": list(specs)}, live), controller_epoch=4)
     driver.adopt()
     driver.forget()
@@ -51,7 +51,7 @@ def lose(driver: Driver, *broker_ids: int) -> None:
 
 
 def usurp(driver: Driver) -> None:
-    """Let another controller take the role."""
+    """Give the controller role to another controller."""
     driver.ensemble.drop_controller()
     rival = driver.ensemble.connect()
     rival.open(lambda _event: None)
@@ -66,8 +66,8 @@ def test_failover_in_kafkas_order() -> None:
     state-machines 3.5: startup.
     state-machines 2.4: startup comes after that of the replicas.
 
-    First all brokers learn who is registered; then online replicas learn all states; then the dead leave the ISRs;
-    then what has no leader is elected.
+    The controller sends the registered brokers to all brokers, then all states to online replicas. It then removes
+    dead replicas from ISRs, and elects missing leaders.
     """
     driver = Driver(
         cluster_of({"t": [healthy(1, 2), PartitionSpec((9, 2), 9, (9, 2)), PartitionSpec((3,))]}, (1, 2, 3))
@@ -107,7 +107,7 @@ def test_replicas_start_online_or_leave_their_isrs() -> None:
 
 
 def test_a_new_controller_knows_neither_who_shuts_down_nor_which_directories_are_dead() -> None:
-    """controller 3.3: the set of brokers that shut down is cleared, and dead directories are forgotten."""
+    """controller 3.3: the set of brokers that shut down is cleared, and so are offline log directories."""
     driver = make_driver(healthy(1, 2))
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH))
     assert driver.cluster.brokers.shutting_down.any()
@@ -126,8 +126,8 @@ def test_memory_follows_storage() -> None:
     seen: list[Any] = []
     driver.before(WriteStates, lambda: seen.append((driver.known("t-0"), driver.stored("t-0"))))
     lose(driver, 1)
-    ((known, stored),) = seen
-    assert state_of(known) == state_of(stored) == (1, (1, 2), 0)
+    ((cached, stored),) = seen
+    assert state_of(cached) == state_of(stored) == (1, (1, 2), 0)
     assert state_of(driver.known("t-0")) == state_of(driver.stored("t-0")) == (2, (2,), 1)
 
 
@@ -141,7 +141,7 @@ def test_a_refused_write_is_not_remembered() -> None:
 
 
 class Witness(Driver):
-    """A driver that holds every state told in LeaderAndIsr against storage at the moment of sending."""
+    """Return a driver that compares every sent LeaderAndIsr state with storage."""
 
     def __init__(self, cluster: ClusterState) -> None:
         super().__init__(cluster)
@@ -215,7 +215,7 @@ def test_no_change_is_no_effect() -> None:
     assert kinds(driver.effects) == ["ReadBrokers"] * 3
 
 
-# -- the role
+# -- the controller role
 
 
 def test_the_second_who_stands_for_election_learns_who_won() -> None:
@@ -347,20 +347,20 @@ def test_a_failure_before_the_claim_costs_no_role(kind: type[Effect]) -> None:
 
 @pytest.mark.parametrize("fails, leader_epoch", [(WriteStates, 2), (Send, 1)], ids=["before the write", "behind it"])
 def test_after_a_failure_the_next_failover_starts_afresh(fails: type[Effect], leader_epoch: int) -> None:
-    """state-machines 2.4: no poisoned batch after resignation. The first one tells only who is there."""
+    """state-machines 2.4: no poisoned batch after resignation. The first UpdateMetadata has no partitions."""
     driver = make_driver(healthy(1, 2), healthy(2, 1))
     driver.fail(fails, StoreError("down"))
     lose(driver, 1)
     driver.forget()
     driver.handle(Elect())
     assert driver.controller.controller_epoch == 5
-    assert [(one["api"], one["partitions"]) for one in driver.batches[0]] == [(Api.UPDATE_METADATA, {})] * 2
+    assert [(request["api"], request["partitions"]) for request in driver.batches[0]] == [(Api.UPDATE_METADATA, {})] * 2
     assert state_of(driver.stored("t-0")) == (2, (2,), leader_epoch)
     assert driver.known("t-0").state is PartitionState.ONLINE
     assert {request["controller_epoch"] for batch in driver.batches for request in batch} == {5}
 
 
-# -- who is not active, and misuse
+# -- inactive controllers, and misuse
 
 
 def test_who_is_not_active_declines() -> None:
@@ -410,12 +410,12 @@ def test_an_answer_that_nobody_asked_for_is_a_defect(answer: Answer) -> None:
 
 def test_an_event_before_the_answer_is_a_defect() -> None:
     driver = make_driver(healthy(1))
-    (asked,) = driver.controller.step(BrokersChanged())
-    assert isinstance(asked, ReadBrokers)
+    (effect,) = driver.controller.step(BrokersChanged())
+    assert isinstance(effect, ReadBrokers)
     assert driver.controller.busy
     with pytest.raises(BrokenInvariant, match="BrokersChanged came while busy"):
         driver.controller.step(BrokersChanged())
-    assert driver.controller.step(Done(asked.perform(driver.store, driver.cluster))) == []
+    assert driver.controller.step(Done(effect.perform(driver.store, driver.cluster))) == []
     assert not driver.controller.busy
 
 

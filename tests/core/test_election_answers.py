@@ -1,4 +1,4 @@
-"""What who asks for elections is answered (``elections.md`` section 4)."""
+"""Answers to ElectLeaders requests (``elections.md`` section 4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.core.elections import make_driver
 def answers(
     driver: Driver, election_type: ElectionType, partitions: tuple[TopicPartition, ...] | None
 ) -> dict[str, Any]:
-    """Codes by partition, as the client sees them."""
+    """Return the error codes by partition, as the client receives them."""
     driver.handle(ElectionRequested(election_type, partitions, token=1))
     response = driver.replies[1]
     codes = {driver.cluster.name(row): ErrorCode(code) for row, code in zip(response.rows, response.codes, strict=True)}

@@ -1,4 +1,4 @@
-"""Who calls which election strategy (``elections.md`` section 6)."""
+"""The election strategy of each caller (``elections.md`` section 6)."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def test_who_else_calls_which_strategy(
 
 @pytest.mark.parametrize("found", [(("t", 3),), (), (("nowhere", 9),), (("t", 0),)])
 def test_preferred_election_left_in_storage_goes_in_any_case(found: tuple[TopicPartition, ...]) -> None:
-    """controller 11.1: the record of a zk election goes in any case.
+    """controller 11.1: the record of a zk election is deleted in every case.
     controller 3.2: step 10, pending preferred elections.
-    elections 6: preferred elections left in storage are taken away, and the next one is watched for.
+    elections 6: preferred elections left in storage are deleted, and a new watch is set.
     """
     driver = make_driver(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
     driver.ensemble.leave_preferred_election(found)

@@ -1,4 +1,4 @@
-"""Whoever changes what a gauge counts reports it by itself: no later step of the operation need come to it."""
+"""Each change of a gauge's input is reported at once. No later step of the operation has to follow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.core.test_gauges import recount
 
 
 def changed(driver: Driver, act: Callable[[], object]) -> dict[str, int]:
-    """By how much ``act`` changes each gauge that it changes; all equal a recount before and after."""
+    """Return the change of each gauge that ``act`` changes. All gauges equal a recount before and after."""
     before = driver.controller.gauges()
     assert before == recount(driver.controller)
     act()
@@ -34,7 +34,7 @@ def changed(driver: Driver, act: Callable[[], object]) -> dict[str, int]:
 
 
 def cut_short(driver: Driver, operation: Operation[object], at: type[Effect]) -> None:
-    """Run an operation until the first effect of a kind, which fails."""
+    """Run an operation until the first effect of a kind; that effect fails."""
     driver.fail(at, StoreError("gone"))
     with pytest.raises(StoreError):
         driver.run(operation)
@@ -53,16 +53,16 @@ def test_partitions_that_go_offline() -> None:
 
 def test_assignment_that_changes_before_any_state_is_stored() -> None:
     driver = quiet({"t": [healthy(1, 2)]})
-    found = changed(driver, lambda: cut_short(driver, reordered(driver.context), WriteStates))
-    assert found == {"PreferredReplicaImbalanceCount": 1}
+    reported = changed(driver, lambda: cut_short(driver, reordered(driver.context), WriteStates))
+    assert reported == {"PreferredReplicaImbalanceCount": 1}
 
 
 def test_assignment_that_is_reached_before_anything_is_stored() -> None:
-    """A preferred replica that is being added counts as elsewhere while it is in the ISR; once it is added it leads."""
+    """A preferred replica that is being added counts as imbalanced while in the ISR. Once it is added, it leads."""
     driver = quiet({"t": [PartitionSpec((3, 1), 3, (1, 3), adding_replicas=(3,), removing_replicas=(1,))]})
     resumed = partition_reassignment.resume(driver.context, driver.rows("t-0"))
-    found = changed(driver, lambda: cut_short(driver, resumed, WriteStates))
-    assert found == {"PreferredReplicaImbalanceCount": -1}
+    reported = changed(driver, lambda: cut_short(driver, resumed, WriteStates))
+    assert reported == {"PreferredReplicaImbalanceCount": -1}
 
 
 def test_assignment_of_a_topic_that_is_queued() -> None:
@@ -79,7 +79,7 @@ def test_assignment_of_a_topic_that_is_queued() -> None:
 
 
 def test_deletion_that_is_halted_and_resumed() -> None:
-    """Broker 2 has not answered yet, so that nothing but the mark changes when the deletion is resumed."""
+    """Broker 2 has not answered yet, so that only the mark changes when the deletion halts or resumes."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")
     confirm(driver, 1, "t-0", error=ErrorCode.KAFKA_STORAGE_ERROR)

@@ -1,4 +1,4 @@
-"""Every gauge equals a recount from scratch, whatever has happened; and what was not touched is not counted again."""
+"""Every gauge equals a recount from scratch after any events, and rows without changes are not counted again."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.
 
 
 def recount(controller: Controller) -> dict[str, int]:
-    """All gauges by their definitions (``controller.md`` section 16), partition by partition."""
+    """Return all gauges by their definitions (``controller.md`` section 16), partition by partition."""
     if not controller.active:
         return dict(INACTIVE)
     cluster = controller.cluster
@@ -51,21 +51,25 @@ def recount(controller: Controller) -> dict[str, int]:
     queued = {name for name in topics.names if name in topics and topics.deleting[topics.find(name)]}
     started = {name for name in queued if topics.deletion_started[topics.find(name)]}
     halted = {name for name in queued if topics.deletion_halted[topics.find(name)]}
-    found = list(cluster)
-    led = [one for one in found if one.leader is not None]
-    doomed = Counter(state for one in found if one.topic in queued for state in one.replica_states)
+    partitions = list(cluster)
+    led = [partition for partition in partitions if partition.leader is not None]
+    deleting = Counter(
+        state for partition in partitions if partition.topic in queued for state in partition.replica_states
+    )
     return {
         "ActiveControllerCount": 1,
         "GlobalTopicCount": sum(name in topics for name in set(topics.names)),
         "GlobalPartitionCount": len(led),
         "OfflinePartitionsCount": sum(
-            one.state is PartitionState.OFFLINE and one.topic not in started for one in found
+            partition.state is PartitionState.OFFLINE and partition.topic not in started for partition in partitions
         ),
-        "PreferredReplicaImbalanceCount": sum(imbalanced(one) for one in led if one.topic not in queued),
+        "PreferredReplicaImbalanceCount": sum(
+            imbalanced(partition) for partition in led if partition.topic not in queued
+        ),
         "TopicsToDeleteCount": len(queued),
         "TopicsIneligibleToDeleteCount": len(halted),
-        "ReplicasToDeleteCount": doomed.total() - doomed[ReplicaState.DELETION_SUCCESSFUL],
-        "ReplicasIneligibleToDeleteCount": doomed[ReplicaState.DELETION_INELIGIBLE],
+        "ReplicasToDeleteCount": deleting.total() - deleting[ReplicaState.DELETION_SUCCESSFUL],
+        "ReplicasIneligibleToDeleteCount": deleting[ReplicaState.DELETION_INELIGIBLE],
         "ActiveBrokerCount": len(cluster.brokers.registered_ids()),
         "FencedBrokerCount": 0,
     }
@@ -75,11 +79,11 @@ def imbalanced(one: PartitionView) -> bool:
     preferred = one.replicas[0]
     if preferred in one.adding_replicas:
         return preferred in one.isr
-    return one.leader == NO_LEADER or one.leader != preferred  # a topic may name broker -1, which is not "nobody"
+    return one.leader == NO_LEADER or one.leader != preferred  # the list may contain broker -1
 
 
 class Simulation:
-    """A controller over two topics on four brokers, and everything that can befall it."""
+    """A controller with two topics on four brokers, and every event that can change it."""
 
     def __init__(self) -> None:
         led_by_second = PartitionSpec((3, 2), leader=2, isr=(2, 3))
@@ -93,7 +97,7 @@ class Simulation:
         self.loop.open()
 
     def settle(self) -> dict[str, int]:
-        """Let the controller handle all that waits; return its gauges."""
+        """Handle all pending events; return the gauges."""
         self.loop.run_until_idle()
         return dict(self.loop.status().gauges)
 
@@ -110,7 +114,7 @@ class Simulation:
         return BROKERS[x % len(BROKERS)]
 
     def registered(self, broker_id: int) -> bool:
-        return broker_id in {one.broker_id for one in self.ensemble.registrations()}
+        return broker_id in {registration.broker_id for registration in self.ensemble.registrations()}
 
     def do_create(self, x: int, y: int) -> None:
         topic = NewTopic(self.topic(x), partitions=1 + y % 3, replication_factor=1 + y % 2)
@@ -124,26 +128,26 @@ class Simulation:
         self.loop.submit(lambda token: DeleteTopicsRequested((self.topic(x),), token=token))
 
     def do_vanish(self, x: int, y: int) -> None:
-        """A topic goes from storage past the controller, as an operator can let it."""
-        self.ensemble.topics.delete(self.ensemble._operator, (self.topic(x),))  # what no tool of Kafka's does
+        """Delete a topic from storage without the controller, as an operator can."""
+        self.ensemble.topics.delete(self.ensemble._operator, (self.topic(x),))  # no Kafka tool does this
 
     def do_reassign(self, x: int, y: int) -> None:
         views = self.views()
         if views:
             view = views[x % len(views)]
-            wanted = [self.broker(y + place) for place in range(1 + y % 3)]
-            targets = Targets.of([((view.topic, view.partition), None if y % 7 == 0 else wanted)])
+            replicas = [self.broker(y + offset) for offset in range(1 + y % 3)]
+            targets = Targets.of([((view.topic, view.partition), None if y % 7 == 0 else replicas)])
             self.loop.submit(lambda token: ReassignmentRequested(targets, token))
 
     def do_alter(self, x: int, y: int) -> None:
-        """The leader of a partition proposes some of its replicas as ISR, itself first."""
-        registrations = {one.broker_id: one for one in self.ensemble.registrations()}
-        views = [one for one in self.views() if one.leader in registrations]
+        """The leader of a partition proposes an ISR of itself and some other replicas."""
+        registrations = {registration.broker_id: registration for registration in self.ensemble.registrations()}
+        views = [view for view in self.views() if view.leader in registrations]
         if not views:
             return
         view = views[x % len(views)]
         leader = view.leader or 0
-        others = [one for place, one in enumerate(view.replicas) if one != leader and (y >> place) & 1]
+        others = [broker for position, broker in enumerate(view.replicas) if broker != leader and (y >> position) & 1]
         self.loop.submit(
             lambda token: AlterPartitionRequested(
                 leader, registrations[leader].broker_epoch, 1, ((view.topic, view.partition),),
@@ -181,8 +185,8 @@ class Simulation:
             self.ensemble.notify_log_dir_event(self.broker(x))
 
     def do_race(self, x: int, y: int) -> None:
-        """A broker writes a state past the controller, and leaves word of it."""
-        views = [one for one in self.views() if one.leader is not None]
+        """Write a state as a broker does, with an ISR change notification."""
+        views = [view for view in self.views() if view.leader is not None]
         if views:
             view = views[x % len(views)]
             isr = view.isr[: 1 + y % 2]
@@ -264,7 +268,7 @@ def test_preferred_replica_imbalance(spec: PartitionSpec, expected: int) -> None
 
 
 def adopted(cluster: ClusterState) -> ControllerLoop:
-    """A controller of this cluster that has changed nothing."""
+    """Return a controller of this cluster that has not changed anything."""
     store = MemoryEnsemble.from_cluster(cluster).connect()
     clock = VirtualClock()
     loop = ControllerLoop(Controller(1, ControllerConfig(), Selection({})), store, EmbeddedBrokers(clock), clock)
@@ -273,7 +277,7 @@ def adopted(cluster: ClusterState) -> ControllerLoop:
 
 
 def test_a_queued_topic_is_neither_led_elsewhere_nor_forgotten() -> None:
-    """A dead broker halts the deletion: what is offline stays offline until the deletion starts, which it cannot."""
+    """A dead broker halts the deletion. Its replicas stay offline, since the deletion cannot start."""
     simulation = Simulation()
     simulation.do_down(3, 0)
     simulation.settle()
@@ -286,7 +290,7 @@ def test_a_queued_topic_is_neither_led_elsewhere_nor_forgotten() -> None:
     assert gauges["PreferredReplicaImbalanceCount"] == 0
 
 
-# -- what it costs
+# -- cost
 
 
 @pytest.mark.parametrize("partitions", [1_000, 50_000])
@@ -301,9 +305,9 @@ def test_one_alter_partition_counts_one_row(partitions: int) -> None:
     rows = loop.controller.context.gauges.rows
     before = rows.visited
     assert before == partitions
-    one, isr = np.zeros(1, np.int32), Ragged.of([[1]])
+    zero, isr = np.zeros(1, np.int32), Ragged.of([[1]])
     loop.submit(
-        lambda token: AlterPartitionRequested(1, 7, 1, (("t", 5),), one, one, np.zeros(1, np.uint8), isr, token)
+        lambda token: AlterPartitionRequested(1, 7, 1, (("t", 5),), zero, zero, np.zeros(1, np.uint8), isr, token)
     )
     loop.run_until_idle()
     assert loop.controller.cluster["t", 5].isr == (1,)
@@ -312,10 +316,10 @@ def test_one_alter_partition_counts_one_row(partitions: int) -> None:
 
 @given(st.data())
 def test_a_tally_is_right_if_every_change_is_touched(data: st.DataObject) -> None:
-    """Touches may be repeated, unordered and for nothing, and entries may be added."""
+    """Rows may be touched repeatedly, in any order and without a change. Rows may also be appended."""
     values = list(data.draw(st.lists(st.integers(0, 9), max_size=5)))
-    tally = IncrementalCounts(np.uint8, 1, lambda: len(values), touched_min=data.draw(st.sampled_from([0, 4, 1024])))
-    told = 0
+    counts = IncrementalCounts(np.uint8, 1, lambda: len(values), touched_min=data.draw(st.sampled_from([0, 4, 1024])))
+    touch_count = 0
 
     def count(entries: Any) -> Any:
         return np.array(values, np.uint8)[entries][None, :]
@@ -326,12 +330,12 @@ def test_a_tally_is_right_if_every_change_is_touched(data: st.DataObject) -> Non
             touched = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=6))
             for entry in touched:
                 values[entry] = data.draw(st.integers(0, 9))
-            tally.touch(np.array(touched, np.int32))
-            told += len(touched)
-        visited = tally.visited
-        tally.settle(count)
-        assert tally.totals.tolist() == [sum(values)]
-        assert tally.visited <= visited + len(values) + told
-    visited = tally.visited
-    tally.settle(count)
-    assert tally.visited == visited, "nothing was touched"
+            counts.touch(np.array(touched, np.int32))
+            touch_count += len(touched)
+        visited = counts.visited
+        counts.settle(count)
+        assert counts.totals.tolist() == [sum(values)]
+        assert counts.visited <= visited + len(values) + touch_count
+    visited = counts.visited
+    counts.settle(count)
+    assert counts.visited == visited, "nothing was touched"

@@ -1,4 +1,4 @@
-"""The last replica in sync after a crash (X9): who may lead again by itself, and who waits for an operator."""
+"""The last in-sync replica after a crash (X9): automatic election, or a wait for an operator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.core.driver import Driver, quiet
 
 HOLD = {"kframe_last_replica_hold": "true"}
 LAST = PartitionSpec((1, 2), 1, (1,))
-"""Broker 1 is all that is in sync."""
+"""Broker 1 is the only ISR member."""
 
 
 def crash(driver: Driver, *broker_ids: int) -> None:
@@ -37,7 +37,7 @@ def start(driver: Driver, *broker_ids: int) -> None:
 
 
 def bounce(driver: Driver, broker_id: int) -> None:
-    """The same id under a new registration, before anybody saw it go."""
+    """Register the same broker id again before any watch reports the end of the old registration."""
     driver.ensemble.bounce_brokers([broker_id])
     driver.handle(BrokersChanged())
 
@@ -48,7 +48,7 @@ def shut_down(driver: Driver, broker_id: int) -> None:
 
 
 def leader(driver: Driver, name: str = "t-0") -> int | None:
-    """The stored leader's id, or NO_LEADER."""
+    """Return the stored leader's id, or NO_LEADER."""
     return driver.stored(name).leader
 
 
@@ -104,7 +104,7 @@ def test_granted_controlled_shutdown_lets_the_broker_lead_again_until_its_next_c
 
 
 def test_end_during_a_controlled_shutdown_that_was_not_granted_is_a_crash() -> None:
-    """The broker leads a partition that no other replica can lead: the controller grants nothing."""
+    """The broker leads a partition that has no other candidate. The controller grants nothing."""
     driver = quiet({"t": [LAST]}, (1, 2, 3), **HOLD)
     shut_down(driver, 1)
     start(driver, 1)
@@ -124,7 +124,7 @@ def test_last_answer_decides_whether_a_controlled_shutdown_was_granted(answers: 
 
 
 def test_who_is_not_the_last_leads_whatever_came_before() -> None:
-    """A crash says nothing of what others were in sync with, nor of a replica that leads already."""
+    """The hold applies to a last in-sync replica only: not to other ISR members, nor to a present leader."""
     driver = quiet({"t": [healthy(1, 2), LAST]}, (1, 3), **HOLD)
     start(driver, 2)
     start(driver, 4)

@@ -1,4 +1,4 @@
-"""Leaders move back to preferred replicas by themselves (``controller.md`` section 11.4)."""
+"""Automatic leader rebalance to preferred replicas (``controller.md`` section 11.4)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.core.driver import Driver, quiet, state_of
 
 HOME: Final = healthy(1, 2)
 OFFLINE_BROKERS: Final = PartitionSpec((1, 2), 2, (2, 1))
-#: Cannot go home: the preferred replica is not in sync, or there is no leader at all.
+#: No preferred election is possible: the preferred replica is not in sync, or the partition has no leader.
 STUCK: Final = PartitionSpec((1, 2), 2, (2,))
 LEADERLESS: Final = PartitionSpec((1, 2), None, (1, 2))
 STATELESS: Final = PartitionSpec((1, 2))
 
 
 def elected(driver: Driver) -> list[str]:
-    """Partitions that got another leader, in order of the writes."""
+    """Return the partitions with a new leader, in the order of the writes."""
     return [name for names in driver.written() for name in names]
 
 
@@ -32,7 +32,7 @@ def rebalanced(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3), **confi
     return driver
 
 
-#: (case, partitions that prefer broker 1, percentage, which are elected)
+#: (case, partitions whose preferred replica is on broker 1, percentage, elected partitions).
 LIMITS = [
     ("at the limit", [OFFLINE_BROKERS] + [HOME] * 9, 10, []),
     ("above the limit", [OFFLINE_BROKERS, OFFLINE_BROKERS] + [HOME] * 9, 10, ["t-0", "t-1"]),
@@ -55,7 +55,7 @@ def test_limit(specs: list[PartitionSpec], percentage: int, names: list[str]) ->
 
 
 def test_elections_are_preferred_ones() -> None:
-    """controller 11.4: a preferred election; all replicas are told."""
+    """controller 11.4: a preferred election; all replicas receive LeaderAndIsr."""
     driver = rebalanced(OFFLINE_BROKERS)
     assert state_of(driver.stored("t-0")) == (1, (2, 1), 1)
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 2]
@@ -83,9 +83,9 @@ def test_broker_shutting_down_takes_nothing_back() -> None:
 
 def test_brokers_go_one_after_another() -> None:
     """controller 11.4: one bulk preferred election per broker that is over the limit; others are left alone."""
-    away_from_3 = PartitionSpec((3, 1), 1, (1, 3))
+    not_preferred = PartitionSpec((3, 1), 1, (1, 3))
     at_limit = [PartitionSpec((2, 3), 3, (3, 2))] + [healthy(2, 3)] * 9
-    driver = quiet({"t": [OFFLINE_BROKERS, away_from_3, OFFLINE_BROKERS, away_from_3], "u": at_limit})
+    driver = quiet({"t": [OFFLINE_BROKERS, not_preferred, OFFLINE_BROKERS, not_preferred], "u": at_limit})
     driver.handle(RebalanceLeaders())
     assert driver.written() == [["t-0", "t-2"], ["t-1", "t-3"]]
 
@@ -100,7 +100,7 @@ def test_running_reassignment_is_no_obstacle() -> None:
 
 
 def test_raced_state_is_tried_again() -> None:
-    """controller 11.4: as in any election, on what storage has then."""
+    """controller 11.4: as in any election, the state in storage at that time counts."""
     driver = quiet({"t": [OFFLINE_BROKERS]})
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(2,)))
     driver.handle(RebalanceLeaders())

@@ -1,4 +1,4 @@
-"""What a selector sees, and what becomes of one that misbehaves."""
+"""The input of a leader selector, and the handling of a selector that fails."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OFFLINE = ElectionKind.OFFLINE
 
 
 class Sly:
-    """A selector that does as it is told."""
+    """A selector with a given behaviour."""
 
     name = "sly"
 
@@ -38,9 +38,12 @@ class Sly:
 
 
 def small_cluster() -> ClusterState:
-    """Brokers 10 to 13 (13 is gone), as indexes 0 to 3; ``orders`` has 4 partitions on 10, 11 and, out of sync, 12."""
+    """Brokers 10 to 13 have indexes 0 to 3; 13 is not registered. ``orders`` has 4 partitions on 10, 11 and 12, of
+    which 12 is out of sync."""
     cluster = ClusterState()
-    cluster.brokers.register([Registration(10 + at, 1, rack="ba"[at % 2] if at else None) for at in range(4)])
+    cluster.brokers.register(
+        [Registration(10 + index, 1, rack="ba"[index % 2] if index else None) for index in range(4)]
+    )
     cluster.brokers.unregister(np.array([3], np.int32))
     isr = Ragged.of([[1, 0], [0, 1], [0, 1], [0, 1]])
     rows = cluster.add_topics(["orders"], np.array([4]), Ragged.of([[0, 1, 2]] * 4), isr)
@@ -54,14 +57,14 @@ NONE_UNCLEAN = np.zeros(4, np.uint8)
 
 
 def electing(selectors: dict[ElectionKind, LeaderSelector], fallback: int = 0) -> Selection:
-    """A selection whose fallback elects the broker of index ``fallback``."""
+    """Return a selection whose fallback elects the broker of index ``fallback``."""
     return Selection(selectors, lambda cluster, kind, rows, allowed: np.full(len(rows), fallback, np.int32))
 
 
 def choose(selection: Selection, kind: ElectionKind = OFFLINE, unclean: UInt8 = NONE_UNCLEAN) -> list[int]:
-    """The leaders of the small cluster."""
+    """Return the leaders of the small cluster."""
     leader = selection.choose(small_cluster(), kind, ROWS, unclean)
-    return [int(one) for one in leader]
+    return [int(value) for value in leader]
 
 
 def test_a_batch_says_what_the_columns_say() -> None:
@@ -87,17 +90,17 @@ def test_a_batch_says_what_the_columns_say() -> None:
 def test_unclean_is_allowed_only_where_asked_offline_and_nobody_in_sync_is_left() -> None:
     cluster = small_cluster()
     cluster.partitions.isr_count[[1, 2]] = 0
-    asked = np.array([1, 1, 0, 0], np.uint8)
-    assert election_batch(cluster, OFFLINE, ROWS, asked).unclean_allowed.tolist() == [0, 1, 0, 0]
+    unclean_allowed = np.array([1, 1, 0, 0], np.uint8)
+    assert election_batch(cluster, OFFLINE, ROWS, unclean_allowed).unclean_allowed.tolist() == [0, 1, 0, 0]
     for kind in set(ElectionKind) - {OFFLINE}:
-        assert not election_batch(cluster, kind, ROWS, asked).unclean_allowed.any()
+        assert not election_batch(cluster, kind, ROWS, unclean_allowed).unclean_allowed.any()
 
 
 def test_a_reassignment_has_no_candidates_under_removal() -> None:
     cluster = small_cluster()
     cluster.flag_replicas(1, np.array([0, 2]), ReplicaFlag.REMOVING)
     batch = election_batch(cluster, ElectionKind.REASSIGN, ROWS, NONE_UNCLEAN)
-    assert [batch.candidates[at].tolist() for at in range(4)] == [[0, 1, 2], [1], [0, 1, 2], [0, 1, 2]]
+    assert [batch.candidates[index].tolist() for index in range(4)] == [[0, 1, 2], [1], [0, 1, 2], [0, 1, 2]]
     assert batch.in_sync.tolist() == [1, 1, 0, 1, 1, 1, 0, 1, 1, 0]
 
 
@@ -113,7 +116,7 @@ def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
     batch = election_batch(cluster, kind, np.arange(200, dtype=np.int32), np.zeros(200, np.uint8))
     values = [getattr(batch, field.name) for field in fields(batch)]
     arrays = [
-        one for value in values for one in ([value.offsets, value.values] if isinstance(value, Ragged) else [value])
+        array for value in values for array in ([value.offsets, value.values] if isinstance(value, Ragged) else [value])
     ]
     for array in arrays:
         if isinstance(array, np.ndarray):
@@ -123,7 +126,8 @@ def test_nothing_in_a_batch_can_be_written_to(kind: ElectionKind) -> None:
 
 
 def test_a_batch_is_read_while_its_election_lasts() -> None:
-    """Each part when it is asked for, once; afterwards what was read stays, and the columns are not looked at again."""
+    """The batch reads each part once, on first access. Later accesses return the saved part and do not read the
+    columns."""
     cluster = small_cluster()
     batch, _ = lazy_batch(cluster, OFFLINE, ROWS, NONE_UNCLEAN, cluster.brokers.live)
     assert len(batch) == 4
@@ -141,12 +145,12 @@ def test_a_batch_is_read_while_its_election_lasts() -> None:
 
 
 def test_a_selector_that_keeps_its_batch_can_read_no_more_of_it() -> None:
-    kept: list[ElectionBatch] = []
-    selection = electing({OFFLINE: Sly(lambda batch, leader: kept.append(batch))})
+    saved: list[ElectionBatch] = []
+    selection = electing({OFFLINE: Sly(lambda batch, leader: saved.append(batch))})
     assert choose(selection) == [NO_LEADER] * 4
-    assert kept[0].candidates[0].tolist() == [0, 1, 2]
+    assert saved[0].candidates[0].tolist() == [0, 1, 2]
     with pytest.raises(AttributeError, match="the election is over"):
-        kept[0].leader  # noqa: B018  # to ask is all
+        saved[0].leader  # noqa: B018  # to ask is all
 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
@@ -156,22 +160,22 @@ def test_what_a_batch_reads_hangs_on_no_order(kind: ElectionKind) -> None:
     whole = election_batch(cluster, kind, rows, allowed)
     for field in fields(ElectionBatch):
         alone = getattr(lazy_batch(cluster, kind, rows, allowed, cluster.brokers.live)[0], field.name)
-        one, other = (
+        left, right = (
             [value.offsets.tolist(), value.values.tolist()] if isinstance(value, Ragged)
             else value.tolist() if isinstance(value, np.ndarray) else value
             for value in (alone, getattr(whole, field.name))
         )  # fmt: skip
-        assert one == other, field.name
+        assert left == right, field.name
 
 
 def test_rows_with_more_replicas_than_the_first_find_room() -> None:
     cluster = ClusterState()
-    cluster.brokers.register([Registration(at, 1) for at in range(20)])
+    cluster.brokers.register([Registration(index, 1) for index in range(20)])
     lists = Ragged.of([[0], list(range(20)), [3, 4]])
     cluster.add_topics(["t"], np.array([3]), lists, lists)
     for rows in ([0, 1, 2], [1, 0, 2], [0], []):
         batch = election_batch(cluster, OFFLINE, np.array(rows, np.int32), np.zeros(len(rows), np.uint8))
-        assert [batch.candidates[at].tolist() for at in range(len(rows))] == [lists[row].tolist() for row in rows]
+        assert [batch.candidates[index].tolist() for index in range(len(rows))] == [lists[row].tolist() for row in rows]
         assert batch.may_lead.tolist() == [1] * len(batch.candidates.values)
 
 
@@ -209,15 +213,15 @@ def test_equal_batches_have_equal_seeds_and_others_have_others() -> None:
 
 
 def test_without_a_selector_the_built_in_rule_gets_the_rows_as_they_are() -> None:
-    asked: list[Int32] = []
+    calls: list[Int32] = []
 
     def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
-        asked.append(rows)
+        calls.append(rows)
         return rows
 
     selection = Selection({ElectionKind.PREFERRED: FirstInSync("x")}, fallback)
     assert selection.choose(small_cluster(), OFFLINE, ROWS, NONE_UNCLEAN) is ROWS
-    assert asked == [ROWS]
+    assert calls == [ROWS]
 
 
 def test_a_selector_is_not_asked_about_nothing() -> None:
@@ -298,11 +302,11 @@ def raise_it(batch: ElectionBatch, leader: Int32) -> None:
 
 
 def write_before(batch: ElectionBatch, leader: Int32) -> None:
-    leader.base[0] = 7  # type: ignore[index]  # nobody's array
+    leader.base[0] = 7  # type: ignore[index]  # base is an array here
 
 
 def write_after(batch: ElectionBatch, leader: Int32) -> None:
-    leader.base[-1] = 7  # type: ignore[index]  # nobody's array
+    leader.base[-1] = 7  # type: ignore[index]  # base is an array here
 
 
 def reshape(batch: ElectionBatch, leader: Int32) -> None:
@@ -363,15 +367,15 @@ def test_a_fault_is_logged_once_a_batch_with_a_few_names(caplog: pytest.LogCaptu
 
 
 def test_what_a_selector_writes_later_counts_for_nothing() -> None:
-    kept: list[Int32] = []
+    saved: list[Int32] = []
 
     def keep(batch: ElectionBatch, leader: Int32) -> None:
         leader[:] = 1
-        kept.append(leader)
+        saved.append(leader)
 
     cluster, selection = small_cluster(), electing({OFFLINE: Sly(keep)})
     leader = selection.choose(cluster, OFFLINE, ROWS, NONE_UNCLEAN)
-    kept[0][:] = 2
+    saved[0][:] = 2
     assert leader.tolist() == [1, 1, 1, 1]
 
 
@@ -383,7 +387,9 @@ def test_the_columns_are_out_of_reach() -> None:
     for field in fields(batch):
         value = getattr(batch, field.name)
         for array in [value.offsets, value.values] if isinstance(value, Ragged) else [value]:
-            assert not any(isinstance(array, np.ndarray) and np.shares_memory(array, one) for one in owned), field.name
+            assert not any(isinstance(array, np.ndarray) and np.shares_memory(array, column) for column in owned), (
+                field.name
+            )
 
 
 def test_rows_and_permissions_must_match() -> None:
@@ -394,8 +400,8 @@ def test_rows_and_permissions_must_match() -> None:
 def test_faults_name_the_first_rule_broken() -> None:
     batch = random_election(4, OFFLINE)
     dead_and_out_of_sync = np.flatnonzero((batch.eligible == 0) & (batch.in_sync == 0))[0]
-    at = int(np.searchsorted(batch.candidates.offsets, dead_and_out_of_sync, side="right")) - 1
+    index = int(np.searchsorted(batch.candidates.offsets, dead_and_out_of_sync, side="right")) - 1
     leader = np.full(len(batch), NO_LEADER, np.int32)
-    leader[at] = batch.candidates.values[dead_and_out_of_sync]
+    leader[index] = batch.candidates.values[dead_and_out_of_sync]
     faults = find_faults(batch, leader)
-    assert {fault: positions.tolist() for fault, positions in faults.items()} == {FaultKind.NOT_ELIGIBLE: [at]}
+    assert {fault: positions.tolist() for fault, positions in faults.items()} == {FaultKind.NOT_ELIGIBLE: [index]}

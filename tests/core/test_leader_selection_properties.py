@@ -1,4 +1,4 @@
-"""Whatever a selector does, what comes out keeps invariants I4 to I7, and is what plain loops say should come out."""
+"""Any selector's result satisfies invariants I4 to I7 and equals a reference in plain Python loops."""
 
 from __future__ import annotations
 
@@ -45,14 +45,18 @@ class ElectionCase:
         return [int(flag) for flag in p.replica_flags[start : start + int(p.replica_count[row])]]
 
     def candidates(self, row: int) -> list[int]:
-        """By the table of strategies, section 3 of the elections rules."""
-        replicas = [int(one) for one in self.cluster.partitions.replicas_of(row)]
+        """Return the candidates by the table of strategies (``elections.md`` section 3)."""
+        replicas = [int(broker) for broker in self.cluster.partitions.replicas_of(row)]
         if self.kind == ElectionKind.REASSIGN:
-            return [one for one, flag in zip(replicas, self.flags(row), strict=True) if not flag & ReplicaFlag.REMOVING]
+            return [
+                broker
+                for broker, flag in zip(replicas, self.flags(row), strict=True)
+                if not flag & ReplicaFlag.REMOVING
+            ]
         return replicas[:1] if self.kind == ElectionKind.PREFERRED else replicas
 
     def online(self, row: int, broker: int) -> bool:
-        """Registered, not shutting down, log directory not offline."""
+        """Whether the broker is registered, not shutting down, and its log directory is not offline."""
         brokers, replicas = self.cluster.brokers, self.cluster.partitions.replicas_of(row).tolist()
         flag = self.flags(row)[replicas.index(broker)] if broker in replicas else 0
         return (
@@ -62,32 +66,34 @@ class ElectionCase:
         )
 
     def isr(self, row: int) -> list[int]:
-        return [int(one) for one in self.cluster.partitions.isr_of(row)]
+        return [int(broker) for broker in self.cluster.partitions.isr_of(row)]
 
     def may_lead(self, row: int, broker: int) -> bool:
-        """I4 and I6: a candidate, online, and in the ISR unless an unclean leader is allowed and needed."""
+        """I4 and I6: a candidate, online, and in the ISR unless unclean election is allowed and needed."""
         if broker not in self.candidates(row) or not self.online(row, broker):
             return False
         if self.kind == ElectionKind.INITIAL or broker in self.isr(row):
             return True
         clean = [
-            one for one in self.cluster.partitions.replicas_of(row) if one in self.isr(row) and self.online(row, one)
+            broker
+            for broker in self.cluster.partitions.replicas_of(row)
+            if broker in self.isr(row) and self.online(row, broker)
         ]
         return self.kind == ElectionKind.OFFLINE and bool(self.unclean_allowed[row]) and not clean
 
     def kafka_choice(self, row: int) -> int:
-        return next((one for one in self.candidates(row) if self.may_lead(row, one)), NO_LEADER)
+        return next((candidate for candidate in self.candidates(row) if self.may_lead(row, candidate)), NO_LEADER)
 
     def isr_after(self, row: int, leader: int) -> list[int]:
-        """The ISR that follows from a leader (column "new isr" of the table of strategies)."""
+        """Return the ISR that follows from a leader (column "new isr" of the table of strategies)."""
         old, brokers = self.isr(row), self.cluster.brokers
         match self.kind:
             case ElectionKind.INITIAL:
-                return [one for one in self.candidates(row) if self.online(row, one)]
+                return [candidate for candidate in self.candidates(row) if self.online(row, candidate)]
             case ElectionKind.OFFLINE:
-                return [one for one in old if self.online(row, one)] if leader in old else [leader]
+                return [broker for broker in old if self.online(row, broker)] if leader in old else [leader]
             case ElectionKind.CONTROLLED_SHUTDOWN:
-                return [one for one in old if not brokers.shutting_down[one]]
+                return [broker for broker in old if not brokers.shutting_down[broker]]
             case _:
                 return old
 
@@ -95,10 +101,10 @@ class ElectionCase:
 @st.composite
 def election_cases(draw: st.DrawFn) -> ElectionCase:
     cluster = ClusterState()
-    cluster.brokers.register([Registration(100 + at, 1) for at in range(BROKERS)])
-    fates = draw(st.lists(st.sampled_from(["live", "live", "leaving", "gone"]), min_size=BROKERS, max_size=BROKERS))
-    cluster.brokers.shutting_down[[fate == "leaving" for fate in fates]] = 1
-    cluster.brokers.unregister(np.array([at for at, fate in enumerate(fates) if fate == "gone"], np.int32))
+    cluster.brokers.register([Registration(100 + index, 1) for index in range(BROKERS)])
+    states = draw(st.lists(st.sampled_from(["live", "live", "leaving", "gone"]), min_size=BROKERS, max_size=BROKERS))
+    cluster.brokers.shutting_down[[state == "leaving" for state in states]] = 1
+    cluster.brokers.unregister(np.array([index for index, state in enumerate(states) if state == "gone"], np.int32))
     replicas, isr = [], []
     for _ in range(draw(st.integers(1, 5))):
         some = draw(st.lists(st.integers(0, BROKERS - 1), unique=True, min_size=1, max_size=4))
@@ -113,7 +119,7 @@ def election_cases(draw: st.DrawFn) -> ElectionCase:
 
 @dataclass
 class Anything:
-    """Writes any leaders, and then may do worse."""
+    """Writes arbitrary leaders, and may then also fail."""
 
     leaders: list[int]
     worse: str
@@ -139,7 +145,7 @@ written = st.lists(st.one_of(st.integers(-2, BROKERS), st.sampled_from([-(2**31)
 
 
 def choices(case: ElectionCase, selector: LeaderSelector) -> list[int]:
-    """What a Selection makes of a selector; the built-in rule is Kafka's in plain loops."""
+    """Return the leaders of a Selection. The fallback is Kafka's rule in plain loops."""
 
     def fallback(cluster: ClusterState, kind: ElectionKind, rows: Int32, allowed: UInt8) -> Int32:
         return np.array([case.kafka_choice(row) for row in rows.tolist()], np.int32)
@@ -147,15 +153,15 @@ def choices(case: ElectionCase, selector: LeaderSelector) -> list[int]:
     selection = Selection({case.kind: selector}, fallback)
     rows = np.arange(len(case), dtype=np.int32)
     unclean_allowed = np.array(case.unclean_allowed, np.uint8)
-    return [int(one) for one in selection.choose(case.cluster, case.kind, rows, unclean_allowed)]
+    return [int(leader) for leader in selection.choose(case.cluster, case.kind, rows, unclean_allowed)]
 
 
 @given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
 def test_a_choice_is_used_exactly_where_it_is_lawful(case: ElectionCase, leaders: list[int], worse: str) -> None:
     result = choices(case, Anything(leaders, worse))
     for row, leader in enumerate(result):
-        lawful = worse in ("", "lie") and (leaders[row] == NO_LEADER or case.may_lead(row, leaders[row]))
-        assert leader == (leaders[row] if lawful else case.kafka_choice(row))
+        eligible = worse in ("", "lie") and (leaders[row] == NO_LEADER or case.may_lead(row, leaders[row]))
+        assert leader == (leaders[row] if eligible else case.kafka_choice(row))
 
 
 @given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
@@ -180,7 +186,7 @@ def test_no_selector_breaks_an_invariant(case: ElectionCase, leaders: list[int],
 def shown(
     module: ModuleType, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean: UInt8 | None = None
 ) -> list[Any]:
-    """All that the kernels read out of the columns for a batch, with room enough and with a slot too few."""
+    """Return all data that the kernels read for a batch, with enough room and with one slot too few."""
     p, count, live = cluster.partitions, len(rows), cluster.brokers.live
     allowed = (rows % 2).astype(np.uint8) if unclean is None else unclean
     most = int(p.replica_count[rows].sum())
@@ -204,7 +210,7 @@ def test_the_kernels_equal_their_twins(case: ElectionCase, data: st.DataObject) 
 
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
-    """Then memory is asked for some rows ahead."""
+    """Kernels then prefetch the memory of later rows."""
     cluster, rows = random_cluster(3, partitions=400), np.arange(0, 400, 8, dtype=np.int32)
     assert shown(_selectors, cluster, kind, rows) == shown(twins, cluster, kind, rows)
 
@@ -212,7 +218,7 @@ def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
 @pytest.mark.parametrize("width", range(1, 10))
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
-    """Then many are taken at a time."""
+    """Kernels then process many rows at a time."""
     cluster = even_cluster(width, width, OFFLINE_BROKERS[width % 3], odd=(0.01, 0.03, 0.5)[width // 3 % 3])
     for rows, allowed in even_rows(width, cluster):
         seen = [shown(module, cluster, kind, rows, allowed) for module in (_selectors, twins)]
@@ -220,11 +226,11 @@ def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
 
 
 def test_one_short_isr_among_whole_ones_is_seen() -> None:
-    """What has left it still stands behind it."""
-    cluster, nobody = even_cluster(1, width=3, away=0, odd=0.0), np.zeros(64, np.uint8)
+    """Removed members are still in the slots behind the ISR."""
+    cluster, none_allowed = even_cluster(1, width=3, away=0, odd=0.0), np.zeros(64, np.uint8)
     cluster.partitions.isr_count[40] = 2
     rows = np.arange(64, dtype=np.int32)
-    seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, nobody) for module in (_selectors, twins)]
+    seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, none_allowed) for module in (_selectors, twins)]
     assert seen[0] == seen[1]
 
 
@@ -233,13 +239,13 @@ def test_faults_are_counted_as_they_are_found(case: ElectionCase, leaders: list[
     rows = np.arange(len(case), dtype=np.int32)
     batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
     leader = np.array(leaders[: len(case)], np.int32)
-    found = sum(len(positions) for positions in find_faults(batch, leader).values())
+    fault_count = sum(len(positions) for positions in find_faults(batch, leader).values())
     for module in (_selectors, twins):
-        assert found == violations(module, case, leader)
+        assert fault_count == violations(module, case, leader)
 
 
 def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
-    """As a module counts it."""
+    """Return the violation count of a module."""
     p, live, count = case.cluster.partitions, case.cluster.brokers.live, len(case)
     rows, allowed = np.arange(count, dtype=np.int32), np.array(case.unclean_allowed, np.uint8)
     offsets, first = np.empty(count + 1, np.int32), np.empty(count, np.int16)
@@ -250,8 +256,8 @@ def violations(module: ModuleType, case: ElectionCase, leader: Int32) -> Any:
 
 @given(st.lists(st.lists(st.integers(0, 1), max_size=4), max_size=5), st.integers(-2, 2))
 def test_the_first_that_a_mask_hits_is_the_twin_s(lists: list[list[int]], beyond: int) -> None:
-    """Also where the lists reach beyond their values."""
-    some, mask = Ragged.of(lists), np.array([hit for one in lists for hit in one], np.uint8)
+    """Also where list offsets exceed the values."""
+    some, mask = Ragged.of(lists), np.array([hit for positions in lists for hit in positions], np.uint8)
     values, mask = np.arange(len(mask) + 2, dtype=np.int32), mask[: max(len(mask) + beyond, 0)].copy()
     outs = [np.full(len(lists), NO_LEADER, np.int32) for _ in range(2)]
     answers = [
@@ -276,10 +282,11 @@ def test_shipped_selectors_choose_as_plain_loops_do(case: ElectionCase) -> None:
 def test_the_0_8_2_selector_takes_the_head_of_the_isr_without_those_that_leave(case: ElectionCase) -> None:
     rows = np.arange(len(case), dtype=np.int32)
     batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
-    (selector,) = (one for one in SHIPPED if one.name == "controlled-shutdown-0.8.2")
+    (selector,) = (selector for selector in SHIPPED if selector.name == "controlled-shutdown-0.8.2")
     leaving = case.cluster.brokers.shutting_down
     expected = [
-        next((one for one in batch.isr[row].tolist() if not leaving[one]), NO_LEADER) for row in range(len(case))
+        next((broker for broker in batch.isr[row].tolist() if not leaving[broker]), NO_LEADER)
+        for row in range(len(case))
     ]
     assert run_selector(selector.name, selector, batch).tolist() == expected
 

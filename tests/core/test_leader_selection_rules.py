@@ -1,4 +1,4 @@
-"""The truth table of leader elections (Kafka 3.9 and 0.8.2): who leads, by the shipped selectors."""
+"""The truth table of leader elections (Kafka 3.9 and 0.8.2) for the shipped selectors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from kframe.model.ids import NO_LEADER, ElectionKind, ReplicaFlag
 
 SELECTORS = {selector.name: (selector, kinds) for selector, kinds in SHIPPED.items()}
 
-#: A: assignment, I: ISR, L: registered brokers, SD: those shutting down, U: unclean leader permitted.
-#: other: ``dir B`` the log directory of broker B is offline, ``rm B..`` replicas under removal.
+#: A: assignment, I: ISR, L: registered brokers, SD: those shutting down, U: unclean election allowed. Column "other":
+#: ``dir B``: the log directory of broker B is offline; ``rm B..``: replicas under removal.
 TRUTH = """
  #| kind               | selector                 | A          | I          | L          | SD | U  | other   | leader
  1| INITIAL            | first-in-sync            | 2,4        |            | 2,4        |    |    |         | 2
@@ -51,7 +51,7 @@ TRUTH = """
 27| CONTROLLED_SHUTDOWN| controlled-shutdown-0.8.2| 2,4,6      | 4,2,6      | 2,6        | 2  |    |         | 4
 """
 
-#: What the table leaves open: the same rules where two of them meet.
+#: Cases that the table does not list: combinations of its rules.
 MORE = """
  #| kind               | selector                 | A          | I          | L          | SD | U  | other   | leader
 51| OFFLINE            | first-in-sync            | 2,4,6      |            | 4,6        |    | yes|         | 4
@@ -82,31 +82,31 @@ class Line:
 
 
 def numbers(text: str) -> list[int]:
-    return [int(one) for one in text.split(",") if one]
+    return [int(number) for number in text.split(",") if number]
 
 
 def lines(table: str) -> list[Line]:
-    found = []
+    cases = []
     for text in table.strip().splitlines()[1:]:
         number, kind, selector, replicas, isr, live, leaving, unclean, other, leader = (
             cell.strip() for cell in text.split("|")
         )
-        found.append(
+        cases.append(
             Line(number, ElectionKind[kind], selector, numbers(replicas), numbers(isr), numbers(live),
                  numbers(leaving), unclean == "yes", other, leader)
         )  # fmt: skip
-    return found
+    return cases
 
 
 def cluster_of(line: Line) -> ClusterState:
     cluster = ClusterState()
     brokers = cluster.brokers
-    brokers.register([Registration(one, 1) for one in line.registered])
+    brokers.register([Registration(broker_id, 1) for broker_id in line.registered])
     brokers.shutting_down[brokers.index_of(line.shutting_down)] = 1
     replicas, isr = (Ragged.of([brokers.index_of(some).tolist()]) for some in (line.replicas, line.isr))
     cluster.add_topics(["t"], np.array([1]), replicas, isr)
-    what, _, which = line.other.partition(" ")
-    flag = {"dir": ReplicaFlag.OFFLINE_DIR, "rm": ReplicaFlag.REMOVING, "": ReplicaFlag.ADDING}[what]
+    flag_name, _, which = line.other.partition(" ")
+    flag = {"dir": ReplicaFlag.OFFLINE_DIR, "rm": ReplicaFlag.REMOVING, "": ReplicaFlag.ADDING}[flag_name]
     cluster.flag_replicas(0, brokers.index_of(numbers(which)), flag)
     return cluster
 

@@ -1,4 +1,4 @@
-"""Brokers come, go and change (``controller.md`` section 6): in which order, and who is told what."""
+"""Brokers register, fail and change (``controller.md`` section 6): the order of events, and the requests to brokers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.core.reassignments import leave
 
 
 def told_metadata(driver: Driver) -> list[tuple[int, list[str]]]:
-    """(broker, partitions) of each UpdateMetadata."""
+    """Return (broker, partitions) of each UpdateMetadata."""
     return [(request["broker"], sorted(request["partitions"])) for request in driver.requests(Api.UPDATE_METADATA)]
 
 
@@ -29,15 +29,17 @@ def test_new_bounced_and_dead_in_that_order() -> None:
     driver.ensemble.unregister_brokers([3])
     driver.start_broker(4)
     driver.handle(BrokersChanged())
-    channels = [one for one in kinds(driver.effects) if one.endswith("Channels")]
+    channels = [name for name in kinds(driver.effects) if name.endswith("Channels")]
     assert channels == ["OpenChannels", "CloseChannels", "OpenChannels", "CloseChannels"]
     brokers = driver.cluster.brokers
-    moved = [brokers.ids_of(one.brokers) for one in driver.effects if isinstance(one, OpenChannels | CloseChannels)]
-    assert moved == [[4], [2], [2], [3]]
+    channel_brokers = [
+        brokers.ids_of(effect.brokers) for effect in driver.effects if isinstance(effect, OpenChannels | CloseChannels)
+    ]
+    assert channel_brokers == [[4], [2], [2], [3]]
 
 
 def test_who_is_told_of_a_new_broker() -> None:
-    """controller 6.2: the others learn that it is there; it learns everything that has a leader."""
+    """controller 6.2: the others learn that it is there; it receives every partition with a leader."""
     stateless, deleted = PartitionSpec((1,)), healthy(1, 4)
     driver = quiet({"t": [healthy(1, 4), stateless], "going": [deleted]}, (1, 2))
     driver.cluster.topics.deleting[1] = driver.cluster.topics.deletion_halted[1] = 1
@@ -48,7 +50,7 @@ def test_who_is_told_of_a_new_broker() -> None:
 
 
 def test_dead_broker_leads_nothing_and_is_told_off() -> None:
-    """controller 6.3: all partitions without an online leader are tried, then replicas go offline."""
+    """controller 6.3: all partitions without an online leader are elected, then replicas go offline."""
     stranded = PartitionSpec((1, 2), 9, (1, 2))
     driver = quiet({"t": [healthy(3, 1), stranded]}, (1, 2, 3))
     driver.ensemble.unregister_brokers([3])
@@ -60,22 +62,23 @@ def test_dead_broker_leads_nothing_and_is_told_off() -> None:
 @pytest.mark.parametrize(
     ("topics", "dead", "settings", "prefetched"),
     [
-        # t-0 is elected; what 3 leaves by itself can be written at once; t-3 does not have it in sync
+        # t-0 is elected. The ISR changes of t-1 and t-2 can be prefetched. t-3 does not have 3 in its ISR.
         ([(3, 1), (1, 3), (2, 3, 1)], [3], {}, ["t-1", "t-2"]),
-        # Kafka's hash map has 2 before 3; t-1 is tried by an election as well
+        # Kafka's hash map has 2 before 3. The election also applies to t-1.
         ([(2, 1), (3, 2, 1), (1, 2, 3), (1, 3)], [2, 3], {}, ["t-2"]),
-        # nothing is elected, so nothing is written before
+        # No partition is elected, so that nothing is prefetched.
         ([(1, 3), (2, 3)], [3], {}, None),
-        # leaders write ISRs themselves: states are read first
+        # Leaders write ISRs themselves, so that the controller reads states first.
         ([(3, 1), (1, 3)], [3], {"inter_broker_protocol_version": "2.6"}, None),
-        # nobody is left to be elected, which is seen without a write
+        # No candidate is left, which needs no write.
         ([(3,), (1, 3)], [3], {}, None),
     ],
 )
 def test_what_leaves_isrs_goes_along_with_the_elections(
     topics: list[tuple[int, ...]], dead: list[int], settings: dict[str, object], prefetched: list[str] | None
 ) -> None:
-    """What no election can change any more is on its way behind these; it is told after it was answered."""
+    """ISR writes that no election can affect are prefetched behind the elections. Brokers are notified after the store
+    answers."""
     left_before = PartitionSpec((1, 3), 1, (1,))
     driver = quiet({"t": [*(healthy(*replicas) for replicas in topics), left_before]}, (1, 2, 3), **settings)
     driver.ensemble.unregister_brokers(dead)
@@ -100,18 +103,18 @@ MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
 @pytest.mark.parametrize(
     "change, recipients",
     [
-        (lambda one: replace(one, endpoints=MOVED), [(1, []), (2, [])]),
-        (lambda one: replace(one, rack="r"), []),
-        (lambda one: one, []),
+        (lambda registration: replace(registration, endpoints=MOVED), [(1, []), (2, [])]),
+        (lambda registration: replace(registration, rack="r"), []),
+        (lambda registration: registration, []),
     ],
     ids=["endpoints", "rack", "nothing"],
 )
 def test_registration_that_changes_in_place(change: object, recipients: list[tuple[int, list[str]]]) -> None:
-    """controller 6.4: other endpoints are told to everybody, another rack to nobody."""
+    """controller 6.4: other endpoints are sent to all brokers, another rack is not sent."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
-    known = next(one for one in driver.ensemble.registrations() if one.broker_id == 2)
+    current = next(registration for registration in driver.ensemble.registrations() if registration.broker_id == 2)
     assert callable(change)
-    changed: Registration = change(known)
+    changed: Registration = change(current)
     driver.ensemble.unregister_brokers([2])
     driver.ensemble.register_brokers([changed])
     driver.handle(BrokerModified(2))
@@ -121,14 +124,14 @@ def test_registration_that_changes_in_place(change: object, recipients: list[tup
 
 @pytest.mark.parametrize("broker_id", [3, 9], ids=["dead", "never seen"])
 def test_word_of_a_broker_that_is_not_there(broker_id: int) -> None:
-    """controller 6.4: known and present, or nothing happens; here also if it is not known."""
+    """controller 6.4: known and present, or nothing happens; kframe also ignores unknown brokers."""
     driver = quiet({"t": [healthy(1, 3)]}, (1, 2))
     driver.handle(BrokerModified(broker_id))
     assert kinds(driver.effects) == ["ReadBrokers"]
 
 
 def test_broker_whose_registration_could_not_be_read_is_born_when_it_can() -> None:
-    """Kafka waits for the next broker that comes or goes."""
+    """Kafka waits for the next broker that registers or fails."""
     driver = quiet({"t": [PartitionSpec((3, 1), 1, (1,))]}, (1, 2))
     driver.ensemble.register_brokers([registration(3)])
     driver.handle(BrokerModified(3))
@@ -137,8 +140,8 @@ def test_broker_whose_registration_could_not_be_read_is_born_when_it_can() -> No
 
 
 def test_a_move_that_was_stored_before_there_was_a_leader_ends() -> None:
-    """Found by the simulator, seed 2054: the first ISR is the whole target, so that no leader ever proposes another. In
-    Kafka it goes on up to the next failover: golden trace ``reassign-errors``."""
+    """Found by the simulator, seed 2054: the first ISR is the whole target, so that no leader proposes another one. In
+    Kafka the reassignment stays until the next failover: golden trace ``reassign-errors``."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
     leave(driver, [(("t", 0), (3, 1))])
     assert assigned(driver.stored("t-0")) == ((3, 1, 9), (3, 1), (9,))
@@ -150,9 +153,9 @@ def test_a_move_that_was_stored_before_there_was_a_leader_ends() -> None:
 
 
 def test_a_move_that_waits_for_its_first_leader_and_for_the_same_broker() -> None:
-    """Found by the simulator, seeds 14167 and 28863: the broker is of the target, too. The move ended as one that waits
-    for the broker, before it had begun as one that waits for a leader, so that nobody knew of its new replicas: when
-    one of them died it stayed in the ISR, and when it came back it was told nothing."""
+    """Found by the simulator, seeds 14167 and 28863: the broker is also in the target. The reassignment completed for
+    the broker before the first election started. The controller did not know the new replicas. A failed replica stayed
+    in the ISR, and received no LeaderAndIsr after its restart."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
     leave(driver, [(("t", 0), (3, 1, 9))])
     for broker_id in (1, 3, 9):

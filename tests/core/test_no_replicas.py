@@ -1,7 +1,7 @@
-"""Partitions without any replica: an operator may store an empty list, and no rule may take the next row's for theirs.
+"""Partitions without replicas: an operator may store an empty list, and no rule may read the next row's replicas.
 
-Kafka 3.9 asks such a list for its head, and fails; for kframe such a partition has nobody to lead it, and the others
-go on.
+Kafka 3.9 reads the head of such a list and fails. In kframe such a partition has no leader, and other partitions are
+not affected.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from kframe.whatif import WhatIf
 from kframe.whatif.explain import explain
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
 
-#: Nobody is assigned: without a state, led by a broker that is not assigned, and with a state but without leader.
+#: Partitions without replicas: without a state; with an unassigned leader; and with a state but without a leader.
 BARE: Final = (PartitionSpec(()), PartitionSpec((), 1, (1, 2)), PartitionSpec((), None, (2,)))
-#: The bare ones stand before and behind others, so that a look at the wrong slot sees another row's, or none at all.
+#: Empty partitions come before and after others. An access to a wrong slot reads another row or exceeds the array.
 TOPICS: Final = {"t": (*BARE, healthy(1, 2), PartitionSpec((2, 1), 1, (1, 2)), *BARE)}
 LED_BY_1: Final = ("t-1", "t-6")
 STRANDED: Final = (NO_LEADER, (1, 2), 0)
@@ -48,7 +48,7 @@ def make_driver(**config: object) -> Driver:
 
 
 def untouched(driver: Driver) -> bool:
-    """Whether no bare partition was written."""
+    """Whether no partition without replicas was written."""
     bare = {f"t-{number}" for number in (0, 1, 2, 5, 6, 7)}
     return not bare & {name for names in driver.written() for name in names}
 
@@ -94,7 +94,7 @@ def test_broker_failure_and_return() -> None:
     ],
 )
 def test_election_finds_nobody(kind: ElectionType, codes: list[ErrorCode]) -> None:
-    """A leader that is online needs no unclean election, whether it is assigned or not."""
+    """An online leader needs no unclean election, assigned or not."""
     driver = make_driver()
     response = driver.ask(ElectionRequested(kind, tuple(("t", number) for number in (0, 1, 2, 5, 6, 7)), token=1))
     assert response.codes.tolist() == codes * 2
@@ -102,7 +102,7 @@ def test_election_finds_nobody(kind: ElectionType, codes: list[ErrorCode]) -> No
 
 
 def test_rebalance_counts_and_moves_only_what_has_a_preferred_replica() -> None:
-    """One of the two partitions with replicas is led elsewhere, from broker 2: half of what prefers it or more."""
+    """Broker 2 leads one of the two partitions with replicas, so that the imbalance is at least one half."""
     driver = make_driver(leader_imbalance_per_broker_percentage=99)
     driver.handle(RebalanceLeaders())
     assert driver.written() == [["t-4"]]
@@ -113,7 +113,8 @@ def test_rebalance_counts_and_moves_only_what_has_a_preferred_replica() -> None:
 
 
 def test_empty_target_in_storage_is_given_up() -> None:
-    """The replicas and their data stay, as in Kafka (golden trace ``reassign-znode-empty``), also after a failover."""
+    """The replicas and their data remain, as in Kafka (golden trace ``reassign-znode-empty``), also after a failover.
+    The replicas and their data remain, as in Kafka (golden trace ``reassign-znode-empty``), also after a failover."""
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]})
     driver.ensemble.leave_reassignments(Targets.of([(("t", 0), ()), (("u", 0), (2, 1))]))
     driver.handle(ReassignmentsLeft())
@@ -184,7 +185,7 @@ def test_deletion_needs_nobody_for_them() -> None:
     assert assigned(driver.known("kept-0")) == ((1, 2), (), ())
 
 
-# -- columns, studies
+# -- columns, what-ifs
 
 
 def test_preferred_replica_of_rows() -> None:
@@ -200,7 +201,7 @@ def test_what_if_a_broker_fails() -> None:
     whatif = study()
     outcome = whatif.fail([1])
     assert [view.leader for view in whatif.cluster] == [None, 1, -1, 2, 2, None, 1, -1]
-    assert [one.counts()["offline"] for one in (outcome.before, outcome.after)] == [4, 6]
+    assert [health.counts()["offline"] for health in (outcome.before, outcome.after)] == [4, 6]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_what_if_a_broker_fails() -> None:
 )
 def test_explanation(number: int, before: str, after: list[str]) -> None:
     explanation = explain(study(), "t", number, fail=[1])
-    assert (explanation.before.text, [one.text for one in explanation.elections]) == (before, after)
+    assert (explanation.before.text, [election.text for election in explanation.elections]) == (before, after)
     assert explanation.before.candidates == ()
 
 

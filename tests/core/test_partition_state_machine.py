@@ -19,7 +19,7 @@ from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, erase, kinds, overtake, refusals, state_of
 
-#: A partition whose leader 1 is dead in a cluster of 2 and 3.
+#: Leader 1 is dead; brokers 2 and 3 are registered.
 BEREFT = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), leader_epoch=5)
 FRESH = PartitionSpec((1, 2, 3))
 
@@ -27,7 +27,7 @@ FRESH = PartitionSpec((1, 2, 3))
 def make_driver(
     *specs: PartitionSpec, live: tuple[int, ...] = (2, 3), config: dict[str, object] | None = None
 ) -> Driver:
-    """``t`` with these partitions, adopted under controller epoch 4."""
+    """Return an active controller (epoch 4) of a topic ``t`` with these partitions."""
     driver = Driver(cluster_of({"t": list(specs)}, live), config, controller_epoch=4)
     driver.adopt()
     driver.forget()
@@ -208,7 +208,7 @@ def test_a_failed_election_leaves_the_state_as_it_was(state: PartitionState) -> 
 
 
 def test_a_partition_without_candidate_is_read_once_more() -> None:
-    """state-machines 2.3: the rule is applied to what storage has, not to what is remembered."""
+    """state-machines 2.3: the rule is applied to what storage has, not to the state in memory."""
     driver = make_driver(PartitionSpec((1, 2), 1, (1,), leader_epoch=5), PartitionSpec((1, 3), 1, (1,), leader_epoch=5))
     driver.ensemble.write_state("t", 0, isr=(1, 2))
     moves = bring_online(driver, "t-0", "t-1")
@@ -219,7 +219,8 @@ def test_a_partition_without_candidate_is_read_once_more() -> None:
 
 
 def test_rows_elected_in_a_later_round_are_told_in_topic_order() -> None:
-    """state-machines 2.3: stale version, read again together with others without candidate: told topic by topic."""
+    """state-machines 2.3: stale version, read again together with partitions without candidate: reported topic by
+    topic."""
     hopeless = PartitionSpec((1, 2), 1, (1,), leader_epoch=5)
     driver = Driver(cluster_of({"a": [hopeless, BEREFT], "b": [hopeless, BEREFT]}, (2, 3)))
     driver.adopt()

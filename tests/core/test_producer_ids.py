@@ -16,7 +16,7 @@ def make_driver() -> Driver:
     return quiet({}, (registration(1, broker_epoch=100), registration(2, broker_epoch=200)))
 
 
-#: (case, broker, broker epoch, code)
+#: (case, broker, broker epoch, code).
 CHECKS = [
     ("good", 1, 100, ErrorCode.NONE),
     ("unknown broker", 9, 100, ErrorCode.BROKER_ID_NOT_REGISTERED),
@@ -43,17 +43,19 @@ def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
 
 
 def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
-    """controller 15: block 0..999, then the next 1000 after block_end; a later controller goes on."""
+    """controller 15: block 0..999, then the next 1000 after block_end; a later controller continues."""
     driver = make_driver()
-    given = [driver.ask(ProducerIdsRequested(broker, 100 * broker, token)) for token, broker in enumerate((1, 2, 1), 1)]
-    assert [(one.first, one.length) for one in given] == [(0, 1000), (1000, 1000), (2000, 1000)]
+    blocks = [
+        driver.ask(ProducerIdsRequested(broker, 100 * broker, token)) for token, broker in enumerate((1, 2, 1), 1)
+    ]
+    assert [(block.first, block.length) for block in blocks] == [(0, 1000), (1000, 1000), (2000, 1000)]
     other = driver.ensemble.connect()
     other.open(lambda _event: None)
     assert other.allocate_producer_ids(2) == 3000
 
 
 def test_storage_that_fails_answers_the_broker() -> None:
-    """controller 15: the broker is not left waiting, since it asks whoever is controller then."""
+    """controller 15: the broker is not left waiting, since it can send the request to the next controller."""
     driver = make_driver()
     driver.fail(AllocateProducerIds, StoreError("lost"))
     assert driver.ask(ProducerIdsRequested(1, 100, 1)).error is ErrorCode.NOT_CONTROLLER

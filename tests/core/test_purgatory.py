@@ -1,4 +1,4 @@
-"""Who asks for topics is answered when they are as they should be, or when the time is up (``wire.md`` 9 to 11)."""
+"""Topic requests are answered when the requested state is reached, or after the timeout (``wire.md`` 9 to 11)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATIENT_MS = 1_000
 
 
 def make_driver() -> Driver:
-    """Broker 5 is not there: what is assigned to it alone stays without a leader until it comes."""
+    """Broker 5 is not registered. A partition assigned only to broker 5 has no leader until broker 5 starts."""
     return quiet({"t": [healthy(1, 2)], "stuck": [PartitionSpec((5,))]}, (1, 2))
 
 
@@ -45,7 +45,7 @@ def answers(driver: Driver) -> dict[int, dict[str, ErrorCode]]:
 
 
 def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
-    """wire 9: wait until every partition of the topic shows a leader."""
+    """wire 9: wait until every partition of the topic has a leader."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS))
     driver.follow()
@@ -58,7 +58,7 @@ def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
 
 
 def test_who_waits_is_answered_when_the_time_is_up() -> None:
-    """wire 9: timeout, 7 for the laggards; what is led or refused is answered as it is."""
+    """wire 9: after the timeout, error 7 for the topics without a leader; other topics keep their result."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1, NewTopic("soon", 1, 1), NewTopic("t")))
     pass_time(driver, PATIENT_MS - 1)
@@ -69,7 +69,7 @@ def test_who_waits_is_answered_when_the_time_is_up() -> None:
 
 
 def test_everybody_has_a_time_of_their_own() -> None:
-    """wire 9: several wait at once."""
+    """wire 9: several requests wait at the same time."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1))
     driver.handle(CreatePartitionsRequested((NewPartitions("stuck", 2),), PATIENT_MS // 2, token=2))
@@ -98,12 +98,12 @@ NO_TIME = [
 
 @pytest.mark.parametrize("request_", NO_TIME)
 def test_who_does_not_wait_is_never_told_that_it_is_done(request_: Any) -> None:
-    """wire 9, 10 and 11: timeoutMs <= 0 is answered by 7 for the good ones, done or not."""
+    """wire 9, 10 and 11: timeoutMs <= 0 is answered by error 7 for valid topics, complete or not."""
     assert set(make_driver().ask(request_).codes.values()) == {LATE}
 
 
 def test_validation_never_waits() -> None:
-    """wire 9: validateOnly gives the result at once."""
+    """wire 9: validateOnly is answered at once."""
     driver = make_driver()
     request = CreateTopicsRequested((NewTopic("late", assignments=ON_5),), PATIENT_MS, True, token=1)
     assert driver.ask(request).codes == {"late": NONE}
@@ -112,7 +112,7 @@ def test_validation_never_waits() -> None:
 
 
 def test_refusals_never_wait() -> None:
-    """wire 9: a request of which nothing is accepted."""
+    """wire 9: a request without any accepted topic."""
     assert make_driver().ask(CreateTopicsRequested((NewTopic("t"),), PATIENT_MS, token=1)).codes == {
         "t": ErrorCode.TOPIC_ALREADY_EXISTS
     }
@@ -128,7 +128,7 @@ def test_who_deletes_is_answered_once_brokers_were_told() -> None:
 
 @pytest.mark.parametrize("how", ["session", "abandoned"])
 def test_who_waits_learns_that_we_are_not_controller_any_more(how: str) -> None:
-    """controller 1: whoever waits when we resign is told to look elsewhere."""
+    """controller 1: whoever waits when we resign receives NOT_CONTROLLER."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1))
     driver.handle(CreateTopicsRequested((NewTopic("too", assignments=ON_5),), PATIENT_MS, token=2))

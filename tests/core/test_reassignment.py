@@ -1,4 +1,4 @@
-"""Reassignment (``controller.md`` section 7): its phases, what makes it go on, and deletion."""
+"""Reassignment (``controller.md`` section 7): its phases, its progress, and deletion."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_phase_b() -> None:
     assert driver.known("t-0").replica_states == (ReplicaState.ONLINE,) * 3
     assert not driver.cluster.partitions.reassigning.any()
     last = driver.batches[-1]
-    assert {one["api"] for one in last} == {Api.UPDATE_METADATA}
-    assert {one["broker"] for one in last} == set(ALL)
+    assert {request["api"] for request in last} == {Api.UPDATE_METADATA}
+    assert {request["broker"] for request in last} == set(ALL)
     assert last[0]["partitions"]["t-0"]["replicas"] == [4, 5, 6]
 
 
@@ -128,15 +128,17 @@ def test_leader_in_phase_b(leader: int | None, isr: tuple[int, ...], elects: boo
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("leader", [4, 1], ids=["leader stays", "leader leaves"])
 def test_a_leader_hears_of_the_target_alone_once_the_others_have_left_the_isr(leader: int, strict: bool) -> None:
-    """Found by the simulator, seed 5124: a leader that is told an ISR whose members are not among its replicas
-    acknowledges without them, and one of them was elected by the next controller."""
+    """Found by the simulator, seed 5124: a leader ignores ISR members that are not among its replicas. It then
+    acknowledged writes without them, and the next controller elected one of them."""
     spec = PartitionSpec(
         MOVING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
     )
     driver = quiet({"t": [spec]}, kframe_reassignment_strict=strict)
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 2, 3, 4, 5, 6))
-    recipients = [one["partitions"]["t-0"] for batch in driver.batches for one in batch if one["api"] == LEADERSHIP]
+    recipients = [
+        request["partitions"]["t-0"] for batch in driver.batches for request in batch if request["api"] == LEADERSHIP
+    ]
     assert all(set(entry["isr"]) <= set(entry["replicas"]) for entry in recipients) is strict
     assert set(driver.recipients(LEADERSHIP, "t-0")) == {4, 5, 6}
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (4, (4, 5, 6))
@@ -152,7 +154,7 @@ def test_target_in_sync_but_dead_leaves_no_leader(caplog: pytest.LogCaptureFixtu
     assert any("no leader could be elected under REASSIGN" in line for line in refusals(caplog))
 
 
-#: (case, target, writes of assignments, of states)
+#: (case, target, number of assignment writes, number of state writes).
 UNMOVED = [("order only", (2, 1, 3), 2), ("identical", (1, 2, 3), 1)]
 
 
@@ -170,7 +172,7 @@ def test_nothing_to_move_is_never_free(target: tuple[int, ...], writes: int) -> 
 
 
 def test_override_stops_what_falls_out() -> None:
-    """controller 7.1: U3, replicas of the current list that are not in the new one are stopped."""
+    """controller 7.1: U3, replicas of the current list that are not in the new list are stopped."""
     driver = quiet({"t": [MOVING]})
     assert move(driver, 3, 4, 2) == [NONE]
     assert assigned(driver.stored("t-0")) == ((3, 4, 2, 1), (4,), (1,))
@@ -192,7 +194,8 @@ def test_cancel_goes_back_to_the_origin() -> None:
 def test_cancel_of_a_resumed_reassignment_refuses_nothing(
     live: tuple[int, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The adding replicas are Online, or Offline with their broker, when the next controller resumes it."""
+    """The added replicas are Online, or Offline with their broker, when the next controller resumes the reassignment.
+    The added replicas are Online, or Offline with their broker, when the next controller resumes the reassignment."""
     driver = Driver(cluster_of({"t": [MOVING]}, live), {"auto.leader.rebalance.enable": False})
     driver.handle(Elect())
     assert submit(driver, [(("t", 0), None)]) == [NONE]
@@ -229,11 +232,11 @@ def test_many_partitions_fare_as_each_by_itself() -> None:
 def test_partition_named_twice(how: str) -> None:
     """controller 7.5: one target a partition, the last one named."""
     driver = quiet({"t": [RESTED]})
-    wanted: Wanted = [(("t", 0), (4, 5)), (("t", 0), (5, 6))]
+    targets: Wanted = [(("t", 0), (4, 5)), (("t", 0), (5, 6))]
     if how == "api":
-        submit(driver, wanted)
+        submit(driver, targets)
     else:
-        leave(driver, wanted)
+        leave(driver, targets)
     assert [len(change) for change in driver.writes()] == [1]
     assert assigned(driver.stored("t-0")) == ((5, 6, 1, 2, 3), (5, 6), (1, 2, 3))
 
@@ -284,7 +287,7 @@ def test_failover_takes_up_what_is_left_in_storage() -> None:
 
 
 def test_list() -> None:
-    """controller 7.7: given partitions or all; those that are not moving and unknown ones are left out in silence."""
+    """controller 7.7: given partitions or all; partitions without a reassignment and unknown partitions are omitted."""
     driver = quiet({"t": [RESTED, MOVING], "u": [MOVING, healthy(1)]})
     driver.cluster.partitions.reassigning[[1, 2]] = 1
 
@@ -328,8 +331,9 @@ def _loses_its_directory(driver: Driver) -> None:
 
 @pytest.mark.parametrize("befalls", [_dies, _loses_its_directory])
 def test_nothing_is_dropped_while_nobody_of_the_target_can_lead_once_asked(befalls: Callable[[Driver], None]) -> None:
-    """Found by the simulator, seed 42098: the leader had taken the target into the ISR a moment after it was gone.
-    Kafka ends the move, and with it the last good logs; the partition has no leader and counts as Online."""
+    """Found by the simulator, seed 42098: the leader added the target to the ISR just after the target had failed.
+    Kafka completes the reassignment and removes the last valid logs. The partition has no leader and counts as Online.
+    """
     driver = quiet({"t": [RESTED]}, kframe_reassignment_strict=True)
     move(driver, 4)
     befalls(driver)
@@ -350,8 +354,8 @@ def test_a_move_that_waited_for_its_target_to_live_ends_when_it_does() -> None:
 
 
 def test_what_never_had_a_leader_is_led_where_it_is_moved_once_asked() -> None:
-    """Found by the simulator, seed 51644: its only broker is gone. Kafka answers with an error, and tries those that
-    have joined the assignment when next a broker comes or goes: golden trace ``reassign-errors``."""
+    """Found by the simulator, seed 51644: the only broker of the partition has failed. Kafka answers with an error. It
+    tries the added replicas after the next broker change: golden trace ``reassign-errors``."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (1, 3), kframe_reassignment_strict=True)
     assert move(driver, 3, 1) == [NONE]
     assert assigned(driver.stored("t-0")) == ((3, 1), (), ())

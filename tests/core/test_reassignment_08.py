@@ -1,6 +1,6 @@
-"""Kafka 0.8's way to move partitions (``controller.md`` section 7.8): what is refused, and what storage remembers.
+"""Reassignment as in Kafka 0.8 (``controller.md`` section 7.8): refused requests, and the stored record.
 
-``docs/explanation/reassignment.md`` has the twelve steps; ``tests/whatif/test_reassign_worked_example.py`` plays them.
+``docs/explanation/reassignment.md`` has the twelve steps; ``tests/whatif/test_reassign_worked_example.py`` runs them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GROWN = ((1, 2, 3, 4, 5), (), ())
 
 
 def make_driver(live: tuple[int, ...] = (1, 2, 3, 4, 5)) -> Driver:
-    """``t-0`` and ``u-0``, both on brokers 1, 2 and 3."""
+    """Partitions ``t-0`` and ``u-0``, both on brokers 1, 2 and 3."""
     return quiet({"t": [healthy(1, 2, 3)], "u": [healthy(1, 2, 3)]}, live, reassignment_protocol="0.8")
 
 
@@ -36,13 +36,13 @@ def targets(wanted: Wanted) -> Targets:
 
 
 def leave(driver: Driver, wanted: Wanted) -> None:
-    """Let an operator leave these moves in storage, and the controller hear of it."""
+    """Store these reassignments as an operator does, and send the event to the controller."""
     driver.ensemble.leave_reassignments(targets(wanted))
     driver.handle(ReassignmentsLeft())
     driver.follow()
 
 
-#: (case, target of t-0, brokers that live): u-0 moves all the same.
+#: (case, target of t-0, registered brokers). The reassignment of u-0 is accepted in every case.
 REFUSED = [
     ("the present list", (1, 2, 3), (1, 2, 3, 4, 5)),
     ("a new replica is dead", (4, 5), (1, 2, 3, 4)),
@@ -63,7 +63,7 @@ def test_refusals(target: tuple[int, ...], live: tuple[int, ...]) -> None:
 
 
 def test_unknown_partitions_and_topics_under_deletion() -> None:
-    """controller 7.8: submission refuses what is unknown or being deleted."""
+    """controller 7.8: submission refuses unknown partitions and topics under deletion."""
     driver = quiet({"t": [healthy(1, 9)], "u": [healthy(1, 2)]}, (1, 2, 3), reassignment_protocol="0.8")
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(DeletionsMarked())
@@ -73,7 +73,7 @@ def test_unknown_partitions_and_topics_under_deletion() -> None:
 
 
 def test_refusal_of_a_request() -> None:
-    """controller 7.8: submission refuses with INVALID_REPLICA_ASSIGNMENT where somebody asks."""
+    """controller 7.8: submission refuses with INVALID_REPLICA_ASSIGNMENT if it was a request."""
     driver = make_driver()
     response = driver.ask(ReassignmentRequested(targets({"t-0": (1, 2, 3), "u-0": (4, 5)}), 1))
     assert response.codes.tolist() == [INVALID, ErrorCode.NONE]
@@ -107,7 +107,7 @@ def test_one_that_runs_is_not_replaced() -> None:
 
 
 def test_requests_are_left_in_storage_beside_others() -> None:
-    """controller 7.8: storage alone says where a partition goes, so the next controller finds it there."""
+    """controller 7.8: storage alone says where a partition goes, so that the next controller continues from storage."""
     driver = make_driver()
     leave(driver, {"u-0": (4, 5)})
     driver.ask(ReassignmentRequested(targets({"t-0": (4, 5)}), 1))

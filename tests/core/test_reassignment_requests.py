@@ -1,4 +1,4 @@
-"""Reassignment asked for by AlterPartitionReassignments (``controller.md`` section 7.5)."""
+"""Reassignment requested by AlterPartitionReassignments (``controller.md`` section 7.5)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.core.reassignments import (
     submit,
 )
 
-#: (case, target, code) where t-0 is rested on 1, 2, 3, and broker 6 is dead, 5 shutting down.
+#: (case, target, error code). Partition t-0 is on 1, 2, 3. Broker 6 is dead, broker 5 is shutting down.
 CHECKS: list[tuple[str, tuple[int, ...] | None, ErrorCode]] = [
     ("empty", (), INVALID),
     ("duplicate", (4, 4), INVALID),
@@ -64,7 +64,7 @@ def test_unknown_partitions(topic: str, partition: int) -> None:
 
 
 def test_partition_that_never_had_a_leader() -> None:
-    """controller 7.5: an error of the reassignment itself is an unknown server error; the controller goes on."""
+    """controller 7.5: an error of the reassignment itself is an unknown server error; the controller continues."""
     driver = quiet({"t": [PartitionSpec((1, 2)), RESTED]})
     assert submit(driver, [(("t", 0), (3, 4)), (("t", 1), (4, 5, 6))]) == [ErrorCode.UNKNOWN_SERVER_ERROR, NONE]
     assert driver.controller.active

@@ -1,4 +1,4 @@
-"""Reassignment left in storage by an operator (``controller.md`` section 7.6)."""
+"""Reassignment stored by an operator (``controller.md`` section 7.6)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_reached_target_is_removed() -> None:
 
 
 def test_other_target_in_storage_stays() -> None:
-    """controller 7.1: B7, a record that wants other replicas is not what was completed."""
+    """controller 7.1: B7, a record with another target is not removed."""
     driver = quiet({"t": [MOVING]})
     driver.cluster.partitions.reassigning[0] = 1
     driver.ensemble.leave_reassignments(Targets.of([(("t", 0), (4, 6))]))

@@ -1,4 +1,4 @@
-"""The algebra of assignments (``controller.md`` section 4), row by row and as laws."""
+"""Operations on assignments (``controller.md`` section 4): examples and properties."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOVING = PartitionSpec((4, 5, 6, 1, 2, 3), 1, (1, 2, 3), adding_replicas=(4, 5, 
 RESTED = PartitionSpec((1, 2, 3), 1, (1, 2, 3))
 OVERLAP = PartitionSpec((3, 4, 2, 1), 1, (1, 2, 3), adding_replicas=(4,), removing_replicas=(1,))
 
-#: (case, start, target, what it becomes): replicas, adding, removing.
+#: (case, current assignment, target, result): replicas, adding, removing.
 TABLE: list[tuple[str, PartitionSpec, tuple[int, ...], Lists]] = [
     ("all new", RESTED, (4, 5, 6), ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))),
     ("one new", RESTED, (3, 4, 2), ((3, 4, 2, 1), (4,), (1,))),
@@ -43,11 +43,11 @@ TABLE: list[tuple[str, PartitionSpec, tuple[int, ...], Lists]] = [
 
 
 def as_lists(driver: Driver, assignments: Assignments, position: int = 0) -> Lists:
-    """Broker ids of one assignment: replicas, adding, removing."""
+    """Return the broker ids of one assignment: replicas, adding, removing."""
     part = assignments.take(np.array([position]))
     ids, flags = part.replicas.values, part.flags
     named = [ids, ids[flags & ReplicaFlag.ADDING != 0], ids[flags & ReplicaFlag.REMOVING != 0]]
-    replicas, adding, removing = (tuple(driver.cluster.brokers.ids_of(one)) for one in named)
+    replicas, adding, removing = (tuple(driver.cluster.brokers.ids_of(indices)) for indices in named)
     return replicas, adding, removing
 
 
@@ -58,7 +58,7 @@ def wanted(driver: Driver, *targets: tuple[int, ...]) -> Ragged:
 
 @pytest.mark.parametrize("start, target, expected", [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_reassign_to(start: PartitionSpec, target: tuple[int, ...], expected: Lists) -> None:
-    """controller 4: reassignTo puts the target first, then what is left of the origin."""
+    """controller 4: reassignTo puts the target first, then the rest of the origin."""
     driver = quiet({"t": [start]}, ALL)
     assert as_lists(driver, reassigned_to(driver.context, driver.rows("t-0"), wanted(driver, target))) == expected
 
@@ -72,7 +72,7 @@ def test_many_at_once_are_as_each_by_itself() -> None:
 
 
 def test_a_broker_named_twice_counts_once() -> None:
-    """controller 4: reassignTo makes distinct what storage names twice (7.6: storage is not validated)."""
+    """controller 4: reassignTo makes distinct any broker that storage lists twice (7.6: storage is not validated)."""
     driver = quiet({"t": [RESTED]}, ALL)
     changed = reassigned_to(driver.context, driver.rows("t-0"), wanted(driver, (4, 4, 1)))
     assert as_lists(driver, changed) == ((4, 1, 2, 3), (4,), (2, 3))
@@ -114,7 +114,8 @@ distinct = st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True).m
 
 @given(distinct, distinct, distinct)
 def test_laws(origin: tuple[int, ...], first: tuple[int, ...], second: tuple[int, ...]) -> None:
-    """controller 4: the origin outlives overriding; the target is what was asked for; cancelling ends it."""
+    """controller 4: the origin outlives overriding; the target is the requested list; cancelling restores the origin.
+    controller 4: the origin outlives overriding; the target is the requested list; cancelling restores the origin."""
     driver = quiet({"t": [PartitionSpec(origin, origin[0], origin)]}, ALL)
     rows, context = driver.rows("t-0"), driver.context
     p = driver.cluster.partitions

@@ -1,4 +1,4 @@
-"""The index of who hosts what names every row that a broker hosts, whatever has been assigned since it was made."""
+"""The replica index lists every row that has a replica on a broker, also after later assignments."""
 
 from __future__ import annotations
 

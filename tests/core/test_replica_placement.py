@@ -55,8 +55,8 @@ def test_start_shift_and_first_partition(
     start: int, shift: int, first_partition: int, expected: list[tuple[int, ...]]
 ) -> None:
     """wire 9: first = brokers[(p + start) mod n]; the shift grows whenever p is a multiple of n."""
-    found = placed(without_racks(0, 1, 2, 3, 4), 2, 3, start, shift, first_partition)
-    assert found == expected
+    assignments = placed(without_racks(0, 1, 2, 3, 4), 2, 3, start, shift, first_partition)
+    assert assignments == expected
 
 
 def test_one_broker() -> None:
@@ -84,7 +84,7 @@ def test_racks_take_turns() -> None:
 
 THREE = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}
 
-#: (brokers' racks, partitions, replicas, start, first partition, least racks of a partition, evenly spread)
+#: (brokers' racks, partitions, replicas, start, first partition, fewest racks of a partition, evenly spread).
 SPREADS = [
     ("even", THREE, 6, 3, 2, 0, 3, True),
     ("random start", THREE, 6, 3, 5, 0, 3, True),
@@ -106,14 +106,14 @@ SPREADS = [
 def test_replicas_are_spread_over_racks(
     racks: dict[int, str], partitions: int, factor: int, start: int, first: int, least: int, even: bool
 ) -> None:
-    """wire 9: a rack is not used again while another one is unused, nor a broker."""
-    found = placed(brokers_in(racks), partitions, factor, start, 0, first)
-    assert len(found) == partitions
-    assert {len(set(replicas)) for replicas in found} == {factor}
-    assert {len({racks[broker] for broker in replicas}) for replicas in found} == {least}
+    """wire 9: no rack is used twice while another one is unused, and no broker is used twice."""
+    assignments = placed(brokers_in(racks), partitions, factor, start, 0, first)
+    assert len(assignments) == partitions
+    assert {len(set(replicas)) for replicas in assignments} == {factor}
+    assert {len({racks[broker] for broker in replicas}) for replicas in assignments} == {least}
     if even:
-        leaders = Counter(replicas[0] for replicas in found)
-        hosted = Counter(broker for replicas in found for broker in replicas)
+        leaders = Counter(replicas[0] for replicas in assignments)
+        hosted = Counter(broker for replicas in assignments for broker in replicas)
         assert set(leaders.values()) == {partitions // len(racks)}
         assert set(hosted.values()) == {partitions * factor // len(racks)}
 
@@ -123,7 +123,7 @@ def placements(draw: st.DrawFn) -> tuple[dict[int, str | None], int, int, int, i
     count = draw(st.integers(1, 8))
     ids = draw(st.lists(st.integers(0, 50), min_size=count, max_size=count, unique=True))
     named = draw(st.booleans())
-    racks = {one: draw(st.sampled_from("abc")) if named else None for one in ids}
+    racks = {broker: draw(st.sampled_from("abc")) if named else None for broker in ids}
     factor = draw(st.integers(1, count))
     start, shift, first = (draw(st.integers(0, 20)) for _ in range(3))
     return racks, draw(st.integers(0, 12)), factor, start, shift, first
@@ -131,12 +131,12 @@ def placements(draw: st.DrawFn) -> tuple[dict[int, str | None], int, int, int, i
 
 @given(placements())
 def test_laws(placement: tuple[dict[int, str | None], int, int, int, int, int]) -> None:
-    """wire 9: every partition has as many distinct brokers as asked for, on as many racks as possible."""
+    """wire 9: every partition has the requested number of distinct brokers, on as many racks as possible."""
     racks, partitions, factor, start, shift, first = placement
-    found = placed(brokers_in(racks), partitions, factor, start, shift, first)
-    assert [len(set(replicas)) for replicas in found] == [factor] * partitions
-    assert all(set(replicas) <= racks.keys() for replicas in found)
+    assignments = placed(brokers_in(racks), partitions, factor, start, shift, first)
+    assert [len(set(replicas)) for replicas in assignments] == [factor] * partitions
+    assert all(set(replicas) <= racks.keys() for replicas in assignments)
     most = min(factor, len(set(racks.values())))
-    assert all(len({racks[broker] for broker in replicas}) == most for replicas in found)
-    leaders = Counter(replicas[0] for replicas in found)
-    assert max(leaders.values(), default=0) - min((leaders[one] for one in racks), default=0) <= 1
+    assert all(len({racks[broker] for broker in replicas}) == most for replicas in assignments)
+    leaders = Counter(replicas[0] for replicas in assignments)
+    assert max(leaders.values(), default=0) - min((leaders[broker] for broker in racks), default=0) <= 1

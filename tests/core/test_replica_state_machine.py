@@ -22,7 +22,7 @@ STATED = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), leader_epoch=5)
 
 
 def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
-    """``t`` with these partitions, adopted under controller epoch 4."""
+    """Return an active controller (epoch 4) of a topic ``t`` with these partitions."""
     driver = Driver(cluster_of({"t": list(specs)}, live), controller_epoch=4)
     driver.adopt()
     driver.forget()
@@ -30,7 +30,7 @@ def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Dri
 
 
 def move(driver: Driver, target: ReplicaState, *names: str, given: ReplicaState | None = None) -> PartitionReplicas:
-    """Move replicas written ``t-0@1``, which are ``given`` before if that is said; return the refused."""
+    """Change the state of replicas written ``t-0@1``; return the refused ones. ``given`` is their state before."""
     replicas = driver.replicas(*names)
     if given is not None:
         driver.cluster.partitions.replica_state[replicas.slots(driver.cluster.partitions)] = given
@@ -79,7 +79,7 @@ def test_one_batch_goes_out_for_the_replicas_of_all_brokers() -> None:
 def test_brokers_are_taken_in_the_order_of_kafkas_hash_map() -> None:
     """state-machines 3.1: grouped by broker id.
 
-    Of twelve that leave at once the last in that order, 4, stays in the ISR.
+    If twelve members leave the ISR at once, the last one in that order, broker 4, stays.
     """
     everybody = tuple(range(1, 13))
     driver = make_driver(PartitionSpec(everybody, leader=1, isr=everybody), live=everybody)
@@ -87,8 +87,8 @@ def test_brokers_are_taken_in_the_order_of_kafkas_hash_map() -> None:
     assert state_of(driver.stored("t-0")) == (-1, (4,), 12)
     order = [5, 10, 1, 6, 9, 2, 12, 7, 3, 11, 8, 4]
     left = [set(driver.cluster.brokers.ids_of(change.isr.values)) for change in driver.writes()]
-    gone = [sorted(before - after) for before, after in zip([set(everybody), *left], left, strict=False)]
-    assert gone == [[broker_id] for broker_id in order[:-1]] + [[]]
+    removed = [sorted(before - after) for before, after in zip([set(everybody), *left], left, strict=False)]
+    assert removed == [[broker_id] for broker_id in order[:-1]] + [[]]
 
 
 # -- 3.2 effects by target
@@ -391,8 +391,8 @@ def test_one_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> Non
 
 @pytest.mark.parametrize("target", [ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED])
 def test_an_isr_that_outgrows_its_slots_in_between_takes_the_replicas_along(target: ReplicaState) -> None:
-    """A stale state is read again; if its ISR is longer than the row has slots, the row stands elsewhere from then on,
-    and what was named before goes on to be what is moved."""
+    """The controller reads a stale state again. If the new ISR exceeds the slots of the row, the row is relocated. The
+    same replicas still change state."""
     driver = make_driver(PartitionSpec((1, 2), leader=1, isr=(1, 2)), live=(1, 2, 3, 4))
     before = driver.cluster.partitions.slot_start.tolist()
     replicas = driver.replicas("t-0@1", "t-0@2")

@@ -1,4 +1,4 @@
-"""Batching by broker: Kafka's ControllerBrokerRequestBatch, rule by rule."""
+"""Batches by broker: Kafka's ControllerBrokerRequestBatch, rule by rule."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NOBODY = np.empty(0, np.int32)
 
 
 def three_topics() -> ClusterState:
-    """Brokers 1, 2 and 3, and 4 that is gone; ``a`` with two led partitions, ``b`` and ``c`` with one each, of which
-    that of ``c`` has no state."""
+    """Brokers 1, 2 and 3 are registered; broker 4 is not. Topic ``a`` has two partitions with a leader, ``b`` has one.
+    The partition of ``c`` has no state."""
     stated = healthy(1, 2, leader_epoch=5)
     return cluster_of({"a": [stated, stated], "b": [stated], "c": [PartitionSpec((1, 4))]}, (1, 2, 3))
 
 
 def grown() -> ClusterState:
-    """The same with another partition of ``a`` that was appended later: row 4."""
+    """The same cluster with a third partition of ``a``, appended as row 4."""
     cluster = three_topics()
     p = cluster.partitions
     values: dict[str, NDArray[Any]] = {"leader": np.zeros(1, np.int32), "partition_epoch": np.zeros(1, np.int32)}
@@ -50,7 +50,7 @@ def close(batch: RequestBatch) -> ControlRequests:
 
 
 def table(cluster: ClusterState, rows: BrokerRows) -> dict[int, list[str]]:
-    """Names of the partitions by broker id, in order."""
+    """Return the partition names by broker id, in order."""
     return {
         int(cluster.brokers.ids[broker]): [cluster.name(row) for row in rows.rows[part].tolist()]
         for broker, part in rows.slices()
@@ -68,7 +68,7 @@ def test_an_empty_batch_has_nothing_for_anybody() -> None:
 
 
 def test_whoever_leads_or_follows_also_gets_metadata_as_all_do() -> None:
-    """Every LeaderAndIsr also tells every registered broker by UpdateMetadata, even with nobody to lead or follow."""
+    """Every LeaderAndIsr also sends UpdateMetadata to every registered broker, even without any leader or replica."""
     cluster = three_topics()
     batch = RequestBatch(cluster)
     batch.add_leader_and_isr(brokers(cluster, 1), at(0), at(0), is_new=False)

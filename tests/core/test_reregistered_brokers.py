@@ -1,4 +1,4 @@
-"""Members of ISRs that were registered anew while no controller looked, as the next one finds them."""
+"""ISR members that registered again while no controller was active, as the next controller treats them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.core.driver import Driver
 
 CHECKED = {"kframe.failover.check.epochs": "true", "auto.leader.rebalance.enable": "false"}
 UNCHECKED = {"auto.leader.rebalance.enable": "false"}
-#: Without a leader in storage, so that the first controller writes it.
+#: Storage has no leader, so that the first controller writes one.
 NEW = PartitionSpec((1, 2, 3))
 
 
 def failed_over(driver: Driver, *bounced: int, dead: tuple[int, ...] = ()) -> None:
-    """A controller takes over; it goes; brokers come and go; it takes over again."""
+    """A controller takes over and resigns; brokers fail and register; the controller takes over again."""
     driver.handle(Elect())
     driver.ensemble.drop_controller()
     driver.ensemble.bounce_brokers(bounced)
@@ -44,7 +44,7 @@ def failed_over(driver: Driver, *bounced: int, dead: tuple[int, ...] = ()) -> No
 def test_who_came_back_while_nobody_looked_leaves_the_isr(
     bounced: tuple[int, ...], dead: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:
-    """They stay where no other member lives."""
+    """They stay in the ISR if no other member is registered."""
     driver = Driver(cluster_of({"t": [NEW]}, (1, 2, 3)), CHECKED)
     failed_over(driver, *bounced, dead=dead)
     stored = driver.stored("t-0")
@@ -71,7 +71,7 @@ def test_what_was_written_after_they_came_back_stands() -> None:
 
 
 def test_where_storage_does_not_say_when_they_were_written_they_stand() -> None:
-    """As the states of a cluster that was put into a store in memory."""
+    """As for a cluster that was copied into an in-memory store."""
     driver = Driver(cluster_of({"t": [healthy(1, 2, 3)]}, (1, 2, 3)), CHECKED)
     failed_over(driver, 1)
     assert driver.stored("t-0").leader == 1

@@ -1,7 +1,7 @@
 """Every rule of the rule books has a test that names it.
 
-A test, of whatever part of kframe, names a rule in a line of its docstring: book, section, then the rule in words. The
-words are free but for their beginning, which stands below. Rules in ``UNTESTED`` have a reason instead of a test.
+A test in any folder names a rule in a line of its docstring: book, section, then the rule. ``RULES`` has the first
+words of each rule; the rest is free. Rules in ``UNTESTED`` have a reason instead of a test.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAMED: Final = re.compile(
     r"^\s*(?P<section>(?:state-machines|elections|controller) \d+(?:\.\d+)?): (?P<rule>.+?)\s*$", re.MULTILINE
 )
 
-#: Section of a rule book to how its rules begin.
+#: Section of a rule book to the first words of its rules.
 RULES: Final = {
     "state-machines 1": ("NoLeader", "derived state"),
     "state-machines 2": ("legal moves", "New, Offline and NonExistent", "Offline writes and sends nothing"),
@@ -192,7 +192,7 @@ RULES: Final = {
     ),
 }  # fmt: skip
 
-#: Rules without a test, and why.
+#: Rules without a test, and the reason.
 UNTESTED: Final = {
     "state-machines 3.2: Online from New of a replica that is not assigned adds it":
         "kframe's columns hold assigned replicas only, so that such a replica cannot be named.",
@@ -229,7 +229,7 @@ UNTESTED: Final = {
 
 @cache
 def named() -> tuple[tuple[str, str], ...]:
-    """(section, rule) of every line in a docstring of a test that names a rule."""
+    """Return (section, rule) of every docstring line of a test that names a rule."""
     return tuple(
         (match["section"], match["rule"])
         for path in sorted(Path(__file__).parents[1].rglob("test_*.py"))
@@ -241,17 +241,17 @@ def named() -> tuple[tuple[str, str], ...]:
 
 @pytest.mark.parametrize("section, rules", RULES.items(), ids=RULES)
 def test_every_rule_has_a_test_that_names_it(section: str, rules: tuple[str, ...]) -> None:
-    found = [rule for where, rule in named() if where == section]
-    assert [rule for rule in rules if not any(one.startswith(rule) for one in found)] == []
+    named_rules = [rule for rule_section, rule in named() if rule_section == section]
+    assert [rule for rule in rules if not any(name.startswith(rule) for name in named_rules)] == []
 
 
 def test_every_name_is_that_of_a_rule() -> None:
-    strange = [
+    unknown = [
         f"{section}: {rule}"
         for section, rule in named()
-        if not any(rule.startswith(known) for known in RULES.get(section, ()))
+        if not any(rule.startswith(prefix) for prefix in RULES.get(section, ()))
     ]
-    assert strange == []
+    assert unknown == []
 
 
 def test_untested_rules_are_in_known_sections_and_have_a_reason() -> None:

@@ -1,4 +1,4 @@
-"""The order of a Scala 2.13 hash map: checked against what Kafka 3.9.1 was seen to do."""
+"""The order of a Scala 2.13 hash map, compared with the observed order of Kafka 3.9.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topic deletion (``controller.md`` section 10): the engine, what halts it, and what lets it go on."""
+"""Topic deletion (``controller.md`` section 10): the engine, halted deletions and resumed deletions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.core.deletion import (
 from tests.core.driver import Driver, quiet, state_of
 from tests.core.reassignments import move
 
-# -- the way to the end
+# -- from the mark to completion
 
 
 def test_partitions_go_first_and_everybody_is_told() -> None:
@@ -46,7 +46,7 @@ def test_partitions_go_first_and_everybody_is_told() -> None:
     assert flags(driver) == {QUEUED, BEGUN}
     metadata = driver.entries(Api.UPDATE_METADATA, "t-0")
     assert {broker: entry["leader"] for broker, entry in metadata.items()} == dict.fromkeys(ALL, LEADER_DURING_DELETE)
-    assert [sorted({one["api"] for one in batch}) for batch in driver.batches[:1]] == [[Api.UPDATE_METADATA]]
+    assert [sorted({request["api"] for request in batch}) for batch in driver.batches[:1]] == [[Api.UPDATE_METADATA]]
 
 
 def test_partitions_of_deleted_topics_do_not_count_as_offline() -> None:
@@ -112,7 +112,7 @@ def test_topics_are_deleted_together() -> None:
     driver = quiet({"a": [healthy(1, 2)], "b": [healthy(2, 1)], "c": [healthy(3)]})
     mark(driver, "a", "b")
     (first, *_) = driver.batches
-    assert {name for one in first for name in one["partitions"]} == {"a-0", "b-0"}
+    assert {name for request in first for name in request["partitions"]} == {"a-0", "b-0"}
     confirm(driver, 1, "a-0", "b-0")
     confirm(driver, 2, "a-0", "b-0")
     assert gone(driver, "a")
@@ -131,7 +131,7 @@ def test_topic_without_partitions_is_gone_at_once() -> None:
 
 
 def test_unknown_names_are_taken_away() -> None:
-    """controller 10.1: names that no topic has, their marks are deleted."""
+    """controller 10.1: names that no topic has; their marks are deleted."""
     driver = make_driver()
     mark(driver, "nowhere")
     assert (driver.store.read_deletions(), driver.batches) == (frozenset(), [])
@@ -154,11 +154,11 @@ def test_reassignment_does_not_hold_back_a_topic_that_was_not_queued() -> None:
     assert flags(driver) == {QUEUED, BEGUN}
 
 
-# -- what halts and what resumes
+# -- halted and resumed deletions
 
 
 def test_dead_broker_halts_but_the_others_delete() -> None:
-    """controller 10.3: offline replicas DeletionIneligible, the topic is halted; online ones are deleted."""
+    """controller 10.3: offline replicas DeletionIneligible, the topic is halted; online replicas are deleted."""
     driver = make_driver((1, 3))
     mark(driver, "t")
     assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
@@ -169,7 +169,7 @@ def test_dead_broker_halts_but_the_others_delete() -> None:
 
 
 def test_start_of_the_broker_resumes() -> None:
-    """controller 10.5: broker start with a replica of the topic resumes; deleted ones are not deleted again."""
+    """controller 10.5: broker start with a replica of the topic resumes it; deleted replicas are not deleted again."""
     driver = make_driver((1, 3))
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1")
@@ -201,7 +201,7 @@ def test_start_of_another_broker_does_not() -> None:
     ids=["one partition", "top level"],
 )  # fmt: skip
 def test_error_halts(error: ErrorCode, failed: tuple[str, ...], left: dict[str, ReplicaState]) -> None:
-    """controller 10.3: error or top-level error, failReplicaDeletion; once nothing is under way it is Offline again."""
+    """controller 10.3: error or top-level error, failReplicaDeletion; without pending requests it is Offline again."""
     driver = make_driver()
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1", error=error, failed=failed)
@@ -225,7 +225,7 @@ def test_broker_that_dies_while_it_deletes() -> None:
     driver.handle(BrokersChanged())
     assert flags(driver) == {QUEUED, BEGUN, HALTED}
     assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
-    assert {one["api"] for batch in driver.batches for one in batch if "t-0" in one["partitions"]} == set()
+    assert {request["api"] for batch in driver.batches for request in batch if "t-0" in request["partitions"]} == set()
     confirm(driver, 1, "t-0", "t-1")
     assert states(driver, "t-0")[1] is DONE
     driver.start_broker(2)
@@ -235,7 +235,7 @@ def test_broker_that_dies_while_it_deletes() -> None:
 
 
 def test_answer_of_an_earlier_office_is_ignored() -> None:
-    """controller 10.3: answers to requests of another controller epoch speak of other rows."""
+    """controller 10.3: answers to requests of another controller epoch have other row numbers."""
     driver = make_driver()
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1", controller_epoch=driver.context.controller_epoch - 1)
@@ -270,7 +270,7 @@ def test_failover(spec: PartitionSpec, live: tuple[int, ...], begun: bool) -> No
 
 
 def test_failover_after_a_deletion_that_lacked_only_its_end() -> None:
-    """controller 10.2: all (that is, none) of the replicas of a topic that is gone are DeletionSuccessful."""
+    """controller 10.2: all (that is, none) of the replicas of an empty topic are DeletionSuccessful."""
     driver = Driver(cluster_of({"kept": [healthy(1, 2)]}, ALL))
     driver.store.queue_deletions(("nowhere",))
     driver.handle(Elect())
@@ -289,7 +289,7 @@ def test_failover_of_a_controller_that_may_not_delete() -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_a_deletion_waits_for_no_move_once_asked(strict: bool) -> None:
-    """Found by the simulator, seeds 8 and 72: a doomed topic without a leader was neither moved nor deleted."""
+    """Found by the simulator, seeds 8 and 72: a topic without a leader was neither reassigned nor deleted."""
     moving = PartitionSpec((2, 1), None, (1,), 3, adding_replicas=(2,))
     keys = {"auto.leader.rebalance.enable": False, "kframe.reassignment.strict": strict}
     driver = Driver(cluster_of({"t": (moving,)}, (1, 2)), keys)
@@ -299,7 +299,7 @@ def test_a_deletion_waits_for_no_move_once_asked(strict: bool) -> None:
 
 
 def test_a_move_that_could_not_begin_bars_no_deletion() -> None:
-    """Found by the simulator, seed 85: the replicas that a move has added to what never had a leader."""
+    """Found by the simulator, seed 85: replicas that a reassignment added to a partition without a leader."""
     driver = quiet({"t": [PartitionSpec((3,)), healthy(1, 2)]}, (1, 2))
     move(driver, 2)
     driver.start_broker(3)
@@ -311,8 +311,8 @@ def test_a_move_that_could_not_begin_bars_no_deletion() -> None:
 
 
 def test_an_answer_for_an_earlier_registration_halts_nothing() -> None:
-    """Found by the simulator, seed 911: it came after the deletion had begun again with the new registration, and the
-    good answer to that found nothing that was still to be deleted."""
+    """Found by the simulator, seed 911: the late answer arrived after deletion had restarted with the new registration.
+    The successful answer then matched no replica in deletion."""
     driver = make_driver()
     mark(driver, "t")
     driver.ensemble.bounce_brokers([1])

@@ -1,4 +1,4 @@
-"""Topic deletion (``controller.md`` section 10): what a queued topic is left out of, and DeleteTopics."""
+"""Topic deletion (``controller.md`` section 10): operations that exclude a queued topic, and DeleteTopics."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tests.core.deletion import (
 )
 from tests.core.driver import Driver, quiet
 
-# -- what a queued topic is left out of
+# -- operations that exclude a queued topic
 
 
 def queued() -> Driver:
-    """``t`` is queued and halted, so that all of it is still there; ``kept`` is not."""
+    """Topic ``t`` is queued and halted, so that all its replicas still exist. Topic ``kept`` is not queued."""
     driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, ALL)
     topics = driver.cluster.topics
     topics.deleting[topics.find("t")] = topics.deletion_halted[topics.find("t")] = 1
@@ -100,7 +100,7 @@ def test_gate_of_growth_in_storage() -> None:
      (("t", "nowhere"), {"t": NONE, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}), ((), {})],
 )  # fmt: skip
 def test_requests(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> None:
-    """wire 10: not in metadata 3; the others are marked."""
+    """wire 10: error 3 for topics that are not in metadata; the others are marked."""
     driver = make_driver()
     assert driver.ask(DeleteTopicsRequested(names, 1_000, 1)).codes == codes
     assert driver.store.read_deletions() == {name for name, code in codes.items() if code is NONE}
@@ -114,7 +114,7 @@ def test_requests_while_deletion_is_disabled() -> None:
 
 
 def test_marked_twice() -> None:
-    """wire 10: already marked is treated as success; once brokers were told that the topic goes it is unknown."""
+    """wire 10: an existing mark is treated as success; once the deletion was announced, the topic is unknown."""
     driver = make_driver((1, 3))
     driver.ensemble.mark_for_deletion(["t"])
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": NONE}
@@ -123,7 +123,7 @@ def test_marked_twice() -> None:
 
 
 def test_topic_that_brokers_never_heard_of() -> None:
-    """wire 10: not in metadata 3, since no partition ever had a leader."""
+    """wire 10: error 3, since no partition ever had a leader and the topic is not in metadata."""
     driver = quiet({"t": [PartitionSpec((9,))]}, ALL)
     unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == unknown

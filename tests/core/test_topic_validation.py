@@ -1,4 +1,4 @@
-"""What Kafka refuses of CreateTopics and CreatePartitions (``wire.md`` sections 9 and 11): the first failure wins."""
+"""Errors of CreateTopics and CreatePartitions (``wire.md`` sections 9 and 11): the first failed check decides."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def topic(name: str = "new", **fields: Any) -> NewTopic:
     return NewTopic(name, **fields)
 
 
-#: (check of wire 9, topic, code) where brokers 1 to 3 are registered, and "used" and "some.thing" exist.
+#: (check of wire 9, topic, error code). Brokers 1 to 3 are registered; "used" and "some.thing" exist.
 CREATION: list[tuple[str, NewTopic, ErrorCode]] = [
     ("2 metadata topic", topic("__cluster_metadata"), INVALID_REQUEST),
     ("5 exists", topic("used"), ALREADY),
@@ -90,9 +90,13 @@ def create(driver: Driver, *topics: NewTopic, validate_only: bool = False) -> Ma
 @pytest.mark.parametrize("validate_only", [True, False], ids=["validated", "created"])
 @pytest.mark.parametrize("new, code", [row[1:] for row in CREATION], ids=[row[0] for row in CREATION])
 def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
-    """wire 9: per topic, the first failure wins; validateOnly writes nothing."""
+    """wire 9: per topic, the first failed check decides; validateOnly writes nothing."""
     driver = make_driver()
-    if not validate_only and new.assignments is not None and any(9 in one or 8 in one for _, one in new.assignments):
+    if (
+        not validate_only
+        and new.assignments is not None
+        and any(9 in replicas or 8 in replicas for _, replicas in new.assignments)
+    ):
         driver.start_broker(8)
         driver.start_broker(9)
     names = set(driver.cluster.topics.names)
@@ -105,22 +109,22 @@ def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
 
 
 def test_topics_fare_independently() -> None:
-    """wire 9: good topics of a request are created beside bad ones."""
+    """wire 9: valid topics of a request are created in spite of invalid ones."""
     driver = make_driver()
-    found = create(driver, topic("good"), topic("used"), topic("b/d"), topic("fine"))
-    assert found == {"good": NONE, "used": ALREADY, "b/d": NAME, "fine": NONE}
+    codes = create(driver, topic("good"), topic("used"), topic("b/d"), topic("fine"))
+    assert codes == {"good": NONE, "used": ALREADY, "b/d": NAME, "fine": NONE}
     assert {"good", "fine"} <= driver.store.read_topic_names()
 
 
 def test_a_name_listed_twice_is_refused() -> None:
-    """wire 9: check 3, name listed twice."""
+    """wire 9: check 3, the request contains a name twice."""
     driver = make_driver()
     assert create(driver, topic("twice"), topic("twice"), topic("once")) == {"twice": INVALID_REQUEST, "once": NONE}
     assert "twice" not in driver.store.read_topic_names()
 
 
 def test_topics_of_one_request_collide_with_each_other() -> None:
-    """wire 9: check 11, which Kafka makes topic by topic as it creates them."""
+    """wire 9: check 11, which Kafka runs for each topic as it creates the topic."""
     driver = make_driver()
     assert create(driver, topic("one.two"), topic("one_two")) == {"one.two": NONE, "one_two": NAME}
 
@@ -166,7 +170,7 @@ def test_brokers_shutting_down_count_as_brokers_of_an_automatic_assignment() -> 
 
 
 def test_some_brokers_without_rack() -> None:
-    """wire 9: rack-aware if any broker has a rack; then all must have one (else -1)."""
+    """wire 9: rack-aware if any broker has a rack; then all brokers must have a rack (else error -1)."""
     driver = quiet({}, (registration(1, "a"), registration(2)))
     assert create(driver, topic(partitions=1, replication_factor=1)) == {"new": ErrorCode.UNKNOWN_SERVER_ERROR}
 
@@ -175,7 +179,7 @@ def test_some_brokers_without_rack() -> None:
 
 MOVING = PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))
 
-#: (check of wire 11, growth, code) where "t" has 2 partitions with 2 replicas, and "moving" is being reassigned.
+#: (check of wire 11, growth, error code). Topic "t" has 2 partitions with 2 replicas; "moving" is under reassignment.
 GROWTH: list[tuple[str, NewPartitions, ErrorCode]] = [
     ("unknown", NewPartitions("nowhere", 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ("being deleted", NewPartitions("leaving", 3), NAME),
@@ -208,7 +212,7 @@ def growing() -> Driver:
 @pytest.mark.parametrize("validate_only", [True, False], ids=["validated", "grown"])
 @pytest.mark.parametrize("growth, code", [row[1:] for row in GROWTH], ids=[row[0] for row in GROWTH])
 def test_growth(growth: NewPartitions, code: ErrorCode, validate_only: bool) -> None:
-    """wire 11: per topic, the first failure wins; validateOnly writes nothing."""
+    """wire 11: per topic, the first failed check decides; validateOnly writes nothing."""
     driver = growing()
     before = driver.store.read_topics(("t", "moving")).partition_counts.tolist()
     request = CreatePartitionsRequested((growth,), 1_000, validate_only, token=1)
@@ -237,7 +241,7 @@ def test_growth(growth: NewPartitions, code: ErrorCode, validate_only: bool) -> 
 def test_automatic_growth_begins_at_the_first_replica_of_partition_0(
     first: tuple[int, ...], expected: list[tuple[int, ...]]
 ) -> None:
-    """wire 11: start = shift = index of the first broker id >= replicas[0] of partition 0, numbering goes on."""
+    """wire 11: start = shift = index of the first broker id >= replicas[0] of partition 0; numbering continues."""
     spec = PartitionSpec(first, first[1], first[1:])
     driver = quiet({"t": [spec, spec]}, (1, 2, 3))
     driver.ask(CreatePartitionsRequested((NewPartitions("t", 4),), 1_000, token=1))

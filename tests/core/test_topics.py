@@ -1,4 +1,4 @@
-"""Topics and partitions appear, vanish and grow; ids and settings (``controller.md`` section 9)."""
+"""Topics and partitions are created, deleted and added; topic ids and settings (``controller.md`` section 9)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 def create(driver: Driver, topics: dict[str, list[tuple[int, ...]]]) -> None:
-    """Let somebody else create topics, and the controller hear of it."""
+    """Create topics as an admin tool does, and send the event to the controller."""
     other = driver.ensemble.connect()
     other.open(lambda _event: None)
     other.create_topics(small_table(topics), ({},) * len(topics))
@@ -36,7 +36,7 @@ def create(driver: Driver, topics: dict[str, list[tuple[int, ...]]]) -> None:
 
 
 def grow(driver: Driver, *added: tuple[int, ...]) -> None:
-    """Let partitions be added to ``t`` in storage."""
+    """Store added partitions of ``t``."""
     table = driver.store.read_topics(("t",))
     more = small_table({"t": added})
     counts = table.partition_counts + more.partition_counts
@@ -63,7 +63,7 @@ def test_new_topics_come_online() -> None:
 
 
 def test_new_partitions_cost_one_round_of_requests() -> None:
-    """controller 9.2: four bulk calls, of which only partitions to Online sends anything."""
+    """controller 9.2: four bulk calls; only the transition of partitions to Online sends requests."""
     driver = quiet({}, (1, 2, 3))
     create(driver, {"new": [(1, 2), (2, 3)], "more": [(3,)]})
     assert len(driver.batches) == 1
@@ -90,14 +90,14 @@ def test_new_partition_without_an_online_replica_waits() -> None:
 
 
 def test_new_partition_whose_state_is_there_already_is_taken_over(caplog: pytest.LogCaptureFixture) -> None:
-    """controller 9.2: it stays New, without a second try, up to the next failover; here it is taken over, and its
-    leader hears a new leader epoch."""
+    """controller 9.2: it stays New, without a second try, up to the next failover. kframe stores its state again
+    with a new leader epoch."""
     driver = quiet({}, (1, 2))
     driver.before(WriteStates, lambda: driver.ensemble.write_state("new", 0, leader=2, isr=(2,), leader_epoch=7))
     create(driver, {"new": [(1, 2)]})
     assert driver.known("new-0").state is PartitionState.ONLINE
     assert state_of(driver.stored("new-0")) == (2, (2,), 8)
-    assert {one["leader_epoch"] for one in driver.entries(Api.LEADER_AND_ISR, "new-0").values()} == {8}
+    assert {entry["leader_epoch"] for entry in driver.entries(Api.LEADER_AND_ISR, "new-0").values()} == {8}
     assert any("storage has a state for it already" in line for line in refusals(caplog))
 
 
@@ -183,7 +183,7 @@ def test_word_of_a_topic_that_is_not_there(name: str) -> None:
 
 
 def test_growth_that_is_asked_for_keeps_what_others_have_written() -> None:
-    """controller 9.3: CreatePartitions writes the whole topic; a version that is not ours is not overwritten."""
+    """controller 9.3: CreatePartitions writes the whole topic; a concurrent change is not overwritten."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.write_topics(small_table({"t": [(1, 2), (3, 2)]}))
     response = driver.ask(CreatePartitionsRequested((NewPartitions("t", 2, ((2, 1),)),), 1_000, token=1))
@@ -196,23 +196,24 @@ def test_growth_that_is_asked_for_keeps_what_others_have_written() -> None:
 
 
 def ids(driver: Driver) -> list[bool]:
-    return [bool(one.any()) for one in driver.cluster.topics.ids]
+    return [bool(topic_id.any()) for topic_id in driver.cluster.topics.ids]
 
 
 @pytest.mark.parametrize("protocol, given", [("2.7", False), ("2.8-IV0", True), ("3.9", True)])
 def test_topics_get_ids(protocol: str, given: bool) -> None:
-    """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange; before, none is made."""
+    """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange; earlier versions have no ids.
+    controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange; earlier versions have no ids."""
     config = {"auto.leader.rebalance.enable": False, "inter.broker.protocol.version": protocol}
     driver = Driver(cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, [1]), config)
     driver.handle(Elect())
     assert ids(driver) == [given, given]
-    assert [one is not None for one in driver.store.read_topics(("t", "u")).topic_ids] == [given, given]
+    assert [topic_id is not None for topic_id in driver.store.read_topics(("t", "u")).topic_ids] == [given, given]
     assert len([effect for effect in driver.effects if isinstance(effect, GiveTopicIds)]) == int(given)
 
 
 @pytest.mark.parametrize("protocol, given", [("2.4", False), ("2.7", False), ("2.8-IV0", True), ("3.9", True)])
 def test_topics_that_clients_ask_for_have_ids_as_kafkas(protocol: str, given: bool) -> None:
-    """``AdminZkClient.createTopicWithAssignment``: brokers that are told no ids serve no fetch by one."""
+    """``AdminZkClient.createTopicWithAssignment``: brokers without topic ids in requests serve no fetch by id."""
     driver = quiet({}, (1,), inter_broker_protocol_version=protocol)
     driver.ask(CreateTopicsRequested((NewTopic("t", 1, 1),), 1_000, token=1))
     (stored,) = driver.store.read_topics(("t",)).topic_ids
@@ -234,7 +235,7 @@ def test_ids_that_are_there_stay() -> None:
 @pytest.mark.parametrize("restored", [True, False])
 @pytest.mark.parametrize("count", [2, 3], ids=["same partitions", "one more"])
 def test_id_that_somebody_has_lost_is_written_back(restored: bool, count: int) -> None:
-    """What he has stored besides stays (``docs/explanation/safety.md`` X5)."""
+    """Other fields of the stored record remain (``docs/explanation/safety.md`` X5)."""
     driver = quiet({"t": [healthy(1), healthy(2)]}, (1, 2), kframe_topic_id_restore=restored)
     for cluster in (driver.cluster, driver.ensemble.states.cluster):
         cluster.topics.set_id(0, b"i" * 16)
@@ -252,7 +253,7 @@ def test_id_that_somebody_has_lost_is_written_back(restored: bool, count: int) -
 
 
 def stuck() -> Driver:
-    """``t`` and ``u`` have each a partition whose only ISR member is dead."""
+    """Topics ``t`` and ``u`` have one partition each whose only ISR member is dead."""
     spec = PartitionSpec((1, 2), None, (1,), leader_epoch=3)
     driver = quiet({"t": [spec, healthy(2)], "u": [spec]}, (2, 3))
     assert [driver.known(name).state for name in ("t-0", "u-0")] == [PartitionState.OFFLINE] * 2
@@ -279,7 +280,7 @@ def test_other_settings_elect_nobody(config: dict[str, str]) -> None:
 
 
 def test_settings_decide_later_elections_too() -> None:
-    """elections 3: the topic's setting decides, also one that has just changed."""
+    """elections 3: the topic's setting decides, also after a recent change."""
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, (1, 2, 3))
     for name in ("t", "u"):
         driver.ensemble.write_state(name, 0, isr=(1,))
@@ -300,7 +301,7 @@ def test_settings_of_an_unknown_topic() -> None:
 
 
 def test_storage_that_fails_while_topics_come() -> None:
-    """controller 3.5: any failure of a whole write gives the role up; nothing is told to brokers."""
+    """controller 3.5: any failure of a whole write ends the controller role; brokers receive no request."""
     driver = quiet({}, (1,))
     driver.store.create_topics(small_table({"new": [(1,)]}), ({},))
     driver.fail(WriteStates, StoreError("lost"))
@@ -310,7 +311,7 @@ def test_storage_that_fails_while_topics_come() -> None:
 
 
 def test_growth_is_written_once() -> None:
-    """wire 11: one set of the whole topic."""
+    """wire 11: one conditional write of the whole topic."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.ask(CreatePartitionsRequested((NewPartitions("t", 4),), 1_000, token=1))
     assert len([effect for effect in driver.effects if isinstance(effect, WriteAssignments)]) == 1

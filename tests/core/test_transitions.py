@@ -1,4 +1,4 @@
-"""Every pair of states of both machines: legal moves are made, illegal ones change nothing, are logged and returned."""
+"""Every pair of states of both state machines: illegal transitions change nothing, are logged and returned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kframe.runtime.log_text import PARTITION_STATES
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, refusals
 
-#: Target to the states that it may be reached from.
+#: Target state to its legal previous states.
 PARTITION: Final = {
     P.NEW: {P.NON_EXISTENT},
     P.ONLINE: {P.NEW, P.ONLINE, P.OFFLINE},

@@ -1,7 +1,7 @@
 """The truth table of the elections (``elections.md`` section 5) through the whole engine, row by row.
 
-Each row stands as a cluster in which it is up for election, and as the event, or where no event asks for it yet the
-operation, that holds it. Broker 9 hosts nothing: its start makes the controller try what has no leader.
+Each row is a cluster before an election, with the event that triggers it. Where no event exists, the operation runs
+directly. Broker 9 has no replicas: its start makes the controller elect leaders of offline partitions.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ OLD_UNCLEAN: Final = {**UNCLEAN, "inter.broker.protocol.version": "3.1"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of the table. ``elected`` is (leader, isr, leader epoch), None if nobody is; ``recipients`` are those
-    that the rule names as far as they are registered."""
+    """One row of the table. ``elected`` is (leader, isr, leader epoch), or None. ``recipients`` are the brokers of the
+    rule; unregistered ones receive nothing."""
 
     number: int
     strategy: str
@@ -57,7 +57,7 @@ class Row:
     """Recovery state before and after."""
     config: dict[str, str] | None = None
     unclean: int = 0
-    """What the meter of unclean elections counts."""
+    """The count of the unclean elections meter."""
 
 
 TABLE: Final = (
@@ -92,7 +92,7 @@ TABLE: Final = (
 
 
 def driver_of(row: Row, selection: Selection | None = None) -> Driver:
-    """A controller that knows ``t-0`` as the row has it; only what storage cannot tell is set by hand."""
+    """Return a controller that has ``t-0`` as the row states. Values that storage cannot contain are set directly."""
     spec = PartitionSpec(
         row.replicas, row.leader, row.isr, row.leader_epoch, partition_epoch=3, recovery=row.recovery[0],
         removing_replicas=row.removing,
@@ -158,7 +158,7 @@ def test_truth_table(row: Row) -> None:
 def test_row_27_of_the_truth_table_is_held_to_the_safety_rules() -> None:
     """elections 5: row 27, where the 0.8.2 rule elects a dead broker.
 
-    The selector of that name is overruled: the built-in rule decides, and the fault is counted.
+    The built-in rule replaces the choice of that selector, and the fault is counted.
     """
     selection = Selection({ElectionKind.CONTROLLED_SHUTDOWN: ControlledShutdown082()})
     row = Row(27, "shutdown of 2", (2, 4, 6), (4, 2, 6), (2, 6), (6, (4, 6), 5), (2, 6), leader=2)

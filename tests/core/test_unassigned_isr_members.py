@@ -1,4 +1,4 @@
-"""Who is in an ISR and not assigned: a controller lost the role before it took them out, or told the leader."""
+"""ISR members that are not assigned: a controller lost the role before it removed them or notified the leader."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.core.driver import Driver, assigned, quiet, state_of
 from tests.core.reassignments import leave, move
 
 DEAD = 9
-BROKERS = [registration(one, broker_epoch=100 + one) for one in (1, 2, 3)]
+BROKERS = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3)]
 
 
 def proposal(*isr: int) -> AlterPartitionRequested:
-    """What broker 1, which leads t-0 under leader epoch 5, wants as its ISR."""
+    """An ISR proposal of broker 1, the leader of t-0 at leader epoch 5."""
     column = np.array([5], np.int32)
     return AlterPartitionRequested(
         1, 101, 1, (("t", 0),), column, column * 0, np.zeros(1, np.uint8), Ragged.of([isr]), token=1
@@ -49,7 +49,8 @@ def test_whoever_is_not_assigned_leaves_the_isr_at_a_failover(
 
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_leader_that_was_not_told_of_the_assignment_hears_of_it(refused: bool) -> None:
-    """Found by the simulator, seed 2085: a controller stored a cancelled move, and lost the role before it told it."""
+    """Found by the simulator, seed 2085: a controller stored a cancelled reassignment. It lost the role before it
+    notified the leader."""
     keys = {"kframe_reassignment_strict": True, "kframe_alter_partition_strict": refused}
     driver = quiet({"t": [PartitionSpec((1, 3), 1, (1, 3), 5)]}, BROKERS, **keys)
     driver.handle(proposal(1, 3, 2))
@@ -66,7 +67,7 @@ def test_a_leader_that_knows_the_assignment_is_left_alone() -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_reassignment_to_no_replica_raises_the_leader_epoch_of_the_one_it_overrides(strict: bool) -> None:
-    """The adding replica is dropped: under the same leader epoch the leader would keep it in its list."""
+    """The adding replica is removed. Under the same leader epoch the leader would keep it in its list."""
     moving = PartitionSpec((1, 3, 2), 1, (1, 3), 5, adding_replicas=(2,))
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
     leave(driver, [(("t", 0), ())])
@@ -76,8 +77,8 @@ def test_reassignment_to_no_replica_raises_the_leader_epoch_of_the_one_it_overri
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_epoch_goes_up_before_a_move_is_given_up_in_storage(strict: bool) -> None:
-    """Found by the simulator, seed 164: a controller lost the role after it had stored the end of a move and before it
-    told of it. Its successor told the leader under the epoch that it had, and the leader kept the list of the move."""
+    """Found by the simulator, seed 164: a controller stored the end of a reassignment and lost the role before it
+    notified brokers. Its successor sent the same leader epoch, so that the leader kept its list of replicas."""
     moving = PartitionSpec((1, 3, 2), 1, (1, 3), 5, adding_replicas=(2,))
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
     epochs: list[int | None] = []
@@ -88,19 +89,21 @@ def test_the_epoch_goes_up_before_a_move_is_given_up_in_storage(strict: bool) ->
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_who_is_left_hears_of_a_move_that_ends_without_a_leader(strict: bool) -> None:
-    """Found by the simulator, seed 3555: the only member of the ISR was dead when its move was cancelled. The leader
-    epoch went up, and no replica that lived was told of it."""
+    """Found by the simulator, seed 3555: the only ISR member was dead when its reassignment was cancelled. The leader
+    epoch increased, and no registered replica received it."""
     moving = PartitionSpec((1, DEAD), -1, (DEAD,), 5, removing_replicas=(DEAD,))
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
     driver.ask(ReassignmentRequested(Targets.of([(("t", 0), None)]), token=1))
     assert (assigned(driver.stored("t-0")), driver.stored("t-0").leader) == (((1, DEAD), (), ()), -1)
-    recipients = [(one, entry["leader_epoch"]) for one, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()]
+    recipients = [
+        (broker, entry["leader_epoch"]) for broker, entry in driver.entries(Api.LEADER_AND_ISR, "t-0").items()
+    ]
     assert recipients == ([(1, driver.stored("t-0").leader_epoch)] if strict else [])
 
 
 def test_a_leader_takes_in_who_has_just_fallen_out_of_the_assignment() -> None:
-    """Found by the simulator, seed 47689: a move was overridden, and before its leader was told it wrote an ISR by
-    itself with a replica of the first target. Kafka writes on what it then reads."""
+    """Found by the simulator, seed 47689: a reassignment was overridden. Before the leader was notified, it wrote an
+    ISR with a replica of the first target. Kafka's next write is based on that ISR."""
     moving = PartitionSpec((4, 1, 2), 1, (1, 2), 5, adding_replicas=(4,))
     driver = quiet({"t": [moving]}, kframe_reassignment_strict=True)
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(1, 2, 4)))

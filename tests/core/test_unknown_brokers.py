@@ -1,4 +1,5 @@
-"""Nodes that are no brokers hold no replicas (``wire.md`` section 17). Node 1000 is this controller, 1001 another."""
+"""Nodes that are not brokers have no replicas (``wire.md`` section 17). Node 1000 is this controller, 1001 another one.
+Nodes that are not brokers have no replicas (``wire.md`` section 17). Node 1000 is this controller, 1001 another one."""
 
 from __future__ import annotations
 
@@ -49,12 +50,12 @@ def stored_lists(driver: Driver, topic: str, count: int) -> Lists:
 def test_new_partitions_are_mended_before_they_come_online(
     brokers: tuple[int, ...], written: Lists, kept: Lists
 ) -> None:
-    """wire 17. Three topics stand before the new one, so that its turn begins with the first of three brokers."""
+    """wire 17. Three topics precede the new topic, so that its replacements start with the first of three brokers."""
     driver = quiet(BALLAST, brokers, **NEVER)
     create(driver, {"new": written})
     assert stored_lists(driver, "new", len(written)) == kept
     for number, replicas in enumerate(kept):
-        led = tuple(one for one in replicas if one in brokers)
+        led = tuple(broker for broker in replicas if broker in brokers)
         assert driver.known(f"new-{number}").replicas == replicas
         assert driver.stored(f"new-{number}").isr == led
         assert set(driver.recipients(Api.LEADER_AND_ISR, f"new-{number}")) == set(led)
@@ -64,23 +65,23 @@ def test_mending_keeps_the_topic_id_and_is_stored_before_anything_is_led() -> No
     """wire 17: topic_id survives; the assignment is written, then the state."""
     driver = quiet(BALLAST, (1, 2), **NEVER)
     create(driver, {"new": [(1000, 1)]})
-    (written,) = [one.table for one in driver.effects if isinstance(one, WriteAssignments)]
+    (written,) = [effect.table for effect in driver.effects if isinstance(effect, WriteAssignments)]
     topic = driver.cluster.topics.find("new")
     assert topic is not None
     assert written.topic_ids == (driver.cluster.topics.ids[topic].tobytes(),) != (ZERO_TOPIC_ID,)
-    order = [type(one) for one in driver.effects if isinstance(one, WriteAssignments | WriteStates)]
+    order = [type(effect) for effect in driver.effects if isinstance(effect, WriteAssignments | WriteStates)]
     assert order == [WriteAssignments, WriteStates]
 
 
 def test_nothing_is_written_where_nothing_is_to_be_mended() -> None:
-    """wire 17: a broker's own assignment stays as it was written."""
+    """wire 17: a valid assignment is not written again."""
     driver = quiet(BALLAST, (1, 2), **NEVER)
     create(driver, {"new": [(1, 2), (2, 1)]})
     assert asked(driver, WriteAssignments) == 0
 
 
 def test_partitions_that_a_broker_has_added_are_mended() -> None:
-    """wire 17, PartitionModifications: known partitions stay, also those of other topics."""
+    """wire 17, PartitionModifications: known partitions keep their replicas, also those of other topics."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3), **NEVER)
     grow(driver, (1000, 2), (3, 1))
     assert stored_lists(driver, "t", 3) == [(1, 2), (1, 2), (3, 1)]
@@ -88,7 +89,7 @@ def test_partitions_that_a_broker_has_added_are_mended() -> None:
 
 
 def test_partitions_left_without_a_state_are_mended_at_a_failover() -> None:
-    """wire 17: before brokers are told of anything."""
+    """wire 17: before any request to brokers."""
     specs = {"t": [healthy(1, 2), PartitionSpec((1000, 2))], "gone": [PartitionSpec((1000, 1))]}
     driver = Driver(cluster_of(specs, (1, 2)), {"kframe.never.replicas": "1000"})
     driver.ensemble.mark_for_deletion(["gone"])
@@ -101,7 +102,7 @@ def test_partitions_left_without_a_state_are_mended_at_a_failover() -> None:
 
 
 def test_a_topic_that_grows_while_it_is_mended() -> None:
-    """wire 17: the write is compare-and-set; what was added in between is not lost, and mended too."""
+    """wire 17: the write is compare-and-set. A partition that is added in between is retained, and fixed as well."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3), **NEVER)
     driver.before(WriteAssignments, lambda: _add(driver, (3, 1000)))
     grow(driver, (1000, 2))
@@ -110,7 +111,7 @@ def test_a_topic_that_grows_while_it_is_mended() -> None:
 
 
 def _add(driver: Driver, replicas: tuple[int, ...]) -> None:
-    """A broker adds one more partition to what storage has of t."""
+    """Add one partition to the stored assignment of t, as a broker does."""
     table = driver.store.read_topics(("t",))
     more = TopicTable.starting(
         ("t",), table.partition_counts + np.int32(1), Ragged.chain([table.replicas, Ragged.of([replicas])])
@@ -134,7 +135,7 @@ def _add(driver: Driver, replicas: tuple[int, ...]) -> None:
 def test_partitions_with_a_state_are_reassigned_at_a_failover(
     brokers: tuple[int, ...], before: tuple[int, ...], moves_to: tuple[int, ...] | None
 ) -> None:
-    """Another controller has brought it online: it is moved as an operator would move it."""
+    """Another controller has elected a leader. The controller reassigns the partition as an operator would."""
     spec = PartitionSpec(before, 1, (1,), leader_epoch=5)
     driver = Driver(cluster_of({**BALLAST, "t": [spec]}, brokers), {"kframe.never.replicas": "1000"})
     driver.handle(Elect())
@@ -150,7 +151,7 @@ def test_partitions_with_a_state_are_reassigned_at_a_failover(
 
 
 def test_what_waited_for_a_broker_moves_when_one_registers() -> None:
-    """It is looked for again whenever a broker registers."""
+    """The controller tries again whenever a broker registers."""
     driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1,)), {"kframe.never.replicas": "1000"})
     driver.handle(Elect())
     driver.start_broker(2)
@@ -159,7 +160,7 @@ def test_what_waited_for_a_broker_moves_when_one_registers() -> None:
 
 
 def test_a_reassignment_towards_a_stranger_is_led_elsewhere() -> None:
-    """A reassignment that another controller has begun would never end."""
+    """A reassignment that another controller has started would never complete."""
     spec = PartitionSpec((1, 1000), 1, (1,), adding_replicas=(1000,))
     driver = Driver(cluster_of({**BALLAST, "t": [spec]}, (1, 2)), {"kframe.never.replicas": "1000"})
     driver.handle(Elect())
@@ -167,7 +168,7 @@ def test_a_reassignment_towards_a_stranger_is_led_elsewhere() -> None:
 
 
 def test_in_the_way_of_kafka_0_8_an_operator_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """No reassignment but an operator's is known there."""
+    """Kafka 0.8 has no reassignment except by an operator."""
     config = {"kframe.never.replicas": "1000", "reassignment.protocol": "0.8"}
     driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2)), config)
     driver.handle(Elect())
@@ -175,7 +176,7 @@ def test_in_the_way_of_kafka_0_8_an_operator_is_told(caplog: pytest.LogCaptureFi
     assert any("t-0: is assigned to what is no broker" in line for line in refusals(caplog))
 
 
-# -- what is asked of us
+# -- requests
 
 
 @pytest.mark.parametrize("protocol", ["3.9", "0.8"])
@@ -192,13 +193,13 @@ def test_in_the_way_of_kafka_0_8_an_operator_is_told(caplog: pytest.LogCaptureFi
 def test_reassignments_to_strangers_are_refused(
     protocol: str, spec: PartitionSpec, wanted: tuple[int, ...], code: ErrorCode
 ) -> None:
-    """wire 17: INVALID_REPLICA_ASSIGNMENT by the API, and taken out of storage if left there."""
+    """wire 17: INVALID_REPLICA_ASSIGNMENT for a request; a stored entry is removed."""
     asked_of = quiet({"t": [spec]}, **NEVER, reassignment_protocol=protocol)
     assert submit(asked_of, [(("t", 0), wanted)]) == [code]
     driver = quiet({"t": [spec], "other": [RESTED]}, **NEVER, reassignment_protocol=protocol)
-    both: Wanted = [(("t", 0), wanted), (("other", 0), (1, 2, 6))]
-    leave(driver, both)
-    assert stored_targets(driver) == {f"{name}-0": ids for (name, _), ids in both if name == "other" or code is NONE}
+    targets: Wanted = [(("t", 0), wanted), (("other", 0), (1, 2, 6))]
+    leave(driver, targets)
+    assert stored_targets(driver) == {f"{name}-0": ids for (name, _), ids in targets if name == "other" or code is NONE}
     assert (assigned(driver.stored("t-0")) == (spec.replicas, (), ())) is (code is INVALID)
 
 
@@ -213,7 +214,7 @@ def test_reassignments_to_strangers_are_refused(
     ],
 )
 def test_topics_are_created_on_brokers(topic: NewTopic, code: ErrorCode) -> None:
-    """wire 17: our own CreateTopics uses real brokers only."""
+    """wire 17: CreateTopics assigns brokers only."""
     driver = quiet({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2), **NEVER)
     response = driver.ask(CreateTopicsRequested((topic,), 0, token=1))
     reached = ErrorCode.REQUEST_TIMED_OUT if code is NONE else code
@@ -222,7 +223,7 @@ def test_topics_are_created_on_brokers(topic: NewTopic, code: ErrorCode) -> None
 
 
 def test_partitions_are_added_on_brokers() -> None:
-    """wire 17: although the pattern of partition 0 begins with a stranger."""
+    """wire 17: even if the list of partition 0 starts with an unknown broker."""
     driver = quiet({"t": [PartitionSpec((1000, 1), 1, (1,))]}, (1, 2), **NEVER)
     driver.ask(CreatePartitionsRequested((NewPartitions("t", 3),), 30_000, token=1))
-    assert {one for number in (1, 2) for one in driver.stored(f"t-{number}").replicas} == {1, 2}
+    assert {broker for number in (1, 2) for broker in driver.stored(f"t-{number}").replicas} == {1, 2}

@@ -1,4 +1,4 @@
-"""Topics that cannot be read for a while: nothing begins that storage does not take, and nothing is forgotten."""
+"""Topics that are temporarily unreadable: no operation starts without storage, and no topic is dropped from memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.core.driver import Driver, assigned, quiet
 
 @contextmanager
 def unreadable(driver: Driver) -> Iterator[None]:
-    """No topic can be read, and so none is written over."""
+    """No topic is readable, so that none is overwritten."""
     store = driver.store
     read, write = store.read_topics, store.write_assignments
 
@@ -81,7 +81,7 @@ def test_a_mark_for_deletion_waits_until_the_topic_can_be_read(gone: bool) -> No
 
 
 def create(driver: Driver) -> None:
-    """Let somebody create a topic of which the controller knows nothing: as if it could not have been read."""
+    """Create a topic from outside that the controller does not know, as if the topic was unreadable before."""
     other = driver.ensemble.connect()
     other.open(lambda _event: None)
     other.create_topics(small_table({"late": [(1, 2)]}), ({},))

@@ -1,4 +1,4 @@
-"""Taking over: defects R04, R09 to R12, X6, X10."""
+"""Failover: defects R04, R09 to R12, X6, X10."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ STEADY = {"auto.leader.rebalance.enable": False}
 
 
 def elected(topics: Mapping[str, Sequence[PartitionSpec]], live: tuple[int, ...]) -> Driver:
-    """A world that gets its first controller."""
+    """Return a driver after its first election."""
     driver = Driver(cluster_of(topics, live), STEADY)
     driver.handle(Elect())
     return driver
 
 
 def test_r04_every_replica_learns_the_leader_epoch_that_storage_has() -> None:
-    """The first controller ends between its write and its word to the brokers."""
-    world = World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=2)
-    world.ensemble.unregister_brokers([3])
-    world.wires[0].send = lambda cluster, requests: None  # type: ignore[method-assign]
-    world.run(0)
-    world.ensemble.drop_controller()
-    world.run(1)
-    told = entries(world.wires[1].take(), Api.LEADER_AND_ISR, "t-0")
-    assert state_of(world.stored("t-0")) == (1, (1, 2), 6)
-    assert {broker: (entry["leader_epoch"], entry["isr"]) for broker, entry in told} == {1: (6, [1, 2]), 2: (6, [1, 2])}
+    """The first controller fails after its write and before its requests to brokers."""
+    fixture = World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=2)
+    fixture.ensemble.unregister_brokers([3])
+    fixture.wires[0].send = lambda cluster, requests: None  # type: ignore[method-assign]
+    fixture.run(0)
+    fixture.ensemble.drop_controller()
+    fixture.run(1)
+    received = entries(fixture.wires[1].take(), Api.LEADER_AND_ISR, "t-0")
+    assert state_of(fixture.stored("t-0")) == (1, (1, 2), 6)
+    assert {broker: (entry["leader_epoch"], entry["isr"]) for broker, entry in received} == {
+        1: (6, [1, 2]),
+        2: (6, [1, 2]),
+    }
 
 
 def test_r04_all_live_replicas_learn_of_an_isr_that_was_shrunk() -> None:
@@ -64,7 +67,7 @@ def test_r09_what_was_left_before_the_election_is_done_once_and_goes() -> None:
 
 
 def test_r10_a_partition_whose_leader_died_with_the_controller_is_led() -> None:
-    """Two leader epochs on, as in Kafka: first its replica leaves the ISR, then another is elected."""
+    """Two leader epochs later, as in Kafka: first the replica leaves the ISR, then another leader is elected."""
     driver = elected({"t": [PartitionSpec((1, 2), 1, (1, 2), leader_epoch=5)]}, (2, 3))
     assert state_of(driver.stored("t-0")) == (2, (2,), 7)
 
@@ -84,10 +87,10 @@ def test_r12_the_first_word_to_each_broker_is_who_is_there() -> None:
 
 
 def test_r23_the_first_leader_and_isr_has_all_that_a_broker_hosts() -> None:
-    """Broker 3 is dead, and what it led has no other replica in sync."""
+    """Broker 3 is dead. The partition that it led has no other in-sync replica."""
     topics = {"t": [PartitionSpec((3, 1), 3, (3,)), healthy(1, 2)]}
     driver = elected(topics, (1, 2))
-    first = next(one for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 1)
+    first = next(request for request in driver.requests(Api.LEADER_AND_ISR) if request["broker"] == 1)
     assert sorted(first["partitions"]) == ["t-0", "t-1"]
 
 

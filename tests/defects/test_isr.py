@@ -31,7 +31,7 @@ def die(driver: Driver, *broker_ids: int) -> None:
 
 def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partition_epoch: int = 3, sender: int = 1,
             epochs: tuple[int, ...] | None = None) -> tuple[ErrorCode, int]:  # fmt: skip
-    """The code of an AlterPartition of t-0, and the partition epoch that it is answered with."""
+    """Return the error code of an AlterPartition of t-0, and the partition epoch in the answer."""
     epoch = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.find(sender)])
     token = len(driver.replies) + 1
     answer = driver.ask(proposal(isr, leader_epoch, partition_epoch, sender, epoch, token, epochs=epochs))
@@ -43,8 +43,8 @@ def test_r32_one_isr_change_is_told_alone() -> None:
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.handle(IsrChangesLeft())
-    told = [(one["broker"], sorted(one["partitions"])) for one in driver.requests(Api.UPDATE_METADATA)]
-    assert told == [(1, ["t-0"]), (2, ["t-0"]), (3, ["t-0"])]
+    sent = [(request["broker"], sorted(request["partitions"])) for request in driver.requests(Api.UPDATE_METADATA)]
+    assert sent == [(1, ["t-0"]), (2, ["t-0"]), (3, ["t-0"])]
 
 
 def test_r33_what_comes_while_notifications_are_handled_is_handled_next() -> None:
@@ -109,7 +109,7 @@ def test_r41_a_proposal_that_changes_nothing_is_answered_and_the_next_one_works(
 
 
 def test_r42_leaders_go_to_the_first_live_member_in_the_order_of_the_assignment() -> None:
-    """The ISRs stand in another order than the assignments."""
+    """The ISRs have another order than the assignments."""
     specs = [PartitionSpec((1, a, b), 1, (b, a, 1)) for a, b in [(2, 3), (3, 4), (4, 2)] * 20]
     driver = quiet({"t": specs}, (1, 2, 3, 4))
     die(driver, 1)
@@ -143,7 +143,7 @@ def test_r45_a_setting_that_changes_is_heard_at_once_and_only_then() -> None:
 
 
 def test_r46_refused_states_are_told_to_nobody() -> None:
-    """Storage has lost the state of t-0."""
+    """The stored state of t-0 is lost."""
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5), healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     stored = driver.ensemble.states.cluster
 
@@ -161,14 +161,14 @@ def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptur
     answer = LeaderAndIsrAnswered(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
     with caplog.at_level(logging.WARNING, "kframe.statechange"):
         driver.handle(answer)
-    said = "Received error UNKNOWN_SERVER_ERROR in LeaderAndIsr response from broker 2"
-    assert caplog.messages == [f"[Controller id=1000 epoch=1] {said}"]
+    message = "Received error UNKNOWN_SERVER_ERROR in LeaderAndIsr response from broker 2"
+    assert caplog.messages == [f"[Controller id=1000 epoch=1] {message}"]
 
 
 def test_x01_a_replica_that_came_back_empty_does_not_join() -> None:
     driver = quiet({"t": [STANDING]}, (1, 2, 3))
     brokers = driver.cluster.brokers
-    before = tuple(int(brokers.broker_epoch[brokers.find(one)]) for one in (1, 2, 3))
+    before = tuple(int(brokers.broker_epoch[brokers.find(broker_id)]) for broker_id in (1, 2, 3))
     driver.ensemble.bounce_brokers([3])
     driver.handle(BrokersChanged())
     held = driver.stored("t-0")

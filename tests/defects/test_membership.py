@@ -1,4 +1,4 @@
-"""Brokers come, go and leave in order: defects R19 to R25, R31."""
+"""Brokers register, fail and shut down in order: defects R19 to R25, R31."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def die(driver: Driver, *broker_ids: int) -> None:
 
 
 def leave(driver: Driver, broker_id: int) -> list[str]:
-    """The partitions that a broker still leads once it was asked to shut down."""
+    """Send ControlledShutdown; return the partitions that the broker still leads."""
     token = len(driver.replies) + 1
     answer: ControlledShutdownResponse = driver.ask(ControlledShutdownRequested(broker_id, NO_BROKER_EPOCH, token))
     return [driver.cluster.name(row) for row in answer.remaining.tolist()]
@@ -40,7 +40,7 @@ def test_r19_a_broker_that_was_away_for_an_instant_dies_and_is_born() -> None:
 
 
 def test_r20_a_broker_that_vanishes_as_it_is_read_is_not_there() -> None:
-    """It came, and went again before anybody looked."""
+    """The broker registers, and unregisters before the controller reads it."""
     driver = quiet({"t": [healthy(1, 2, 4)]}, (1, 2))
     driver.start_broker(4)
     driver.before(ReadBrokers, lambda: driver.ensemble.unregister_brokers([4]))
@@ -60,25 +60,25 @@ def test_r20_each_broker_is_new_or_dead_or_neither() -> None:
 
 
 def test_r21_brokers_that_register_while_the_controller_is_busy_are_looked_at_together() -> None:
-    world = World({"t": [healthy(1, 2)]}, (1, 2))
-    world.wires[0].take()
+    cluster = World({"t": [healthy(1, 2)]}, (1, 2))
+    cluster.wires[0].take()
     for broker_id in range(10, 60):
-        world.ensemble.register_brokers([registration(broker_id)])
-        world.loops[0].queue.put(BrokersChanged())
-    assert world.loops[0].run_until_idle() == 1
-    assert world.loops[0].controller.cluster.brokers.registered_ids() == [1, 2, *range(10, 60)]
+        cluster.ensemble.register_brokers([registration(broker_id)])
+        cluster.loops[0].queue.put(BrokersChanged())
+    assert cluster.loops[0].run_until_idle() == 1
+    assert cluster.loops[0].controller.cluster.brokers.registered_ids() == [1, 2, *range(10, 60)]
 
 
 def test_r22_every_broker_is_watched_for_other_endpoints() -> None:
-    world = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4, 5))
+    cluster = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4, 5))
     for broker_id in (1, 2, 3, 4, 5, 1):
-        world.wires[0].take()
-        port = 1 + world.loops[0].controller.cluster.brokers.registrations[0].endpoints[0].port  # type: ignore[union-attr]
-        moved = replace(registration(broker_id), endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", port + broker_id),))
-        world.ensemble.modify_broker(moved)
-        world.run()
-        told = [one["broker"] for one in world.wires[0].take() if one["api"] == Api.UPDATE_METADATA]
-        assert told == [1, 2, 3, 4, 5]
+        cluster.wires[0].take()
+        port = 1 + cluster.loops[0].controller.cluster.brokers.registrations[0].endpoints[0].port  # type: ignore[union-attr]
+        changed = replace(registration(broker_id), endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", port + broker_id),))
+        cluster.ensemble.modify_broker(changed)
+        cluster.run()
+        recipients = [request["broker"] for request in cluster.wires[0].take() if request["api"] == Api.UPDATE_METADATA]
+        assert recipients == [1, 2, 3, 4, 5]
 
 
 def test_r22_another_endpoint_is_told_once() -> None:
@@ -86,28 +86,32 @@ def test_r22_another_endpoint_is_told_once() -> None:
     driver.ensemble.modify_broker(replace(registration(2), endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 7),)))
     driver.handle(BrokerModified(2))
     driver.handle(BrokerModified(2))
-    assert [one["broker"] for one in driver.requests(Api.UPDATE_METADATA)] == [1, 2]
+    assert [request["broker"] for request in driver.requests(Api.UPDATE_METADATA)] == [1, 2]
 
 
 def test_r23_a_broker_that_comes_back_is_told_of_all_that_it_hosts_at_once() -> None:
-    """Broker 2 is dead, and what it led has no other replica in sync."""
+    """Broker 2 is dead. The partition that it led has no other in-sync replica."""
     driver = quiet({"t": [PartitionSpec((2, 1), None, (2,), leader_epoch=5), healthy(3, 1)]}, (3,))
     driver.start_broker(1)
     driver.handle(BrokersChanged())
-    first = next(one for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 1)
+    first = next(request for request in driver.requests(Api.LEADER_AND_ISR) if request["broker"] == 1)
     assert sorted(first["partitions"]) == ["t-0", "t-1"]
 
 
 def test_r24_a_leader_that_is_shutting_down_is_named_to_the_follower_that_must_catch_up() -> None:
-    """Nobody else is in sync, so that broker 1 leads on; broker 2 starts anew meanwhile."""
+    """No other replica is in sync, so that broker 1 stays the leader. Broker 2 restarts in the meantime."""
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,), leader_epoch=5), healthy(2, 1)]}, (1, 2))
     assert leave(driver, 1) == ["t-0"]
     assert driver.recipients(Api.STOP_REPLICA, "t-0") == []
     driver.forget()
     driver.ensemble.bounce_brokers([2])
     driver.handle(BrokersChanged())
-    told = [one for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 2 and "t-0" in one["partitions"]]
-    assert [one["live_leaders"] for one in told][-1] == [1]
+    requests = [
+        request
+        for request in driver.requests(Api.LEADER_AND_ISR)
+        if request["broker"] == 2 and "t-0" in request["partitions"]
+    ]
+    assert [request["live_leaders"] for request in requests][-1] == [1]
     driver.ensemble.write_state("t", 0, isr=(1, 2))
     assert leave(driver, 1) == []
     assert driver.stored("t-0").leader == 2
@@ -129,9 +133,9 @@ def test_r25_a_broker_that_shuts_down_hears_that_it_leads_no_more_before_it_is_a
 
 
 def test_r31_the_death_of_a_broker_that_hosted_nothing_is_told_to_all() -> None:
-    """While another partition is offline, and where there is no topic at all."""
+    """With another partition offline, and without any topic."""
     for topics in ({"t": [PartitionSpec((9, 8), None, (9,))]}, {}):
         driver = quiet(topics, (1, 2, 3, 4))
         die(driver, 4)
-        told = [(one["broker"], one["live_brokers"]) for one in driver.requests(Api.UPDATE_METADATA)]
-        assert told == [(1, [1, 2, 3]), (2, [1, 2, 3]), (3, [1, 2, 3])]
+        updates = [(request["broker"], request["live_brokers"]) for request in driver.requests(Api.UPDATE_METADATA)]
+        assert updates == [(1, [1, 2, 3]), (2, [1, 2, 3]), (3, [1, 2, 3])]

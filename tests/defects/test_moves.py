@@ -1,4 +1,4 @@
-"""Reassignment, growth, deletion and identity: defects R34, R46, R49 to R64, X3, X5."""
+"""Reassignment, added partitions, deletion and topic ids: defects R34, R46, R49 to R64, X3, X5."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FOUR = (1, 2, 3, 4)
 
 
 def fail_over(driver: Driver) -> None:
-    """The session ends; the same instance takes over anew."""
+    """The session ends; the same instance takes over again."""
     driver.ensemble.expire(driver.store)
     driver.events.clear()
     driver.handle(SessionExpired())
@@ -36,14 +36,14 @@ def fail_over(driver: Driver) -> None:
 
 
 def test_r34_what_stops_a_replica_bears_the_leader_epoch_that_it_belongs_to() -> None:
-    """A late one finds a replica that was told of a later epoch, and is refused."""
+    """A replica that has received a later epoch refuses a late request."""
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
     catch_up(driver, (1, 2, 3))
     epochs = [
-        one["partitions"]["t-0"]["leader_epoch"]
-        for one in driver.requests(Api.STOP_REPLICA)
-        if one["broker"] == 1 and one["partitions"]["t-0"]["delete_partition"]
+        request["partitions"]["t-0"]["leader_epoch"]
+        for request in driver.requests(Api.STOP_REPLICA)
+        if request["broker"] == 1 and request["partitions"]["t-0"]["delete_partition"]
     ]
     assert epochs
     assert min(epochs) > 5
@@ -56,13 +56,13 @@ def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None
         step()
         stored = driver.stored("t-0").leader_epoch
         assert driver.known("t-0").leader_epoch == stored
-        told = driver.entries(Api.LEADER_AND_ISR, "t-0")
-        assert told[3]["leader_epoch"] == told[4]["leader_epoch"] == stored
-        assert {one["leader_epoch"] for one in driver.entries(Api.UPDATE_METADATA, "t-0").values()} == {stored}
+        received = driver.entries(Api.LEADER_AND_ISR, "t-0")
+        assert received[3]["leader_epoch"] == received[4]["leader_epoch"] == stored
+        assert {entry["leader_epoch"] for entry in driver.entries(Api.UPDATE_METADATA, "t-0").values()} == {stored}
 
 
 def test_r49_a_replica_that_was_removed_is_in_no_isr_and_its_leader_knows() -> None:
-    """Nothing was written to the topic, so that the removed replica still looked in sync."""
+    """The topic had no new messages, so that the removed replica still appeared in sync."""
     driver = quiet({"t": [healthy(2, 1, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
     driver.forget()
@@ -71,7 +71,9 @@ def test_r49_a_replica_that_was_removed_is_in_no_isr_and_its_leader_knows() -> N
     last = driver.entries(Api.LEADER_AND_ISR, "t-0")[2]
     assert (last["replicas"], last["adding_replicas"], last["removing_replicas"]) == ([3, 2], [], [])
     assert set(last["isr"]) == {2, 3}
-    first = next(one["partitions"]["t-0"] for one in driver.requests(Api.LEADER_AND_ISR) if one["broker"] == 2)
+    first = next(
+        request["partitions"]["t-0"] for request in driver.requests(Api.LEADER_AND_ISR) if request["broker"] == 2
+    )
     assert (first["replicas"], first["leader_epoch"]) == ([3, 2], 7)
 
 
@@ -147,14 +149,14 @@ def test_r55_bad_input_in_storage_is_taken_away_and_the_next_is_seen(name: str) 
 def test_r56_a_cancelled_replica_is_deleted_under_a_leader_epoch_that_its_broker_accepts() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
-    told = driver.entries(Api.LEADER_AND_ISR, "t-0")[3]["leader_epoch"]
+    leader_epoch = driver.entries(Api.LEADER_AND_ISR, "t-0")[3]["leader_epoch"]
     driver.forget()
     assert submit(driver, [(("t", 0), None)]) == [ErrorCode.NONE]
     assert assigned(driver.stored("t-0")) == ((2, 1), (), ())
     assert (3, True) in stops(driver)
-    last = [one for one in driver.requests(Api.STOP_REPLICA) if one["broker"] == 3][-1]["partitions"]["t-0"]
-    assert last["leader_epoch"] >= told
-    assert driver.stored("t-0").leader_epoch > told
+    last = [request for request in driver.requests(Api.STOP_REPLICA) if request["broker"] == 3][-1]["partitions"]["t-0"]
+    assert last["leader_epoch"] >= leader_epoch
+    assert driver.stored("t-0").leader_epoch > leader_epoch
 
 
 def test_r57_whoever_leaves_is_told_to_delete() -> None:
@@ -168,8 +170,10 @@ def test_r57_whoever_leaves_is_told_to_delete() -> None:
 def test_r58_added_replicas_are_new_and_the_others_are_not() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
-    told = [(one["broker"], one["partitions"]["t-0"]["is_new"]) for one in driver.requests(Api.LEADER_AND_ISR)]
-    assert set(told) == {(1, False), (2, False), (3, True)}
+    sent = [
+        (request["broker"], request["partitions"]["t-0"]["is_new"]) for request in driver.requests(Api.LEADER_AND_ISR)
+    ]
+    assert set(sent) == {(1, False), (2, False), (3, True)}
 
 
 def test_r59_partitions_that_a_broker_adds_while_a_move_is_stored_are_kept() -> None:
@@ -221,7 +225,7 @@ def test_r61_a_deletion_waits_for_a_reassignment_and_ends_after_it() -> None:
 
 
 def test_r62_a_topic_stays_until_each_replica_has_confirmed_its_deletion() -> None:
-    """Replica 2 was only stopped: of that no controller is told."""
+    """Replica 2 was only stopped. The controller receives no event for that."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     mark(driver, "t")
     confirm(driver, 1, "t-0")
@@ -243,8 +247,8 @@ def test_r63_every_index_holds_all_of_the_others_and_nothing_of_the_deleted() ->
     assert [name in topics for name in ("a", "b", "c")] == [True, False, True]
     assert [topics.find_id(ids[name]) is None for name in ("a", "b", "c")] == [False, True, False]
     assert [driver.cluster.row(name, 1) is None for name in ("a", "b", "c")] == [False, True, False]
-    told = {driver.cluster.name(row) for row in driver.context.announced_rows().tolist()}
-    assert told == {"a-0", "a-1", "c-0", "c-1"}
+    announced = {driver.cluster.name(row) for row in driver.context.announced_rows().tolist()}
+    assert announced == {"a-0", "a-1", "c-0", "c-1"}
     hosted = driver.context.replica_index.rows_on(driver.context.mask(driver.cluster.brokers.index_of([1])))
     p = driver.cluster.partitions
     assert len([row for row in hosted.tolist() if p.topic[row] >= 0 and p.replica_count[row]]) == 4
@@ -276,5 +280,5 @@ def stored_id(driver: Driver) -> bytes:
     topics = driver.ensemble.stored().topics
     index = topics.find("t")
     assert index is not None
-    found: bytes = topics.ids[index].tobytes()
-    return found
+    topic_id: bytes = topics.ids[index].tobytes()
+    return topic_id

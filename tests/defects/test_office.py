@@ -1,4 +1,4 @@
-"""Split brain, epochs and the role: defects R01 to R08, R14 to R18."""
+"""Split brain, epochs and the controller role: defects R01 to R08, R14 to R18."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ def create(token: int, name: str = "new") -> CreateTopicsRequested:
 
 
 def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
-    """It slept past its session with a broker's death unhandled, while another took over."""
-    both = world()
-    assert {one["controller_epoch"] for one in both.wires[0].take()} == {1}
-    both.ensemble.unregister_brokers([1])
-    both.depose(0, by=1)
-    assert {one["controller_epoch"] for one in both.wires[1].take()} == {2}
-    before = both.zxid
-    both.run(0)
-    assert both.zxid == before
-    assert both.wires[0].take() == []
-    assert [loop.controller.active for loop in both.loops] == [False, True]
+    """The controller paused beyond its session timeout with a pending broker failure. Another controller took over."""
+    cluster = world()
+    assert {request["controller_epoch"] for request in cluster.wires[0].take()} == {1}
+    cluster.ensemble.unregister_brokers([1])
+    cluster.depose(0, by=1)
+    assert {request["controller_epoch"] for request in cluster.wires[1].take()} == {2}
+    before = cluster.zxid
+    cluster.run(0)
+    assert cluster.zxid == before
+    assert cluster.wires[0].take() == []
+    assert [loop.controller.active for loop in cluster.loops] == [False, True]
 
 
 def test_r02_nobody_adopts_the_controller_epoch_of_a_successor() -> None:
-    """It hears of the new controller before it hears of its own end."""
-    both = world()
-    both.depose(0, by=1)
-    both.wires[0].take()
-    both.run(0)
-    assert (both.loops[0].controller.active, both.loops[0].controller.controller_epoch) == (False, -1)
-    both.ensemble.unregister_brokers([3])
-    before = both.zxid
-    both.run(0)
-    assert both.zxid == before
-    assert both.wires[0].take() == []
+    """The new controller's notification arrives before the end of its own session."""
+    cluster = world()
+    cluster.depose(0, by=1)
+    cluster.wires[0].take()
+    cluster.run(0)
+    assert (cluster.loops[0].controller.active, cluster.loops[0].controller.controller_epoch) == (False, -1)
+    cluster.ensemble.unregister_brokers([3])
+    before = cluster.zxid
+    cluster.run(0)
+    assert cluster.zxid == before
+    assert cluster.wires[0].take() == []
 
 
-#: Every write of the store that only the controller may make.
+#: Every store write that only the active controller may make.
 WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
     "prepare": lambda store, _: store.prepare(),
     "states": lambda store, cluster: store.write_states(
@@ -78,102 +78,102 @@ WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemoryStore, ClusterState], object]) -> None:
-    both = world()
-    both.depose(0, by=1)
-    both.ensemble.leave_preferred_election([("t", 0)])
-    both.ensemble.notify_isr_changes([("t", 0)])
-    before = both.zxid
+    cluster = world()
+    cluster.depose(0, by=1)
+    cluster.ensemble.leave_preferred_election([("t", 0)])
+    cluster.ensemble.notify_isr_changes([("t", 0)])
+    before = cluster.zxid
     with pytest.raises(ControllerFenced):
-        write(both.stores[0], both.loops[0].controller.cluster)
-    assert both.zxid == before
+        write(cluster.stores[0], cluster.loops[0].controller.cluster)
+    assert cluster.zxid == before
 
 
 def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
-    """They waited before the role was lost, and are about a broker that everybody would be told of without a write."""
-    both = world()
-    both.wires[0].take()
+    """The events were queued before the role was lost. They concern a new broker, which needs requests but no write."""
+    cluster = world()
+    cluster.wires[0].take()
     for _ in range(1_000):
-        both.loops[0].queue.put(BrokersChanged())
-        both.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
-    both.ensemble.register_brokers([registration(4)])
-    both.depose(0, by=1)
-    before = both.zxid
-    both.run(0)
-    assert both.zxid == before
-    assert both.wires[0].take() == []
+        cluster.loops[0].queue.put(BrokersChanged())
+        cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+    cluster.ensemble.register_brokers([registration(4)])
+    cluster.depose(0, by=1)
+    before = cluster.zxid
+    cluster.run(0)
+    assert cluster.zxid == before
+    assert cluster.wires[0].take() == []
 
 
 def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> None:
-    """A topic that it makes, and one that it hears of: as many events as in its first time in office."""
-    one = world(controllers=1)
-    loop, somebody = one.loops[0], one.ensemble.connect()
-    somebody.open(lambda _: None)
+    """One topic by request and one by notification cause as many events as in the first term of the controller."""
+    cluster = world(controllers=1)
+    loop, client = cluster.loops[0], cluster.ensemble.connect()
+    client.open(lambda _: None)
 
     def handled(made: str, heard: str) -> int:
         loop.submit(lambda token: create(token, made))
-        somebody.create_topics(small_table({heard: [(2, 3)]}), ({},))
+        client.create_topics(small_table({heard: [(2, 3)]}), ({},))
         return loop.run_until_idle()
 
     once = handled("made", "heard")
     for _ in range(5):
-        one.ensemble.drop_controller()
-        one.run()
+        cluster.ensemble.drop_controller()
+        cluster.run()
     assert loop.controller.controller_epoch == 6
-    one.wires[0].take()
+    cluster.wires[0].take()
     assert handled("made-6", "heard-6") == once
-    requests = one.wires[0].take()
+    requests = cluster.wires[0].take()
     assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "made-6-0")] == [1, 2]
     assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "heard-6-0")] == [2, 3]
-    assert {one.stored(f"{name}-6-0").partition_epoch for name in ("made", "heard")} == {0}
+    assert {cluster.stored(f"{name}-6-0").partition_epoch for name in ("made", "heard")} == {0}
 
 
 def test_r06_timers_go_with_the_role() -> None:
-    both = world()
-    assert both.clocks[0].pending
-    both.depose(0, by=1)
-    both.run(0)
-    assert both.clocks[0].pending == {}
+    cluster = world()
+    assert cluster.clocks[0].pending
+    cluster.depose(0, by=1)
+    cluster.run(0)
+    assert cluster.clocks[0].pending == {}
 
 
 def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so() -> None:
-    both = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4), controllers=2)
+    cluster = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4), controllers=2)
 
     def move(replicas: tuple[int, ...] | None) -> Callable[[int], ReassignmentRequested]:
         return lambda token: ReassignmentRequested(Targets.of([(("t", 0), replicas)]), token)
 
-    first = both.loops[0].submit(move((3, 4)))
-    both.run(0)
-    assert both.stored("t-0").adding_replicas == (3, 4)
-    both.depose(0, by=1)
-    second = both.loops[1].submit(move(None))
-    both.run()
-    both.wires[0].take()
-    both.ensemble.drop_controller()
-    both.run(0)
-    assert both.loops[0].controller.active
-    told = entries(both.wires[0].take(), Api.LEADER_AND_ISR, "t-0")
-    assert told[-1][1]["replicas"] == [1, 2]
-    assert both.loops[0].controller.cluster["t", 0].adding_replicas == ()
+    first = cluster.loops[0].submit(move((3, 4)))
+    cluster.run(0)
+    assert cluster.stored("t-0").adding_replicas == (3, 4)
+    cluster.depose(0, by=1)
+    second = cluster.loops[1].submit(move(None))
+    cluster.run()
+    cluster.wires[0].take()
+    cluster.ensemble.drop_controller()
+    cluster.run(0)
+    assert cluster.loops[0].controller.active
+    received = entries(cluster.wires[0].take(), Api.LEADER_AND_ISR, "t-0")
+    assert received[-1][1]["replicas"] == [1, 2]
+    assert cluster.loops[0].controller.cluster["t", 0].adding_replicas == ()
     assert (first.result(0).codes.tolist(), second.result(0).codes.tolist()) == ([0], [0])
-    assert both.stored("t-0").replicas == (1, 2)
-    assert both.stored("t-0").adding_replicas == ()
+    assert cluster.stored("t-0").replicas == (1, 2)
+    assert cluster.stored("t-0").adding_replicas == ()
 
 
 def test_r08_topics_are_led_also_after_the_session_expired_and_the_role_was_won_again() -> None:
-    one = world(controllers=1)
-    one.ensemble.expire(one.stores[0])
-    one.run()
-    assert one.loops[0].controller.controller_epoch == 2
-    created = one.loops[0].submit(create)
-    one.run()
+    cluster = world(controllers=1)
+    cluster.ensemble.expire(cluster.stores[0])
+    cluster.run()
+    assert cluster.loops[0].controller.controller_epoch == 2
+    created = cluster.loops[0].submit(create)
+    cluster.run()
     assert created.result(0) == TopicsResponse({"new": ErrorCode.NONE})
-    assert one.stored("new-0").leader == 1
+    assert cluster.stored("new-0").leader == 1
 
 
 def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
     """Both sessions are of controller 1000."""
-    one = world(controllers=1)
-    older, newer = one.stores[0], one.ensemble.connect()
+    cluster = world(controllers=1)
+    older, newer = cluster.stores[0], cluster.ensemble.connect()
     newer.open(lambda _: None)
     assert newer.claim(1000) is None
     assert (newer.controller(), newer.owns_role(), newer.may_act()) == (1000, False, False)
@@ -184,36 +184,36 @@ def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
 
 
 def test_r15_every_watch_is_armed_again_in_a_new_session() -> None:
-    one = world(controllers=1)
-    one.ensemble.expire(one.stores[0])
-    one.run()
+    cluster = world(controllers=1)
+    cluster.ensemble.expire(cluster.stores[0])
+    cluster.run()
     for broker_id in (1, 2):
-        one.ensemble.unregister_brokers([broker_id])
-        one.run()
-    assert (one.stored("t-0").leader, one.stored("t-0").isr) == (3, (3,))
-    one.ensemble.mark_for_deletion(["t"])
-    one.run()
-    topics = one.loops[0].controller.cluster.topics
+        cluster.ensemble.unregister_brokers([broker_id])
+        cluster.run()
+    assert (cluster.stored("t-0").leader, cluster.stored("t-0").isr) == (3, (3,))
+    cluster.ensemble.mark_for_deletion(["t"])
+    cluster.run()
+    topics = cluster.loops[0].controller.cluster.topics
     assert bool(topics.deleting[topics.find("t")])
 
 
 def test_r16_nothing_that_waits_holds_the_end_of_a_session_up() -> None:
-    one = world(controllers=1)
+    cluster = world(controllers=1)
     for _ in range(10_000):
-        one.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
-    one.loops[0].notify(SessionExpired())
-    assert len(one.loops[0].queue) == 1
-    first = one.loops[0].queue.take()
+        cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+    cluster.loops[0].notify(SessionExpired())
+    assert len(cluster.loops[0].queue) == 1
+    first = cluster.loops[0].queue.take()
     assert first is not None
-    one.loops[0].process(first)
-    assert not one.loops[0].controller.active
+    cluster.loops[0].process(first)
+    assert not cluster.loops[0].controller.active
 
 
 def test_r18_whoever_waits_is_answered_once_when_the_session_ends() -> None:
-    one = world(controllers=1)
+    cluster = world(controllers=1)
     futures = [
-        one.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
+        cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
         for _ in range(100)
     ]
-    one.ensemble.expire(one.stores[0])
+    cluster.ensemble.expire(cluster.stores[0])
     assert [future.result(0).error for future in futures] == [ErrorCode.NOT_CONTROLLER] * 100

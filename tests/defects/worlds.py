@@ -1,4 +1,4 @@
-"""Several controllers over one storage in memory, each with a wire and a clock of its own."""
+"""Several controllers over one in-memory store, each with its own transport and clock."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, rows_of
 
 
 class World:
-    """Controllers 1000, 1001, ...; the first is elected, the others stand by. One that is not run sleeps."""
+    """Controllers 1000, 1001, ...: the first is elected, the others are standbys. A controller acts only in ``run``."""
 
     def __init__(
         self, topics: Mapping[str, Sequence[PartitionSpec]], live: Iterable[int] = (1, 2, 3), controllers: int = 1,
         **config: object,
     ) -> None:  # fmt: skip
-        given = {key.replace("_", "."): value for key, value in config.items()}
+        settings = {key.replace("_", "."): value for key, value in config.items()}
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of(topics, live))
         self.clocks = [VirtualClock() for _ in range(controllers)]
         self.wires = [RecordingTransport() for _ in range(controllers)]
         self.stores = [self.ensemble.connect() for _ in range(controllers)]
         self.loops = [
-            ControllerLoop(Controller(1000 + i, ControllerConfig(given), Selection({})), store, wire, clock)
+            ControllerLoop(Controller(1000 + i, ControllerConfig(settings), Selection({})), store, wire, clock)
             for i, (store, wire, clock) in enumerate(zip(self.stores, self.wires, self.clocks, strict=True))
         ]
         for loop in self.loops:
@@ -39,32 +39,32 @@ class World:
             loop.run_until_idle()
 
     def run(self, *which: int) -> None:
-        """Let these controllers, or all, handle what they have heard until nobody hears any more."""
+        """Run these controllers, or all, until none has an event left."""
         loops = [self.loops[i] for i in which] or self.loops
         while sum(loop.run_until_idle() for loop in loops):
             pass
 
     def depose(self, controller: int, by: int) -> None:
-        """Let the role go to another while ``controller`` sleeps."""
+        """Elect another controller while ``controller`` is paused."""
         self.ensemble.drop_controller()
         self.run(by)
         assert self.loops[by].controller.active
         assert self.loops[controller].controller.active, "it has not heard of it"
 
     def stored(self, name: str) -> PartitionView:
-        """A partition as storage has it."""
+        """Return a partition as stored."""
         cluster = self.ensemble.stored()
         return cluster.view(int(rows_of(cluster, [name])[0]))
 
     @property
     def zxid(self) -> int:
-        """Storage's count of transactions on records, and of writes of states."""
+        """Return the number of store transactions: on records, and of state writes."""
         states = self.ensemble.stored().partitions
         return self.ensemble.records.zxid + int(states.partition_epoch.sum())
 
 
 def entries(requests: Iterable[Request], api: str, name: str) -> list[tuple[int, dict[str, Any]]]:
-    """What was said of a partition, broker by broker, in order."""
+    """Return (broker, entry) of each request that contains a partition, in order."""
     return [
         (request["broker"], request["partitions"][name])
         for request in requests
@@ -76,7 +76,7 @@ def proposal(
     isr: tuple[int, ...], leader_epoch: int, partition_epoch: int, sender: int, broker_epoch: int, token: int = 1,
     version: int = 1, epochs: tuple[int, ...] | None = None,
 ) -> AlterPartitionRequested:  # fmt: skip
-    """The leader of t-0 proposes an ISR."""
+    """Return an AlterPartition for t-0."""
     return AlterPartitionRequested(
         sender, broker_epoch, version, (("t", 0),), np.array([leader_epoch], np.int32),
         np.array([partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([isr]), token,

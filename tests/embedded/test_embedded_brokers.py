@@ -1,4 +1,4 @@
-"""Embedded brokers answer as a scenario says, one request at a time; what they receive is what Kafka's trace shows."""
+"""Embedded brokers answer as a scenario defines, one request at a time. Their requests equal Kafka's trace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def led(broker_id: int, error: ErrorCode, errors: Errors = (), controller_epoch:
 
 
 class Harness:
-    """Three brokers that host ``t-0`` and ``t-1``, connected to a controller that says what it hears."""
+    """Three brokers with replicas of ``t-0`` and ``t-1``, connected to a controller that records their answers."""
 
     def __init__(self) -> None:
         self.clock, self.notified = VirtualClock(), list[Event]()
@@ -54,8 +54,8 @@ class Harness:
         self.brokers.send(self.cluster, batch)
 
     def received(self) -> list[tuple[int, str, int]]:
-        """(broker, api, controller epoch) of what brokers have received since the last call."""
-        return [(one["broker"], one["api"], one["controller_epoch"]) for one in self.brokers.take()]
+        """Return (broker, api, controller epoch) of the requests since the last call."""
+        return [(request["broker"], request["api"], request["controller_epoch"]) for request in self.brokers.take()]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def harness() -> Harness:
 
 Said = tuple[str, Api | None, Sequence[str] | None]
 BOTH = ("t-0", "t-1")
-#: What broker 2 was told to answer, and the errors of its answer to LeaderAndIsr: top level, and by partition.
+#: The configured answer of broker 2, and the errors of its LeaderAndIsr response: top level, and by partition.
 ANSWERS: list[tuple[str, list[Said], ErrorCode, dict[str, ErrorCode], ErrorCode]] = [
     ("by itself", [], NONE, {}, NONE),
     ("top level", [("STALE_CONTROLLER_EPOCH", Api.LEADER_AND_ISR, None)], STALE, dict.fromkeys(BOTH, STALE), NONE),
@@ -198,7 +198,7 @@ def test_requests_have_waited_from_when_they_were_queued_until_they_were_taken(h
     harness.lead(2, "t-0")
     harness.clock.advance(1.0)
     harness.update(2)
-    harness.clock.advance(45.0)  # the first request is sent again in between, and has not waited for that
+    harness.clock.advance(45.0)  # the first request is sent again in between, without a delay
     times = harness.brokers.queues()[2].times
     assert (times.count, times.quantiles((0.0, 1.0))) == (1, [0.0, 0.0])
     harness.brokers.answer(2, "NONE")
@@ -285,7 +285,7 @@ def test_close_drops_all_queues_and_timers(harness: Harness) -> None:
 
 
 def test_what_waits_is_dropped_once_the_controller_may_not_act(harness: Harness) -> None:
-    """Neither sent again after the request timeout, nor sent because the broker has answered at last."""
+    """Neither the request timeout nor a late answer of the broker sends the queued requests."""
     harness.brokers.answer(2, SILENT)
     harness.brokers.answer(3, SILENT)
     for broker_id in (2, 3):
@@ -299,7 +299,7 @@ def test_what_waits_is_dropped_once_the_controller_may_not_act(harness: Harness)
 
 
 def test_listener_that_goes_on_at_once_does_not_disturb_the_order(harness: Harness) -> None:
-    """Whoever hears an answer may send, connect and disconnect before it returns."""
+    """A listener may send, connect and disconnect before it returns."""
     notified: list[Event] = []
 
     def hear(event: Event) -> None:
@@ -319,7 +319,7 @@ def test_listener_that_goes_on_at_once_does_not_disturb_the_order(harness: Harne
 
 
 def test_whole_batch_says_what_the_columns_said_when_it_was_sent(harness: Harness) -> None:
-    """Also when an answer comes, and the controller goes on, before the last broker has its request."""
+    """Also if an answer arrives and the controller continues before the last broker receives its request."""
     harness.brokers.open(lambda _event: harness.cluster.partitions.leader.fill(-1), lambda: True)
     batch = requests_of(harness.cluster, leader_and_isr={1: ["t-0"], 2: ["t-0"]}, metadata=([2], ["t-0"]))
     harness.brokers.send(harness.cluster, batch)
@@ -327,7 +327,7 @@ def test_whole_batch_says_what_the_columns_said_when_it_was_sent(harness: Harnes
 
 
 def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
-    """What broker 2 received from Apache Kafka 3.9.1's controller in the scenario silent-broker-timeout."""
+    """The requests of Apache Kafka 3.9.1's controller to broker 2 in the scenario silent-broker-timeout."""
     harness = Harness()
     cluster, brokers = harness.cluster, harness.brokers
     brokers.answer(2, SILENT, Api.LEADER_AND_ISR)
@@ -360,6 +360,6 @@ def test_requests_of_kafkas_own_controller_in_silent_broker_timeout() -> None:
 
 
 def store(cluster: ClusterState, states: dict[str, StateSpec]) -> None:
-    """Take states over as accepted by storage."""
+    """Store states in memory as after a successful write."""
     change = change_of(cluster, states, 1)
     apply(cluster, change, change.expected + 1)

@@ -30,7 +30,7 @@ def opened(ensemble: MemoryEnsemble, notified: list[Event] | None = None) -> Mem
 def test_given_broker_epochs_stay_and_new_ones_are_higher() -> None:
     cluster = cluster_of({}, registered=[registration(1, broker_epoch=901), registration(2, broker_epoch=20)])
     ensemble = MemoryEnsemble.from_cluster(cluster)
-    assert [one.broker_epoch for one in ensemble.registrations()] == [901, 20]
+    assert [registration.broker_epoch for registration in ensemble.registrations()] == [901, 20]
     (new,) = ensemble.register_brokers([registration(3)])
     (bounced,) = ensemble.bounce_brokers([2])
     assert 901 < new < bounced
@@ -52,7 +52,7 @@ def test_registered_broker_without_a_registration_is_taken_with_its_epoch() -> N
 
 
 Act = Callable[[MemoryEnsemble], object]
-#: What is asked for, and the place and finding that the error names.
+#: The operation, and the location and cause in its error message.
 IMPOSSIBLE: list[tuple[str, Act, tuple[str, str]]] = [
     ("register twice", lambda e: e.register_brokers([registration(3), registration(2)]),
      ("/brokers/ids/2", "a registration")),
@@ -105,7 +105,7 @@ def test_prepare_settles_features_and_drops_notifications(ensemble: MemoryEnsemb
 
 
 def test_prepare_is_fenced(ensemble: MemoryEnsemble) -> None:
-    """Kafka 3.9 writes ``/feature`` whoever is controller by then (``docs/explanation/safety.md`` X4)."""
+    """Kafka 3.9 writes ``/feature`` regardless of the active controller (``docs/explanation/safety.md`` X4)."""
     store = opened(ensemble)
     store.claim(1000)
     ensemble.drop_controller()
@@ -173,10 +173,10 @@ def test_load_says_who_is_registered_and_who_was() -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 9)]}, registered=[1, 2]))
     ensemble.unregister_brokers([1])
     brokers = opened(ensemble).load().brokers
-    known = {int(broker_id): (bool(brokers.registered[n]), int(brokers.broker_epoch[n]), brokers.registrations[n])
+    broker_rows = {int(broker_id): (bool(brokers.registered[n]), int(brokers.broker_epoch[n]), brokers.registrations[n])
              for n, broker_id in enumerate(brokers.ids)}  # fmt: skip
     (second,) = ensemble.registrations()
-    assert known == {
+    assert broker_rows == {
         1: (False, NO_BROKER_EPOCH, None),
         2: (True, second.broker_epoch, second),
         9: (False, NO_BROKER_EPOCH, None),

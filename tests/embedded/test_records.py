@@ -1,4 +1,4 @@
-"""The record tree keeps ZooKeeper's rules."""
+"""The record tree follows ZooKeeper's rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kframe.embedded.records import (
 
 
 class Tree(RecordTree):
-    """A tree with a session 1 that hears nothing and a session 2 that keeps what it hears."""
+    """A tree with session 1, which ignores watch events, and session 2, which records them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,13 +31,13 @@ class Tree(RecordTree):
         assert (self.open_session(lambda _event: None), self.open_session(self.notified.append)) == (1, 2)
 
     def content(self) -> dict[str, tuple[bytes, int]]:
-        """All records, with their data and version."""
-        found, paths = {}, ["/"]
+        """Return all records with data and version."""
+        nodes, paths = {}, ["/"]
         for path in paths:
             data, stat = self.get(1, path)
-            found[path] = data, stat.version
+            nodes[path] = data, stat.version
             paths += [f"{path.rstrip('/')}/{name}" for name in self.children(1, path)]
-        return found
+        return nodes
 
 
 REFUSED: list[tuple[str, Operation, RecordCode, str]] = [
@@ -64,7 +64,7 @@ REFUSED: list[tuple[str, Operation, RecordCode, str]] = [
 
 @pytest.fixture
 def tree() -> Tree:
-    """``/a`` at version 1 with an ephemeral child ``e`` of session 2."""
+    """Record ``/a`` at version 1 with an ephemeral child ``e`` of session 2."""
     tree = Tree()
     tree.create(1, "/a", b"old")
     tree.set(1, "/a", b"data")
@@ -128,7 +128,7 @@ def test_ensure_makes_parents_once(tree: Tree) -> None:
 CREATED, DELETED, DATA, CHILDREN = Change.CREATED, Change.DELETED, Change.DATA, Change.CHILDREN
 EXISTS, GET, LIST = Tree.exists, Tree.get, Tree.children
 
-#: What session 2 arms, what session 1 then does, and what session 2 hears.
+#: Watches of session 2, operations of session 1, and the watch events of session 2.
 WATCHES: list[tuple[str, list[tuple[Callable[..., object], str]], list[Operation], list[tuple[Change, str]]]] = [
     ("exists hears creation", [(EXISTS, "/b")], [Create("/b")], [(CREATED, "/b")]),
     ("exists hears data", [(EXISTS, "/a")], [SetData("/a", b"")], [(DATA, "/a")]),
@@ -261,7 +261,7 @@ def test_multi_is_all_or_nothing(before: list[Operation], operations: list[Opera
 
 
 def try_all(tree: Tree, operations: list[Operation]) -> bool:
-    """Whether the tree took the operations."""
+    """Whether the tree accepted the operations."""
     try:
         tree.multi(1, operations)
     except RecordError:

@@ -1,4 +1,4 @@
-"""Stored states in columns behave as a dictionary of versioned records would, and cost no object per partition."""
+"""Stored states in columns are equivalent to a dictionary of versioned records, without an object per partition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster_in_order(topics: list[str], brokers: list[int]) -> ClusterState:
 
 
 def model_write(model: dict[str, dict[str, Any]], name: str, state: StateSpec, controller_epoch: int) -> WriteCode:
-    """What one compare-and-set does to a dictionary of records."""
+    """Apply one compare-and-set to a dictionary of records."""
     stored = model.get(name)
     if state.expected == NO_STATE and stored is not None:
         return WriteCode.EXISTS
@@ -81,8 +81,8 @@ def test_columns_equal_a_dictionary_of_records(
     assert dict(zip(NAMES, stored.found.tolist(), strict=True)) == {name: name in model for name in NAMES}
     reload(controller, stored)
     for cluster in (columns.cluster, controller):
-        shown = described(cluster)
-        assert {name: {key: shown[name][key] for key in state} for name, state in model.items()} == model
+        actual = described(cluster)
+        assert {name: {key: actual[name][key] for key in state} for name, state in model.items()} == model
 
 
 def test_what_only_a_controller_knows_is_not_stored() -> None:
@@ -150,7 +150,7 @@ def test_overwrite_creates_what_is_not_there() -> None:
 
 
 def wide_cluster(partitions: int) -> ClusterState:
-    """``partitions`` of RF 3 in 100 topics on 20 brokers, all healthy."""
+    """Return ``partitions`` healthy partitions of RF 3 in 100 topics on 20 brokers."""
     cluster = ClusterState()
     cluster.brokers.register([Registration(broker_id, broker_id) for broker_id in range(20)])
     first = np.arange(partitions, dtype=np.int32) % 20
@@ -158,7 +158,7 @@ def wide_cluster(partitions: int) -> ClusterState:
         np.arange(0, 3 * partitions + 1, 3, dtype=np.int32),
         np.stack([first, (first + 1) % 20, (first + 2) % 20], axis=1).astype(np.int32).ravel(),
     )
-    # Large and different numbers: Python keeps one object for all zeros.
+    # Large and distinct numbers, since Python caches small integers.
     epochs = np.arange(1_000, 1_000 + partitions, dtype=np.int32)
     values = dict.fromkeys(("leader_epoch", "controller_epoch", "partition_epoch"), epochs)
     counts = np.full(100, partitions // 100, np.int32)
@@ -167,7 +167,7 @@ def wide_cluster(partitions: int) -> ClusterState:
 
 
 def bulk_change(cluster: ClusterState) -> StateChange:
-    """A write to every row, every third of which is refused."""
+    """Write every row; every third write is refused."""
     rows = np.arange(len(cluster), dtype=np.int32)
     partitions = cluster.partitions
     expected = np.where(rows % 3 == 0, 5, partitions.partition_epoch).astype(np.int32)
@@ -202,7 +202,7 @@ def test_bulk_makes_no_object_per_row(alike: bool, does: str) -> None:
 
 
 def steps_and_objects(call: Callable[[], object]) -> tuple[int, int]:
-    """Lines run and calls made within ``call``, and the most small objects alive at any of them beyond those before."""
+    """Return the lines and calls of ``call``, and the peak of small objects above the start."""
     steps, most = 0, sys.getallocatedblocks()
     before = most
 

@@ -1,4 +1,4 @@
-"""The recording and the counting transport, beyond the contract of transports."""
+"""The recording and the counting transport beyond the contract of transports."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_brokers_are_named_by_ascending_id_whatever_their_indexes() -> None:
 
 
 def test_record_is_json_in_the_order_of_names_and_numbers() -> None:
-    """Partition 10 comes after partition 9, whatever the rows are."""
+    """Partition 10 comes after partition 9, regardless of the rows."""
     seen = cluster_of({"z": [healthy(1)] * 11, "a-b": [healthy(1)]}, registered=[1])
     transport = RecordingTransport()
     transport.connect(seen, (0,))
@@ -121,7 +121,7 @@ def test_counting_counts_what_recording_records(
 
 
 def test_counts_do_not_overflow_and_need_no_cluster_of_that_size() -> None:
-    """A hundred brokers are told of a million partitions, a thousand times."""
+    """A hundred brokers receive requests for a million partitions a thousand times."""
     seen = ClusterState()
     brokers = seen.brokers.index_of(range(100))
     rows = np.zeros(1_000_000, np.int32)

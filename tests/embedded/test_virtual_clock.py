@@ -1,4 +1,4 @@
-"""The clock that stands still: order of timers, replacement, and what is set on the way."""
+"""The virtual clock: order of timers, replacement, and timers that other timers set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples as modules: they stand outside of any package, as a user's own files do."""
+"""Import examples as modules. They belong to no package, like a user's own files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 
 def load(path: str) -> ModuleType:
-    """The module in ``examples/<path>``."""
+    """Return the module in ``examples/<path>``."""
     file = ROOT / "examples" / path
     spec = importlib.util.spec_from_file_location(f"example_{file.stem}", file)
     assert spec is not None

@@ -1,4 +1,4 @@
-"""The example of a transport keeps the contract of transports that nobody answers."""
+"""The example transport passes the contract tests of transports without answers."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def test_it_is_a_plugin(tmp_path: Path) -> None:
     controller.run_until_idle()
     controller.stop()
     sent = [json.loads(line) for line in file.read_text().splitlines()]
-    assert {one["api"] for one in sent} == {"UpdateMetadata", "LeaderAndIsr"}
-    assert {one["broker"] for one in sent} == {1, 2}
+    assert {request["api"] for request in sent} == {"UpdateMetadata", "LeaderAndIsr"}
+    assert {request["broker"] for request in sent} == {1, 2}

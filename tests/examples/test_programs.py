@@ -1,4 +1,4 @@
-"""The example programs do what they say, and every Python block of the guide runs, one after the other."""
+"""The example programs work as described, and every Python block of the guide runs in order."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ BROKERS = ROOT / "docs" / "explanation" / "broker-model.md"
 @pytest.mark.parametrize("program", EXPECTED)
 def test_program(program: str) -> None:
     path = ROOT / "examples" / "embedding" / program
-    found_first = filter(None, (os.environ.get("PYTHONPATH"), str(ROOT)))
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(found_first)}
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment)
-    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", EXPECTED[program])
+    search_path = filter(None, (os.environ.get("PYTHONPATH"), str(ROOT)))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(search_path)}
+    completed = subprocess.run(
+        [sys.executable, str(path)], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (completed.returncode, completed.stderr, completed.stdout.splitlines()) == (0, "", EXPECTED[program])
 
 
 def test_every_program_is_run() -> None:

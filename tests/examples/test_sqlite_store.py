@@ -1,4 +1,4 @@
-"""The example of a store keeps the whole contract of stores, and its file keeps the cluster."""
+"""The example store passes all contract tests of stores, and its file preserves the cluster."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ sqlite_store = load("stores/sqlite_store.py")
 class TestSqliteStore(StoreContract):
     @pytest.fixture
     def make_storage(self, tmp_path: Path) -> Iterator[StorageFactory]:
-        made: list[Any] = []
+        ensembles: list[Any] = []
 
         def make(cluster: ClusterState) -> Any:
-            made.append(sqlite_store.SqliteEnsemble(str(tmp_path / f"{len(made)}.db"), cluster))
-            return made[-1]
+            ensembles.append(sqlite_store.SqliteEnsemble(str(tmp_path / f"{len(ensembles)}.db"), cluster))
+            return ensembles[-1]
 
         yield make
-        for ensemble in made:
+        for ensemble in ensembles:
             ensemble.close()
 
 
 def stored(path: Path) -> ClusterState:
-    """What a new process finds in the file."""
+    """Return the stored cluster as a new process reads it."""
     with closing(sqlite_store.SqliteEnsemble(str(path))) as ensemble:
         store = ensemble.connect()
         store.open(lambda _event: None)
@@ -46,10 +46,10 @@ def stored(path: Path) -> ClusterState:
 def test_the_file_holds_all_that_storage_knows(tmp_path: Path) -> None:
     cluster = small_cluster()
     sqlite_store.SqliteEnsemble(str(tmp_path / "c.db"), cluster).close()
-    found = stored(tmp_path / "c.db")
-    assert described(found) == described(cluster)
-    cluster.topics.deleting[:] = 0  # a mark stands beside the topics
-    assert settings(found) == settings(cluster)
+    loaded = stored(tmp_path / "c.db")
+    assert described(loaded) == described(cluster)
+    cluster.topics.deleting[:] = 0  # a mark next to the topics
+    assert settings(loaded) == settings(cluster)
 
 
 def controlled(ensemble: Any) -> kframe.Controller:
@@ -68,7 +68,7 @@ def test_a_cluster_outlives_its_process(tmp_path: Path) -> None:
     controller.create_topics([kframe.NewTopic("new", 4, 2)])
     controller.create_partitions([kframe.NewPartitions("old", 3)])
     controller.reassign({("old", 0): [3, 2]})
-    controller.delete_topics(["gone"])  # stays marked: no broker answers a recording transport
+    controller.delete_topics(["gone"])  # the mark remains: no broker answers a recording transport
     controller.run_until_idle()
     first.unregister_brokers([1])
     controller.run_until_idle()

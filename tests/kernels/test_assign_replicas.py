@@ -1,4 +1,4 @@
-"""New replica lists: the kernel equals its twin, and what it leaves behind is as promised."""
+"""New replica lists: the kernel equals its reference, and its postconditions hold."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.worlds import clusters, subset
 
 @st.composite
 def assignments(draw: st.DrawFn) -> tuple[ClusterState, Any, Ragged, Any]:
-    """A cluster, rows of it, and a new replica list with flags for each."""
+    """A cluster, some of its rows, and a new replica list with flags for each."""
     cluster = draw(clusters())
     rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
     lists = [_list(draw, cluster.partitions.replicas_of(row).tolist(), brokers) for row in rows.tolist()]
-    wanted = Ragged.of(lists)
-    flags = draw(st.lists(st.integers(0, 3), min_size=len(wanted.values), max_size=len(wanted.values)))
-    return cluster, rows, wanted, np.array(flags, np.uint8)
+    new_lists = Ragged.of(lists)
+    flags = draw(st.lists(st.integers(0, 3), min_size=len(new_lists.values), max_size=len(new_lists.values)))
+    return cluster, rows, new_lists, np.array(flags, np.uint8)
 
 
 def _list(draw: st.DrawFn, now: list[int], brokers: int) -> tuple[int, ...]:
-    """Any brokers, behind as much of the list as it is now as may be: none of it, some, or all."""
-    kept = now[: draw(st.integers(0, len(now)))]
-    others = st.lists(st.sampled_from([broker for broker in range(brokers) if broker not in kept]), unique=True)
-    return (*kept, *(draw(others)[:5] if len(kept) < brokers else ()))
+    """Any brokers after a prefix of the present list: none of it, some, or all."""
+    retained = now[: draw(st.integers(0, len(now)))]
+    others = st.lists(st.sampled_from([broker for broker in range(brokers) if broker not in retained]), unique=True)
+    return (*retained, *(draw(others)[:5] if len(retained) < brokers else ()))
 
 
 def assigned(module: ModuleType, cluster: ClusterState, rows: Any, wanted: Ragged, flags: Any) -> tuple[Any, ...]:
@@ -57,12 +57,12 @@ def test_the_kernel_equals_its_twin(case: tuple[ClusterState, Any, Ragged, Any])
 
 @given(assignments())
 def test_states_go_with_their_replicas_and_who_left_stands_behind(case: tuple[ClusterState, Any, Ragged, Any]) -> None:
-    cluster, rows, wanted, _ = case
+    cluster, rows, expected, _ = case
     _, departed, _, twin = assigned(kernels, *case)
     for i, row in enumerate(rows.tolist()):
         before = dict(zip(cluster.view(row).replicas, cluster.view(row).replica_states, strict=True))
         after = twin.view(row)
-        assert list(after.replicas) == twin.brokers.ids_of(wanted[i])
+        assert list(after.replicas) == twin.brokers.ids_of(expected[i])
         assert after.replica_states == tuple(before.get(b, ReplicaState.NON_EXISTENT) for b in after.replicas)
         start = int(twin.partitions.slot_start[row]) + len(after.replicas)
         behind = twin.brokers.ids_of(twin.partitions.replica[start : start + departed[i]])

@@ -1,4 +1,4 @@
-"""Constants that Cython, C and Python share have one value."""
+"""Constants of Cython, C and Python have equal values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kframe.model import ids
 from tests.architecture.source import ROOT
 
 KERNELS = ROOT / "kframe" / "kernels"
-#: Enums of ``constants.pxd`` and the prefix of their members; the plain constants have none.
+#: Enums of ``constants.pxd`` and the prefix of their members; plain constants have no prefix.
 PREFIXES = {"ReplicaFlag": "", "ElectionKind": "ELECT_", "PartitionState": "PARTITION_", "ReplicaState": "REPLICA_"}
 
 

@@ -1,4 +1,4 @@
-"""Counts by broker over more rows than are looked at in one go: the kernel equals its twin, whatever is wrong."""
+"""Counts by broker over more rows than one block: the kernel equals its reference for any fault."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kframe import kernels
 from kframe.kernels import reference
 
 BROKERS = 12
-#: Rows that are looked at in one go.
+#: Rows per block.
 RUN = 32
-#: What may be wrong with a row of a cluster that is healthy otherwise.
+#: Possible faults of a row in a healthy cluster.
 FAULTS = ("shrunk", "empty", "reordered", "stranger", "leaderless", "gap", "longer", "bare", "away")
 
 
 def counted(module: ModuleType, rows: list[tuple[list[int], list[int], int, int]]) -> tuple[int, list[list[int]]]:
-    """Count rows of replicas, ISR, leader, and slots that stand unused behind them. The columns end with the last."""
+    """Count rows of (replicas, ISR, leader, unused slots behind them). The columns end with the last row."""
     capacity = [max(len(replicas), len(isr)) + gap for replicas, isr, _, gap in rows]
     slot_start = (np.cumsum(capacity) - capacity).astype(np.int32)
     replica, isr_column = np.full(sum(capacity), -1, np.int16), np.full(sum(capacity), -1, np.int16)
@@ -30,24 +30,24 @@ def counted(module: ModuleType, rows: list[tuple[list[int], list[int], int, int]
     isr_count = np.array([len(isr) for _, isr, _, _ in rows], np.int16)
     out = [np.full(BROKERS, 7, np.int32) for _ in range(4)]
     leader = np.array([row[2] for row in rows], np.int16)
-    found = module.count_by_broker(leader, slot_start, replica_count, isr_count, replica, isr_column, *out)
-    return found, [one.tolist() for one in out]
+    result = module.count_by_broker(leader, slot_start, replica_count, isr_count, replica, isr_column, *out)
+    return result, [array.tolist() for array in out]
 
 
 def broken(fault: str, replicas: list[int]) -> tuple[list[int], list[int], int, int]:
-    """A row that has one fault."""
-    stranger = next(broker for broker in range(BROKERS) if broker not in replicas)
+    """Return a row with one fault."""
+    unassigned = next(broker for broker in range(BROKERS) if broker not in replicas)
     leader = replicas[0] if replicas else -1
     row = {
         "shrunk": (replicas, replicas[:-1], leader, 0),
         "empty": (replicas, [], -1, 0),
         "reordered": (replicas, replicas[::-1], leader, 0),
-        "stranger": (replicas, [*replicas[:-1], stranger], leader, 0),
+        "stranger": (replicas, [*replicas[:-1], unassigned], leader, 0),
         "leaderless": (replicas, replicas, -1, 0),
         "gap": (replicas, replicas, leader, 1),
-        "longer": ([*replicas, stranger], [*replicas, stranger], leader, 0),
+        "longer": ([*replicas, unassigned], [*replicas, unassigned], leader, 0),
         "bare": ([], [], -1, 0),
-        "away": (replicas, replicas, stranger, 0),
+        "away": (replicas, replicas, unassigned, 0),
     }
     return row[fault]
 

@@ -1,4 +1,4 @@
-"""Who hosts what, as steps from row to row: kernel and twin write the same bytes, and the rows come out again."""
+"""The replica index as steps from row to row: kernel and reference write equal bytes, and reading returns the rows."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32, Int64, UInt8
 from tests.worlds import clusters
 
-#: Stands where no byte of a row is.
+#: Value of bytes that no row uses.
 UNUSED = 0x5A
-#: The last row that takes so many bytes as a first step, and the next.
+#: For each size in bytes, the last row whose first step has this size, and the next row.
 EDGES = (127, 128, 2**14 - 1, 2**14, 2**21 - 1, 2**21, 2**28 - 1, 2**28, 2**31 - 1)
 
 
 def index(
     module: ModuleType, slot_start: Int32, counts: np.ndarray, replica: Int16, brokers: int
 ) -> tuple[Int64, Int64, UInt8]:
-    """Where each broker's bytes begin and end, and all bytes; there is room for them, and nothing else is written."""
+    """Return start and end of each broker's bytes, and all bytes. Check that the kernel stays within its range."""
     last, ends, starts = np.full(brokers, 7, np.int32), np.full(brokers, 7, np.int64), np.full(brokers + 1, 7, np.int64)
     size = module.size_replica_index(slot_start, counts, replica, starts)
     assert starts[-1] == size - DELTA_SLACK
@@ -42,8 +42,8 @@ def index(
 
 def read(module: ModuleType, steps: UInt8) -> list[int]:
     rows = np.empty(len(steps), np.int32)
-    found: list[int] = rows[: module.read_replica_index(steps, rows)].tolist()
-    return found
+    result: list[int] = rows[: module.read_replica_index(steps, rows)].tolist()
+    return result
 
 
 @given(clusters())
@@ -51,7 +51,7 @@ def test_rows_come_out_as_they_went_in(cluster: ClusterState) -> None:
     p, brokers = cluster.partitions, len(cluster.brokers)
     starts, ends, steps = index(kernels, p.slot_start, p.replica_count, p.replica, brokers)
     twins = index(reference, p.slot_start, p.replica_count, p.replica, brokers)
-    assert [one.tolist() for one in (starts, ends, steps)] == [one.tolist() for one in twins]
+    assert [array.tolist() for array in (starts, ends, steps)] == [twin.tolist() for twin in twins]
     for broker in range(brokers):
         part = steps[starts[broker] : ends[broker]]
         hosted = [row for row in range(len(p)) if broker in p.replicas_of(row)]
@@ -60,7 +60,7 @@ def test_rows_come_out_as_they_went_in(cluster: ClusterState) -> None:
 
 @given(st.integers(0, 9), st.integers(1, 400), st.sampled_from((9, 100, 400)), st.integers(0, 2**31))
 def test_rows_of_any_replication_factor(factor: int, rows: int, brokers: int, seed: int) -> None:
-    """Most rows have so many replicas, some one more or fewer; a slot in between belongs to nobody."""
+    """Most rows have ``factor`` replicas, some one more or fewer. One unused slot follows each row."""
     numbers = np.random.default_rng(seed)
     counts = np.clip(factor + (numbers.random(rows) < 0.1) - (numbers.random(rows) < 0.1), 0, 9).astype(np.int16)
     starts = (np.cumsum(counts + 1) - counts - 1).astype(np.int32)
@@ -71,12 +71,12 @@ def test_rows_of_any_replication_factor(factor: int, rows: int, brokers: int, se
         index(kernels, starts, counts, replica, brokers),
         index(reference, starts, counts, replica, brokers),
     )
-    assert [one.tolist() for one in indexed] == [one.tolist() for one in twins]
+    assert [array.tolist() for array in indexed] == [twin.tolist() for twin in twins]
 
 
 @pytest.mark.parametrize("rows", [127, 128, 2**14 - 1, 2**14, 40_000])
 def test_rows_far_apart_take_more_bytes(rows: int) -> None:
-    """The only replica of broker 1 stands in the last row, all others on broker 0."""
+    """The only replica of broker 1 is in the last row; all others are on broker 0."""
     replica = np.zeros(rows + 1, np.int16)
     replica[-1] = 1
     starts, counts = np.arange(rows + 1, dtype=np.int32), np.ones(rows + 1, np.int16)
@@ -103,7 +103,7 @@ def test_steps_of_any_size_are_read(rows: list[int]) -> None:
 
 
 def test_nothing_is_no_special_case() -> None:
-    nothing, nobody = np.empty(0, np.int32), np.empty(0, np.int16)
+    nothing, no_brokers = np.empty(0, np.int32), np.empty(0, np.int16)
     for module in (kernels, reference):
-        starts, ends, steps = index(module, nothing, nobody, nobody, 0)
+        starts, ends, steps = index(module, nothing, no_brokers, no_brokers, 0)
         assert (starts.tolist(), ends.tolist(), read(module, steps[:0])) == ([0], [], [])

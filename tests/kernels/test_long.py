@@ -1,5 +1,7 @@
-"""The same on long clusters: kernels take many rows together where these are alike, which those of ``tests/worlds.py``
-hardly ever are. Most rows here are healthy, and a few are not in one way or another."""
+"""Kernels on long clusters, in which they process many similar rows together.
+
+Clusters of ``tests/worlds.py`` rarely have such rows. Most rows here are healthy, and a few have different faults.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from kframe.whatif.sweep_healthy import rack_bits
 ROWS: Final = 700
 TOPICS: Final = 7
 SPARE: Final = 3
-"""Slots of no replica behind every hundredth row."""
-#: How many in a thousand rows or slots are odd, and how many of the brokers are gone.
+"""Slots without a replica after every hundredth row."""
+#: Faulty rows or slots per thousand, and the number of unregistered brokers.
 ODDITIES: Final = [(0, 0), (0, 1), (2, 0), (2, 3), (15, 1), (15, 12), (300, 5)]
 
 
@@ -48,8 +50,8 @@ class Long:
             self.isr[members] = self.isr[members][::-1].copy()
         shorter = self._few(ROWS)
         self.isr_count[shorter] = self.rng.integers(0, self.replica_count[shorter] + 1)
-        place = self.rng.integers(0, self.replica_count) * (np.arange(ROWS) % 3 == 0)
-        self.leader = self.replica[self.slot_start + place]
+        position = self.rng.integers(0, self.replica_count) * (np.arange(ROWS) % 3 == 0)
+        self.leader = self.replica[self.slot_start + position]
         others = self._few(ROWS)
         self.leader[others] = self.rng.integers(0, self.b, len(others))
         self.leader[others[::2]] = -1
@@ -78,24 +80,24 @@ class Long:
 def both(
     compiled: ModuleType, naive: ModuleType, name: str, long: Long, given: Mapping[str, Any], out: Mapping[str, Any]
 ) -> None:
-    """Hold a kernel to its twin; ``out``: its arrays OUT or INOUT, as they are before."""
+    """Compare a kernel with its reference. ``out`` has the initial OUT and INOUT arrays."""
     twin = getattr(naive, name)
     answers = []
     for kernel in (getattr(compiled, name), twin):
         written = {key: array.copy() for key, array in out.items()}
-        found = written | dict(given)
+        values = written | dict(given)
         names = twin.__code__.co_varnames[: twin.__code__.co_argcount]
-        count = kernel(*(found[one] if one in found else getattr(long, one) for one in names))
+        count = kernel(*(values[name] if name in values else getattr(long, name) for name in names))
         answers.append((count, {key: array.tolist() for key, array in written.items()}))
     assert answers[0] == answers[1]
 
 
-LONG = pytest.mark.parametrize("long", [Long(seed, *odd) for odd in ODDITIES for seed in range(4)],
+LONG = pytest.mark.parametrize("long", [Long(seed, *oddity) for oddity in ODDITIES for seed in range(4)],
                                ids=lambda long: f"{long.odd}-{int((long.live == 0).sum())}")  # fmt: skip
 
 
 def positions_of(long: Long) -> list[Any]:
-    """Rows all in order, some of them, and some out of order here and there."""
+    """All rows in order, some of them, and some locally out of order."""
     rows = np.arange(ROWS, dtype=np.int32)
     swapped = rows.copy()
     swapped[[100, 101, 350, 600]] = swapped[[101, 100, 600, 350]]
@@ -105,9 +107,9 @@ def positions_of(long: Long) -> list[Any]:
 @LONG
 def test_states_are_looked_through(long: Long) -> None:
     rows = np.full(ROWS, 90, np.int32)
-    for wanted in (0b101, 0b10, 0b1000, 0):
-        both(kernels, reference, "list_in_states", long, {"wanted": wanted}, {"rows": rows})
-    # Where a log directory is offline no row is passed over.
+    for states in (0b101, 0b10, 0b1000, 0):
+        both(kernels, reference, "list_in_states", long, {"wanted": states}, {"rows": rows})
+    # With offline log directories no row is skipped.
     for flags in (long.replica_flags, long.replica_flags & 3):
         both(kernels, reference, "list_leaderless", long, {"replica_flags": flags}, {"rows": rows})
 
@@ -116,8 +118,15 @@ def test_states_are_looked_through(long: Long) -> None:
 def test_moves_are_checked(long: Long) -> None:
     for positions in positions_of(long):
         for allowed in (0xFF, 0b10, 0b1101, 0):
-            given = {"positions": positions, "states": long.state, "allowed": allowed}
-            both(kernels, reference, "check_transitions", long, given, {"valid": np.full(len(positions), 90, np.uint8)})
+            arguments = {"positions": positions, "states": long.state, "allowed": allowed}
+            both(
+                kernels,
+                reference,
+                "check_transitions",
+                long,
+                arguments,
+                {"valid": np.full(len(positions), 90, np.uint8)},
+            )
 
 
 @LONG
@@ -134,14 +143,14 @@ def test_replicas_start(long: Long) -> None:
 
 @LONG
 def test_leaders_are_measured(long: Long) -> None:
-    told = np.where(long.live, 20, 0).astype(np.int32)
+    size = np.where(long.live, 20, 0).astype(np.int32)
     for rows in positions_of(long):
         for cuts in ([0, len(rows)], [0, 20, 20, len(rows) // 2, len(rows)]):
             for most in (long.b, 3):
-                given = {"section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": told, "most": most,
+                arguments = {"section_start": np.array(cuts, np.int32), "rows": rows, "leader_size": size, "most": most,
                          "compact": True}  # fmt: skip
                 out = {"named": np.full(long.b, 90, np.int32), "tail_length": np.zeros(len(cuts) - 1, np.int64)}
-                both(kernels, reference, "measure_live_leaders", long, given, out)
+                both(kernels, reference, "measure_live_leaders", long, arguments, out)
 
 
 @LONG
@@ -154,5 +163,5 @@ def test_failures_are_counted(long: Long) -> None:
     pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
              "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.zeros(ROWS, np.int64),
              "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
-    given = {"first": 3, "last": ROWS - 2, "scratch": np.empty((3, 16), np.int32)}
-    both(kernels, reference, "count_pair_failures", long, given, pairs)
+    arguments = {"first": 3, "last": ROWS - 2, "scratch": np.empty((3, 16), np.int32)}
+    both(kernels, reference, "count_pair_failures", long, arguments, pairs)

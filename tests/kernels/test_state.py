@@ -1,4 +1,4 @@
-"""Taking states over, and what rows count for: the kernels equal their twins, and the totals equal a recount."""
+"""Storing states and counting rows: the kernels equal their references, and the totals equal a recount."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from tests.worlds import clusters, subset
 
-#: What ``store_states`` is given beside rows: leaders, leader epochs, recovery states, two kinds of epochs, ISRs.
+#: Arguments of ``store_states`` besides rows: leaders, leader epochs, recovery states, two kinds of epochs, ISRs.
 States: TypeAlias = tuple[Int32, Int32, NDArray[np.uint8], Int32, Int32, Ragged]
 
 
 @st.composite
 def stores(draw: st.DrawFn) -> tuple[ClusterState, Int32, States]:
-    """A cluster, rows of it, and a new state for each; ISRs may be longer than what the rows have room for."""
+    """A cluster, some of its rows, and a new state for each. ISRs may exceed the slots of the rows."""
     cluster = draw(clusters())
     rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
 
@@ -62,7 +62,7 @@ def tallied(module: ModuleType, cluster: ClusterState, rows: Int32, counted: Any
 
 @given(cluster=clusters(), data=st.data())
 def test_a_tally_equals_its_twin_and_a_recount(cluster: ClusterState, data: st.DataObject) -> None:
-    """Counted in any pieces, rows named twice included, and counted again after the columns have changed."""
+    """Count in pieces, with repeated rows, and again after the columns have changed."""
     p = cluster.partitions
     count = len(p)
     counted, twin_counted = np.zeros(count, np.uint8), np.zeros(count, np.uint8)

@@ -1,4 +1,4 @@
-"""The kernels of the sweep equal their twins, whatever stands in the columns."""
+"""The kernels of the sweep equal their references on any columns."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Settings = tuple[list[int], list[int], list[int], int]
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[ClusterState, Settings, tuple[int, int]]:
-    """A cluster; racks of brokers, min.insync.replicas and unclean elections of topics, and how many bits there are for
-    racks; and which rows are counted."""
+    """Return a cluster, its settings and a range of rows. Settings are racks of brokers, min.insync.replicas and
+    unclean election of topics, and the number of rack bits."""
     cluster = draw(clusters())
     brokers, topics = len(cluster.brokers), len(cluster.topics)
     racks = draw(st.lists(st.integers(-1, 2), min_size=brokers, max_size=brokers))
@@ -36,7 +36,7 @@ def cases(draw: st.DrawFn) -> tuple[ClusterState, Settings, tuple[int, int]]:
 
 
 def tallied(module: ModuleType, cluster: ClusterState, drawn: Settings, rows: tuple[int, int]) -> list[Any]:
-    """All that both module count, added to 7 everywhere."""
+    """Return all counts of both kernels, added to arrays of 7."""
     p, b = cluster.partitions, len(cluster.brokers)
     racks, least, unclean, bits = drawn
     rack = np.array(racks, np.int32)
@@ -48,19 +48,19 @@ def tallied(module: ModuleType, cluster: ClusterState, drawn: Settings, rows: tu
     single = filled({"totals": (2, 8), "brokers": (b, 8), "racks": (3, 8), "leads": (2, b), "broker_leads": (b, b),
                      "rack_leads": (3, b), "successors": (7, b, b), "further": (7, b),
                      "shared_racks": (7, b)})  # fmt: skip
-    pairs, beside = filled({"pairs": (b * (b - 1) // 2, 8), "further_pairs": (3, b, b)})
+    pairs, further = filled({"pairs": (b * (b - 1) // 2, 8), "further_pairs": (3, b, b)})
     width = int(p.replica_count.max(initial=0)) + int(p.isr_count.max(initial=0)) + 1
     room = rows[1] - rows[0]
     key, change, third = np.full(4 * room, -7, np.int64), np.full(4 * room, 7, np.int8), np.full(room, -7, np.int64)
     counted = module.count_failures(*rows, *columns, *single)
     noted = module.count_pair_failures(
-        *rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, beside
+        *rows, *columns, np.empty((3, width), np.int32), pairs, key, change, third, further
     )
-    return [counted, noted, *(array.tolist() for array in (*single, pairs, key, change, third, beside))]
+    return [counted, noted, *(array.tolist() for array in (*single, pairs, key, change, third, further))]
 
 
 def filled(shapes: dict[str, tuple[int, ...]]) -> list[NDArray[Any]]:
-    """Arrays of 7."""
+    """Return arrays of 7."""
     return [np.full(shape, 7, np.int32) for shape in shapes.values()]
 
 

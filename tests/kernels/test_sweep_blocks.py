@@ -1,5 +1,7 @@
-"""The sweep's kernels take healthy rows of one topic in blocks. They equal their twins wherever a row is not like the
-rest, and whatever the racks are."""
+"""The sweep's kernels process healthy rows of one topic in blocks.
+
+They equal their references for any different row and any racks.
+"""
 
 from __future__ import annotations
 
@@ -21,56 +23,56 @@ BROKERS: Final = 12
 
 
 def uniform(replicas: int, least: int = 2, racks: int = 4) -> SimpleNamespace:
-    """Rows of one topic on brokers in all orders, led by any of their replicas from the middle on."""
+    """Rows of one topic with replicas in random order. From the middle on, any replica may be the leader."""
     rng = np.random.default_rng(replicas)
     listed = np.argsort(rng.random((ROWS, BROKERS)), axis=1)[:, :replicas].astype(np.int16)
-    place = rng.integers(0, replicas, ROWS) * (np.arange(ROWS) >= ROWS // 2)
-    one = SimpleNamespace(
+    position = rng.integers(0, replicas, ROWS) * (np.arange(ROWS) >= ROWS // 2)
+    case = SimpleNamespace(
         topic=np.zeros(ROWS, np.int32), partition_epoch=np.zeros(ROWS, np.int32),
         slot_start=np.arange(ROWS, dtype=np.int32) * replicas, replica_count=np.full(ROWS, replicas, np.int16),
         isr_count=np.full(ROWS, replicas, np.int16), replica=listed.reshape(-1), isr=listed.reshape(-1).copy(),
-        leader=listed[np.arange(ROWS), place].copy(), registered=np.ones(BROKERS, np.uint8),
+        leader=listed[np.arange(ROWS), position].copy(), registered=np.ones(BROKERS, np.uint8),
         rack=np.arange(BROKERS, dtype=np.int32) % racks, deleting=np.zeros(2, np.uint8),
         min_insync=np.array([least, 1], np.int32), unclean=np.zeros(2, np.uint8),
     )  # fmt: skip
-    one.rack_bit = rack_bits(one.rack, one.registered)
-    return one
+    case.rack_bit = rack_bits(case.rack, case.registered)
+    return case
 
 
 def check(one: Any, first: int = 0, last: int = ROWS) -> None:
     b, racks = BROKERS, BROKERS + 1
     shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (racks, 8), "leads": (2, b), "broker_leads": (b, b),
               "rack_leads": (racks, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
-    given = {"first": first, "last": last, "scratch": np.empty((3, 20), np.int32)}
+    arguments = {"first": first, "last": last, "scratch": np.empty((3, 20), np.int32)}
     single = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
-    both(kernels, reference, "count_failures", one, given, single)
+    both(kernels, reference, "count_failures", one, arguments, single)
     pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
              "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.full(ROWS, 7, np.int64),
              "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
-    both(kernels, reference, "count_pair_failures", one, given, pairs)
+    both(kernels, reference, "count_pair_failures", one, arguments, pairs)
 
 
 @pytest.mark.parametrize("least", [1, 2, 3, 9])
 @pytest.mark.parametrize("replicas", range(1, 10))
 def test_any_number_of_replicas(replicas: int, least: int) -> None:
-    one = uniform(replicas, least)
+    case = uniform(replicas, least)
     for first, last in ((0, ROWS), (1, ROWS - 1), (5, 5 + BLOCK), (6, 5 + BLOCK), (ROWS - BLOCK, ROWS), (7, 7)):
-        check(one, first, last)
+        check(case, first, last)
 
 
 @pytest.mark.parametrize("racks", [1, 2, 3, 5, BROKERS])
 @pytest.mark.parametrize("replicas", [2, 3, 5])
 def test_any_number_of_racks(replicas: int, racks: int) -> None:
-    one = uniform(replicas, racks=racks)
+    case = uniform(replicas, racks=racks)
     for bits in (62, 2, 1):
-        one.rack_bit = rack_bits(one.rack, one.registered, bits)
-        check(one)
-    one.rack[::3] = -1
-    one.rack_bit = rack_bits(one.rack, one.registered, 2)
-    check(one)
-    one.rack[:] = -1
-    one.rack_bit = rack_bits(one.rack, one.registered)
-    check(one)
+        case.rack_bit = rack_bits(case.rack, case.registered, bits)
+        check(case)
+    case.rack[::3] = -1
+    case.rack_bit = rack_bits(case.rack, case.registered, 2)
+    check(case)
+    case.rack[:] = -1
+    case.rack_bit = rack_bits(case.rack, case.registered)
+    check(case)
 
 
 def gone(one: Any, row: int) -> None:
@@ -135,7 +137,7 @@ def that_needs_nobody(one: Any, row: int) -> None:
      elsewhere, of_no_topic, of_the_next_topic, of_a_topic_that_goes, that_needs_nobody],
 )  # fmt: skip
 def test_a_row_unlike_the_rest(bend: Callable[[Any, int], None], row: int) -> None:
-    one = uniform(3)
-    bend(one, row)
-    check(one)
-    check(one, row, min(row + BLOCK, ROWS))
+    case = uniform(3)
+    bend(case, row)
+    check(case)
+    check(case, row, min(row + BLOCK, ROWS))

@@ -1,4 +1,4 @@
-"""Each kernel answers as its reference twin does, on any cluster, and writes nothing but its answer."""
+"""Each kernel equals its reference on any cluster, and writes nothing but its OUT arrays."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from tests.worlds import clusters, subset
 
 Array: TypeAlias = NDArray[Any]
 
-#: Stands where a kernel must not write, and where it must: a position left out shows.
+#: Initial value of OUT arrays and of the guards around them. It reveals skipped and excess writes.
 GUARD: Final = 0x5A
 GUARDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A cluster, and what else a kernel may be asked about it."""
+    """A cluster and the other arguments of kernels."""
 
     cluster: ClusterState
     rows: Int32
     extra: Mapping[str, Any]
 
     def value(self, name: str) -> Any:
-        """The argument of that name: a choice of this world, or a column."""
+        """Return the argument of that name: a drawn value, or a column."""
         if name in self.extra:
             return self.extra[name]
         cluster = self.cluster
@@ -82,12 +82,12 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 def _lists_like(draw: st.DrawFn, cluster: ClusterState, rows: Int32) -> Ragged:
-    """A list of broker indexes for each row: as it is assigned, in another order, or shorter."""
+    """Draw a list of broker indexes for each row: the assignment, reordered, or shortened."""
     lists = cluster.partitions.lists("replica", rows)
     drawn = [draw(st.permutations(lists[i].tolist())) for i in range(len(rows))]
     return Ragged.of([
-        lists[i].tolist() if draw(st.booleans()) else one[: draw(st.integers(0, len(one)))]
-        for i, one in enumerate(drawn)
+        lists[i].tolist() if draw(st.booleans()) else values[: draw(st.integers(0, len(values)))]
+        for i, values in enumerate(drawn)
     ])  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def _everywhere(world: World) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """How a kernel is called: where arguments come from whose name is not that of a column, and the shapes of OUT."""
+    """The call of a kernel: the sizes of OUT arrays, and sources of arguments whose name is not that of a column."""
 
     out: Mapping[str, Callable[[World], int]]
     inputs: Mapping[str, str]
@@ -136,13 +136,13 @@ CASES: Final[Mapping[str, Case]] = {
     "choose_leaders": Case({"leader": _k}, {}),
     "mark_offline_isrs": Case({"offline_isr": _k}, {}),
     "plan_elections": Case(
-        {"leader_epoch": _k, "recovery": _k, "isr_offsets": lambda world: _k(world) + 1, "isr_values": _members},
+        {"leader_epoch": _k, "recovery": _k, "isr_offsets": lambda fixture: _k(fixture) + 1, "isr_values": _members},
         {"leader": "chosen_leader"},
     ),
     "plan_removals": Case(
         {
             **dict.fromkeys(("changed", "leader", "leader_epoch", "recovery", "expected"), _k),
-            "isr_offsets": lambda world: _k(world) + 1,
+            "isr_offsets": lambda fixture: _k(fixture) + 1,
             "isr_values": _members,
         },
         {},
@@ -150,7 +150,7 @@ CASES: Final[Mapping[str, Case]] = {
     "list_replicas_on": Case({"replica_row": _replicas, "positions": _replicas}, {}),
     "list_recipients": Case({"brokers": _replicas, "announced": _replicas}, {"allowed": "allowed_brokers"}),
     "group_by_broker": Case(
-        {"offsets": lambda world: _b(world) + 1, "grouped": _m, "origin": _m},
+        {"offsets": lambda fixture: _b(fixture) + 1, "grouped": _m, "origin": _m},
         {"brokers": "pair_brokers", "rows": "pair_rows"},
     ),
     "check_transitions": Case({"valid": _k}, {"positions": "rows", "states": "state", "allowed": "states_wanted"}),
@@ -169,13 +169,13 @@ CASES: Final[Mapping[str, Case]] = {
     "count_by_broker": Case(dict.fromkeys(("leads", "preferred", "replicas", "in_sync"), _b), {}),
 }
 
-#: Kernels that change columns in place, and so are held to their twins in a test of their own.
+#: Kernels that change columns in place. Other tests compare them with their references.
 LAWS_ELSEWHERE: Final = {
     "assign_replicas", "build_replica_index", "read_replica_index", "size_replica_index", "store_states",
     "update_partition_counts", *requests.__all__, *sweep.__all__,
 }  # fmt: skip
 
-#: OUT arrays of one byte an entry; all others are int32.
+#: OUT arrays of uint8; all others are int32.
 BYTES: Final = {
     "offline_isr",
     "differs",
@@ -187,7 +187,7 @@ BYTES: Final = {
 
 
 def call(module: ModuleType, name: str, world: World) -> tuple[int, dict[str, Array]]:
-    """The count that a kernel returns, and its OUT arrays with the guards around them; what it reads is locked."""
+    """Return the result of a kernel, and its OUT arrays with guards. Its inputs are read-only."""
     case, guarded, arguments = CASES[name], {}, []
     for parameter in inspect.signature(getattr(reference, name)).parameters:
         if parameter in case.out:
@@ -220,8 +220,10 @@ def test_the_twins_are_in_use_where_the_environment_asks_for_them(asked: str | N
         "from kframe import kernels; from kframe.kernels import reference;"
         "print(kernels.choose_leaders is reference.choose_leaders)"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(twins)
+    completed = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert completed.stdout.strip() == str(twins)
 
 
 @pytest.mark.parametrize("name", CASES)

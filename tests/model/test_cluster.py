@@ -1,4 +1,4 @@
-"""Brokers, topics and partitions together: what is put in is found again, under the names that people use."""
+"""Brokers, topics and partitions together: rows are found by broker id, topic name and partition number."""
 
 from __future__ import annotations
 
@@ -53,9 +53,11 @@ def test_no_cluster_names_more_brokers_than_columns_can_number() -> None:
 def test_brokers_are_looked_up_by_id(ids: tuple[int, ...], times: int) -> None:
     brokers = Brokers()
     brokers.index_of(ids)
-    asked = [3, -1, -2, 30, 31, 2**31 - 1, 0]
-    places = {broker_id: place for place, broker_id in enumerate(brokers.ids.tolist())}
-    assert brokers.look_up(np.array(asked * times)).tolist() == [places.get(one, -1) for one in asked * times]
+    broker_ids = [3, -1, -2, 30, 31, 2**31 - 1, 0]
+    indices = {broker_id: index for index, broker_id in enumerate(brokers.ids.tolist())}
+    assert brokers.look_up(np.array(broker_ids * times)).tolist() == [
+        indices.get(broker_id, -1) for broker_id in broker_ids * times
+    ]
     assert len(brokers) == len(ids)
 
 
@@ -115,7 +117,8 @@ def test_topics_start_without_settings_and_without_partitions() -> None:
 
 
 def test_rows_are_found_through_every_expansion() -> None:
-    """Partitions 0 to 2, then 3 and 4 right behind them, then, with others between, 5 and 6 and after that 7."""
+    """Partitions 3 and 4 directly follow partitions 0 to 2. Rows of another topic precede partitions 5 and 6. Partition
+    7 directly follows them."""
     topics = Topics()
     topics.add(["a"])
     for first_partition, first_row, count in ((0, 10, 3), (3, 13, 2), (5, 40, 2), (7, 42, 1)):
@@ -171,7 +174,7 @@ def test_a_view_speaks_of_brokers_by_id() -> None:
     stateless = cluster["b", 0]
     assert (stateless.leader, stateless.isr, stateless.partition_epoch) == (None, (), NO_STATE)
     assert [cluster.name(row) for row in range(3)] == ["a-0", "b-0", "b-1"]
-    assert [f"{one.topic}-{one.partition}" for one in cluster] == ["a-0", "b-0", "b-1"]
+    assert [f"{partition.topic}-{partition.partition}" for partition in cluster] == ["a-0", "b-0", "b-1"]
 
 
 @pytest.mark.parametrize("key", [("a", 1), ("a", -1), ("b", 0)])
@@ -215,17 +218,17 @@ def test_an_isr_may_outgrow_the_assignment() -> None:
 
 @given(cluster=clusters(), data=st.data())
 def test_what_is_stored_comes_back(cluster: ClusterState, data: st.DataObject) -> None:
-    """Read some rows out as storage would, wipe them in a copy, read them back in: the copy is equal again."""
+    """Read rows as storage does, clear them in a copy, and store them again: the copy is equal."""
     p = cluster.partitions
     rows = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).astype(np.int32)
-    found = p.partition_epoch[rows] != NO_STATE
+    has_state = p.partition_epoch[rows] != NO_STATE
     stored = StoredStates(
-        rows, found, p.leaders_of(rows), p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
+        rows, has_state, p.leaders_of(rows), p.leader_epoch[rows], p.controller_epoch[rows], p.partition_epoch[rows],
         p.recovery[rows], p.lists("isr", rows),
     )  # fmt: skip
     wiped = cluster.copy()
     wiped.partitions.isr_count[rows] = 0
-    wiped.partitions.leader[rows[found]] = -1
+    wiped.partitions.leader[rows[has_state]] = -1
     wiped.partitions.partition_epoch[rows] = 99
     reload(wiped, stored)
     assert described(wiped) == described(cluster)
@@ -268,11 +271,13 @@ def test_a_copy_is_equal_and_independent(cluster: ClusterState) -> None:
 
 def test_a_topic_may_be_held_in_part() -> None:
     cluster = ClusterState()
-    nobody = Ragged.empty(6)
+    no_replicas = Ragged.empty(6)
     numbers = np.array([0, 1, 3, 7, 8, 2], np.int32)
-    rows = cluster.add_topics(["whole", "part", "other"], np.array([2, 3, 1]), nobody, partitions=numbers)
-    found = {(name, number): cluster.row(name, number) for name in ("whole", "part", "other") for number in range(9)}
-    assert {key: row for key, row in found.items() if row is not None} == {
+    rows = cluster.add_topics(["whole", "part", "other"], np.array([2, 3, 1]), no_replicas, partitions=numbers)
+    row_by_partition = {
+        (name, number): cluster.row(name, number) for name in ("whole", "part", "other") for number in range(9)
+    }
+    assert {key: row for key, row in row_by_partition.items() if row is not None} == {
         ("whole", 0): 0, ("whole", 1): 1, ("part", 3): 2, ("part", 7): 3, ("part", 8): 4, ("other", 2): 5,
     }  # fmt: skip
     twin = cluster.copy()

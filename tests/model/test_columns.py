@@ -1,4 +1,4 @@
-"""The partition columns: appended, outgrown, copied, and small enough."""
+"""The partition columns: append, growth, copy and size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_packed_lists_are_found_again(lists: list[list[int]]) -> None:
     packed = Ragged.of(lists)
     assert len(packed) == len(lists)
     assert unpacked(packed) == lists
-    assert packed.counts.tolist() == [len(one) for one in lists]
+    assert packed.counts.tolist() == [len(values) for values in lists]
 
 
 @given(LISTS, st.data())
@@ -53,26 +53,26 @@ def test_lists_are_taken_in_the_order_asked(lists: list[list[int]], data: st.Dat
 @given(LISTS, LISTS)
 def test_same_lists(left: list[list[int]], right: list[list[int]]) -> None:
     count = min(len(left), len(right))
-    found = same_lists(Ragged.of(left[:count]), Ragged.of(right[:count]))
-    assert found.tolist() == [left[index] == right[index] for index in range(count)]
+    result = same_lists(Ragged.of(left[:count]), Ragged.of(right[:count]))
+    assert result.tolist() == [left[index] == right[index] for index in range(count)]
     assert same_lists(Ragged.of(left), Ragged.of(left)).all()
 
 
 @given(LISTS)
 def test_repeated_values_and_lists_without_them(lists: list[list[int]]) -> None:
     packed = Ragged.of(lists)
-    assert repeated(packed).tolist() == [one in each[:place] for each in lists for place, one in enumerate(each)]
-    assert unpacked(distinct(packed)) == [list(dict.fromkeys(one)) for one in lists]
+    assert repeated(packed).tolist() == [value in each[:index] for each in lists for index, value in enumerate(each)]
+    assert unpacked(distinct(packed)) == [list(dict.fromkeys(values)) for values in lists]
 
 
 @given(st.lists(st.integers(0, 9)))
 def test_last_of_equal(keys: list[int]) -> None:
     for given_keys in (keys, sorted(set(keys))):
-        last = {key: place for place, key in enumerate(given_keys)}
+        last = {key: index for index, key in enumerate(given_keys)}
         assert last_of_equal(np.array(given_keys, np.int64)).tolist() == [last[key] for key in given_keys]
 
 
-#: (case, lists, mask beside their values, how many of each it hits, what it keeps)
+#: (case, lists, mask of their values, number of masked values per list, remaining values).
 MASKS = [
     ("no lists", [], [], [], []),
     ("only empty lists", [[], []], [], [0, 0], [[], []]),
@@ -94,19 +94,19 @@ def test_masks(lists: list[list[int]], mask: list[int], counts: list[int], kept:
 
 @given(LISTS, st.data())
 def test_masks_say_of_each_list_what_a_loop_says(lists: list[list[int]], data: st.DataObject) -> None:
-    """Values are numbered by list, place by place: so the law sees whose they are."""
-    flat = [(number, place) for number, one in enumerate(lists) for place in range(len(one))]
+    """Each value is unique, so that the property identifies its list and position."""
+    flat = [(number, index) for number, values in enumerate(lists) for index in range(len(values))]
     mask = data.draw(st.lists(st.booleans(), min_size=len(flat), max_size=len(flat)))
-    hit = {where for where, wanted in zip(flat, mask, strict=True) if wanted}
+    hit = {key for key, chosen in zip(flat, mask, strict=True) if chosen}
     expected = [
-        [value for place, value in enumerate(one) if (number, place) in hit] for number, one in enumerate(lists)
+        [value for index, value in enumerate(values) if (number, index) in hit] for number, values in enumerate(lists)
     ]
     packed, given_mask = Ragged.of(lists), np.array(mask, np.bool_)
     assert unpacked(packed.keep(given_mask)) == expected
-    assert packed.count(given_mask).tolist() == [len(one) for one in expected]
-    assert packed.any(given_mask).tolist() == [one != [] for one in expected]
+    assert packed.count(given_mask).tolist() == [len(values) for values in expected]
+    assert packed.any(given_mask).tolist() == [values != [] for values in expected]
     assert packed.owners.tolist() == [number for number, _ in flat]
-    assert packed.first.tolist() == [place == 0 for _, place in flat]
+    assert packed.first.tolist() == [index == 0 for _, index in flat]
 
 
 SIGNED = st.lists(st.lists(st.integers(-2, 3), max_size=5), max_size=6)
@@ -114,17 +114,17 @@ SIGNED = st.lists(st.lists(st.integers(-2, 3), max_size=5), max_size=6)
 
 @given(SIGNED, SIGNED)
 def test_lists_against_one_another(left: list[list[int]], right: list[list[int]]) -> None:
-    """Values below 0 stand for what is unknown; none is taken for another list's."""
+    """Values below 0 are unknown, and match no value of another list."""
     count = min(len(left), len(right))
     pairs = list(zip(left[:count], right[:count], strict=True))
-    found = members(Ragged.of(left[:count]), Ragged.of(right[:count]))
-    assert found.tolist() == [value in other for one, other in pairs for value in one]
+    result = members(Ragged.of(left[:count]), Ragged.of(right[:count]))
+    assert result.tolist() == [value in other for values, other in pairs for value in values]
 
 
 @pytest.mark.parametrize("count", [10, 10_000])
 @given(st.lists(st.integers(0, 9)))
 def test_distinct_rows(count: int, rows: list[int]) -> None:
-    """Few rows among many are sorted, others are marked."""
+    """A few rows among many are sorted; many rows use a mask."""
     assert distinct_rows(np.array(rows, np.int32), count).tolist() == sorted(set(rows))
 
 
@@ -164,7 +164,9 @@ def test_growth_moves_nothing(batches: list[list[list[int]]]) -> None:
         assert rows.tolist() == list(range(len(expected), len(expected) + count))
         expected += lists
     assert [p.replicas_of(row).tolist() for row in range(len(p))] == expected
-    assert p.copy().lists("replica", np.arange(len(p))).values.tolist() == [one for each in expected for one in each]
+    assert p.copy().lists("replica", np.arange(len(p))).values.tolist() == [
+        value for each in expected for value in each
+    ]
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ def test_lists_are_copies() -> None:
 
 
 def test_a_partition_at_rf_3_takes_at_most_100_bytes() -> None:
-    """Topics of 100 partitions on 100 brokers; names, ids and broker columns counted too."""
+    """Topics of 100 partitions on 100 brokers, including names, ids and broker columns."""
     cluster, topics, partitions = ClusterState(), 50, 100
     cluster.brokers.index_of(range(100))
     count = topics * partitions
@@ -271,6 +273,6 @@ def test_a_partition_at_rf_3_takes_at_most_100_bytes() -> None:
     names = [f"topic-{number:04}" for number in range(topics)]
     cluster.add_topics(names, np.full(topics, partitions), replicas, replicas)
     kinds = (cluster.topics, cluster.brokers)
-    arrays = [value for one in kinds for value in vars(one).values() if isinstance(value, np.ndarray)]
+    arrays = [value for kind in kinds for value in vars(kind).values() if isinstance(value, np.ndarray)]
     spoken = sum(len(name) for name in names)
     assert (cluster.partitions.nbytes + sum(array.nbytes for array in arrays) + spoken) / count <= 100

@@ -1,4 +1,4 @@
-"""Configuration by Kafka's names: what is read, and how a value that does not fit is refused."""
+"""Configuration by Kafka's keys: parsed values, and errors of invalid values."""
 
 from __future__ import annotations
 
@@ -128,4 +128,4 @@ def test_protocol_versions_compare_by_age() -> None:
     texts = ["0.8.2", "0.9.0", "0.10.0-IV0", "0.10.0-IV1", "0.10.2", "1.0-IV0", "2.7-IV2", "2.8", "3.2-IV0", "3.9"]
     parsed = [InterBrokerProtocol.parse(text) for text in texts]
     assert parsed == sorted(parsed)
-    assert [one.recovery_state for one in parsed] == [False] * 8 + [True] * 2
+    assert [state.recovery_state for state in parsed] == [False] * 8 + [True] * 2

@@ -1,4 +1,4 @@
-"""docs/explanation/safety.md: the keys that its table names have the defaults that it tells, and its tests exist."""
+"""docs/explanation/safety.md: the keys in its table have the listed defaults, and its tests exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from kframe.model.config import KEYS
 from tests.architecture.source import ROOT
 
-#: Number, key, default and test of each row, as they are written.
+#: Number, key, default and test of each row, as written.
 ROWS: Final = [
     [cell.strip(" `") for cell in (cells[0], *cells[3:])]
     for line in (ROOT / "docs" / "explanation" / "safety.md").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Native selectors, compiled once a run."""
+"""Compile native selectors once per test run."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Compiled:
         self._library = ctypes.CDLL(str(library))
 
     def address(self, name: str) -> int:
-        """Where a function is."""
+        """Return the address of a function."""
         address = ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value
         assert address is not None
         return address
 
     def function(self, name: str, user_data: int = 0) -> NativeFunction:
-        """A function as a plugin hands it over."""
+        """Return a function as a plugin provides it."""
         return NativeFunction(self.address(name), SIGNATURE, user_data, self._library)
 
 
 def compile_selectors(folder: Path) -> Path:
-    """The library of the functions of ``selectors.c``, in a folder."""
+    """Compile ``selectors.c`` into a shared library in a folder."""
     library = folder / "selectors.so"
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-I", include_dir()]

@@ -1,4 +1,4 @@
-"""The native loop in plain Python, with the struct as ctypes sees it: what ``kframe.kernels._selectors`` is held to."""
+"""Reference of ``kframe.kernels._selectors`` for native selectors, in plain Python with a ctypes struct."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Election(ctypes.Structure):
     ]
 
 
-#: The type of a native selector.
+#: The C function type of a native selector.
 SELECT = ctypes.CFUNCTYPE(c_int32, POINTER(Election), c_void_p)
 
 
 def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) -> int:
     """See ``kframe.kernels._selectors.elect``."""
     select: Any = SELECT(function)
-    found = 0
+    count = 0
     for i in range(len(batch)):
         first, last = int(batch.candidates.offsets[i]), int(batch.candidates.offsets[i + 1])
         candidates, isr = batch.candidates[i].tolist(), batch.isr[i].tolist()
@@ -72,7 +72,7 @@ def elect(function: int, user_data: int, batch: ElectionBatch, leader: Int32) ->
         position = select(ctypes.byref(election), user_data)
         if 0 <= position < len(candidates):
             leader[i] = candidates[position]
-            found += 1
+            count += 1
         else:
             leader[i] = NO_LEADER if position == NO_LEADER else INVALID_POSITION
-    return found
+    return count

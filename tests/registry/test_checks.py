@@ -1,4 +1,4 @@
-"""The conformance checks find what they are for, in this process or in one of its own."""
+"""The conformance checks find each violation, in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFFLINE = (ElectionKind.OFFLINE,)
 
 
 class Acting:
-    """Kafka's rule, and then something that it should not do."""
+    """Kafka's rule with one violation added."""
 
     def __init__(self, act: Callable[[ElectionBatch, Int32], Any], name: str = "acting") -> None:
         self._act = act
@@ -67,11 +67,11 @@ NAMES = itertools.count()
 
 @pytest.mark.parametrize("selector", SHIPPED, ids=lambda selector: selector.name)
 def test_shipped_selectors_pass(selector: LeaderSelector) -> None:
-    found = find(lambda: selector, SHIPPED[selector])
+    failures = find(lambda: selector, SHIPPED[selector])
     if selector.name == "controlled-shutdown-0.8.2":
-        assert set(found) == {"is-safe", "small-and-odd-batches"}, "it elects dead brokers, which is refused later"
+        assert set(failures) == {"is-safe", "small-and-odd-batches"}, "it elects dead brokers, which is refused later"
     else:
-        assert found == {}
+        assert failures == {}
 
 
 @pytest.mark.parametrize(
@@ -153,19 +153,19 @@ def test_what_it_does_wrong_comes_back(plugins_dir: Path) -> None:
 
 
 def test_a_crash_is_reported_for_the_check_that_it_ended(plugins_dir: Path) -> None:
-    found = failed(check_isolated("crash", plugins_dir=plugins_dir))
-    assert "is-named" not in found
-    assert found.pop("keeps-to-its-array") == "the process crashed: SIGABRT"
-    assert set(found.values()) == {"not run"}
-    assert len(found) == len(CHECKS) - 2
+    failures = failed(check_isolated("crash", plugins_dir=plugins_dir))
+    assert "is-named" not in failures
+    assert failures.pop("keeps-to-its-array") == "the process crashed: SIGABRT"
+    assert set(failures.values()) == {"not run"}
+    assert len(failures) == len(CHECKS) - 2
 
 
 def test_a_selector_that_hangs_is_stopped(plugins_dir: Path) -> None:
-    found = failed(check_isolated("hang", plugins_dir=plugins_dir, timeout_s=3))
-    assert "the process was stopped after 3 s" in found.values()
+    failures = failed(check_isolated("hang", plugins_dir=plugins_dir, timeout_s=3))
+    assert "the process was stopped after 3 s" in failures.values()
 
 
 def test_a_child_that_cannot_start_says_why(tmp_path: Path) -> None:
-    found = failed(check_isolated("no-such-selector", plugins_dir=tmp_path))
-    assert found["is-named"] == "the process ended with code 1: KeyError: 'no-such-selector'"
-    assert np.all([problem == "not run" for check, problem in found.items() if check != "is-named"])
+    failures = failed(check_isolated("no-such-selector", plugins_dir=tmp_path))
+    assert failures["is-named"] == "the process ended with code 1: KeyError: 'no-such-selector'"
+    assert np.all([problem == "not run" for check, problem in failures.items() if check != "is-named"])

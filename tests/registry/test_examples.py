@@ -1,4 +1,4 @@
-"""The examples work as their README says, and the three tiers are three spellings of one rule."""
+"""The examples work as their README describes, and the three tiers implement one rule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = ("last-in-sync-scalar", "last-in-sync-bulk", "last-in-sync-native")
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """The native example, built as its setup.py says, in a copy."""
+    """Build the native example in a copy, with its own setup.py."""
     folder = tmp_path_factory.mktemp("example") / "native"
     shutil.copytree(EXAMPLES / "native", folder)
     environment = os.environ | {"PYTHONPATH": include_dir()}
@@ -47,13 +47,13 @@ def registry(native: ModuleType) -> Registry:
 
 
 def leaders(selector: LeaderSelector, seed: int, registry: Registry) -> list[list[int]]:
-    found = []
+    chosen = []
     for kind in registry.selectors[selector.name].kinds:
         batch = random_election(seed, kind)
         leader = np.full(len(batch), NO_LEADER, np.int32)
         selector.elect(batch, leader)
-        found.append([int(one) for one in leader])
-    return found
+        chosen.append([int(broker) for broker in leader])
+    return chosen
 
 
 @pytest.mark.parametrize("name", NAMES)

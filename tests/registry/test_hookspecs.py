@@ -1,4 +1,4 @@
-"""Every hook shows a complete plugin that works, and is called; what plugins import stands in one place."""
+"""Every hook's docstring has a complete, working plugin, and every hook is called. Plugins import from one module."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ HOOKS = sorted(name for name in vars(KframeHooks) if name.startswith("kframe_"))
 
 
 def example(hook: str) -> ModuleType:
-    """The plugin that the docstring of a hook shows, as a module."""
+    """Return the plugin in a hook's docstring as a module."""
     docstring = inspect.getdoc(getattr(KframeHooks, hook))
     assert docstring, "every hook is documented"
-    before, found, code = docstring.partition("A complete plugin::")
-    assert found, "every hook shows a complete plugin"
+    before, separator, code = docstring.partition("A complete plugin::")
+    assert separator, "every hook shows a complete plugin"
     assert before.strip(), "and says what it is for"
     module = ModuleType(f"example_of_{hook}")
     exec(compile(textwrap.dedent(code), hook, "exec"), vars(module))

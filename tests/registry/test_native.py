@@ -1,4 +1,4 @@
-"""The native tier: what it accepts, that C sees what the batch says, and that the loop equals its twin."""
+"""The native tier: valid functions, equal content in C and in the batch, and a loop that equals its reference."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name
 
 
 def capsule_of(address: int, name: bytes | None, context: int = 0) -> object:
-    """A PyCapsule as a C extension would make it. It keeps no copy of ``name``."""
+    """Return a PyCapsule as a C extension creates it. The capsule does not copy ``name``."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     capsule = new(address, name, None)
@@ -68,8 +68,8 @@ def test_the_loop_equals_its_twin(compiled: Compiled, name: str, kind: ElectionK
     answers = []
     for module in (_selectors, native_twin):
         seen, leader = ctypes.c_uint64(0), np.full(len(batch), 77, np.int32)
-        found = module.elect(compiled.address(name), ctypes.addressof(seen), batch, leader)
-        answers.append((found, leader.tolist(), seen.value))
+        count = module.elect(compiled.address(name), ctypes.addressof(seen), batch, leader)
+        answers.append((count, leader.tolist(), seen.value))
     assert answers[0] == answers[1]
     if name == "from_everything":
         leaders = answers[0][1]
@@ -78,7 +78,7 @@ def test_the_loop_equals_its_twin(compiled: Compiled, name: str, kind: ElectionK
 
 
 class ByBatch:
-    """The same selector without its short cut: asked for a batch, as selectors of other tiers are."""
+    """Return the same selector without its fast path, so that it receives batches as other tiers do."""
 
     def __init__(self, selector: NativeSelector) -> None:
         self.name = selector.name
@@ -91,10 +91,10 @@ class ByBatch:
 def test_choosing_on_the_columns_equals_choosing_for_a_batch(
     compiled: Compiled, name: str, kind: ElectionKind, seed: int
 ) -> None:
-    """And it spoils nothing: ``vandal`` writes into whatever it is shown."""
+    """The selector ``vandal`` writes into its input, and the columns stay unchanged."""
     rows = np.random.default_rng(seed).permutation(200)[:150].astype(np.int32)
     allowed = (rows % 3 == 0).astype(np.uint8)
-    found = []
+    results = []
     for short_cut in (True, False):
         cluster, untouched = random_cluster(seed), random_cluster(seed)
         native = NativeSelector("x", compiled.function(name))
@@ -103,11 +103,11 @@ def test_choosing_on_the_columns_equals_choosing_for_a_batch(
             lambda cluster, kind, rows, allowed: np.full(len(rows), -7, np.int32),
         )
         leader = selection.choose(cluster, kind, rows, allowed)
-        found.append((leader.tolist(), dict(selection.faults)))
+        results.append((leader.tolist(), dict(selection.faults)))
         for column in ("replica", "isr", "replica_flags", "leader", "isr_count"):
             assert np.array_equal(getattr(cluster.partitions, column), getattr(untouched.partitions, column))
         assert cluster.brokers.ids.tolist() == untouched.brokers.ids.tolist()
-    assert found[0] == found[1]
+    assert results[0] == results[1]
 
 
 @KINDS
@@ -121,12 +121,12 @@ def test_many_rows_at_a_time_are_chosen_for_as_in_a_batch(
     for rows, allowed in even_rows(width, cluster):
         batch = election_batch(cluster, kind, rows, allowed)
         seen = [ctypes.c_uint64(0), ctypes.c_uint64(0)]
-        calls = [NativeSelector("x", compiled.function(name, ctypes.addressof(one))) for one in seen]
+        calls = [NativeSelector("x", compiled.function(name, ctypes.addressof(counter))) for counter in seen]
         expected, leader = np.full(len(rows), 77, np.int32), np.full(len(rows), 77, np.int32)
         calls[0].elect(batch, expected)
-        unlawful = choose_natively(calls[1].native, cluster, kind, rows, allowed, leader)
+        violations = choose_natively(calls[1].native, cluster, kind, rows, allowed, leader)
         faults = find_faults(election_batch(cluster, kind, rows, allowed), expected)
-        assert unlawful == sum(len(positions) for positions in faults.values())
+        assert violations == sum(len(positions) for positions in faults.values())
         assert seen[0].value == seen[1].value
         wrong = np.concatenate([rows[:0], *faults.values()])
         assert np.delete(leader, wrong).tolist() == np.delete(expected, wrong).tolist()
@@ -139,10 +139,10 @@ def test_on_the_columns_c_sees_what_a_batch_would_show(compiled: Compiled, kind:
     allowed, cluster = (rows % 3 == 0).astype(np.uint8), random_cluster(seed)
     batch = election_batch(cluster, kind, rows, allowed)
     sums = [ctypes.c_uint64(0), ctypes.c_uint64(0)]
-    calls = [NativeSelector("x", compiled.function("from_everything", ctypes.addressof(one))) for one in sums]
-    leader, unlawful = np.full(150, 77, np.int32), np.full(150, 77, np.int32)
+    calls = [NativeSelector("x", compiled.function("from_everything", ctypes.addressof(total))) for total in sums]
+    leader, violations = np.full(150, 77, np.int32), np.full(150, 77, np.int32)
     calls[0].elect(batch, leader)
-    count = choose_natively(calls[1].native, cluster, kind, rows, allowed, unlawful)
+    count = choose_natively(calls[1].native, cluster, kind, rows, allowed, violations)
     assert sums[0].value == sums[1].value
     assert count == sum(len(positions) for positions in find_faults(batch, leader).values()) > 0
 
@@ -218,13 +218,13 @@ def test_the_null_pointer_is_refused() -> None:
 
 
 def test_a_ctypes_callback_will_do() -> None:
-    """Slow, and it takes the GIL back for every partition; but it is a C function."""
+    """A ctypes callback is slow and takes the GIL for every partition, but it is a C function."""
     last = native_twin.SELECT(lambda election, user_data: election.contents.candidate_count - 1)
     address = ctypes.cast(last, ctypes.c_void_p).value
     assert address
     batch = random_election(5, ElectionKind.OFFLINE)
     leader = chosen(NativeSelector("last", NativeFunction(address, SIGNATURE, owner=last)), batch)
-    assert leader.tolist() == [batch.candidates[at][-1] for at in range(len(batch))]
+    assert leader.tolist() == [batch.candidates[index][-1] for index in range(len(batch))]
 
 
 def test_a_cffi_function_will_do(compiled: Compiled) -> None:
@@ -269,9 +269,9 @@ def test_lists_that_contradict_themselves_never_reach_c(compiled: Compiled, whic
         if wrong == "a list too few"
         else Ragged(lists.offsets, lists.values[:-1])
     )
-    odd: dict[str, Any] = {which: shorter}
+    mismatched: dict[str, Any] = {which: shorter}
     with pytest.raises(ShapeError, match="contradict"):
-        chosen(NativeSelector("x", compiled.function("crash")), replace(batch, **odd))
+        chosen(NativeSelector("x", compiled.function("crash")), replace(batch, **mismatched))
 
 
 def elect_none(cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:

@@ -1,4 +1,4 @@
-"""``kframe plugins``: what it prints and the code that it ends with."""
+"""``kframe plugins``: output and exit code."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def kframe_register_commands(cli):
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plugins directory with a safe plugin, an unsafe one and a broken one."""
+    """A plugins directory with a safe, an unsafe and a broken plugin."""
     for name in ("KFRAME_TRACE_PLUGINS", "KFRAME_PLUGINS_DIR"):
         monkeypatch.delenv(name, raising=False)
     for name, text in {"safe": SAFE, "unsafe": UNSAFE, "broken": "1/0"}.items():
@@ -84,10 +84,10 @@ def test_list(folder: Path) -> None:
 def test_list_as_json_says_all_that_the_table_says(folder: Path) -> None:
     document = as_json(run("list", "--plugins-dir", folder, "--no-plugin", "unsafe", "-o", "json"))
     assert document["schema"] == "kframe.plugins/v1"
-    found = {one["plugin"]: one for one in document["rows"]}
-    assert found["unsafe"]["state"] == "disabled"
-    assert found["broken"]["error"] == "ZeroDivisionError: division by zero"
-    assert found["safe"] == {
+    plugins = {row["plugin"]: row for row in document["rows"]}
+    assert plugins["unsafe"]["state"] == "disabled"
+    assert plugins["broken"]["error"] == "ZeroDivisionError: division by zero"
+    assert plugins["safe"] == {
         "plugin": "safe", "distribution": str(folder / "safe.py"), "source": "plugins dir", "state": "loaded",
         "error": None,
         "selectors": [{

@@ -1,4 +1,4 @@
-"""Finding, loading and naming plugins: what is offered, what clashes, and what breaks without breaking the rest."""
+"""Discovery, loading and names of plugins: conflicts are errors, and a broken plugin does not affect others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OFFLINE = (ElectionKind.OFFLINE,)
 
 
 def nothing_for(url: str) -> None:
-    """A factory that nobody calls."""
+    """A factory that is never called."""
 
 
 def selector_spec(name: str, kinds: tuple[ElectionKind, ...] = OFFLINE, **changes: Any) -> SelectorSpec:
@@ -41,7 +41,7 @@ def selector_spec(name: str, kinds: tuple[ElectionKind, ...] = OFFLINE, **change
 
 
 def plugin(name: str, **hooks: Callable[..., Any]) -> type:
-    """A plugin with these hooks."""
+    """Return a plugin with these hooks."""
     return type(name, (), {hook: staticmethod(hookimpl(function)) for hook, function in hooks.items()})
 
 
@@ -50,18 +50,18 @@ def selectors(name: str, *specs: Any) -> type:
 
 
 def build(*extra: object, **settings: Any) -> Registry:
-    """A registry without whatever happens to be installed."""
+    """Return a registry without any installed plugin."""
     return build_registry(extra=extra, allowed=(), **settings)
 
 
 def state_of(registry: Registry, name: str) -> Plugin:
-    (found,) = [one for one in registry.plugins if one.name == name]
-    return found
+    (state,) = [plugin for plugin in registry.plugins if plugin.name == name]
+    return state
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Install a distribution with entry points in group kframe, and perhaps a module."""
+    """Install a distribution with entry points in group kframe, and optionally a module."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def install(distribution: str, entry_points: dict[str, str], **modules: str) -> None:
@@ -179,8 +179,8 @@ def half() -> Any:
 )
 def test_a_broken_plugin_offers_nothing(broken: object, error: str) -> None:
     registry = build(broken, selectors("Whole", selector_spec("whole")))
-    (found,) = registry.broken
-    assert error in (found.error or "")
+    (rejected,) = registry.broken
+    assert error in (rejected.error or "")
     assert set(registry.selectors) == {"whole", *(selector.name for selector in SHIPPED)}
 
 
@@ -199,13 +199,13 @@ def observer_spec(name: str) -> ObserverSpec:
     ],
 )
 def test_one_name_offered_twice_is_an_error_that_names_both(hook: str, spec: object, what: str) -> None:
-    one, other = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
+    first, second = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
     with pytest.raises(PluginError) as caught:
-        build(one, other)
+        build(first, second)
     assert str(caught.value) == (
         f"{what} is offered by extra One and by extra Other; disable one of them with --no-plugin"
     )
-    assert state_of(build(one, other, disabled=["Other"]), "Other").state == "disabled"
+    assert state_of(build(first, second, disabled=["Other"]), "Other").state == "disabled"
 
 
 def test_a_name_of_kframe_s_own_cannot_be_taken() -> None:
@@ -230,8 +230,12 @@ def test_a_plugins_directory(tmp_path: Path) -> None:
         (tmp_path / ignored).write_text("1/0")
     (tmp_path / "empty").mkdir()
     registry = build(plugins_dir=tmp_path)
-    found = {one.name: (one.state, one.distribution) for one in registry.plugins if one.source is Source.DIRECTORY}
-    assert found == {
+    plugins = {
+        plugin.name: (plugin.state, plugin.distribution)
+        for plugin in registry.plugins
+        if plugin.source is Source.DIRECTORY
+    }
+    assert plugins == {
         "bad": ("broken", str(tmp_path / "bad.py")),
         "one": ("loaded", str(tmp_path / "one.py")),
         "two": ("loaded", str(tmp_path / "two")),
@@ -281,16 +285,16 @@ def test_what_the_registry_makes_is_what_a_selection_takes() -> None:
 
 
 def test_options_reach_the_factory() -> None:
-    made: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def factory(**options: Any) -> FirstInSync:
-        made.append(options)
+        calls.append(options)
         return FirstInSync("weighed")
 
     options = (Option("weight", int, 1, ""), Option("rack", str, "a", ""))
     registry = build(selectors("Weighed", selector_spec("weighed", factory=factory, options=options)))
     registry.selectors_for(["weighed"], {"weighed": {"weight": "5"}})
-    assert made == [{"weight": 5, "rack": "a"}]
+    assert calls == [{"weight": 5, "rack": "a"}]
 
 
 def fail() -> None:
@@ -371,8 +375,8 @@ def test_a_trace_tells_what_is_loaded_and_offered() -> None:
 
 def test_importing_the_registry_loads_no_plugin_and_nothing_heavy() -> None:
     code = "import sys, kframe.registry.registry; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(completed.stdout.split())
     assert not loaded & {"click", "rich", "pyarrow", "kframe.embedded", "kframe_rack_spread"}
     assert "pluggy" in loaded
 

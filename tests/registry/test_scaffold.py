@@ -1,4 +1,4 @@
-"""A new plugin works as it is written, and nothing is written where something is."""
+"""A generated plugin works without changes, and no existing file is overwritten."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ RACK_SPREAD = Path(__file__).resolve().parents[2] / "plugins" / "rack_spread"
 
 
 def shape(folder: Path, name: str) -> set[str]:
-    """The files of a plugin, with its name taken out."""
+    """Return the files of a plugin without the plugin's name."""
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    made = re.compile(r"[._].*|.*\.egg-info")
-    wanted = (file.as_posix() for file in files if not any(map(made.fullmatch, file.parts)))
-    return {file.replace(name.replace("-", "_"), "NAME") for file in wanted}
+    generated = re.compile(r"[._].*|.*\.egg-info")
+    sources = (file.as_posix() for file in files if not any(map(generated.fullmatch, file.parts)))
+    return {file.replace(name.replace("-", "_"), "NAME") for file in sources}
 
 
 def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path) -> None:
     assert list(folder.parent.iterdir()) == [folder], "nothing is left over"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     environment = os.environ | {"PYTHONPATH": include_dir()}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    assert "6 passed" in done.stdout
+    completed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout
+    assert "6 passed" in completed.stdout
 
 
 def test_it_has_the_shape_of_rack_spread(tmp_path: Path) -> None:

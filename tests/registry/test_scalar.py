@@ -1,4 +1,4 @@
-"""The scalar tier: what a function sees, and what becomes of its answer."""
+"""The scalar tier: input and result of a selector function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OFFLINE = ElectionKind.OFFLINE
 
 
 def kafka_rule(election: PartitionElection) -> int | None:
-    in_sync = [one for one in election.eligible if one in election.isr]
+    in_sync = [broker for broker in election.eligible if broker in election.isr]
     if election.unclean_allowed:
         in_sync = list(election.eligible)
     return in_sync[0] if in_sync else None
@@ -67,8 +67,8 @@ def test_a_function_sees_broker_ids() -> None:
         assert election.leader_epoch == batch.leader_epoch[at]
         assert election.unclean_allowed is bool(batch.unclean_allowed[at])
         assert election.seed == batch.seed
-        for one, rack in zip(ids, batch.broker_rack, strict=True):
-            assert election.racks[one] == (None if rack == -1 else batch.racks[rack])
+        for broker_id, rack in zip(ids, batch.broker_rack, strict=True):
+            assert election.racks[broker_id] == (None if rack == -1 else batch.racks[rack])
     assert {election.leader is None for election in seen} == {True, False}
 
 

@@ -1,4 +1,4 @@
-"""What plugins offer is checked when they offer it."""
+"""Plugin specs are validated when they are created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.registry.specs import ObserverSpec, Option, PortSpec, SelectorSpec, 
 
 
 def make_nothing(*arguments: object) -> Any:
-    """A factory that nobody calls."""
+    """A factory that is never called."""
 
 
 GOOD: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Instances of kframe come before brokers: a standby claims ahead, and takes the role from a broker alone."""
+"""kframe instances have precedence over brokers: a standby claims early, and takes the role only from a broker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BROKER, OURS, OTHER = 1, 1000, 1001
 
 
 class Ready(MemoryStore):
-    """A store in memory that notes for whom it is to contend."""
+    """An in-memory store that records the controller ids of ``contend``."""
 
     def __init__(self, ensemble: MemoryEnsemble) -> None:
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
@@ -36,7 +36,7 @@ class Ready(MemoryStore):
 
 
 class Harness:
-    """Two registered brokers, and an instance of kframe that comes before them."""
+    """Two registered brokers, and a kframe instance with precedence over them."""
 
     def __init__(self, instances_first: bool = True) -> None:
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (BROKER, 2)))
@@ -49,7 +49,7 @@ class Harness:
         )  # fmt: skip
 
     def elect_broker(self, broker_id: int = BROKER) -> None:
-        """As a broker does, in the session that owns its registration."""
+        """Take the role as a broker does, in the session of its registration."""
         records, session = self.ensemble.records, self.ensemble._operator
         data, stat = records.get(session, CONTROLLER_EPOCH)
         records.multi(session, [
@@ -67,7 +67,7 @@ class Harness:
         return int(self.ensemble.records.get(self.ensemble._operator, CONTROLLER_EPOCH)[0])
 
     def settle(self) -> None:
-        """Handle what waits, and what timers that are due set off."""
+        """Handle pending events and due timers."""
         self.loop.run_until_idle()
         self.clock.advance(0.0)
         self.loop.run_until_idle()
@@ -95,7 +95,7 @@ def test_without_the_preference_a_broker_keeps_the_role() -> None:
 
 @pytest.mark.parametrize("other", [OTHER, 1007], ids=["named by kframe.never.replicas", "named nowhere"])
 def test_the_role_is_never_taken_from_another_instance(other: int) -> None:
-    """What is not a registered broker in its own session is none, though nothing names it."""
+    """Only a registered broker in its own session counts as a broker, even if no configuration lists the other id."""
     harness = opened(lambda harness: harness.elect_instance(other))
     harness.clock.advance(10 * TAKE_AGAIN_MS / 1000)
     harness.settle()
@@ -108,7 +108,7 @@ def test_the_role_is_never_taken_from_another_instance(other: int) -> None:
 
 
 def test_an_instance_that_follows_the_broker_at_the_last_moment_is_spared() -> None:
-    """3 -> 1001 -> 1000: the broker was seen, another instance has the role when the attempt is made."""
+    """3 -> 1001 -> 1000: a broker had the role, but another instance has it at the time of the attempt."""
     harness = Harness()
     harness.elect_broker()
     harness.loop.open()

@@ -1,4 +1,4 @@
-"""The controller at work: one event to its end before the next, and an answer for everybody who waits."""
+"""The controller loop: each event completes before the next, and every request is answered."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
 
 ANSWER_S = 30.0
-"""Long enough for any machine; nothing waits that long unless it would wait for ever."""
+"""A generous timeout for any machine. Only a deadlock waits that long."""
 
 
 class Flaky(MemoryStore):
-    """A store in memory that does something first, such as to fail, before a write, and may forbid to act after it."""
+    """An in-memory store that can run an action before a write, and can then forbid the controller to act."""
 
     def __init__(self, ensemble: MemoryEnsemble) -> None:
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.before_write: list[Callable[[], object]] = []
         self.asleep = False
-        """Whether its controller may be deposed for all that it knows."""
+        """Whether the controller cannot exclude that it was deposed."""
         self.answers = False
-        """Whether storage, asked for the role, ends the doubt."""
+        """Whether the store confirms the role on request."""
         self.reachable = threading.Event()
         self.reachable.set()
 
@@ -71,7 +71,7 @@ class Flaky(MemoryStore):
 
 
 class Harness:
-    """One controller loop over ``t``: t-0 on 1 and 2, led by 2."""
+    """A controller loop over one topic ``t``: t-0 on brokers 1 and 2, led by 2."""
 
     def __init__(self) -> None:
         spec = PartitionSpec((1, 2), 2, (1, 2))
@@ -193,7 +193,8 @@ def test_a_failure_of_storage_leaves_nobody_waiting(
 
 
 def test_what_was_stored_is_not_told_by_one_who_may_be_deposed(harness: Harness) -> None:
-    """It was asleep since it wrote, say: brokers hear nothing, who waits is told, and the role is given up."""
+    """The controller paused after its write: brokers receive no request, the client gets an answer, and the role ends.
+    The controller paused after its write: brokers receive no request, the client gets an answer, and the role ends."""
     loop = harness.open()
     harness.transport.take()
     harness.store.before_write.append(partial(setattr, harness.store, "asleep", True))
@@ -223,7 +224,7 @@ def test_what_was_stored_is_sent_once_storage_says_that_the_role_is_still_ours(h
 
 
 def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(harness: Harness) -> None:
-    """An event that waits for storage ends then; else a controller could not be stopped during an outage."""
+    """The event that waits for storage ends. Otherwise a controller could not stop during an outage."""
     loop = harness.open()
     waits = threading.Event()
 
@@ -245,7 +246,7 @@ def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(harness: Harn
 def test_whoever_has_lost_the_role_tells_nothing_of_what_it_stored(
     harness: Harness, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though events that say so still wait behind this one (I3)."""
+    """Even while the events that report the loss are queued behind this event (I3)."""
     loop = harness.open()
     harness.transport.take()
     rival = harness.ensemble.connect()
@@ -271,15 +272,15 @@ def test_whoever_has_lost_the_role_tells_nothing_of_what_it_stored(
 
 
 def test_the_transport_may_ask_whether_it_may_act(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One whose requests wait in queues does so before each of them, whatever thread it is in."""
-    asked: list[Callable[[], bool]] = []
-    monkeypatch.setattr(harness.transport, "open", lambda _notify, may_act: asked.append(may_act))
+    """A transport with queues checks before each request, in any thread."""
+    checks: list[Callable[[], bool]] = []
+    monkeypatch.setattr(harness.transport, "open", lambda _notify, may_act: checks.append(may_act))
     loop = harness.open()
-    assert [ask() for ask in asked] == [True]
+    assert [ask() for ask in checks] == [True]
     harness.ensemble.expire(harness.store)
-    assert [ask() for ask in asked] == [False]
+    assert [ask() for ask in checks] == [False]
     loop.run_until_idle()
-    assert [ask() for ask in asked] == [True, True], "it was opened again, and the role won again"
+    assert [ask() for ask in checks] == [True, True], "it was opened again, and the role won again"
 
 
 @pytest.mark.parametrize("kind", [StoreError, type("OfAPlugin", (StoreError,), {})])
@@ -317,7 +318,7 @@ def test_an_error_that_is_none_of_ours_costs_the_role_too(harness: Harness) -> N
 
 
 def test_who_fails_to_take_over_stands_again_later_each_time(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Freed at once, the role would be taken and lost in an endless loop."""
+    """After an immediate release, the controller would take and lose the role in an endless loop."""
     attempts: list[float] = []
     load = harness.store.load
 
@@ -399,7 +400,7 @@ def test_a_thread_handles_what_is_submitted() -> None:
 
 
 class Gate(RecordingTransport):
-    """A transport that runs something once, in the thread that sends."""
+    """A transport that runs an action once, in the sending thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -442,26 +443,26 @@ def test_brokers_may_register_from_another_thread() -> None:
 
 
 class Foretold(MemoryStore):
-    """A store in memory that tells early who is registered."""
+    """An in-memory store that reports the registered brokers early."""
 
     def foretell(self, met: Met) -> None:
         self.met = met
 
     def load(self) -> ClusterState:
         cluster = super().load()
-        self.met([one for one in cluster.brokers.registrations if one is not None])
+        self.met([registration for registration in cluster.brokers.registrations if registration is not None])
         return cluster
 
 
 class Expectant(RecordingTransport):
-    """A transport that notes whom it expects and whom it connects."""
+    """A transport that records the expected and the connected brokers."""
 
     def __init__(self) -> None:
         super().__init__()
         self.noted: list[tuple[str, list[int]]] = []
 
     def expect(self, registrations: Sequence[Registration]) -> None:
-        self.noted.append(("expected", [one.broker_id for one in registrations]))
+        self.noted.append(("expected", [registration.broker_id for registration in registrations]))
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         super().connect(cluster, brokers)

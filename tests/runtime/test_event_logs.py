@@ -1,4 +1,4 @@
-"""controller.log and state-change.log of a controller on an embedded store: each event in Kafka's words, bounded."""
+"""controller.log and state-change.log of a controller on an embedded store: Kafka's wording, bounded length."""
 
 from __future__ import annotations
 
@@ -259,8 +259,8 @@ def test_a_reassignment_reports_assignment_and_epochs(caplog: pytest.LogCaptureF
 
 
 def test_leaders_that_move_back_by_themselves_are_named(caplog: pytest.LogCaptureFixture) -> None:
-    moved = PartitionSpec((1, 2), leader=2, isr=(2, 1), leader_epoch=3)
-    driver = Driver(cluster_of({"t": [moved]}, (1, 2)), {"auto.leader.rebalance.enable": False})
+    off_preferred = PartitionSpec((1, 2), leader=2, isr=(2, 1), leader_epoch=3)
+    driver = Driver(cluster_of({"t": [off_preferred]}, (1, 2)), {"auto.leader.rebalance.enable": False})
     driver.handle(Elect())
     caplog.clear()
     driver.handle(RebalanceLeaders())
@@ -278,14 +278,14 @@ def test_a_reassignment_reports_that_its_targets_are_in_sync(caplog: pytest.LogC
     driver.ensemble.write_state("t", 0, leader=1, isr=(1, 2, 3), leader_epoch=1)
     driver.run(driver.context.refresh(driver.rows("t-0")))
     driver.run(partition_reassignment.complete_where_in_sync(driver.context, driver.rows("t-0")))
-    said = controller_lines(caplog)
+    logged = controller_lines(caplog)
     assert (
-        f"{PREFIX}Target replicas List(1, 3) have all caught up with the leader for reassigning partition t-0" in said
+        f"{PREFIX}Target replicas List(1, 3) have all caught up with the leader for reassigning partition t-0" in logged
     )
     assert (
         f"{PREFIX}Successfully updated assignment of partition t-0 to "
         "ReplicaAssignment(replicas=1,3, addingReplicas=, removingReplicas=)"
-    ) in said
+    ) in logged
 
 
 def test_an_isr_that_its_leader_changes_is_named(driver: Driver, caplog: pytest.LogCaptureFixture) -> None:
@@ -363,11 +363,11 @@ def test_many_partitions_are_sampled_evenly_and_the_rest_is_counted(caplog: pyte
     lose_broker(driver)
     changed = change_lines(caplog)
     assert len(lines(caplog, STATE_CHANGE_LOGGER)) <= LINES_PER_SECOND + 2
-    for what, counted in (
+    for prefix, counted in (
         ("Changed partition", f"{partitions} partitions got a leader elected"),
         ("Partition t-", f"{partitions} partitions had a replica removed from their ISR"),
     ):
-        written = [line for line in changed if line.startswith(what)]
+        written = [line for line in changed if line.startswith(prefix)]
         assert LINES_PER_SECOND // 2 - 10 <= len(written) <= LINES_PER_SECOND // 2
         left_out = partitions - len(written)
         assert f"{counted}: {left_out} of them are left out of this log" in changed
@@ -382,9 +382,9 @@ def test_the_limit_fills_again_with_time(caplog: pytest.LogCaptureFixture) -> No
     caplog.clear()
     driver.start_broker(1)
     driver.handle(BrokersChanged())
-    said = lines(caplog, STATE_CHANGE_LOGGER)
-    assert any(line.endswith("lines on requests are left out") for line in said)
-    assert len(said) <= 5
+    logged = lines(caplog, STATE_CHANGE_LOGGER)
+    assert any(line.endswith("lines on requests are left out") for line in logged)
+    assert len(logged) <= 5
 
 
 @pytest.mark.parametrize(("level", "wanted"), [(logging.INFO, True), (logging.ERROR, False), (logging.CRITICAL, False)])

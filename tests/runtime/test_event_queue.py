@@ -1,4 +1,4 @@
-"""The event queue: first in, first out, preemption, and the time that events wait."""
+"""The event queue: first in first out, preemption, and queue time."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def test_what_waits_is_drained_and_the_new_event_stands_alone(queue: EventQueue)
     "event", [Elect(), ControllerChanged(), BrokersChanged()], ids=lambda event: type(event).__name__
 )
 def test_look_again_waits_once(queue: EventQueue, event: Event) -> None:
-    for one in (event, FIRST, event, event):
-        queue.put(one)
+    for item in (event, FIRST, event, event):
+        queue.put(item)
     assert drain(queue) == [event, FIRST]
     queue.put(event)
     assert drain(queue) == [event]
@@ -98,8 +98,8 @@ def test_queue_time_is_from_put_to_take(queue: EventQueue, clock: VirtualClock) 
         queue.put(FIRST)
         clock.advance(waited / 1_000.0)
         queue.take()
-    found = [queue.times.quantile(quantile) for quantile in (0.0, 0.25, 0.5, 0.75, 0.99, 1.0)]
-    assert found == pytest.approx([10.0, 20.0, 30.0, 40.0, 40.0, 40.0])
+    quantiles = [queue.times.quantile(quantile) for quantile in (0.0, 0.25, 0.5, 0.75, 0.99, 1.0)]
+    assert quantiles == pytest.approx([10.0, 20.0, 30.0, 40.0, 40.0, 40.0])
 
 
 @pytest.mark.parametrize("idle_s, remembered", [(299.999, 50.0), (300.0, 0.0), (1_000.0, 0.0)])

@@ -1,4 +1,4 @@
-"""Memory that was touched before it is needed; in a process of its own, whose allocator is ours to set."""
+"""Preallocated memory, in a separate process with its own allocator settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-#: Page faults of 16 MiB taken in arrays of 1 MiB and given back, twice by this thread and once by another.
+#: Page faults of 16 MiB, allocated in arrays of 1 MiB and freed: twice in this thread, once in another.
 COUNT: Final = """
 import resource, threading
 import numpy as np
@@ -26,14 +26,14 @@ thread.start()
 thread.join()
 print(int(made), *found)
 """
-#: 16 MiB are 4096 pages; some are touched by whatever else goes on.
+#: 16 MiB are 4096 pages; other activity touches some of them.
 FEW: Final = 200
 
 
 def test_what_was_touched_is_taken_by_whoever_needs_memory_later() -> None:
-    done = subprocess.run([sys.executable, "-c", COUNT], check=True, stdout=subprocess.PIPE, text=True)
-    made, *found = map(int, done.stdout.split())
-    if not made:
+    completed = subprocess.run([sys.executable, "-c", COUNT], check=True, stdout=subprocess.PIPE, text=True)
+    preallocated, *counts = map(int, completed.stdout.split())
+    if not preallocated:
         pytest.skip("the allocator of this system cannot be told to keep memory")
-    assert len(found) == 3
-    assert max(found) < FEW
+    assert len(counts) == 3
+    assert max(counts) < FEW

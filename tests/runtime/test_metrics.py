@@ -1,4 +1,4 @@
-"""What a controller measures has the names that Kafka's dashboards ask for, and the values that it should."""
+"""A controller's metrics have the names in Kafka's dashboards, and correct values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ STATS = "kafka_controller_controllerstats_"
 
 
 class SlowStore(MemoryStore):
-    """A store whose writes take some time of the clock."""
+    """A store whose writes advance the clock."""
 
     def __init__(self, ensemble: MemoryEnsemble, pass_time: Callable[[], None]) -> None:
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
@@ -69,7 +69,7 @@ class SlowStore(MemoryStore):
 
 
 class Harness:
-    """A controller over ``t``: t-0 led by its second replica, t-1 whose ISR is its leader alone."""
+    """A controller of one topic ``t``: t-0 led by its second replica, t-1 with an ISR of its leader."""
 
     def __init__(self) -> None:
         specs = [PartitionSpec((1, 2), 2, (1, 2)), PartitionSpec((2, 1), 2, (2,))]
@@ -112,8 +112,8 @@ def test_a_timer_times_its_state_alone() -> None:
     name = f"{STATS}manualleaderbalancerateandtimems"
     assert after[f"{name}_count"] == 1
     assert after[f'{name}{{quantile="0.50"}}'] == pytest.approx(250.0)
-    moved = {one for one in after if one.startswith(STATS) and after[one] != before[one]}
-    assert {one.partition("{")[0].removesuffix("_count") for one in moved} == {name}
+    changed_names = {metric for metric in after if metric.startswith(STATS) and after[metric] != before[metric]}
+    assert {metric.partition("{")[0].removesuffix("_count") for metric in changed_names} == {name}
 
 
 @pytest.mark.parametrize("state", [ControllerState.IDLE, ControllerState.UPDATE_METADATA_RESPONSE_RECEIVED])
@@ -162,7 +162,7 @@ CHANNELS = "kafka_controller_controllerchannelmanager_"
 
 
 class SilentHarness(Harness):
-    """Brokers 1 and 2 behind queues; 2 is silent, so that the second request for it waits."""
+    """Brokers 1 and 2 have request queues. Broker 2 does not answer, so that its second request waits."""
 
     def make_transport(self) -> Transport:
         self.brokers = EmbeddedBrokers(self.clock)
@@ -176,7 +176,7 @@ def test_queues_of_requests() -> None:
     assert metrics[f"{CHANNELS}totalqueuesize"] == 2
     sizes = {name: value for name, value in metrics.items() if name.startswith(f"{CHANNELS}queuesize")}
     assert sizes == {f'{CHANNELS}queuesize{{broker_id="1"}}': 0, f'{CHANNELS}queuesize{{broker_id="2"}}': 2}
-    counts = [metrics[f'{CHANNELS}requestrateandqueuetimems_count{{broker_id="{one}"}}'] for one in (1, 2)]
+    counts = [metrics[f'{CHANNELS}requestrateandqueuetimems_count{{broker_id="{broker}"}}'] for broker in (1, 2)]
     assert counts == [3, 1]
 
 
@@ -187,7 +187,7 @@ def test_time_in_a_queue_is_that_of_its_broker() -> None:
     metrics = harness.loop.metrics()
     assert metrics[f"{CHANNELS}totalqueuesize"] == 0
     quantile = f'{CHANNELS}requestrateandqueuetimems{{broker_id="%d",quantile="0.999"}}'
-    assert [metrics[quantile % one] for one in (1, 2)] == [0.0, pytest.approx(2_000.0)]
+    assert [metrics[quantile % broker] for broker in (1, 2)] == [0.0, pytest.approx(2_000.0)]
 
 
 def test_queues_go_with_their_brokers_and_with_the_role() -> None:

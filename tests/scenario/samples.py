@@ -1,4 +1,4 @@
-"""A scenario that plays, to be damaged in tests."""
+"""A valid scenario, which tests modify."""
 
 from __future__ import annotations
 

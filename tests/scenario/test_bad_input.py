@@ -1,4 +1,4 @@
-"""What is wrong with a scenario is said with its place, and nothing is played."""
+"""Errors in a scenario are reported with their location, and the scenario does not run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.scenario.format import FILE_BYTES_MAX, parse_scenario, read_scenario
 from kframe.scenario.runner import ScenarioRunner
 from tests.scenario.samples import GOOD
 
-#: (case, what stands in GOOD, what stands there instead, what the error must say)
+#: (case, text in GOOD, its replacement, part of the error message).
 DAMAGE = [
     ("no-schema", "schema: kframe.scenario/v1\n", "", "schema: found None, expected schema: kframe.scenario/v1"),
     ("later-schema", "scenario/v1", "scenario/v2", "schema: found 'kframe.scenario/v2'"),
@@ -48,7 +48,7 @@ DAMAGE = [
     ("answer-error", "broker_failure: [1]", "answer: {broker: 1, error: OOPS}", "error: found 'OOPS'"),
 ]  # fmt: skip
 
-#: (case, step, what the error must say) for the steps that write or ask for topics, assignments and notifications.
+#: (case, step, part of the error message) for steps that write or request topics, assignments and notifications.
 MALFORMED = [
     ("topics-list", "create_topics: {}", "create_topics: found {}, expected a list of topics"),
     ("topic-mapping", "create_topics: [1]", "create_topics[0]: found 1, expected a mapping"),
@@ -203,8 +203,8 @@ def test_a_step_that_contradicts_the_moment_says_so(steps: str, said: str) -> No
 
 
 def changed(cluster: ClusterState) -> list[str]:
-    """Partitions that somebody has written since the controller took over: t-1 had no state, and got its first."""
-    return [f"{one.topic}-{one.partition}" for one in cluster if one.partition_epoch > 0]
+    """Return the partitions with a write since the failover. Partition t-1 had no state, and has its first one."""
+    return [f"{partition.topic}-{partition.partition}" for partition in cluster if partition.partition_epoch > 0]
 
 
 @pytest.mark.parametrize(
@@ -222,6 +222,7 @@ def changed(cluster: ClusterState) -> list[str]:
     ],
 )
 def test_what_is_asked_for_may_be_unknown(steps: str) -> None:
-    """Kafka answers clients and passes over what operators have left (``tests/golden``, names like ``nosuch``)."""
+    """Kafka returns errors to clients, and ignores invalid records of operators (``tests/golden``, such as ``nosuch``).
+    Kafka returns errors to clients, and ignores invalid records of operators (``tests/golden``, such as ``nosuch``)."""
     trace = ScenarioRunner(parse_scenario(GOOD.replace("broker_failure: [1]", steps), "s.yaml")).play()
     assert len(trace["steps"]) == 2

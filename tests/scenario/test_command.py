@@ -27,17 +27,17 @@ def run(*arguments: object) -> Result:
 
 
 def test_json_is_the_trace(scenario: Path) -> None:
-    done = run("run", scenario, "-o", "json")
-    assert done.exit_code == 0
-    trace = json.loads(done.stdout)
+    result = run("run", scenario, "-o", "json")
+    assert result.exit_code == 0
+    trace = json.loads(result.stdout)
     assert trace["schema"] == "kframe.trace/v1"
     assert trace["steps"][1]["partitions"]["t-0"]["isr"] == [2]
 
 
 def test_the_trace_file_holds_the_same_trace(scenario: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.json"
-    done = run("run", scenario, "--trace", target)
-    assert done.exit_code == 0
+    result = run("run", scenario, "--trace", target)
+    assert result.exit_code == 0
     assert json.loads(target.read_text()) == json.loads(run("run", scenario, "-o", "json").stdout)
 
 
@@ -59,11 +59,11 @@ def test_bad_input_is_one_line_and_writes_nothing(
     scenario: Path, tmp_path: Path, damage: tuple[str, str], said: str
 ) -> None:
     scenario.write_text(GOOD.replace(*damage))
-    done = run("run", scenario, "--trace", tmp_path / "out.json")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ")
-    assert done.stderr.count("\n") == 1
-    assert said in done.stderr
+    result = run("run", scenario, "--trace", tmp_path / "out.json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"]
 
 
@@ -76,24 +76,24 @@ def test_bad_input_is_one_line_and_writes_nothing(
     ],
 )
 def test_bad_options_are_refused(scenario: Path, options: list[str], said: str) -> None:
-    done = run("run", scenario, *options)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert said in done.stderr
+    result = run("run", scenario, *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
 
 
 def test_a_selector_decides(scenario: Path) -> None:
-    done = run("run", scenario, "--selector", "first-in-sync", "-o", "json")
-    assert done.exit_code == 0
-    assert json.loads(done.stdout)["steps"][1]["partitions"]["t-0"]["leader"] == 2
+    result = run("run", scenario, "--selector", "first-in-sync", "-o", "json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["steps"][1]["partitions"]["t-0"]["leader"] == 2
 
 
 def test_check_tells_of_every_file(scenario: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text(GOOD.replace("broker_failure", "move"))
-    done = run("check", scenario, bad, "-o", "json")
-    rows = json.loads(done.stdout)["rows"]
+    result = run("check", scenario, bad, "-o", "json")
+    rows = json.loads(result.stdout)["rows"]
     assert [(row["playable"], row["steps"]) for row in rows] == [(True, 2), (False, None)]
-    assert done.exit_code == 2
+    assert result.exit_code == 2
     assert run("check", scenario).exit_code == 0
 
 

@@ -1,4 +1,4 @@
-"""kframe does what Apache Kafka 3.9.1's controller did, trace for trace."""
+"""kframe's traces equal those of Apache Kafka 3.9.1's controller."""
 
 from __future__ import annotations
 

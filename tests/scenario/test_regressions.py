@@ -1,4 +1,4 @@
-"""Defects of kframe that a comparison with a second controller once revealed, as scenarios."""
+"""Past defects of kframe, found by comparison with a second controller, as scenarios."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def play(name: str) -> tuple[ScenarioRunner, list[dict[str, Any]]]:
 
 @pytest.fixture(scope="module")
 def never_led() -> list[dict[str, Any]]:
-    """The trace of a reassignment of a partition that never had a leader."""
+    """The trace of a reassignment of a partition without any leader so far."""
     return play("reassign-never-led-alone")[1]
 
 

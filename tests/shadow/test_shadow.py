@@ -1,4 +1,4 @@
-"""A shadow beside a controller that decides as Kafka's does: they agree, and what is done by hand is found."""
+"""A shadow agrees with a controller that decides as Kafka does, and reports manual changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPICS = {
 
 
 class ControlledCluster:
-    """Three brokers, a controller at work, and a shadow that has seen nothing yet."""
+    """Three brokers, an active controller, and a shadow before its first observation."""
 
     def __init__(self) -> None:
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of(TOPICS, (1, 2, 3)))
@@ -36,7 +36,7 @@ class ControlledCluster:
         self.shadow.open()
 
     def take_over(self) -> None:
-        """Another controller takes the role."""
+        """Elect another controller."""
         self.controllers += 1
         store = self.ensemble.connect()
         self.controller = ControllerBuilder(
@@ -61,7 +61,7 @@ class ControlledCluster:
         self.work()
 
     def comparison(self) -> Comparison:
-        """What the shadow says once nothing moves any more."""
+        """Return the shadow's comparison after all changes."""
         while self.shadow.look():
             pass
         comparison = self.shadow.compare()
@@ -154,7 +154,7 @@ def _fail_over(cluster: ControlledCluster) -> None:
 
 
 def _fail_over_with_a_broker(cluster: ControlledCluster) -> None:
-    """The controller's own broker dies, and nobody acts before another has the role."""
+    """The controller's own broker fails, and no controller is active until the next election."""
     cluster.controller.stop()
     cluster.ensemble.unregister_brokers((1,))
     cluster.shadow.look()
@@ -181,7 +181,7 @@ def _unclean(cluster: ControlledCluster) -> None:
 def test_what_a_controller_has_decided_is_agreed_with(
     cluster: ControlledCluster, what: Callable[[ControlledCluster], None]
 ) -> None:
-    """Also what was asked of it, which leaves no trace in storage: the engine decides what would have come of it."""
+    """Also after requests, which leave no record in storage: the engine decides whether their result is possible."""
     what(cluster)
     comparison = cluster.comparison()
     assert [disagreement.line() for disagreement in comparison.disagreements] == []
@@ -198,7 +198,7 @@ def test_what_a_controller_has_decided_is_agreed_with(
     ],
 )
 def test_a_modified_state_is_reported_once(cluster: ControlledCluster, changes: dict[str, int], found: str) -> None:
-    """A record and a line name it, and the stored state is taken as correct from then on."""
+    """One record and one log line report it. The shadow then accepts the stored state."""
     cluster.ensemble.write_state("t", 0, **changes)  # type: ignore[arg-type]
     assert cluster.shadow.look()
     assert cluster.shadow.unsettled
@@ -211,7 +211,7 @@ def test_a_modified_state_is_reported_once(cluster: ControlledCluster, changes: 
 
 
 def test_a_controller_that_does_not_act_is_found(cluster: ControlledCluster) -> None:
-    """Of the partitions of a broker that is gone, those that had it in the ISR stand as nobody would leave them."""
+    """The shadow reports each partition of the failed broker that still has it in the ISR."""
     cluster.ensemble.unregister_brokers((1,))
     comparison = cluster.comparison()
     assert sorted((disagreement.topic, disagreement.partition) for disagreement in comparison.disagreements) == [
@@ -221,7 +221,7 @@ def test_a_controller_that_does_not_act_is_found(cluster: ControlledCluster) -> 
 
 
 def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(cluster: ControlledCluster) -> None:
-    """ISRs are their leaders' business, but nobody who is not registered joins disagreement."""
+    """Leaders change ISRs, but an unregistered broker in an ISR is no disagreement."""
     cluster.stop(3)
     cluster.comparison()
     cluster.ensemble.write_state("t", 0, isr=(1, 2, 3))
@@ -231,7 +231,7 @@ def test_a_leader_that_is_gone_from_the_isr_is_not_let_back(cluster: ControlledC
 
 
 def test_topics_under_way_are_passed_over(cluster: ControlledCluster) -> None:
-    """What moves goes by requests of brokers that nobody else sees."""
+    """Reassignments follow requests of brokers that the shadow does not observe."""
     cluster.controller.reassign({("t", 0): (2, 3)})
     cluster.work()
     cluster.ensemble.mark_for_deletion(["thin"])
@@ -249,7 +249,7 @@ def test_nothing_is_compared_without_a_controller(cluster: ControlledCluster) ->
 
 
 def test_after_its_session_has_expired_it_begins_anew(cluster: ControlledCluster) -> None:
-    """What happened meanwhile was not seen, and is not compared."""
+    """The shadow does not compare changes from before its new session."""
     store = cluster.ensemble.connect()
     shadow = Shadow(store, ControllerConfig(CONFIG))
     shadow.open()
@@ -263,7 +263,7 @@ def test_after_its_session_has_expired_it_begins_anew(cluster: ControlledCluster
 
 
 def test_every_call_that_writes_is_refused(cluster: ControlledCluster) -> None:
-    """Of a store's calls all but the reading ones; a call that comes new is refused until it is named."""
+    """Only listed read calls of a store are allowed. A new call is refused until it is listed."""
     store = cluster.ensemble.connect()
     reader = read_only(store)
     calls = {name for name in vars(Store) if not name.startswith("_")}

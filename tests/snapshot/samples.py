@@ -1,4 +1,4 @@
-"""A small cluster in every format, for tests to bend."""
+"""A small cluster in every snapshot format, which tests modify."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ TOPIC_ID: Final = "oEwwV51-QoiZY0G02A_A6Q"
 
 
 def example(state: str, source_format: str) -> Path:
-    """One file of the real cluster."""
+    """Return the path of one file of the real cluster."""
     return EXAMPLES / f"{state}.{ENDINGS[source_format]}"
 
 
 def raw_znodes(state: str) -> dict[str, dict[str, Any]]:
-    """Every znode of the real cluster as plain JSON says it, by path."""
+    """Return every znode of the real cluster as plain JSON, by path."""
     with gzip.open(example(state, "zookeeper"), "rt") as lines:
         return {znode["path"]: znode for znode in map(json.loads, lines)}
 
 
 def znode(path: str, data: Any = None, **stat: Any) -> dict[str, Any]:
-    """One line of a dump; ``data`` that is not text or None is made JSON."""
+    """Return one line of a dump. ``data`` other than text or None is encoded as JSON."""
     text = data if data is None or isinstance(data, str) else json.dumps(data)
     return {"path": path, "data": text, "version": 0, "czxid": 1, "mzxid": 1, "cversion": 0, "ephemeral": False, **stat}
 
 
 def registration(broker_id: int, **fields: Any) -> dict[str, Any]:
-    """The znode of a broker."""
+    """Return the znode of a broker."""
     data = {
         "version": 5,
         "host": "h",
@@ -50,19 +50,20 @@ def registration(broker_id: int, **fields: Any) -> dict[str, Any]:
 
 
 def assignment(topic: str, partitions: Mapping[int, list[int]], **fields: Any) -> dict[str, Any]:
-    """The znode of a topic."""
+    """Return the znode of a topic."""
     data = {"version": 3, "partitions": partitions, "topic_id": TOPIC_ID, **fields}
     return znode(f"/brokers/topics/{topic}", data)
 
 
 def state(topic: str, partition: int, leader: int, isr: list[int], version: int = 0, **fields: Any) -> dict[str, Any]:
-    """The state znode of a partition."""
+    """Return the state znode of a partition."""
     data = {"version": 1, "leader": leader, "isr": isr, "leader_epoch": 5, "controller_epoch": 2, **fields}
     return znode(f"/brokers/topics/{topic}/partitions/{partition}/state", data, version=version)
 
 
 def dump(*changed: dict[str, Any], without: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """A whole dump: brokers 1 to 3, topic ``t`` of two partitions; ``changed`` znodes replace or join the others."""
+    """Return a dump of brokers 1 to 3 and topic ``t`` of two partitions. ``changed`` znodes replace others or are
+    added."""
     whole = [
         *(znode(path) for path in ("/brokers/ids", "/brokers/topics", "/config/topics", "/admin/delete_topics")),
         *(registration(broker_id) for broker_id in (1, 2, 3)),
@@ -79,7 +80,7 @@ def dump(*changed: dict[str, Any], without: Iterable[str] = ()) -> list[dict[str
 
 
 def dump_text(znodes: Iterable[dict[str, Any]]) -> str:
-    """A dump as it stands in a file."""
+    """Write a dump to a file."""
     return "".join(json.dumps(node) + "\n" for node in znodes)
 
 
@@ -91,7 +92,7 @@ DESCRIBE: Final = (
 
 
 def kcat(**changed: Any) -> dict[str, Any]:
-    """The answer of ``kcat -L -J``."""
+    """Return the output of ``kcat -L -J``."""
 
     def partition(number: int, leader: int, replicas: list[int], isr: list[int]) -> dict[str, Any]:
         ids = {
@@ -113,7 +114,7 @@ def kcat(**changed: Any) -> dict[str, Any]:
 
 
 def reassignment(**changed: Any) -> dict[str, Any]:
-    """A file for ``kafka-reassign-partitions --execute``."""
+    """Return a file for ``kafka-reassign-partitions --execute``."""
     entries = [
         {"topic": "t", "partition": 0, "replicas": [1, 2, 3]},
         {"topic": "t", "partition": 1, "replicas": [2, 3, 1]},
@@ -122,7 +123,7 @@ def reassignment(**changed: Any) -> dict[str, Any]:
 
 
 def facts(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
-    """All columns of the partition table by partition name, as plain values."""
+    """Return all columns of the partition table by partition name, as plain values."""
     from kframe.snapshot.listing import partition_rows
 
     return {f"{row['topic']}-{row['partition']}": row for row in partition_rows(snapshot)}

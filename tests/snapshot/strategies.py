@@ -1,4 +1,4 @@
-"""Random snapshots that keep the rules."""
+"""Random valid snapshots."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _numbers(values: list[int]) -> Int32:
 
 
 def _subsets(draw: st.DrawFn, lists: list[list[int]]) -> list[list[int]]:
-    """A part of each list, in its order."""
+    """Draw a subset of each list, in its order."""
     return [[value for value in values if draw(st.booleans())] for values in lists]
 
 
@@ -91,7 +91,7 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int, complete: bool) -> 
 
 @st.composite
 def snapshots(draw: st.DrawFn, complete: bool = False) -> Snapshot:
-    """Any snapshot; ``complete`` ones know everything about partitions, some of which have no state yet."""
+    """Draw a snapshot. ``complete`` ones have all data of partitions, some of which have no state yet."""
     brokers = _brokers(draw)
     names = tuple(sorted(draw(st.sets(NAMES, max_size=4))))
     counts = _numbers([draw(st.integers(0, 4)) for _ in names])

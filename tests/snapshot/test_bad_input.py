@@ -1,6 +1,6 @@
-"""Nothing malformed is taken for a cluster: every row is refused with its place, what was found and what was expected.
+"""Malformed input is refused: the error has the location, the found and the expected value.
 
-Each is also handed to ``kframe snapshot convert``, which must end with exit code 2 and leave nothing behind.
+``kframe snapshot convert`` also receives each input. It must end with exit code 2 and leave no file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAMES = {"zookeeper": "c.zookeeper.jsonl", "describe": "c.txt", "kcat": "c.json"
 
 
 class Bad(NamedTuple):
-    """What a file holds, and parts of what the error must say: where | what was found | what was expected."""
+    """Content of a file, and parts of the error message: where | found | expected."""
 
     case: str
     format: str
@@ -62,20 +62,20 @@ def zk_raw(case: str, content: bytes, says: str) -> Bad:
 
 
 def text(case: str, old: str, new: str, says: str) -> Bad:
-    """A listing of kafka-topics with changed text."""
+    """A kafka-topics listing with changed text."""
     assert old in DESCRIBE
     return Bad(case, "describe", DESCRIBE.replace(old, new, 1).encode(), says)
 
 
 def kc(case: str, change: Callable[[dict[str, Any]], object], says: str) -> Bad:
-    """An answer of kcat with a change."""
+    """A kcat output with a change."""
     document = kcat()
     change(document)
     return Bad(case, "kcat", json.dumps(document).encode(), says)
 
 
 def partition(case: str, says: str, **changed: Any) -> Bad:
-    """An answer of kcat with a change in its first partition."""
+    """A kcat output with a change in its first partition."""
     return kc(case, lambda document: document["topics"][0]["partitions"][0].update(changed), says)
 
 
@@ -114,7 +114,7 @@ ZOOKEEPER = [
         ":5 | 0xff | UTF-8",
     ),
     zk_raw("binary garbage", bytes(range(256)) * 8, ":1 | malformed JSON | whole JSON"),
-    # From Python 3.14 on what counts is the stack in bytes: 8 MiB hold some hundred thousand levels.
+    # From Python 3.14 on the limit is the stack size in bytes: 8 MiB hold some hundred thousand levels.
     zk_raw("nested too deep", b'{"x":' + b"[" * 4_000_000 + b"\n", ":1 | nested too deep | few levels"),
     zk_text("NaN", '"czxid": 101', '"czxid": NaN', ":5 | malformed JSON | whole JSON"),
     zk_text("Infinity", '"czxid": 101', '"czxid": Infinity', ":5 | malformed JSON | whole JSON"),
@@ -352,16 +352,28 @@ KCAT = [
     partition("leader outside replicas", "(t-0) field leader | broker 9 | replicas [1, 2, 3]", leader=9),
     partition("partition twice", "topics[0] | partition t-1 again | once", partition=1),
     partition("gap", "topics[0] | partition 1 of topic t but no partition 0 | without a gap", partition=5),
-    kc("topic twice", lambda it: it["topics"].append(it["topics"][0]), "topics[1] | topic t again | first at"),
-    kc("illegal topic name", lambda it: it["topics"][0].update(topic=""), "topics[0] | '' | 1 to 249"),
-    kc("broker twice", lambda it: it["brokers"].append(it["brokers"][0]), "brokers[3] | broker id 3 again | once"),
-    kc("broker name", lambda it: it["brokers"][0].update(name="host"), "brokers[0] field name | 'host' | host:port"),
+    kc(
+        "topic twice",
+        lambda listing: listing["topics"].append(listing["topics"][0]),
+        "topics[1] | topic t again | first at",
+    ),
+    kc("illegal topic name", lambda listing: listing["topics"][0].update(topic=""), "topics[0] | '' | 1 to 249"),
+    kc(
+        "broker twice",
+        lambda listing: listing["brokers"].append(listing["brokers"][0]),
+        "brokers[3] | broker id 3 again | once",
+    ),
+    kc(
+        "broker name",
+        lambda listing: listing["brokers"][0].update(name="host"),
+        "brokers[0] field name | 'host' | host:port",
+    ),
     kc(
         "broker port",
-        lambda it: it["brokers"][0].update(name="host:70000"),
+        lambda listing: listing["brokers"][0].update(name="host:70000"),
         "brokers[0] field name | 'host:70000' | host:port",
     ),
-    kc("no topics", lambda it: it.pop("topics"), "c.json | no such field | field topics"),
+    kc("no topics", lambda listing: listing.pop("topics"), "c.json | no such field | field topics"),
 ]
 
 REASSIGNMENT = [
@@ -420,16 +432,16 @@ def test_refused(row: Bad, tmp_path: Path) -> None:
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path, row.format)
     error = caught.value
-    where, actual, expected = row.says.split(" | ")
+    location, actual, expected = row.says.split(" | ")
     assert path.name in error.where
-    assert where in error.where
+    assert location in error.where
     assert actual in error.found
     assert expected in error.expected
 
-    done = CliRunner().invoke(group, ["convert", str(path), str(tmp_path / "out"), "--from", row.format])
-    assert done.exit_code == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("Error: ")
+    result = CliRunner().invoke(group, ["convert", str(path), str(tmp_path / "out"), "--from", row.format])
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
     assert sorted(tmp_path.iterdir()) == [path]
 
 
@@ -473,7 +485,7 @@ def test_a_document_beyond_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_repeated_keys_cost_no_quadratic_time(tmp_path: Path) -> None:
-    # 100,000 keys in an object that looks as if one were repeated, but for a list that is not ours.
+    # 100,000 keys, and an unknown list that could be mistaken for a repeated key.
     partitions = {number: [1] for number in range(100_000)}
     path = tmp_path / "c.zookeeper.jsonl"
     path.write_text(dump_text(dump(assignment("wide", partitions, something_newer=[]))))

@@ -1,4 +1,4 @@
-"""How a snapshot was captured is kept in its manifest, and only there."""
+"""The manifest, and no other file, has the capture method of a snapshot."""
 
 from __future__ import annotations
 

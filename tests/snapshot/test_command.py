@@ -1,4 +1,4 @@
-"""``kframe snapshot``: what it prints where, what it writes, and how it ends."""
+"""``kframe snapshot``: output, written files and exit codes."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def run(*arguments: str) -> Result:
 
 def test_convert(tmp_path: Path) -> None:
     out = tmp_path / "kept"
-    done = run("convert", DEAD, str(out))
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr == f"{out}: 645 partitions, 51 topics, 6 brokers\n"
+    result = run("convert", DEAD, str(out))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == f"{out}: 645 partitions, 51 topics, 6 brokers\n"
     assert read_snapshot(out).digest() == read_snapshot(DEAD).digest()
 
 
 def test_convert_says_what_is_unknown(tmp_path: Path) -> None:
-    done = run("convert", str(example("healthy", "kcat")), str(tmp_path / "kept"))
-    assert done.exit_code == 0
-    assert "unknown: topics.topic_id, topics.deleting, topics.configs, partitions.leader_epoch" in done.stderr
+    result = run("convert", str(example("healthy", "kcat")), str(tmp_path / "kept"))
+    assert result.exit_code == 0
+    assert "unknown: topics.topic_id, topics.deleting, topics.configs, partitions.leader_epoch" in result.stderr
 
 
 def test_convert_does_not_overwrite_unasked(tmp_path: Path) -> None:
@@ -52,9 +52,9 @@ def test_convert_does_not_overwrite_unasked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--from", "--format"])
 def test_the_format_can_be_forced(option: str, tmp_path: Path) -> None:
-    done = run("convert", DEAD, str(tmp_path / "kept"), option, "kcat")
-    assert done.exit_code == 2
-    assert "found no such field, expected field brokers" in done.stderr
+    result = run("convert", DEAD, str(tmp_path / "kept"), option, "kcat")
+    assert result.exit_code == 2
+    assert "found no such field, expected field brokers" in result.stderr
 
 
 def test_generate(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_generate(tmp_path: Path) -> None:
     arguments = (
         "--partitions 500 --brokers 12 --rf 2 --racks 3 --seed 7 --topics 5 --under-replicated 0.5 --off-preferred 0.1"
     )
-    done = run("generate", str(out), *arguments.split(), "--unclean", "1", "--min-insync", "1")
-    assert (done.exit_code, done.stdout) == (0, "")
+    result = run("generate", str(out), *arguments.split(), "--unclean", "1", "--min-insync", "1")
+    assert (result.exit_code, result.stdout) == (0, "")
     summary = summarize(read_snapshot(out))
     assert (summary.partitions, summary.brokers, summary.racks, summary.topics, summary.replicas) == (
         500,
@@ -104,9 +104,9 @@ def test_generate_the_benchmarks_cluster(tmp_path: Path) -> None:
 )
 def test_usage_and_bad_input_end_with_2(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = run(*arguments)
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "Error: " in done.stderr
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Error: " in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -185,7 +185,7 @@ def test_names_from_elsewhere_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 def test_help_waits_for_nothing_heavy() -> None:
     code = "import sys; from kframe.cli.snapshot import group\ntry: group(['--help'])\nfinally: print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert "convert" in done.stdout
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "convert" in completed.stdout
     heavy = {"numpy", "pyarrow", "rich", "yaml", "msgspec", "kframe.snapshot"}
-    assert set(done.stdout.split()) & heavy == set()
+    assert set(completed.stdout.split()) & heavy == set()

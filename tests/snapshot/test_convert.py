@@ -1,4 +1,4 @@
-"""A snapshot and the controller context made of it say the same."""
+"""A snapshot and the controller context created from it are equal."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_view_of_the_real_cluster() -> None:
     view = read_snapshot(example("broker-4-dead", "zookeeper")).to_cluster()["clickstream.events.v1", 17]
     assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((2, 1, 3, 6, 4, 5), (2, 1, 3), (6, 4, 5))
     assert (view.leader, view.isr) == (6, (6, 5))
-    # Partition and replica states are the controller's to make when it starts.
+    # The controller initializes partition and replica states when it starts.
     assert view.state is PartitionState.NON_EXISTENT
     assert set(view.replica_states) == {ReplicaState.NON_EXISTENT}
 

@@ -1,4 +1,4 @@
-"""kframe's own directory: lossless, whole or not there, and trusted no further than its hashes and rules."""
+"""The snapshot directory: lossless, written atomically, and read only if its hashes and rules are valid."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_permissions_are_those_of_any_directory(tmp_path: Path) -> None:
     assert (tmp_path / "kept").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-# Where it is written
+# Target of a write.
 
 
 def taken_by_file(path: Path) -> None:
@@ -202,12 +202,12 @@ def test_a_failure_half_way_changes_nothing(at_row: int, replacing: bool, tmp_pa
         assert_equal(read_snapshot(path), old)
 
 
-# What is read
+# Validation on read.
 
 
 @pytest.fixture
 def snapshot_path(tmp_path: Path) -> Path:
-    """A snapshot directory of brokers 1 to 3 and topics t (2 partitions) and u (1), to tamper with."""
+    """A snapshot directory to modify: brokers 1 to 3, topics t (2 partitions) and u (1)."""
     from tests.snapshot.samples import assignment, state
 
     source = tmp_path / "c.zookeeper.jsonl"
@@ -218,7 +218,7 @@ def snapshot_path(tmp_path: Path) -> Path:
 
 
 def tampered(path: Path, table: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
-    """Rewrite a table with changed rows, and the manifest to match."""
+    """Rewrite a table with changed rows, and update the manifest."""
     file = path / f"{table}.parquet"
     data = parquet.read_table(file)
     rows = data.to_pylist()
@@ -403,16 +403,16 @@ def test_a_damaged_directory(snapshot_path: Path, damage: Callable[[Path], None]
 
 
 def assert_refused(path: Path, says: str) -> None:
-    where, actual, expected = says.split(" | ")
+    location, actual, expected = says.split(" | ")
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(path)
     assert str(path) in caught.value.where
-    assert where in caught.value.where
+    assert location in caught.value.where
     assert actual in caught.value.found
     assert expected in caught.value.expected
     out = path.parent / "out"
-    done = CliRunner().invoke(group, ["convert", str(path), str(out)])
-    assert (done.exit_code, done.stdout, out.exists()) == (2, "", False)
+    result = CliRunner().invoke(group, ["convert", str(path), str(out)])
+    assert (result.exit_code, result.stdout, out.exists()) == (2, "", False)
 
 
 def test_a_broken_hash_is_noticed_before_parquet_is_parsed(

@@ -1,4 +1,4 @@
-"""A file's format follows from its content, then from its name, and can be forced."""
+"""The format of a file depends on its content, then on its name. An option overrides both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Synthetic clusters: the same for a seed everywhere, placed as Kafka places replicas, and as unwell as asked for."""
+"""Synthetic clusters: reproducible from a seed, with Kafka's replica placement and the requested faults."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_generated_clusters_are_valid(
 
 
 def kafka_assignment(first: int, shift: int, brokers: int, replication_factor: int, racks: int) -> list[int]:
-    """Where Kafka puts one partition's replicas (3.9 ``AdminUtils``), one broker after another."""
+    """Return Kafka's replica placement of one partition (3.9 ``AdminUtils``), one broker after another."""
 
     def behind(offer: int) -> int:
         step = 1 + (shift * max(racks, 1) + offer) % (brokers - 1)
@@ -196,11 +196,11 @@ def test_asking_for_more_does_not_change_what_was_there() -> None:
     assert {name: large[name] for name in small} == small
 
 
-# The benchmark's layout
+# The benchmark's layout.
 
 
 def peerbench_partition(topic: int, partition: int, brokers: int) -> tuple[str, list[int]]:
-    """The reference benchmark's formula for one partition of a topic."""
+    """Return one partition of a topic by the formula of the reference benchmark."""
     bits = (topic + 1) * 0x9E3779B97F4A7C15 % 2**64
     position = topic * 100 + partition
     leader, shift = position % brokers, position // brokers
@@ -266,11 +266,11 @@ def test_numbers_that_make_no_cluster(arguments: dict[str, object], where: str, 
     assert expected in caught.value.expected
 
 
-# The numbers themselves
+# The random numbers.
 
 
 def splitmix(seed: int, purpose: int, position: int) -> int:
-    """One number of the stream, written out."""
+    """Return one number of the stream, computed step by step."""
 
     def mixed(value: int) -> int:
         value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64

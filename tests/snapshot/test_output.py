@@ -1,4 +1,4 @@
-"""Rows and records in every format, byte for byte."""
+"""Rows and records in every output format, byte for byte."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def printed(action: Callable[[], None], *, color: bool = False) -> str:
     def command() -> None:
         action()
 
-    done = CliRunner().invoke(command, color=color)
-    assert done.exit_code == 0, done.exception
-    return done.stdout
+    result = CliRunner().invoke(command, color=color)
+    assert result.exit_code == 0, result.exception
+    return result.stdout
 
 
 RENDERED = {
@@ -85,10 +85,10 @@ def test_rows_are_printed_as_they_come(output: str) -> None:
     def rows() -> None:
         emit_rows(Table("test.rows/v1", tuple(ROWS[0]), endless()), output)
 
-    done = CliRunner().invoke(group, ["rows"])
-    assert done.exit_code == 2
-    assert done.stderr == "Error: row 5001: found no end, expected an end\n"
-    assert len(done.stdout) > 5_000 * 10
+    result = CliRunner().invoke(group, ["rows"])
+    assert result.exit_code == 2
+    assert result.stderr == "Error: row 5001: found no end, expected an end\n"
+    assert len(result.stdout) > 5_000 * 10
 
 
 def test_widths_are_those_of_the_first_rows() -> None:

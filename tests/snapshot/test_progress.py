@@ -1,4 +1,4 @@
-"""The progress bar appears on a terminal only, after two seconds, on stderr."""
+"""The progress bar appears only on a terminal, after two seconds, on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.snapshot.samples import ROOT
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal, or not."""
+    """A stream that is a terminal, or not."""
 
     def __init__(self, tty: bool) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -73,5 +73,5 @@ with progress("x") as tick:
     tick(1, 2)
 print("rich" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert (done.stdout, done.stderr) == ("False\n", "")
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert (completed.stdout, completed.stderr) == ("False\n", "")

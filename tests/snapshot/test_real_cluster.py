@@ -1,4 +1,4 @@
-"""The bundled snapshots of a real cluster: each format says what the cluster said, and they agree with one another."""
+"""The bundled snapshots of a real cluster: each format equals the cluster's output, and the formats agree."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.snapshot import Snapshot, read_reassignment, read_snapshot, summariz
 from kframe.snapshot.decode import topic_id_text
 from tests.snapshot.samples import EXAMPLES, STATES, example, facts, raw_znodes
 
-#: What every format tells of a partition, and what kafka-topics tells beyond kcat.
+#: Partition fields of every format, and fields of kafka-topics that kcat lacks.
 SHARED = ("topic", "partition", "leader", "replicas", "isr")
 DESCRIBED = (*SHARED, "adding_replicas", "removing_replicas")
 
@@ -22,7 +22,7 @@ def read(state: str, source_format: str) -> Snapshot:
 
 
 def raw_partitions(state: str) -> dict[str, dict[str, Any]]:
-    """The partition facts read directly from the znodes' JSON."""
+    """Return the partition fields read directly from the znodes' JSON."""
     znodes, partitions = raw_znodes(state), {}
     for path, node in znodes.items():
         if path.startswith("/brokers/topics/") and path.count("/") == 3:
@@ -87,7 +87,7 @@ def test_formats_agree_on_brokers(state: str, dead: set[int]) -> None:
     }
     live = {broker_id: broker_id not in dead for broker_id in range(1, 7)}
     assert registered["zookeeper"] == registered["kcat"] == live
-    # Broker 4 is in the ISR of five leaderless partitions, which says nothing about today.
+    # Broker 4 is in the ISR of five leaderless partitions. This ISR is not current.
     assert registered["describe"] == live | dict.fromkeys(dead)
 
 

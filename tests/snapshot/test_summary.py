@@ -1,4 +1,4 @@
-"""What a summary counts, held to a count in plain loops."""
+"""The counts of a summary equal a count in plain Python loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.snapshot.strategies import snapshots
 
 
 def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool | None]:
-    """The conditions of one partition."""
+    """Return the conditions of one partition."""
     adding, removing, topics = row["adding_replicas"], row["removing_replicas"], snapshot.topics
     reassigning = None if adding is None or removing is None else bool(adding or removing)
     if row["leader"] is None:
@@ -28,12 +28,12 @@ def naive_conditions(snapshot: Snapshot, row: dict[str, Any]) -> dict[str, bool 
     offline = row["leader"] == -1 or row["leader"] in unregistered
     default = int((snapshot.broker_default_configs or {}).get("min.insync.replicas", "1"))
     least = topics.min_insync(topics.names.index(row["topic"])) or default
-    known = topics.configs is not None
+    has_configs = topics.configs is not None
     return {
         "offline": offline,
         "under_replicated": len(row["isr"]) < len(row["replicas"]) - len(adding or []),
-        "under_min_isr": (offline or len(row["isr"]) < least) if known else None,
-        "at_min_isr": len(row["isr"]) == least if known else None,
+        "under_min_isr": (offline or len(row["isr"]) < least) if has_configs else None,
+        "at_min_isr": len(row["isr"]) == least if has_configs else None,
         "off_preferred": row["leader"] not in (-1, row["replicas"][0]),
         "reassigning": reassigning,
     }
@@ -67,12 +67,12 @@ def test_loads(snapshot: Snapshot) -> None:
 def test_skew_leaves_out_brokers_that_are_gone() -> None:
     snapshot = generate(90, 3, partitions_per_topic=90)
     assert summarize(snapshot).leader_skew == 1.0
-    gone = (dataclasses.replace(snapshot.brokers[0], registered=False), *snapshot.brokers[1:])
+    brokers = (dataclasses.replace(snapshot.brokers[0], registered=False), *snapshot.brokers[1:])
     leader = snapshot.partitions.leader
     assert leader is not None
-    moved = np.where(leader == 0, 1, leader).astype(np.int32)
-    partitions = dataclasses.replace(snapshot.partitions, leader=moved)
-    summary = summarize(dataclasses.replace(snapshot, brokers=gone, partitions=partitions))
+    leaders = np.where(leader == 0, 1, leader).astype(np.int32)
+    partitions = dataclasses.replace(snapshot.partitions, leader=leaders)
+    summary = summarize(dataclasses.replace(snapshot, brokers=brokers, partitions=partitions))
     assert (summary.gone_brokers, summary.offline) == (1, 0)
     assert summary.leader_skew == pytest.approx(60 / 45, abs=0.001)
 

@@ -1,4 +1,4 @@
-"""What kafka-topics, kcat and kafka-reassign-partitions of different releases print."""
+"""Output of kafka-topics, kcat and kafka-reassign-partitions in different releases."""
 
 from __future__ import annotations
 

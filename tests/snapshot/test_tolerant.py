@@ -1,4 +1,4 @@
-"""Readers that take faults down: what each fault spoils is left out, the rest is read, nothing is silent."""
+"""Tolerant readers: faulty rows are omitted and reported, all other rows are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DESCRIBE_U = DESCRIBE + (
 
 
 class Case(NamedTuple):
-    """A source, the topics that are left of ``t`` and ``u``, and a part of each fault noted, with its topic."""
+    """A source, the remaining topics of ``t`` and ``u``, and a part of each reported fault with its topic."""
 
     name: str
     format: str

@@ -1,4 +1,4 @@
-"""What a dump can say beyond the bundled example."""
+"""ZooKeeper dumps beyond the bundled example."""
 
 from __future__ import annotations
 

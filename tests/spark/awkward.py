@@ -1,4 +1,4 @@
-"""A fleet of awkward clusters: whatever Spark and kframe could handle differently from one machine."""
+"""A fleet of unusual clusters, for everything that Spark could handle differently from one machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDE: Final = 140_000
 
 
 def fleet() -> dict[str, Snapshot]:
-    """Clusters by name.
+    """Return the clusters by name.
 
     ``mixed`` has replication factors of 1 to 5, large ids, topics under deletion, reassignments and partitions without
     a leader. ``dead`` has no registered broker. ``none`` has no partition, and a topic without any. ``wide`` has one
@@ -59,20 +59,21 @@ def mixed() -> Snapshot:
 
 
 def brokers() -> tuple[BrokerFacts, ...]:
-    """Of IDS, in two racks and none."""
-    endpoints = [(Endpoint("PLAINTEXT", f"host-{at}", 9092),) for at in range(len(IDS))]
+    """The brokers of IDS, in two racks or without a rack."""
+    endpoints = [(Endpoint("PLAINTEXT", f"host-{index}", 9092),) for index in range(len(IDS))]
     racks = ("a", "b", None) * 2
     return tuple(
-        BrokerFacts(broker, broker != DOWN, 50 + at, endpoints[at], racks[at]) for at, broker in enumerate(IDS)
+        BrokerFacts(broker, broker != DOWN, 50 + index, endpoints[index], racks[index])
+        for index, broker in enumerate(IDS)
     )
 
 
 def dead() -> Snapshot:
     """See ``fleet``."""
     alive = generate(40, 4, racks=2, seed=6)
-    gone = tuple(replace(broker, registered=False) for broker in alive.brokers)
+    brokers = tuple(replace(broker, registered=False) for broker in alive.brokers)
     partitions = replace(alive.partitions, leader=np.full(40, -1, np.int32))
-    return replace(alive, brokers=gone, partitions=partitions)
+    return replace(alive, brokers=brokers, partitions=partitions)
 
 
 def none() -> Snapshot:

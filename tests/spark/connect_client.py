@@ -1,7 +1,7 @@
-"""Commands over Spark Connect, one after another: ``python -m tests.spark.connect_client REMOTE < commands``.
+"""Run commands over Spark Connect: ``python -m tests.spark.connect_client REMOTE < commands``.
 
-In a process of its own, since one that has a classic session can have no other kind. A line of JSON in is a command's
-arguments, a line of JSON out its exit code, what it printed and what it said.
+This needs a separate process, since a process with a classic session cannot have a Connect session. Each input line has
+a command's arguments in JSON. Each output line has its exit code, stdout and stderr in JSON.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from tests.cli.running import kframe
 
 
 def main(remote: str) -> None:
-    """Run what stdin has."""
+    """Run the commands from stdin."""
     for line in sys.stdin:
-        done = kframe(*json.loads(line), "--remote", remote)
-        print(json.dumps([done.exit_code, done.stdout, done.stderr]), flush=True)
+        result = kframe(*json.loads(line), "--remote", remote)
+        print(json.dumps([result.exit_code, result.stdout, result.stderr]), flush=True)
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()

@@ -1,4 +1,4 @@
-"""Small clusters, cut to pieces: what one machine says of them, and what their shards say together."""
+"""Small clusters in shards: the result of one machine, and the combined result of the shards."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}
 
 def scenario(verb: str = "fail", brokers: Sequence[int] = (), racks: Sequence[str] = (), *, together: bool = True,
              name: str = "s", **more: Any) -> dict[str, Any]:  # fmt: skip
-    """A row of SCENARIOS; ``more`` are other columns by name."""
+    """Return a row of SCENARIOS. ``more`` has other columns by name."""
     return dict.fromkeys(SCENARIOS.schema.names) | {
         "scenario": name, "verb": verb, "brokers": list(brokers), "racks": list(racks), "together": together,
     } | more  # fmt: skip
 
 
 def table(snapshot: Snapshot, cluster: str = "east") -> pa.Table:
-    """The partitions of a snapshot as rows of PARTITIONS."""
+    """Return the partitions of a snapshot as rows of PARTITIONS."""
     return pa.Table.from_batches(list(rows_of(snapshot, cluster, PARTITIONS)), PARTITIONS.schema)
 
 
@@ -56,7 +56,7 @@ def alone(
     snapshot: Snapshot, scenario_row: Mapping[str, Any], config: Mapping[str, object] | None = None,
     selectors: Mapping[ElectionKind, LeaderSelector] | None = None, cluster: str = "east",
 ) -> dict[str, Rows]:  # fmt: skip
-    """What one machine says of a scenario, in the rows of a fleet."""
+    """Return one machine's result of a scenario in the rows of a fleet."""
     step, requests_sent, sequence = 1, [], defaultdict[tuple[int, Occasion], int](int)
     settings = ControllerConfig(dict(config or {}))
 
@@ -82,17 +82,17 @@ def alone(
     return {
         "changes": [shared | row for row in partitions_table(outcome).to_pylist()],
         "tallies": [
-            shared | {"broker_id": broker, "rack": outcome.racks[at],
-                      "registered_before": bool(before.registered[at]), "registered_after": bool(after.registered[at])}
-            | {f"{what}_{when}": int(getattr(standing, what)[at])
+            shared | {"broker_id": broker, "rack": outcome.racks[i],
+                      "registered_before": bool(before.registered[i]), "registered_after": bool(after.registered[i])}
+            | {f"{what}_{when}": int(getattr(health, what)[i])
                for what in ("leaders", "preferred", "replicas", "in_sync")
-               for when, standing in (("before", before), ("after", after))}
-            for at, broker in enumerate(outcome.broker_ids.tolist())
+               for when, health in (("before", before), ("after", after))}
+            for i, broker in enumerate(outcome.broker_ids.tolist())
         ],
         "conditions": [
-            shared | {"step": at, "name": name, "partitions": int(before.counted.sum())}
+            shared | {"step": i, "name": name, "partitions": int(before.counted.sum())}
             | {what: now[what] for what in CONDITIONS} | {"not_done": failed}
-            for at, (name, now, failed) in enumerate(counts)
+            for i, (name, now, failed) in enumerate(counts)
         ],
         "impacts": [
             shared | {what: impact[what] for what in IMPACT_COUNTS}
@@ -103,7 +103,7 @@ def alone(
 
 
 def _not_done(answer: Answer | None) -> int:
-    """One machine's own words: what was answered by name of the error, or the partitions that are still led."""
+    """Return the number of failed answers, or of partitions that the broker still leads."""
     if answer is None:
         return 0
     if answer.codes is None:
@@ -116,7 +116,7 @@ def _not_done(answer: Answer | None) -> int:
 
 def to_play(snapshot: Snapshot, shards: Iterable[pa.RecordBatch], scenarios: Sequence[Mapping[str, Any]],
             cluster: str = "east") -> list[pa.RecordBatch]:  # fmt: skip
-    """Shards beside what every part of the cluster has to know, as the frames join them."""
+    """Return shards with the data of the whole cluster, as the frames join them."""
     brokers = pa.Table.from_batches(list(rows_of(snapshot, cluster, BROKERS)), BROKERS.schema).to_pylist()
     epochs = snapshot.partitions.controller_epoch
     named = -1 if epochs is None else int(epochs.max(initial=-1))
@@ -133,7 +133,7 @@ def to_play(snapshot: Snapshot, shards: Iterable[pa.RecordBatch], scenarios: Seq
 
 def merged(played: Iterable[pa.RecordBatch], facts: pa.RecordBatch, config: Mapping[str, object] | None = None
            ) -> dict[str, Rows]:  # fmt: skip
-    """What shards say together, added up as the frames add it."""
+    """Return the shards' combined result, with the same sums as in the frames."""
     part_rows: dict[str, Rows] = {name: [] for name in PARTS}
     for row in pa.Table.from_batches(list(played)).to_pylist():
         assert row["problem"] is None, row["problem"]
@@ -167,9 +167,9 @@ def _requests(announced: Rows, facts: pa.RecordBatch, config: Mapping[str, objec
         groups[row["cluster"], row["scenario"], row["step"], row["occasion"], row["turn"]].append(row)
     (known,) = facts.to_pylist()
     rows: Rows = []
-    for (cluster, name, step, occasion, sequence), group in groups.items():
+    for (cluster, name, step, cause, sequence), group in groups.items():
         if all(batch["sent"] for batch in group):
-            key = {"cluster": cluster, "scenario": name, "step": step, "occasion": occasion, "turn": sequence}
+            key = {"cluster": cluster, "scenario": name, "step": step, "occasion": cause, "turn": sequence}
             row = known | key | {"data": [batch["data"] for batch in group]}
             schema = pa.schema([*facts.schema, *list(ANNOUNCED.schema)[1:5], ("data", pa.list_(pa.binary()))])
             for batch in encode([pa.RecordBatch.from_pylist([row], schema)], dict(config or {}), keep=True):
@@ -178,8 +178,10 @@ def _requests(announced: Rows, facts: pa.RecordBatch, config: Mapping[str, objec
 
 
 def cut(whole: pa.Table, shards: Sequence[int], order: Sequence[int]) -> list[pa.RecordBatch]:
-    """Rows in another order, each packed with those of its shard; topics under deletion come together, as the frames
-    have them, and a shard without rows is always there."""
+    """Return rows in another order, packed with the rows of their shard.
+
+    As in the frames, topics under deletion are together. One part is always empty.
+    """
     owner = np.array([shards[row % len(shards)] for row in range(whole.num_rows)], np.int64)
     owner[whole["deleting"].fill_null(False).to_numpy()] = -1
     parts = [EMPTY]
@@ -190,7 +192,7 @@ def cut(whole: pa.Table, shards: Sequence[int], order: Sequence[int]) -> list[pa
 
 
 def concatenated(shards: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """All shards as one, as the frames put whole clusters together."""
+    """Return all shards as one, as the frames combine whole clusters."""
     rows = [row for batch in shards for row in batch.to_pylist()]
     pieces = [piece for row in rows for piece in row["pieces"]]
     whole = {"cluster": "east", "rows": sum(row["rows"] for row in rows), "pieces": pieces}
@@ -199,14 +201,14 @@ def concatenated(shards: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 def together(snapshot: Snapshot, scenario_row: Mapping[str, Any], shards: Sequence[pa.RecordBatch],
              config: Mapping[str, object] | None = None) -> dict[str, Rows]:  # fmt: skip
-    """What shards of a snapshot say together of a scenario."""
+    """Return the combined result of a snapshot's shards for a scenario."""
     whole = needs_whole(scenario_row)
     rows = to_play(snapshot, concatenated(shards) if whole else shards, [scenario_row])
     return merged(play(rows, Engine(dict(config or {})), whole=whole), rows[0], config)
 
 
 def same(left: Mapping[str, Rows], right: Mapping[str, Rows]) -> None:
-    """Both say the same, in any order of rows."""
+    """Check that both results are equal in any order of rows."""
     assert left.keys() == right.keys()
     for name in left:
         assert sorted(map(_key, left[name])) == sorted(map(_key, right[name])), name
@@ -221,8 +223,8 @@ def _key(row: Mapping[str, Any]) -> str:
 
 @st.composite
 def clusters(draw: st.DrawFn, least: int = 0) -> Snapshot:
-    """Five brokers in two racks, some of them down; up to four topics, of which some are being deleted.
-    ``least`` is the least number of topics, and of partitions of each."""
+    """Draw five brokers in two racks, some of them offline, and up to four topics, some under deletion. ``least`` is
+    the smallest number of topics, and of partitions of each."""
     ids = [1, 2, 3, 5, 8]
     up = [draw(st.sampled_from([True, True, True, False])) for _ in ids]
     brokers = tuple(
@@ -280,7 +282,7 @@ def _partitions(draw: st.DrawFn, ids: list[int], count: int) -> PartitionFacts:
 
 @st.composite
 def scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
-    """A scenario for the cluster."""
+    """Draw a scenario for the cluster."""
     up = [broker.broker_id for broker in snapshot.brokers if broker.registered]
     verb = draw(st.sampled_from(["fail", "fail", "shutdown", "elect"]))
     if verb == "elect" or not up:
@@ -291,7 +293,7 @@ def scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
 
 @st.composite
 def whole_scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
-    """A scenario whose outcome depends on the whole cluster."""
+    """Draw a scenario whose outcome depends on the whole cluster."""
     ids = [broker.broker_id for broker in snapshot.brokers]
     names = draw(st.lists(st.sampled_from([*snapshot.topics.names, "other"]), min_size=1, max_size=3, unique=True))
     match draw(st.sampled_from(["restart", "elect", "reassign", "create", "delete"])):
@@ -313,7 +315,7 @@ def whole_scenarios(draw: st.DrawFn, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def try_alone(snapshot: Snapshot, scenario_row: Mapping[str, Any]) -> dict[str, Rows] | str:
-    """``alone``, or what is wrong with it."""
+    """Return ``alone``, or an error."""
     try:
         return alone(snapshot, scenario_row)
     except InputError as problem:

@@ -1,4 +1,4 @@
-"""Small fleets on disk, for tests to bend."""
+"""Small fleets on disk, which tests modify."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kframe.snapshot import Snapshot, write_snapshot
 from kframe.snapshot.directory import ROW_GROUP_ROWS
 from tests.snapshot.samples import DESCRIBE, dump, dump_text, kcat, state
 
-#: Broken JSON in the data of one state: topic ``t`` of the dump is spoiled by it, ``u`` is not.
+#: Malformed JSON in the data of one state. It invalidates topic ``t`` of the dump, but not ``u``.
 BROKEN_STATE = {**state("t", 1, 2, [2, 3]), "data": '{"leader": 2, "isr": [2,'}
 U_ASSIGNED = {"path": "/brokers/topics/u", "data": '{"partitions": {"0": [1, 2]}}', "version": 0, "czxid": 1}
 U_STATE = state("u", 0, 1, [1, 2])
 
 
 def two_topics(*changed: dict[str, Any]) -> str:
-    """A dump of topics ``t`` (two partitions) and ``u`` (one), with changed znodes."""
+    """Return a dump of topics ``t`` (two partitions) and ``u`` (one), with changed znodes."""
     return dump_text(dump(U_ASSIGNED, U_STATE, *changed))
 
 
 def mixed(path: Path) -> Path:
-    """A fleet of a dump, a gzipped dump, a listing and an answer of kcat: clusters east, west, north and south."""
+    """Write a fleet of a dump, a gzipped dump, a listing and a kcat output: clusters east, west, north and south."""
     path.mkdir()
     (path / "east.zookeeper.jsonl").write_text(two_topics())
     (path / "west.jsonl.gz").write_bytes(gzip.compress(dump_text(dump()).encode()))
@@ -33,7 +33,7 @@ def mixed(path: Path) -> Path:
 
 
 def snapshot_directory(path: Path, snapshot: Snapshot, row_group_rows: int = ROW_GROUP_ROWS) -> Path:
-    """A snapshot directory, with row groups of another size if so wished."""
+    """Write a snapshot directory, optionally with another row group size."""
     write_snapshot(snapshot, path)
     if row_group_rows != ROW_GROUP_ROWS:
         from pyarrow import parquet
@@ -45,7 +45,7 @@ def snapshot_directory(path: Path, snapshot: Snapshot, row_group_rows: int = ROW
 
 
 def resign(path: Path) -> None:
-    """Make the manifest of a directory say what its files are now."""
+    """Update the manifest of a directory to match its files."""
     from kframe.snapshot.manifest import file_entry
 
     manifest = json.loads((path / "manifest.json").read_text())

@@ -1,7 +1,7 @@
-"""A fleet on a cluster of two worker processes, of which one and then a Python worker are killed at their work.
+"""Run a fleet on two worker processes; kill one of them, then a Python worker.
 
-Run by ``test_killed.py`` in a process of its own, since a process has one Spark. Prints what was killed and whether the
-answer is that of one machine.
+``test_killed.py`` runs this in a separate process, since a process has only one Spark. It prints the killed processes,
+and whether the result equals that of one machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.spark.test_failover import everything, frames
 
 
 def main(directory: Path) -> None:
-    """Play, kill, compare."""
+    """Run scenarios, kill processes, compare results."""
     conf = jvm.SETTINGS | {
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.local.dir": str(directory / "local"),
@@ -46,7 +46,7 @@ def main(directory: Path) -> None:
 
 
 def _killing(batches: Iterable[pa.RecordBatch], directory: Path) -> Iterator[pa.RecordBatch]:
-    """The rows as they are; the first two tasks to get here die after their first batch."""
+    """Return the rows unchanged. The first two tasks fail after their first batch."""
     first = True
     for batch in batches:
         yield batch
@@ -65,7 +65,7 @@ def _die_once(mark: Path, process: int) -> None:
 
 
 def _parent(process: int) -> int:
-    """The executor, whose child is the daemon that forks Python workers."""
+    """Return the executor, whose child is the daemon that forks Python workers."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("PPid:"))
 

@@ -1,4 +1,4 @@
-"""Spark's servers as processes of their own, on loopback."""
+"""Spark servers as separate processes on loopback."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from tests.snapshot.samples import ROOT
 from tests.spark import jvm
 
 BIN: Final = Path(pyspark.__file__).parent / "bin"
-#: Where a driver listens, and how it and its executors run.
+#: Address of a driver, and settings of the driver and its executors.
 LOCAL: Final = jvm.SETTINGS | {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
 def environment() -> dict[str, str]:
-    """That of a process whose Python workers find kframe."""
+    """Return an environment in which Python workers can import kframe."""
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     daemons = {"SPARK_DAEMON_JAVA_OPTS": jvm.OPTIONS, "SPARK_LAUNCHER_OPTS": jvm.OPTIONS}
     return {**os.environ, **daemons, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
 
 
 def settings(values: dict[str, object]) -> list[str]:
-    """Options of ``spark-submit``."""
+    """Return options of ``spark-submit``."""
     return [text for name, value in values.items() for text in ("--conf", f"{name}={value}")]
 
 
 @contextmanager
 def server(command: list[object], started: str) -> Iterator[str]:
-    """A server at work; what the group of the pattern ``started`` found in its log. It is ended with all its children.
+    """Run a server; yield the group of the pattern ``started`` in its log.
 
-    Its log goes through a pipe that ``cat`` empties once it has started.
+    The server ends with all its children. After the start, ``cat`` drains the pipe of its log.
     """
     process = subprocess.Popen(
         [*map(str, command)], env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,

@@ -1,4 +1,4 @@
-"""Plain functions need no Spark, and nothing reaches behind what Spark Connect offers."""
+"""Plain functions need no Spark, and all code uses only the API of Spark Connect."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 import kframe.spark
 
 FILES = sorted(Path(kframe.spark.__file__).parent.glob("*.py"))
-#: Only this one is made of Spark's own classes.
+#: Only this module uses Spark's own classes.
 OF_SPARK = {"source"}
-#: Runs in the driver, and looks at scenarios there, a row each.
+#: Runs in the driver, and reads scenarios there, one row each.
 OF_DRIVER = {"stages"}
 
 

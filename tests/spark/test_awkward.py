@@ -1,4 +1,4 @@
-"""What ``kframe spark`` says of a fleet of awkward clusters is what one machine says of each, row for row."""
+"""``kframe spark`` on a fleet of unusual clusters equals one machine's result for each cluster, row for row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("spark")
 
 @pytest.fixture(scope="module")
 def clusters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Snapshot]:
-    """As one machine reads them, from directories in ``place``."""
+    """Return the clusters as one machine reads them, from directories in ``place``."""
     exports = tmp_path_factory.mktemp("awkward") / "exports"
     exports.mkdir()
     return {name: read_snapshot(snapshot_directory(exports / name, snapshot)) for name, snapshot in fleet().items()}
@@ -43,15 +43,15 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Snapshot]:
 
 @pytest.fixture(scope="module")
 def exports(clusters: dict[str, Snapshot], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The exports of the clusters."""
+    """Write the exports of the clusters."""
     return next(path for path in tmp_path_factory.getbasetemp().glob("awkward*/exports"))
 
 
 @pytest.fixture(scope="module")
 def ingested(exports: Path) -> Path:
     out = exports.parent / "fleet"
-    done = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "--fail-on", "quarantined")
-    assert done.exit_code == 0, done.output
+    result = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "--fail-on", "quarantined")
+    assert result.exit_code == 0, result.output
     return out
 
 
@@ -64,7 +64,7 @@ def ordered(rows: Rows) -> list[str]:
 
 
 def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path) -> None:
-    """With ``--out`` each cluster is validated whole, without it in groups of topics."""
+    """With ``--out`` each cluster is validated as a whole, without it in groups of topics."""
     expected: Rows = []
     for name, snapshot in clusters.items():
         topics = table(snapshot, name, TOPICS)
@@ -74,17 +74,17 @@ def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Pa
             expected += batch.to_pylist()
     assert expected
     for more in ((), ("--out", tmp_path / "out")):
-        done = kframe("spark", "validate", ingested, *more, "-o", "json")
-        assert done.exit_code == 0, done.output
-        assert ordered(json.loads(done.stdout)["rows"]) == ordered(expected)
+        result = kframe("spark", "validate", ingested, *more, "-o", "json")
+        assert result.exit_code == 0, result.output
+        assert ordered(json.loads(result.stdout)["rows"]) == ordered(expected)
 
 
 def test_sweep(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path) -> None:
-    done = kframe("spark", "sweep", ingested, "--out", tmp_path / "out", "-o", "json")
+    result = kframe("spark", "sweep", ingested, "--out", tmp_path / "out", "-o", "json")
     expected: Rows = []
     for name, snapshot in clusters.items():
         expected += swept_alone(snapshot, Sweeping(), name)
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     written = parquet.read_table(tmp_path / "out" / FAILURES.name)
     columns = [name for name in FAILURES.schema.names if name != "problem"]
     assert ordered(written.select(columns).to_pylist()) == ordered(
@@ -93,7 +93,7 @@ def test_sweep(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path)
 
 
 def scenarios(clusters: Mapping[str, Snapshot]) -> pa.Table:
-    """Every broker and every rack fails in the small clusters; in the wide one a rack does."""
+    """Every broker and every rack fails in the small clusters; one rack fails in the wide cluster."""
     brokers = pa.concat_tables([table(snapshot, name, BROKERS) for name, snapshot in clusters.items()])
     small = brokers.filter(pa.array([name != "wide" for name in brokers["cluster"].to_pylist()], FLAG))
     return pa.concat_tables([broker_scenarios(small), rack_scenarios(brokers)])
@@ -101,7 +101,7 @@ def scenarios(clusters: Mapping[str, Snapshot]) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def expected(clusters: Mapping[str, Snapshot]) -> dict[str, Rows]:
-    """All tables as one machine says them."""
+    """Return all tables of one machine."""
     tables: dict[str, Rows] = {}
     for row in scenarios(clusters).to_pylist():
         scenario_row = scenario(brokers=row["brokers"] or (), racks=row["racks"] or (), name=row["scenario"])
@@ -116,7 +116,7 @@ def test_failover_and_requests(
     clusters: Mapping[str, Snapshot], ingested: Path, expected: Mapping[str, Rows], spark: Any, tmp_path: Path,
     stage: Stage, whole_rows: int,
 ) -> None:  # fmt: skip
-    """Clusters of more than ``whole_rows`` partitions, the wide and the mixed one, are cut into shards."""
+    """Clusters of more than ``whole_rows`` partitions (the wide and the mixed one) are split into shards."""
     out = str(tmp_path / "out")
     opened = open_fleet(spark, str(ingested))
     result = stage.play(spark, opened, scenarios(clusters), Engine(), Writing(out), whole_rows)
@@ -127,7 +127,7 @@ def test_failover_and_requests(
     assert [tuple(row[name] for name in stage.shown.key) for row in result.rows()] == sorted(
         tuple(row[name] for name in stage.shown.key) for row in wanted[stage.shown.name]
     )
-    written = {made.name: frame.toArrow().to_pylist() for made, frame in stage.written(spark, out).items()}
+    written = {table.name: frame.toArrow().to_pylist() for table, frame in stage.written(spark, out).items()}
     same(written, {name: wanted[name] for name in written})
     again = stage.play(spark, opened, scenarios(clusters), Engine(), Writing(), whole_rows)
     assert list(again.rows()) == list(result.rows())
@@ -147,17 +147,17 @@ def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], 
         for name, count in outcome.after.counts().items():
             assert counts[name] == count
         for when, health in (("before", outcome.before), ("after", outcome.after)):
-            skew, known = counts[f"leader_skew_{when}"], health.leader_skew.over_mean
-            assert (None if skew is None else round(skew, 3)) == known
+            skew, expected_skew = counts[f"leader_skew_{when}"], health.leader_skew.over_mean
+            assert (None if skew is None else round(skew, 3)) == expected_skew
         sent = {api_row["broker_id"]: (api_row["requests"], api_row["bytes"]) for api_row in by_broker
                 if (api_row["cluster"], api_row["scenario"]) == (row["cluster"], row["scenario"])}  # fmt: skip
         traffic = outcome.traffic.values()
         assert sent == {
             broker: (
-                sum(int(api_row.requests[at]) for api_row in traffic),
-                sum(api_row.bytes_of(at) or 0 for api_row in traffic),
+                sum(int(api_row.requests[index]) for api_row in traffic),
+                sum(api_row.bytes_of(index) or 0 for api_row in traffic),
             )
-            for at, broker in enumerate(outcome.broker_ids.tolist())
+            for index, broker in enumerate(outcome.broker_ids.tolist())
         }
     assert by_cluster == {}
 

@@ -20,28 +20,28 @@ pytestmark = pytest.mark.usefixtures("spark")
 
 
 def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
-    """One way through both commands: Spark takes its time for each query."""
+    """One pass through both commands, since each Spark query takes time."""
     exports, out = mixed(tmp_path / "exports"), tmp_path / "fleet"
     (exports / "east.zookeeper.jsonl").write_text(two_topics(BROKEN_STATE))
     (exports / "west.jsonl.gz").unlink()
     invalid_states = [state("t", 0, 1, [2, 3]), state("t", 1, -1, [3])]
     (exports / "west.jsonl").write_text(two_topics(assignment("u", {0: [1, 2]}), *invalid_states))
     (exports / "torn.txt").write_text("Topic: t\tPartition")
-    done = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "-o", "json")
-    assert done.exit_code == 3, done.output
-    rows = {row["cluster"]: row for row in json.loads(done.stdout)["rows"]}
+    result = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "-o", "json")
+    assert result.exit_code == 3, result.output
+    rows = {row["cluster"]: row for row in json.loads(result.stdout)["rows"]}
     assert {name: (row["status"], row["quarantined"]) for name, row in rows.items()} == {
         "east": ("taken", 1), "north": ("taken", 0), "south": ("taken", 0), "torn": ("refused", 1),
         "west": ("taken", 0),
     }  # fmt: skip
     assert "torn.txt:1: found a last line without an end" in rows["torn"]["reason"]
-    assert "5 clusters, 1 refused, 2 rows in quarantine" in done.stderr
+    assert "5 clusters, 1 refused, 2 rows in quarantine" in result.stderr
     for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS):
         violations = read_fleet(spark, str(out), table).where("cluster = 'west'").toArrow()
-        wanted = [
+        expected = [
             row for batch in rows_of(read_snapshot(exports / "west.jsonl"), "west", table) for row in batch.to_pylist()
         ]
-        assert violations.sort_by([(name, "ascending") for name in table.key]).to_pylist() == wanted
+        assert violations.sort_by([(name, "ascending") for name in table.key]).to_pylist() == expected
 
     checked = kframe("spark", "validate", out, "--out", tmp_path / "broken", "--fail-on", "error", "-o", "json")
     assert checked.exit_code == 3, checked.output
@@ -64,9 +64,9 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
 
 def test_a_fault_in_an_executor_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "east.jsonl").write_text(two_topics(BROKEN_STATE))
-    done = kframe("spark", "validate", tmp_path)
-    assert done.exit_code == 2, done.output
-    (line,) = done.stderr.splitlines()
+    result = kframe("spark", "validate", tmp_path)
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
     assert "east.jsonl:10 data of /brokers/topics/t/partitions/1/state: found malformed JSON" in line
 
 
@@ -77,7 +77,7 @@ def test_a_fault_in_an_executor_is_one_line(tmp_path: Path) -> None:
     (("ingest", ".", "--out", "fleet", "--conf", "spark.ui.enabled"), "spark.ui.enabled is not KEY=VALUE"),
 ])  # fmt: skip
 def test_wrong_usage_ends_with_2(arguments: tuple[str, ...], says: str) -> None:
-    done = kframe("spark", *arguments)
-    assert done.exit_code == 2, done.output
-    assert says in done.stderr
-    assert done.stdout == ""
+    result = kframe("spark", *arguments)
+    assert result.exit_code == 2, result.output
+    assert says in result.stderr
+    assert result.stdout == ""

@@ -1,4 +1,4 @@
-"""The commands on a Spark Connect server say what they say on a classic session."""
+"""Commands on a Spark Connect server have the same output as on a classic session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[str]:
-    """The address of a Connect server with two local cores, started as sbin/start-connect-server.sh does it."""
+    """Start a Connect server with two local cores, as sbin/start-connect-server.sh does; yield its address."""
     conf = {**LOCAL, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": 0,
             "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
             "spark.sql.session.timeZone": "UTC"}  # fmt: skip

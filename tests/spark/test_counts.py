@@ -1,4 +1,4 @@
-"""Counts of what was taken of a source and of its quarantine add up to what is in it, whatever the format."""
+"""Accepted and quarantined rows of a source add up to its content, in every format."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def describe_lines(topics: Topics) -> list[str]:
 
 
 def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
-    """Lines lose a label, have a value that is none, go missing, or come twice."""
+    """Lines lack a label, have an invalid value, are missing, or are repeated."""
     lines = describe_lines(topics)
-    for at in data.draw(st.lists(st.integers(0, len(lines) - 1), max_size=4, unique=True)):
+    for index in data.draw(st.lists(st.integers(0, len(lines) - 1), max_size=4, unique=True)):
         old, new = data.draw(st.sampled_from([
             ("Topic:", "Tpoic:"), ("Topic: t", "Topic: other"), ("Topic: t", "Topic: no/name"),
             ("Leader: 1", "Leader: x"), ("Leader: 1", "Leader: 9"), ("Isr: 1,2", "Isr: 1,,2"),
@@ -51,20 +51,20 @@ def describe(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path
             ("Partition: ", "Partition: -"), ("Replicas: 1,2", "Replicas: 1,1"), ("Partition: 1", "Partition: 0"),
             ("Leader", "\udcff"),
         ]))  # fmt: skip
-        lines[at] = lines[at].replace(old, new)
+        lines[index] = lines[index].replace(old, new)
     again = data.draw(st.none() | st.integers(0, len(lines) - 1))
     if again is not None:
         lines.append(lines[again])
-    gone = data.draw(st.none() | st.integers(0, len(lines) - 1))
-    if gone is not None:
-        del lines[gone]
+    dropped = data.draw(st.none() | st.integers(0, len(lines) - 1))
+    if dropped is not None:
+        del lines[dropped]
     path = directory / "c.txt"
     path.write_bytes("".join(f"{line}\n" for line in lines).encode(errors="surrogateescape"))
     return path, sum(bool(re.search(r"(?:^|\s)Partition:", line)) for line in lines)
 
 
 def kcat(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
-    """Topics lose a field, have one of another type, or come twice."""
+    """Topics lack a field, have a field of another type, or are repeated."""
     rows = [{"topic": f"t{number}", "partitions": [
         {"partition": partition, "leader": 1, "replicas": [{"id": 1}, {"id": 2}], "isrs": [{"id": 1}]}
         for partition in range(count)]} for number, count in enumerate(topics)]  # fmt: skip
@@ -84,7 +84,7 @@ def kcat(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, in
 
 
 def zookeeper(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
-    """Assignments and states are no JSON, or states are of partitions that are led by none of their replicas."""
+    """Assignments and states are invalid JSON, or the leader of a state is not a replica."""
     assignments = [assignment(f"x{number}", {partition: [1, 2] for partition in range(count)})
                    for number, count in enumerate(topics)]  # fmt: skip
     states = [state(f"x{number}", partition, 1, [1, 2]) for number, count in enumerate(topics)
@@ -100,7 +100,7 @@ def zookeeper(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Pat
 
 
 def reassignment(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
-    """Entries lose a field, have one of another type, or come twice."""
+    """Entries lack a field, have a field of another type, or are repeated."""
     entries: list[dict[str, Any]] = [{"topic": f"t{number}", "partition": partition, "replicas": [1, 2]}
                                      for number, count in enumerate(topics) for partition in range(count)]  # fmt: skip
     for entry in data.draw(st.lists(st.sampled_from(entries), max_size=4)):
@@ -117,17 +117,17 @@ def reassignment(data: st.DataObject, topics: Topics, directory: Path) -> tuple[
 
 
 def directory_of(data: st.DataObject, topics: Topics, directory: Path) -> tuple[Path, int]:
-    """Rows of partitions have a leader, an epoch or an ISR that cannot be."""
+    """Rows of partitions have an invalid leader, epoch or ISR."""
     path = snapshot_directory(directory / "c", generate(sum(topics) * 3, 4, topics=len(topics)))
     file = path / "partitions.parquet"
     rows = parquet.read_table(file)
     values = {name: rows[name].to_pylist() for name in ("leader", "leader_epoch", "isr")}
-    for at in data.draw(st.lists(st.integers(0, rows.num_rows - 1), max_size=3)):
+    for index in data.draw(st.lists(st.integers(0, rows.num_rows - 1), max_size=3)):
         name, value = data.draw(st.sampled_from([("leader", 99), ("leader_epoch", -5), ("isr", [1, 1])]))
-        values[name][at] = value
+        values[name][index] = value
     for name, column in values.items():
-        at = rows.schema.get_field_index(name)
-        rows = rows.set_column(at, rows.schema.field(at), pa.array(column, rows.schema.field(at).type))
+        index = rows.schema.get_field_index(name)
+        rows = rows.set_column(index, rows.schema.field(index), pa.array(column, rows.schema.field(index).type))
     parquet.write_table(rows, file, store_schema=False)
     resign(path)
     return path, rows.num_rows
@@ -163,7 +163,7 @@ def test_a_listing_without_a_topic_s_own_line_counts_all_its_partitions(tmp_path
     assert (len(snapshot), quarantine.to_pylist()[0]["partitions"]) == (42, 7)
 
 
-# -- sources that cannot be read
+# -- unreadable sources
 
 
 def dangling(path: Path) -> str:

@@ -26,14 +26,14 @@ class Column(NamedTuple):
 
 
 def sections() -> dict[str, str]:
-    """The text about each table, by the table's name."""
+    """Return the text about each table, by the table's name."""
     text = (ROOT / "docs" / "reference" / "fleet-tables.md").read_text(encoding="utf-8")
     parts = re.split(r"^### `(\w+)`$", re.sub(r"^## .*$", "", text, flags=re.MULTILINE), flags=re.MULTILINE)[1:]
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def columns(section: str) -> list[Column]:
-    """The rows of a section's table."""
+    """Return the rows of a section's table."""
     rows = [re.fullmatch(r"\| `(\w+)` \| `([^`]+)` \| ([^|]+) \| (.+) \|", line) for line in section.splitlines()]
     return [Column(*row.groups()) for row in rows if row is not None]
 

@@ -1,4 +1,4 @@
-"""Failovers of a fleet on a real Spark: the same rows as one machine gives, whatever is wrong told in rows."""
+"""Failovers of a fleet on a real Spark: the same rows as on one machine, and errors in rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Frames = tuple[Any, Any, Any]
 
 
 def frames(spark: Any, snapshots: Mapping[str, Snapshot], cuts: int = 3) -> Frames:
-    """Partitions in ``cuts`` pieces and no order, brokers, clusters."""
+    """Return partitions in ``cuts`` pieces without order, brokers and clusters."""
 
     def frame(table: Table) -> Any:
         batches = [batch for name, snapshot in snapshots.items() for batch in rows_of(snapshot, name, table)]
@@ -30,17 +30,17 @@ def frames(spark: Any, snapshots: Mapping[str, Snapshot], cuts: int = 3) -> Fram
 
 
 def scenario_frame(spark: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
-    """Scenarios as a frame."""
+    """Return scenarios as a frame."""
     return spark.createDataFrame(pa.Table.from_pylist(list(rows), SCENARIOS.schema), SCENARIOS.ddl)
 
 
 def rows(frame: Any) -> Rows:
-    """A frame's rows as plain values."""
+    """Return a frame's rows as plain values."""
     return [row.asDict(recursive=True) | {} for row in frame.collect()]
 
 
 def everything(played: Any, facts: Any) -> dict[str, Rows]:
-    """All that a played fleet tells."""
+    """Return all results of a simulated fleet."""
     results = {
         "changes": failover.changes(played), "tallies": failover.tallies(played), "impacts": failover.impacts(played),
         "conditions": failover.conditions(played), "requests": failover.requests(played, facts, keep=True),
@@ -54,7 +54,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_spark_equals_one_machine(spark: Any) -> None:
-    """A real cluster and a generated one, in one fleet: changes, tallies, conditions, requests and their bytes."""
+    """A real and a generated cluster in one fleet: changes, counts, conditions, requests and their bytes."""
     fleet = {
         "real": read_snapshot(example("healthy", "zookeeper")),
         "made": generate(

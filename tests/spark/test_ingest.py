@@ -1,4 +1,4 @@
-"""Raw exports become a fleet: whole clusters, bad input in quarantine, and only what changed is done again."""
+"""Raw exports become a fleet: complete clusters, invalid input in quarantine, and repeated work only for changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.spark.fleets import BROKEN_STATE, resign, snapshot_directory, two_top
 
 
 class Bad(NamedTuple):
-    """A damaged input, what its row in quarantine says, and the topics that are taken of it (None: it is refused)."""
+    """A damaged input, its row in quarantine, and the accepted topics (None: the input is refused)."""
 
     name: str
     make: Callable[[Path], Path]

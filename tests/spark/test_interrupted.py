@@ -1,4 +1,4 @@
-"""A command whose Python worker is killed, or that is interrupted, ends in one sentence and goes on where it was."""
+"""A command that is interrupted, or whose Python worker is killed, ends with one sentence. It can be resumed."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def descendants(process: int) -> Iterator[int]:
 
 
 def python_workers(process: int) -> list[int]:
-    """Children of the daemon that forks Python workers; both have its command line."""
+    """Return the children of the daemon that forks Python workers; both have its command line."""
     daemons = set()
     for pid in descendants(process):
         try:
@@ -66,7 +66,7 @@ def python_workers(process: int) -> list[int]:
 
 
 def stopped_in_the_middle(running: subprocess.Popen[str], out: Path) -> list[int]:
-    """The Python workers of a command, frozen when some of its results are whole and others are not."""
+    """Stop the Python workers of a command when some of its results are complete and others are not."""
     while not marks(out):
         assert running.poll() is None, running.communicate()
         time.sleep(0.005)

@@ -1,4 +1,4 @@
-"""Processes that die in the middle change nothing in the result."""
+"""Killed processes do not change the result."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.real
 def test_a_worker_and_an_executor_killed_at_their_work_change_nothing(tmp_path: Path) -> None:
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "tests.spark.killed_fleet", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}, check=False, start_new_session=True,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    report = json.loads(done.stdout.splitlines()[-1])
+    assert completed.returncode == 0, completed.stderr[-4000:]
+    report = json.loads(completed.stdout.splitlines()[-1])
     assert report["killed"] == ["executor.killed", "worker.killed"]
     assert min(report["rows"].values()) > 0
     assert report["rows"].keys() == {"changes", "tallies", "conditions", "impacts", "requests"}

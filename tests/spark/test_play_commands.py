@@ -26,7 +26,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run(spark: Any, tmp_path: Path) -> Run:
-    """Run a command on a fleet of one cluster, ``east``; Spark is the one at work."""
+    """Run a command on a fleet of one cluster, ``east``, in the session of the tests."""
     exports = tmp_path / "fleet"
     exports.mkdir()
     snapshot_directory(exports / "east", SNAPSHOT)
@@ -181,5 +181,5 @@ def test_a_scenario_is_wanted(run: Run) -> None:
 
 
 def _files(out: Path) -> set[tuple[Path, int]]:
-    """The files of changes with their inodes; a rewritten file differs."""
+    """Return the files of changes with their inodes; a rewritten file has another inode."""
     return {(path, path.stat().st_mtime_ns) for path in (out / "changes").rglob("*.parquet")}

@@ -1,4 +1,4 @@
-"""``kframe spark report`` and ``sweep``, from a fleet on disk to rows, tables and pictures."""
+"""``kframe spark report`` and ``sweep``, from a fleet on disk to rows, tables and plots."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fleet(tmp_path: Path) -> Path:
 
 
 def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
-    """One way through all reports: Spark takes its time for each query."""
+    """One pass through all reports, since each Spark query takes time."""
     out, plot = tmp_path / "out", tmp_path / "worst.svg"
     tables = {name: alone(snapshot, scenario(brokers=[2], name="fail-2"), cluster=name)
             for name, snapshot in (("east", EAST), ("west", WEST))}  # fmt: skip
@@ -52,8 +52,8 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
         outcome = WhatIf(snapshot).fail(brokers=[2])
         last, impact = tables[name]["conditions"][-1], tables[name]["impacts"][0]
         columns = {key: (last | impact)[key] for key in rows_[0] if not key.startswith("leader_skew")}
-        skews = {f"leader_skew_{when}": standing.leader_skew.over_mean
-                 for when, standing in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
+        skews = {f"leader_skew_{when}": health.leader_skew.over_mean
+                 for when, health in (("before", outcome.before), ("after", outcome.after))}  # fmt: skip
         expected.append(columns | skews)
     rounded = [row | {name: round(row[name], 3) for name in row if name.startswith("leader_skew")} for row in rows_]
     assert rounded == sorted(expected, key=lambda row: (-row["offline"], -row["under_min_isr"], row["cluster"]))
@@ -63,10 +63,10 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
     sent = {key: sum(row[key] for row in tables["east"]["requests"] if row["broker_id"] == 3)
             for key in ("requests", "entries", "bytes")}  # fmt: skip
     (third,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 3))
-    (tally,) = (row for row in tables["east"]["tallies"] if row["broker_id"] == 3)
-    assert third == tally | sent
-    (gone,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 2))
-    assert (gone["registered_after"], gone["requests"], gone["bytes"]) == (False, 0, 0)
+    (counts,) = (row for row in tables["east"]["tallies"] if row["broker_id"] == 3)
+    assert third == counts | sent
+    (failed,) = (row for row in rows_ if (row["cluster"], row["broker_id"]) == ("east", 2))
+    assert (failed["registered_after"], failed["requests"], failed["bytes"]) == (False, 0, 0)
 
     racks = _rows("report", out, "--by", "rack")
     assert {row["brokers_before"] - row["brokers_after"] for row in racks if row["rack"] == third["rack"]} <= {0, 1}
@@ -75,11 +75,11 @@ def test_what_was_written_is_summed_up(tmp_path: Path) -> None:
 
     (topic,) = {row["topic"] for row in tables["east"]["changes"][:1]}
     changed = [row for row in tables["east"]["changes"] if row["topic"] == topic]
-    moved = [row for row in changed if row["leader_before"] != row["leader_after"] and min(
+    elected = [row for row in changed if row["leader_before"] != row["leader_after"] and min(
         row["leader_before"], row["leader_after"]) >= 0]  # fmt: skip
     by_topic = {(row["cluster"], row["topic"]): row for row in _rows("report", out, "--by", "topic")}
     assert by_topic["east", topic] == {
-        "cluster": "east", "scenario": "fail-2", "topic": topic, "changed": len(changed), "leaders_moved": len(moved),
+        "cluster": "east", "scenario": "fail-2", "topic": topic, "changed": len(changed), "leaders_moved": len(elected),
         **{name: sum(row[name] for row in changed) for name in ("went_offline", "came_online", "unclean")},
     }  # fmt: skip
     assert sum(row["changed"] for row in by_topic.values()) == sum(
@@ -104,9 +104,9 @@ def test_what_cannot_be_reported(
     fleet: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:  # fmt: skip
     monkeypatch.chdir(fleet.parent)
-    done = kframe("spark", "report", *options)
-    assert done.exit_code == 2
-    assert message in done.stderr
+    result = kframe("spark", "report", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_a_sweep_ranks_failures_of_every_cluster(fleet: Path, tmp_path: Path) -> None:
@@ -145,9 +145,9 @@ def test_a_picture_has_the_numbers(tmp_path: Path) -> None:
 
 
 def _rows(name: str, *options: Any) -> Rows:
-    done = kframe("spark", name, *options, "-o", "json")
-    assert done.exit_code == 0, done.output
-    rows: Rows = json.loads(done.stdout)["rows"]
+    result = kframe("spark", name, *options, "-o", "json")
+    assert result.exit_code == 0, result.output
+    rows: Rows = json.loads(result.stdout)["rows"]
     return rows
 
 
@@ -166,5 +166,5 @@ def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
 
 
 def _files(out: Path) -> set[tuple[Path, int]]:
-    """The files with their inodes; a rewritten file differs."""
+    """Return the files with their inodes; a rewritten file has another inode."""
     return {(path, path.stat().st_mtime_ns) for path in out.rglob("*.parquet")}

@@ -1,4 +1,4 @@
-"""A snapshot is the same after a way through a fleet's rows, in whatever order they come."""
+"""A snapshot is unchanged after a conversion to a fleet's rows and back, in any order of rows."""
 
 from __future__ import annotations
 

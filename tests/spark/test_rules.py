@@ -1,4 +1,4 @@
-"""Every rule of ``validate``: rows that break it alone, and what is said of them."""
+"""Every rule of ``validate``: rows that violate only this rule, and the finding."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FOUR = [(1, True, "a"), (2, True, "b"), (3, True, "b"), (4, False, "a")]
 
 
 class Broken(NamedTuple):
-    """A rule; rows as changes of a healthy partition 0 (partition 1 is healthy); partition and what is found."""
+    """A rule; rows as changes of a healthy partition 0 (partition 1 is healthy); the partition and its finding."""
 
     rule: str
     changes: list[dict[str, Any]]
@@ -109,8 +109,8 @@ def test_more_replicas_than_a_controller_holds() -> None:
         {"partition": 0, "replicas": many}, {"partition": 1, "replicas": many[:-1]},
     ]  # fmt: skip
     reported = [(row["rule"], row["partition"]) for row in violations_in(rows)]
-    beside = [(rule, number) for rule in ("broker_unlisted", "more_replicas_than_brokers") for number in (0, 1)]
-    assert sorted(reported) == sorted([("replicas_too_many", 0), *beside])
+    others = [(rule, number) for rule in ("broker_unlisted", "more_replicas_than_brokers") for number in (0, 1)]
+    assert sorted(reported) == sorted([("replicas_too_many", 0), *others])
 
 
 def test_what_is_not_known_breaks_nothing() -> None:

@@ -1,4 +1,4 @@
-"""One machine and any number of shards say the same, row for row: changes, tallies, conditions, requests and bytes."""
+"""One machine and any number of shards have equal rows: changes, counts, conditions, requests and bytes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from tests.spark.cutting import (
 
 @given(st.data())
 def test_whole_cluster_from_pieces_equals_one_machine(data: st.DataObject) -> None:
-    """Verbs that no shard can be asked: restart, reassign, create, delete, and elections of named partitions.
+    """Verbs that shards cannot execute: restart, reassign, create, delete, and elections of named partitions.
 
-    Every topic has partitions: of one without no row tells, and it moves the counter of broker epochs."""
+    Every topic has partitions. A topic without partitions has no row, but increments the counter of broker epochs.
+    """
     snapshot = data.draw(clusters(least=1))
     scenario_row = data.draw(whole_scenarios(snapshot))
     rows = table(snapshot)

@@ -1,4 +1,4 @@
-"""Spark and Arrow have the same idea of every table."""
+"""Spark and Arrow have the same schema of every table."""
 
 from __future__ import annotations
 

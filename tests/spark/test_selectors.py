@@ -1,7 +1,7 @@
 """Leader selectors of every tier on a fleet.
 
 Selectors of single partitions run on shards, selectors of whole batches on whole clusters. A missing selector is an
-error that names it.
+error with its name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def native(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["native", "bulk", "scalar"])
 def engine(request: pytest.FixtureRequest, native: Path) -> Engine:
-    """One of each tier, all of one rule: the last in-sync replica leads."""
+    """One selector of each tier with one rule: the last in-sync replica leads."""
     plugins_dir = native if request.param == "native" else EXAMPLES
     return Engine(selectors=(f"last-in-sync-{request.param}",), plugins_dir=str(plugins_dir))
 
@@ -67,7 +67,7 @@ def test_partition_selectors_decide_the_same_on_shards(engine: Engine, verb: str
 
 
 def test_batch_selector_decides_differently_on_shards() -> None:
-    """So clusters are played whole for it, and what is put together from pieces is decided as on one machine."""
+    """The fleet then processes whole clusters, and the combined rows of shards are elected as on one machine."""
     pytest.importorskip("kframe_rack_spread")
     engine, scenario_row = Engine(selectors=("rack-spread",)), scenario(brokers=[2])
     assert engine.needs_whole_clusters()
@@ -109,21 +109,21 @@ def test_a_native_selector_of_a_directory_decides_in_executors(spark: Any, nativ
     (tmp_path / "fleet").mkdir()
     snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
     out = tmp_path / "out"
-    done = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "last-in-sync-native",
+    result = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "last-in-sync-native",
                   "--plugins-dir", native, "--out", out, "-o", "json")  # fmt: skip
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     rows = [row.asDict() for row in spark.read.parquet(str(out / "changes")).collect()]
     make = Engine(selectors=("last-in-sync-native",), plugins_dir=str(native)).selector_maker()
     expected = alone(SNAPSHOT, scenario(brokers=[2]), selectors=make())["changes"]
     expected_leaders = {(row["topic"], row["partition"]): row["leader_after"] for row in expected}
     assert {(row["topic"], row["partition"]): row["leader_after"] for row in rows} == expected_leaders
-    assert json.loads(done.stdout)["rows"][0]["states_changed"] == len(expected_leaders)
+    assert json.loads(result.stdout)["rows"][0]["states_changed"] == len(expected_leaders)
 
 
 def test_selector_missing_on_executors_is_one_line(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     snapshot_directory(tmp_path / "fleet" / "east", SNAPSHOT)
-    done = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "rack-sprad")
-    assert done.exit_code == 2, done.output
-    (line,) = done.stderr.splitlines()
+    result = kframe("spark", "failover", tmp_path / "fleet", "--brokers", 2, "--selector", "rack-sprad")
+    assert result.exit_code == 2, result.output
+    (line,) = result.stderr.splitlines()
     assert "where a part of the fleet is played: no leader selector 'rack-sprad'" in line

@@ -1,4 +1,4 @@
-"""Rows of partitions packed to shards and back; problems of shards are reported by cluster."""
+"""Rows of partitions are packed into shards and unpacked; errors of shards are reported by cluster."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_invalid_shard_is_a_problem(column: str, values: Any, problem: str) -> N
 
 
 def test_columns_that_are_not_there_are_unknown() -> None:
-    known = table(SNAPSHOT).select(["cluster", "topic", "partition", "replicas", "leader", "isr"])
-    (row,) = play(to_play(SNAPSHOT, pack(known.to_batches()), [scenario(brokers=[1])]), Engine())
+    columns = table(SNAPSHOT).select(["cluster", "topic", "partition", "replicas", "leader", "isr"])
+    (row,) = play(to_play(SNAPSHOT, pack(columns.to_batches()), [scenario(brokers=[1])]), Engine())
     (played,) = row.to_pylist()
     assert played["problem"] is None
     assert {row["leader_epoch_after"] for row in played["changes"]} == {None}

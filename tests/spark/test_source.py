@@ -1,4 +1,4 @@
-"""The format ``kframe`` in a real Spark: what it reads is what the readers read, and what it writes is a snapshot."""
+"""The format ``kframe`` in a real Spark: it reads the same rows as the readers, and writes a snapshot."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def test_only_the_clusters_that_are_named_are_read(reader: Any, tmp_path: Path) 
 
 
 def test_a_relation_may_be_read_twice_in_a_query(reader: Any, tmp_path: Path) -> None:
-    """Spark 4.3 gives both scans the rows of one where filters are pushed down."""
+    """With pushed filters, Spark 4.3 returns the rows of one scan for both scans."""
     frame = reader.load(str(mixed(tmp_path / "fleet")))
-    both = frame.where("cluster = 'east'").unionByName(frame.where("cluster = 'west'"))
-    assert {row.cluster for row in both.select("cluster").collect()} == {"east", "west"}
+    union = frame.where("cluster = 'east'").unionByName(frame.where("cluster = 'west'"))
+    assert {row.cluster for row in union.select("cluster").collect()} == {"east", "west"}
 
 
 def test_filters_keep_files_unread_and_rows_out(
@@ -71,9 +71,9 @@ def test_filters_keep_files_unread_and_rows_out(
         .where("cluster in ('east', 'west') and topic = 'u' and leader >= 0")
     )
     assert [(row.cluster, row.topic) for row in frame.collect()] == [("east", "u")]
-    assert frame.rdd.getNumPartitions() == 2  # a file each of the two clusters asked for
+    assert frame.rdd.getNumPartitions() == 2  # one file for each of the two requested clusters
     frame.explain()
-    assert " Filter " not in capsys.readouterr().out  # Spark has none left to do
+    assert " Filter " not in capsys.readouterr().out  # Spark has no filter left
 
 
 def test_a_range_of_row_groups_is_a_spark_partition(reader: Any, tmp_path: Path) -> None:
@@ -150,7 +150,8 @@ def test_a_cluster_that_is_not_whole_is_not_written(reader: Any, tmp_path: Path)
 
 
 def test_a_text_is_read_once_for_all_tables(spark: Any, tmp_path: Path) -> None:
-    """What one question has read, others have, though the file is gone; directories are still read in pieces."""
+    """Later queries reuse a file that one query has read, even if the file was removed. Directories are still read in
+    pieces."""
     text = tmp_path / "west.jsonl"
     text.write_text(two_topics())
     snapshot_directory(tmp_path / "east", generate(50, 4, seed=2))

@@ -1,4 +1,4 @@
-"""Which files a fleet is in and what its clusters are called; what a question makes needless to read."""
+"""Files of a fleet, names of its clusters, and files that a query need not read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def names(tmp_path: Path, *patterns: str, name: str | None = None) -> list[str]:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Two days of two clusters, a snapshot directory, and what is passed over."""
+    """Two days of two clusters, a snapshot directory, and files that are ignored."""
     for path in ("mon/east.zookeeper.jsonl.gz", "mon/west.kcat.json", "tue/east.jsonl", "snap/manifest.json",
                  "snap/partitions.parquet", "mon/_SUCCESS", "mon/.hidden"):  # fmt: skip
         (tmp_path / path).parent.mkdir(exist_ok=True)

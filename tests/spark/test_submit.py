@@ -1,4 +1,4 @@
-"""``spark-submit --master`` on a standalone master with two workers: the answer is that of one machine."""
+"""``spark-submit --master`` on a standalone master with two workers has the same result as one machine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLEET = {f"cluster-{number}": generate(300, 5, racks=2, seed=number) for number 
 
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
-    """The address of a master; its workers of one core each have ``work-1`` and ``work-2``."""
+    """Start a master; yield its address. Its workers of one core each have ``work-1`` and ``work-2``."""
     here = ["--host", "127.0.0.1", "--webui-port", 0]
     with ExitStack() as stack:
         command = [BIN / "spark-class", f"{CLASSES}.master.Master", *here, "--port", 0]
@@ -44,13 +44,13 @@ def test_a_fleet_on_two_workers_by_spark_submit(master: str, tmp_path: Path) -> 
     conf = {**LOCAL, "spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.executor.cores": 1,
             "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
             "spark.scheduler.minRegisteredResourcesRatio": 1.0}  # fmt: skip
-    done = subprocess.run(
+    completed = subprocess.run(
         [BIN / "spark-submit", "--master", master, *settings(conf), ROOT / "examples" / "spark" / "submit.py", "spark",
          "failover", tmp_path / "fleet", "--brokers", "2", "--out", out, "-o", "jsonl"],
         env=environment(), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]  # it mixes both streams
+    assert completed.returncode == 0, completed.stdout[-4000:] + completed.stderr[-4000:]
+    rows = [json.loads(line) for line in completed.stdout.splitlines() if line.startswith("{")]  # it mixes both streams
     assert [row["cluster"] for row in rows] == list(FLEET)
     changes = parquet.read_table(out / "changes").to_pylist()
     for name, snapshot in FLEET.items():

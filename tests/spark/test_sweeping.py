@@ -1,4 +1,4 @@
-"""A fleet's sweep: one machine and any number of shards rank the same failures, row for row."""
+"""A fleet's sweep: one machine and any number of shards rank failures equally, row for row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEALTHY = generate(20, 3, racks=2)
 
 
 def alone(snapshot: Snapshot, how: Sweeping, cluster: str = "east") -> Rows:
-    """What one machine says, in the rows of a fleet."""
+    """Return one machine's result in the rows of a fleet."""
     swept = sweep(snapshot, how.config, depth=how.depth, racks=how.racks)
     ranks: dict[str, int] = {}
     rows = []
@@ -37,7 +37,7 @@ def alone(snapshot: Snapshot, how: Sweeping, cluster: str = "east") -> Rows:
 
 
 def together(snapshot: Snapshot, how: Sweeping, parts: Iterable[pa.RecordBatch], *, summed: bool) -> Rows:
-    """What shards say together, their counts as they come or summed up."""
+    """Return the shards' combined result, from separate or summed counts."""
     given_rows = [batch.select(BESIDE_FACTS.names) for batch in to_play(snapshot, parts, [])]
     counts = pa.Table.from_batches(list(counted(given_rows, how)), COUNTS.schema)
     if summed:
@@ -65,13 +65,22 @@ def test_sweep_of_shards_equals_one_machine(data: st.DataObject) -> None:
 
 
 def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
-    """A real cluster, a generated one, one without settings and one with a problem, cut into small shards."""
+    """A real cluster, a generated one, one without settings and one with an error, in small shards."""
     listed = read_snapshot(example("healthy", "kcat"))
-    made = generate(2000, 9, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2))
-    fleet = {"real": read_snapshot(example("healthy", "zookeeper")), "made": made, "unknown": listed, "odd": made}
-    partitions, brokers, known = frames(spark, fleet)
+    generated = generate(
+        2000, 9, racks=3, health=Health(under_replicated=0.1, off_preferred=0.1, unclean=0.2, min_insync=2)
+    )
+    fleet = {
+        "real": read_snapshot(example("healthy", "zookeeper")),
+        "made": generated,
+        "unknown": listed,
+        "odd": generated,
+    }
+    partitions, brokers, cluster_rows = frames(spark, fleet)
     how = Sweeping({"min.insync.replicas": "2"}, by=SortBy.UNDER_MIN_ISR)
-    swept = sweeping.sweep(partitions, brokers, known.where("cluster != 'odd'"), how.config, by=how.by, target=300)
+    swept = sweeping.sweep(
+        partitions, brokers, cluster_rows.where("cluster != 'odd'"), how.config, by=how.by, target=300
+    )
     actual: dict[str, Rows] = {}
     for row in rows(swept.orderBy("cluster", "rank")):
         actual.setdefault(row["cluster"], []).append(row)

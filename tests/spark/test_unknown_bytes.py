@@ -1,4 +1,4 @@
-"""Bytes of requests that name a broker without known endpoints: what-ifs on one machine and on shards say the same."""
+"""Bytes of requests with a broker of unknown endpoints: what-ifs on one machine and on shards are equal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def without_endpoints(snapshot: Snapshot, *brokers: int) -> Snapshot:
 
 
 def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traffic:
-    """Requests and bytes of each broker and kind, where any are sent, as ``kframe whatif`` tells them."""
+    """Return requests and bytes of each broker and kind, as in ``kframe whatif``."""
     whatif = WhatIf(snapshot)
     act = {"fail": whatif.fail, "shutdown": whatif.shutdown}[scenario_row["verb"]]
     records = list(broker_records(act(scenario_row["brokers"], together=scenario_row["together"])))
@@ -39,7 +39,7 @@ def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traff
 
 
 def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any], target: int) -> Traffic:
-    """The same, summed over the rows of REQUESTS; null if any is."""
+    """Return the sums over the rows of REQUESTS; a sum is null if any row is null."""
     sums: dict[tuple[int, str], list[tuple[int, int | None]]] = defaultdict(list)
     for row in together(snapshot, scenario_row, list(pack(table(snapshot).to_batches(), target)))["requests"]:
         sums[row["broker_id"], row["api"]].append((row["requests"], row["bytes"]))
@@ -62,7 +62,8 @@ def test_fleet_bytes_equal_single_machine(unknown: tuple[int, ...], together: bo
 
 
 def test_an_update_metadata_that_names_a_broker_without_endpoints_has_no_size() -> None:
-    """Broker 5 leads nothing, so no LeaderAndIsr names it; its endpoints are still in every UpdateMetadata."""
+    """Broker 5 leads no partition, so no LeaderAndIsr contains it. Every UpdateMetadata still contains its endpoints.
+    Broker 5 leads no partition, so no LeaderAndIsr contains it. Every UpdateMetadata still contains its endpoints."""
     led = HEALTHY.partitions.leader
     assert led is not None
     snapshot = without_endpoints(HEALTHY, 5)

@@ -1,4 +1,4 @@
-"""How work on whole clusters is dealt out, and what local sessions are set to; no Spark is started."""
+"""Distribution of work on whole clusters, and settings of local sessions; no Spark is started."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MARK = Mark("how", "of what")
 
 
 def units(*sizes: tuple[str, int | None, int]) -> list[tuple[str, int]]:
-    """Clusters with how many partitions and scenarios, as units with how many scenarios each."""
+    """Clusters with their partition and scenario counts, as units with a scenario count each."""
     clusters = {name: ClusterInput(name, "place", True, partitions) for name, partitions, _ in sizes}
-    left = {name: [(scenario(name=f"s{at}"), MARK) for at in range(count)] for name, _, count in sizes}
+    left = {name: [(scenario(name=f"s{index}"), MARK) for index in range(count)] for name, _, count in sizes}
     return [(unit.cluster.cluster, len(unit.scenarios)) for unit in units_of(clusters, left)]
 
 
@@ -78,7 +78,7 @@ def test_shuffles_are_as_wide_as_a_local_master(master: str, partitions: int | N
 
 
 def test_the_daemon_starts_no_thread_that_a_fork_would_lose() -> None:
-    """jemalloc, which pyarrow brings, looks after its own thread across forks."""
+    """jemalloc, part of pyarrow, manages its own thread across forks."""
     program = """
 import importlib, os
 from kframe.spark import daemon
@@ -87,5 +87,5 @@ for name in daemon._PRELOADED:
     importlib.import_module(name)
 print(*(open(f"/proc/self/task/{task}/comm").read().strip() for task in os.listdir("/proc/self/task")), sep=",")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert len([name for name in done.stdout.strip().split(",") if name != "jemalloc_bg_thd"]) == 1
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert len([name for name in completed.stdout.strip().split(",") if name != "jemalloc_bg_thd"]) == 1

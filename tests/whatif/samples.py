@@ -1,4 +1,4 @@
-"""A small cluster that one can hold in one's head."""
+"""A small cluster for examples."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from kframe.whatif import Outcome, WhatIf
 
 
 def small_cluster(unclean: int = 0) -> ClusterState:
-    """Brokers 1, 2, 3 in racks a, b, c; broker 4 is known, but down. Topic t asks for two in sync.
+    """Return brokers 1, 2, 3 in racks a, b, c, and an unregistered broker 4. Topic t has min.insync.replicas 2.
 
-    t-0 and t-1 are well; t-2 lacks a follower that is alive; t-3 has one replica; t-4 waits for broker 4.
+    t-0 and t-1 are healthy. t-2 lacks a follower whose broker is registered. t-3 has one replica. t-4 waits for broker
+    4.
     """
     cluster = cluster_of(
         {
@@ -32,22 +33,22 @@ def small_cluster(unclean: int = 0) -> ClusterState:
 
 
 def small(unclean: int = 0) -> Snapshot:
-    """The small cluster as a snapshot of controller 1, epoch 7."""
+    """Return the small cluster as a snapshot of controller 1, epoch 7."""
     return Snapshot.from_cluster(small_cluster(unclean), controller_id=1, controller_epoch=7)
 
 
 def leaders(whatif: WhatIf) -> list[int | None]:
-    """Leaders of t-0, t-1 and so on; -1 is none."""
+    """Return the leaders of t-0, t-1 and so on; -1 is none."""
     return [view.leader for view in whatif.cluster]
 
 
 def isrs(whatif: WhatIf) -> list[tuple[int, ...]]:
-    """ISRs of t-0, t-1 and so on."""
+    """Return the ISRs of t-0, t-1 and so on."""
     return [view.isr for view in whatif.cluster]
 
 
 def requests_by_broker(outcome: Outcome, api: Api) -> dict[int, tuple[int, int]]:
-    """By broker id: requests of one kind and partitions in them, brokers that got none left out."""
+    """Return requests of one kind and their partitions by broker id, for brokers with any."""
     traffic = outcome.traffic[api]
     counts = zip(outcome.broker_ids.tolist(), traffic.requests.tolist(), traffic.entries.tolist(), strict=True)
     return {broker: (requests, entries) for broker, requests, entries in counts if requests}

@@ -1,4 +1,4 @@
-"""A topic is created: placed as Kafka does it, or as given; and what a controller refuses."""
+"""Topic creation: with Kafka's placement or given replicas, and the controller's errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kframe.whatif import Outcome, StatesStored, TopicAction, TopicResult, Topic
 
 
 def study(config: dict[str, object] | None = None) -> WhatIf:
-    """Brokers 1 to 3 are up, in racks a, b, c; 4 is down; topic a.b has two partitions."""
+    """Brokers 1 to 3 are registered, in racks a, b, c; 4 is not. Topic a.b has two partitions."""
     up = [registration(number, rack, 10 + number) for number, rack in ((1, "a"), (2, "b"), (3, "c"))]
     cluster = cluster_of({"a.b": [healthy(1, 2), healthy(2, 4)]}, up)
     return WhatIf(Snapshot.from_cluster(cluster, controller_id=1, controller_epoch=7), config)
@@ -28,7 +28,7 @@ def test_replicas_are_placed_by_seed() -> None:
         outcome = create(whatif, "new", 3, 2, seed=seed)
         placed[seed] = assignment(whatif, "new")
         assert outcome.topics == (TopicResult("new", TopicStatus.COMPLETED, ErrorCode.NONE, 3, 6),)
-        # Kafka's placement leads one partition on each broker.
+        # Kafka's placement gives each broker one leader.
         assert sorted(replicas[0] for replicas in placed[seed]) == [1, 2, 3]
     again = study()
     create(again, "new", 3, 2, seed=3)
@@ -78,7 +78,7 @@ def test_operations_go_on_with_the_new_topic() -> None:
     assert "new" in [row["topic"] for row in outcome.changes.records()]
 
 
-#: (name, counts or lists, Kafka's error)
+#: (name, counts or lists, Kafka's error).
 REFUSED = [
     ("a.b", {"partitions": 1, "replication_factor": 1}, "TOPIC_ALREADY_EXISTS"),
     ("a_b", {"partitions": 1, "replication_factor": 1}, "INVALID_TOPIC_EXCEPTION"),

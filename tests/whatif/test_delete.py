@@ -1,4 +1,4 @@
-"""Topics are deleted: replicas stopped, brokers confirm, and what keeps a topic from going."""
+"""Topic deletion: replicas stop, brokers confirm, and conditions that halt a deletion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.whatif.samples import requests_by_broker
 
 
 def study(config: dict[str, object] | None = None) -> WhatIf:
-    """Brokers 1 to 3 are up, 4 is down; topic w waits for broker 4 and has an offline partition."""
+    """Brokers 1 to 3 are registered, 4 is not. Topic w waits for broker 4 and has an offline partition."""
     cluster = cluster_of(
         {
             "t": [healthy(1, 2), healthy(2, 3)],
@@ -36,7 +36,7 @@ def test_deletion_stops_replicas_and_waits_for_confirmation() -> None:
     assert outcome.topics == (TopicResult("t", TopicStatus.COMPLETED, ErrorCode.NONE, 2, 4),)
     assert outcome.steps[0].events[0] == TopicsWritten(TopicAction.MARKED, 1)
     assert outcome.steps[1].events == (TopicsWritten(TopicAction.DELETED, 1),)
-    # Once to stop, once to delete.
+    # One request to stop, one to delete.
     assert requests_by_broker(outcome, Api.STOP_REPLICA) == {1: (2, 2), 2: (2, 4), 3: (2, 2)}
     rows = list(outcome.changes.records())
     assert [(row["topic"], row["partition"], row["replicas_before"], row["replicas_after"]) for row in rows] == [
@@ -54,7 +54,7 @@ def test_a_dead_broker_keeps_a_topic_until_it_is_back() -> None:
         TopicResult("v", TopicStatus.COMPLETED, ErrorCode.NONE, 1, 1),
     )
     assert names(whatif) == {"t", "w"}
-    # What is being deleted is not offline; nor is it back online.
+    # Topics under deletion do not count as offline, and not as online again.
     assert (outcome.before.counts()["offline"], outcome.after.counts()["offline"]) == (1, 0)
     assert outcome.impact.back_online == 0
     assert not any(row["came_online"] for row in outcome.changes.records())

@@ -1,4 +1,4 @@
-"""Plans carried out through an admin API, here that of an embedded controller; stamps and ways back."""
+"""Plans executed through an admin API of an embedded controller; snapshot stamps and rollback plans."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NONE = ErrorCode.NONE
 
 
 class EmbeddedAdmin:
-    """Administers a controller in this process; new replicas catch up on request."""
+    """An admin client of a controller in this process. New replicas catch up on request."""
 
     def __init__(self) -> None:
         self.ensemble = MemoryEnsemble.from_cluster(
@@ -92,7 +92,7 @@ class EmbeddedAdmin:
         self.controller.stop()
 
     def catch_up(self, *partitions: TopicPartition) -> None:
-        """All replicas of these are in sync."""
+        """Report all replicas of these partitions as in sync."""
         for topic, partition in partitions:
             self.ensemble.write_state(topic, partition, isr=self.ensemble.stored()[topic, partition].replicas)
         self.ensemble.notify_isr_changes(partitions)
@@ -116,7 +116,7 @@ def test_it_is_an_administration(admin: EmbeddedAdmin) -> None:
 
 
 def test_batches_follow_each_other(admin: EmbeddedAdmin) -> None:
-    """The next begins when all of the last has ended."""
+    """The next batch starts when all reassignments of the previous one have completed."""
     carried = PlanExecution(admin, PLAN, batch_size=2)
     assert carried.begin()
     assert carried.look()
@@ -149,7 +149,7 @@ def test_refused_partitions_do_not_block_others(admin: EmbeddedAdmin) -> None:
 
 
 def test_what_moves_can_be_given_up(admin: EmbeddedAdmin) -> None:
-    """What is moved by others stays on its way, unless everything is meant."""
+    """Reassignments of other plans are not cancelled, unless all are requested."""
     PlanExecution(admin, PLAN).begin()
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
     assert to_cancel(admin.reassignments(), PLAN) == [("t", 0), ("t", 2), ("u", 0)]
@@ -161,7 +161,7 @@ def test_what_moves_can_be_given_up(admin: EmbeddedAdmin) -> None:
 
 
 def test_the_way_back_leads_back(admin: EmbeddedAdmin, tmp_path: Path) -> None:
-    """Also in the middle of another reassignment: what is being added is not where we come from."""
+    """Also during another reassignment: an adding replica is not part of the original assignment."""
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
     plan = Plan.of([(("t", 0), (3, 4)), (("t", 1), (4, 3)), (("nowhere", 0), (1,))])
     path = tmp_path / "back.json"
@@ -195,13 +195,13 @@ def test_the_way_back_leads_back(admin: EmbeddedAdmin, tmp_path: Path) -> None:
     ],
 )
 def test_stale_stamps(other: Stamp, reason: str | None) -> None:
-    """What one side does not know is not held against the other."""
+    """A value that one side does not know is not compared."""
     reason_ = Stamp("c1", 7, "a").stale(other)
     assert reason_ is None if reason is None else reason in str(reason_)
 
 
 def test_a_stamp_is_of_the_plan_s_own_partitions(admin: EmbeddedAdmin) -> None:
-    """In whatever order they stand; others may be moved, and what is on its way has not arrived."""
+    """In any order of partitions. Other partitions and incomplete reassignments do not change the stamp."""
     before = Stamp.of(hold(PLAN, admin.capture()))
     assert before.cluster_id == "c1"
     turned = Plan("turned", PLAN.targets.take(np.array([2, 1, 0])), np.zeros(3, np.bool_))

@@ -1,4 +1,4 @@
-"""Why a leader leads, and why others do not."""
+"""Reasons for the elected leader and against other candidates."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def statuses(decision: Decision) -> dict[int, CandidateStatus]:
     return {candidate.broker_id: candidate.verdict for candidate in decision.candidates}
 
 
-#: (partition of topic t, rule, leader, verdict by broker)
+#: (partition of topic t, rule, leader, reason by broker).
 PRESENT = [
     (0, Rule.OFFLINE_CLEAN, 1, {1: CandidateStatus.CHOSEN, 2: CandidateStatus.LATER, 3: CandidateStatus.LATER}),
     (2, Rule.OFFLINE_CLEAN, 3, {3: CandidateStatus.CHOSEN, 1: CandidateStatus.OUT_OF_SYNC}),
     (4, Rule.OFFLINE_CLEAN, None, {4: CandidateStatus.DEAD}),
 ]
 
-#: (partition, brokers that fail, rule, leader, verdict by broker)
+#: (partition, failed brokers, rule, leader, reason by broker).
 AFTER = [
     (0, (1,), Rule.OFFLINE_CLEAN, 2, {1: CandidateStatus.DEAD, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.LATER}),
     (0, (1, 2), Rule.OFFLINE_CLEAN, 3, {1: CandidateStatus.DEAD, 2: CandidateStatus.DEAD, 3: CandidateStatus.CHOSEN}),
@@ -105,7 +105,7 @@ def test_failed_leader_before_its_replacement() -> None:
 
 
 class LastInSync(FirstInSync):
-    """Chooses the last candidate that is eligible and in sync."""
+    """Elects the last eligible in-sync candidate."""
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
         able = (batch.eligible != 0) & (batch.in_sync != 0)

@@ -1,4 +1,4 @@
-"""The files of an outcome: whole or not at all, and equal to what is printed."""
+"""The files of an outcome: complete or absent, and equal to the printed output."""
 
 from __future__ import annotations
 

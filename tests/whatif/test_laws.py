@@ -1,4 +1,4 @@
-"""On random clusters, what a what-if reports equals a recount in plain loops, by rules written out once more."""
+"""On random clusters, the report of a what-if equals a recount in plain Python loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kframe.whatif import FailOn, WhatIf
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster, and the brokers of it that fail."""
+    """Draw a cluster, and the brokers that fail."""
 
     snapshot: Snapshot
     failed: tuple[int, ...]
@@ -37,7 +37,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def expected_leader(view: PartitionView, dead: set[int], unclean: bool) -> tuple[int, bool]:
-    """The offline rule, and whether it had to leave the ISR."""
+    """Return the leader by the offline rule, and whether the election was unclean."""
     if view.leader is not None and view.leader >= 0 and view.leader not in dead:
         return view.leader, False
     live = [broker_id for broker_id in view.replicas if broker_id not in dead]
@@ -48,7 +48,7 @@ def expected_leader(view: PartitionView, dead: set[int], unclean: bool) -> tuple
 
 
 def recount(whatif: WhatIf, least_by_default: int) -> dict[str, int]:
-    """How many partitions are in each condition."""
+    """Return the number of partitions in each condition."""
     topics, up = whatif.cluster.topics, set(whatif.registered)
     counts = dict.fromkeys(("offline", "under_min_isr", "at_min_isr", "under_replicated", "unclean_needed"), 0)
     for view in whatif.cluster:

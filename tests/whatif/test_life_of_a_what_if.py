@@ -1,4 +1,4 @@
-"""docs/explanation/life-of-a-what-if.md lists exactly the functions that ``kframe whatif fail`` passes through."""
+"""docs/explanation/life-of-a-what-if.md lists exactly the functions that ``kframe whatif fail`` calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PACKAGES: Final = Path(kframe.__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-what-if.md"
 ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$", re.MULTILINE)
 SNAPSHOT: Final = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
-#: The call stack is recorded from this function on: before it, click parses the command line.
+#: The call stack is recorded from this function on. Before it, click parses the command line.
 COMMAND: Final = ("kframe/cli/whatif.py", "fail")
 #: Functions at which the call stack is recorded.
 RECORDED_AT: Final = {
@@ -28,12 +28,12 @@ RECORDED_AT: Final = {
     "WatchedSelection.choose", "WatchedStore.write_states", "encode_known", "health_of", "changes_between",
     "summary_document", "emit_rows",
 }  # fmt: skip
-#: The controller: of its functions the page lists those that others call. The page of a broker failure has the rest.
+#: The page lists only controller functions that other modules call. The page of a broker failure has the rest.
 CONTROLLER: Final = ("kframe/core/", "kframe/runtime/", "kframe/model/")
 
 
 def _functions(frame: FrameType | None) -> list[tuple[str, str]]:
-    """(file, name) of kframe's functions on a call stack, from the command down; private ones are left out."""
+    """Return (file, name) of kframe's public functions on a call stack, from the command down."""
     stack = []
     while frame is not None:
         path, name = Path(frame.f_code.co_filename), frame.f_code.co_qualname
@@ -45,7 +45,7 @@ def _functions(frame: FrameType | None) -> list[tuple[str, str]]:
 
 
 def _path(stack: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """The functions of a call stack, without those of the controller that the controller itself calls."""
+    """Return the functions of a call stack without those that the controller itself calls."""
     for position, function in enumerate(stack):
         internal = position and function[0].startswith(CONTROLLER) and stack[position - 1][0].startswith(CONTROLLER)
         if not internal:
@@ -53,7 +53,7 @@ def _path(stack: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 
 def functions_of_a_what_if() -> dict[tuple[str, str], None]:
-    """The functions in the order of their first call."""
+    """Return the functions in the order of their first call."""
     functions: dict[tuple[str, str], None] = {}
 
     def profile(frame: FrameType, event: str, _argument: Any) -> None:

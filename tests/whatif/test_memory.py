@@ -1,4 +1,4 @@
-"""No Python object per partition: what a what-if allocates does not grow with them."""
+"""A what-if creates no Python object per partition."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from kframe.whatif import WhatIf
 from tests.fresh import in_fresh_process
 
 PARTITIONS = 200_000
-#: Objects at most at any moment, over those that were there before: brokers, topics and steps make some.
+#: Largest number of objects above the start. Brokers, topics and steps create some.
 BLOCKS_MAX = 20_000
-#: Bytes a partition at most at the peak: a copy of the columns to compare with, masks, and array temporaries.
+#: Largest peak of bytes per partition: a copy of the columns to compare with, masks, and array temporaries.
 BYTES_MAX = 200
 
 
@@ -26,7 +26,7 @@ def large() -> WhatIf:
 
 
 def peak_blocks(act: Callable[[], object]) -> int:
-    """Blocks of Python's allocator at the worst return of any function, over those at the start."""
+    """Return the peak of allocated blocks at any function return, above the start."""
     gc.collect()
     worst = before = sys.getallocatedblocks()
 

@@ -1,4 +1,4 @@
-"""What-ifs on a small cluster, worked out by hand."""
+"""What-ifs on a small cluster with results worked out by hand."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kframe.snapshot.facts import PartitionFacts
 from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesStored, WhatIf
 from tests.whatif.samples import isrs, leaders, requests_by_broker, small
 
-#: (brokers that fail, unclean allowed, leaders, ISRs,
-#:  offline, under min ISR, at min ISR, under-replicated, unclean needed, leaders moved, unclean elections)
+#: (failed brokers, unclean allowed, leaders, ISRs, offline, under min ISR, at min ISR, under-replicated, unclean
+#: needed, leaders moved, unclean elections).
 FAILURES = [
     ((), 0, [1, 2, 3, 1, -1], [(1, 2, 3), (2, 3, 1), (3,), (1,), (4,)], 1, 2, 1, 1, 0, 0, 0),
     ((1,), 0, [2, 2, 3, -1, -1], [(2, 3), (2, 3), (3,), (1,), (4,)], 2, 3, 2, 3, 0, 1, 0),
@@ -59,7 +59,7 @@ def test_the_timeline_tells_what_happened_in_order() -> None:
 
 def test_requests_are_counted_by_broker() -> None:
     outcome = WhatIf(small()).fail([1])
-    # The election tells 2 and 3 of t-0; the smaller ISRs concern t-0 (unchanged by then), t-1 and t-3.
+    # The election sends t-0 to 2 and 3. The smaller ISRs concern t-0 (unchanged by then), t-1 and t-3.
     assert requests_by_broker(outcome, Api.UPDATE_METADATA).keys() == {2, 3}
     assert requests_by_broker(outcome, Api.LEADER_AND_ISR).keys() == {2, 3}
     assert requests_by_broker(outcome, Api.STOP_REPLICA) == {}
@@ -114,7 +114,7 @@ def test_simultaneous_failures_elect_once() -> None:
     together.fail([1, 2])
     rolling.fail([1, 2], together=False)
     assert leaders(together) == leaders(rolling)
-    # t-0 goes from 1 straight to 3, or by way of 2.
+    # The leader of t-0 moves from 1 directly to 3, or through 2.
     assert together.cluster["t", 0].leader_epoch == 6
     assert rolling.cluster["t", 0].leader_epoch == 7
 
@@ -161,11 +161,11 @@ def test_restart_of_some_that_are_down_and_some_that_are_up() -> None:
 def test_controlled_shutdown_moves_leaders_first() -> None:
     whatif = WhatIf(small())
     outcome = whatif.shutdown([1])
-    asked, gone = outcome.steps
-    assert (asked.name, gone.name) == ("broker 1 asks to shut down", "broker 1 is gone")
-    assert asked.answer is not None
-    assert (asked.answer.error.name, len(asked.answer.rows)) == ("NONE", 0)
-    assert (asked.counts["offline"], gone.counts["offline"]) == (1, 2)
+    shutdown, failure = outcome.steps
+    assert (shutdown.name, failure.name) == ("broker 1 asks to shut down", "broker 1 is gone")
+    assert shutdown.answer is not None
+    assert (shutdown.answer.error.name, len(shutdown.answer.rows)) == ("NONE", 0)
+    assert (shutdown.counts["offline"], failure.counts["offline"]) == (1, 2)
     assert leaders(whatif) == [2, 2, 3, -1, -1]
     assert any("broker 1 is the controller" in note for note in outcome.notes)
 
@@ -192,7 +192,7 @@ def test_preferred_election_moves_leaders_back() -> None:
     outcome = whatif.elect(ElectionType.PREFERRED)
     answer = outcome.steps[0].answer
     assert answer is not None
-    # Broker 2 is back, but not in the ISR yet; t-4's replica is dead.
+    # Broker 2 is registered again, but not in the ISR yet. The replica of t-4 is dead.
     assert answer.counts() == {"PREFERRED_LEADER_NOT_AVAILABLE": 2}
     assert answer.rows.tolist() == [1, 4]
 
@@ -221,7 +221,7 @@ def test_min_isr_comes_from_the_configuration_where_the_topic_has_none() -> None
     plain = Snapshot(snapshot.brokers, snapshot.topics, snapshot.partitions, snapshot.source)
     object.__setattr__(plain.topics, "configs", {})
     counts = {least: WhatIf(plain, {"min.insync.replicas": least}).health().counts() for least in (1, 3, 9)}
-    # t-0 and t-1 have three of three in sync; t-2 one of two, t-3 one of one: what is asked for is capped.
+    # t-0 and t-1 have three of three in sync, t-2 one of two, t-3 one of one. The replication factor caps min ISR.
     assert [counts[least]["under_min_isr"] for least in (1, 3, 9)] == [1, 2, 2]
     assert [counts[least]["at_min_isr"] for least in (1, 3, 9)] == [2, 3, 3]
 

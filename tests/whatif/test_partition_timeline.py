@@ -1,4 +1,4 @@
-"""The timeline of one partition, and the plans that move partitions from some brokers to others."""
+"""The timeline of one partition, and plans that move partitions from some brokers to others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Lists: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
 def six() -> WhatIf:
-    """Six brokers in racks a, b, c; t-0 and u-0 on 1, 2, 3; t-1 on one of the others too; t-2 without leader."""
+    """Six brokers in racks a, b, c. t-0 and u-0 are on 1, 2, 3; t-1 also on another broker; t-2 has no leader."""
     specs = [healthy(1, 2, 3), healthy(2, 4), PartitionSpec((1, 2), leader=None, isr=(1,))]
     brokers = [registration(broker_id, "abc"[(broker_id - 1) % 3]) for broker_id in (1, 2, 3, 4, 5, 6)]
     return WhatIf(Snapshot.from_cluster(cluster_of({"t": specs, "u": [healthy(3, 1)]}, brokers)))
@@ -30,8 +30,8 @@ def six() -> WhatIf:
 def lines(timeline: PartitionTimeline) -> list[tuple[object, ...]]:
     views = ((entry.what, entry.view) for entry in timeline.entries)
     return [
-        (what, view.replicas, view.adding_replicas, view.removing_replicas, view.isr, view.leader)
-        for what, view in views
+        (text, view.replicas, view.adding_replicas, view.removing_replicas, view.isr, view.leader)
+        for text, view in views
     ]
 
 
@@ -39,16 +39,16 @@ def test_a_reassignment_step_by_step() -> None:
     whatif = six()
     timeline = whatif.follow("t", 0)
     reassign(whatif, Plan.of([(("t", 0), (4, 5, 6))]))
-    both = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
+    assignment = ((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
     assert lines(timeline) == [
         ("as it stands", (1, 2, 3), (), (), (1, 2, 3), 1),
-        ("a move begins", *both, (1, 2, 3), 1),
-        ("higher leader epoch", *both, (1, 2, 3), 1),
-        ("4,5,6 in sync", *both, (1, 2, 3, 4, 5, 6), 1),
-        ("4 leads", *both, (1, 2, 3, 4, 5, 6), 4),
-        ("1 out of the ISR", *both, (2, 3, 4, 5, 6), 4),
-        ("2 out of the ISR", *both, (3, 4, 5, 6), 4),
-        ("3 out of the ISR", *both, (4, 5, 6), 4),
+        ("a move begins", *assignment, (1, 2, 3), 1),
+        ("higher leader epoch", *assignment, (1, 2, 3), 1),
+        ("4,5,6 in sync", *assignment, (1, 2, 3, 4, 5, 6), 1),
+        ("4 leads", *assignment, (1, 2, 3, 4, 5, 6), 4),
+        ("1 out of the ISR", *assignment, (2, 3, 4, 5, 6), 4),
+        ("2 out of the ISR", *assignment, (3, 4, 5, 6), 4),
+        ("3 out of the ISR", *assignment, (4, 5, 6), 4),
         ("the move is done", (4, 5, 6), (), (), (4, 5, 6), 4),
     ]
 
@@ -77,7 +77,7 @@ def test_failures_and_other_partitions() -> None:
     whatif = WhatIf(small())
     timeline, other = whatif.follow("t", 3), whatif.follow("t", 4)
     whatif.fail([1])
-    assert [what for what, *_ in lines(timeline)] == ["as it stands", "no leader"]
+    assert [text for text, *_ in lines(timeline)] == ["as it stands", "no leader"]
     assert len(other.entries) == 1
 
 
@@ -106,11 +106,11 @@ def test_stand_ins_are_of_the_same_rack_where_they_can_be() -> None:
 def test_an_exchange_moves_what_lies_on_these_brokers_alone() -> None:
     whatif = six()
     plan = replacement_plan(whatif.cluster, {1: 4, 2: 5, 3: 6})
-    moved = {plan.partition_name(at): plan.targets.replicas[at].tolist() for at in range(len(plan))}
-    assert moved == {"t-0": [4, 5, 6], "u-0": [6, 4]}
+    targets = {plan.partition_name(index): plan.targets.replicas[index].tolist() for index in range(len(plan))}
+    assert targets == {"t-0": [4, 5, 6], "u-0": [6, 4]}
     outcome = reassign(whatif, plan)
     assert outcome.reassignment is not None
-    assert [outcome.reassignment.status(at) for at in range(len(plan))] == [
+    assert [outcome.reassignment.status(index) for index in range(len(plan))] == [
         TopicStatus.COMPLETED,
         TopicStatus.COMPLETED,
     ]

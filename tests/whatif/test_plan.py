@@ -1,4 +1,4 @@
-"""Plans are read with their form checked, and held against themselves and a snapshot: each finding in a table."""
+"""The format of plans is validated. Plans are compared with themselves and a snapshot; a table has each finding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 
 
 def small() -> Snapshot:
-    """Brokers 1, 2 in rack a, 3 in b, 4 in c; 5 is down. Topic t has four partitions, gone is being deleted."""
+    """Brokers 1 and 2 in rack a, 3 in b, 4 in c; 5 is not registered. Topic t has four partitions; gone is under
+    deletion."""
     cluster = cluster_of(
         {
             "t": [
@@ -55,7 +56,7 @@ def write(path: Path, partitions: Any, **more: Any) -> Path:
 
 INVALID, UNKNOWN = "INVALID_REPLICA_ASSIGNMENT", "UNKNOWN_TOPIC_OR_PARTITION"
 
-#: (plan, findings without a snapshot)
+#: (plan, findings without a snapshot).
 ALONE: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any, ...]]]] = [
     ([], [("empty-plan", None, None, None)]),
     ([(("t", 0), (1, 2))], []),
@@ -75,7 +76,7 @@ def test_by_itself(wanted: list[Any], expected: list[tuple[Any, ...]]) -> None:
     assert findings_of(wanted, None) == expected
 
 
-#: (plan, findings against the small cluster)
+#: (plan, findings against the small cluster).
 AGAINST: list[tuple[list[tuple[tuple[str, int], tuple[int, ...]]], list[tuple[Any, ...]]]] = [
     ([(("whole", 0), (4, 3))], []),
     ([(("nope", 0), (1, 3))], [("unknown-topic", "nope", 0, UNKNOWN)]),
@@ -130,7 +131,7 @@ def test_moves_by_hand() -> None:
     plan = Plan.of([(("t", 0), (3, 4)), (("whole", 0), (3, 1)), (("t", 1), (9, 1)), (("t", 3), (1, 2))])
     moves = PlanReport.of(plan, hold(plan, small())).document()["moves"]
     assert moves["partitions"] == {"none": 0, "order": 1, "grow": 0, "shrink": 0, "move": 2}
-    # t-3 was being moved to 4, 1: what is being added already, and is not wanted any more, goes too.
+    # t-3 was under reassignment to 4, 1: the adding replica outside the new target is removed too.
     assert (moves["not_valid"], moves["replicas_copied"], moves["replicas_deleted"]) == (1, 2, 3)
     by_broker = {row.pop("broker_id"): row for row in moves["brokers"]}
     assert {broker_id: (row["copied"], row["deleted"], row["replicas_before"], row["replicas_after"])
@@ -186,7 +187,7 @@ def test_a_plan_is_read_in_columns(tmp_path: Path) -> None:
     assert plan.targets.topic.dtype == np.int32
 
 
-#: (content, what the error says)
+#: (content, error text).
 BAD: list[tuple[str | bytes, str]] = [
     ("", "an empty file"),
     ("nonsense", "expected"),

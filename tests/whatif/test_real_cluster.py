@@ -1,4 +1,4 @@
-"""The what-if against what really happened: broker 4 of the bundled cluster was killed."""
+"""The what-if compared with a real event: broker 4 of the bundled cluster was killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kframe.whatif import WhatIf
 from tests.architecture.source import ROOT
 
 CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
-#: A reassignment of this topic had begun between the two moments.
+#: A reassignment of this topic started between the two snapshots.
 REASSIGNED = "clickstream.events.v1"
 
 
@@ -57,5 +57,5 @@ def test_the_numbers_of_the_real_failure() -> None:
 def test_broker_4_comes_back() -> None:
     outcome = WhatIf(read_snapshot(example_of("broker-4-dead", "zookeeper.jsonl"))).restart([4])
     assert (outcome.impact.back_online, outcome.after.counts()["offline"]) == (5, 0)
-    # The dump has no endpoints of a dead broker, so what names it cannot be measured.
+    # The dump has no endpoints of a dead broker, so that requests with this broker have no known size.
     assert outcome.impact.bytes is None

@@ -1,4 +1,4 @@
-"""Partitions are moved: both phases, what they cost, and what cannot be moved and why."""
+"""Reassignment: both phases, their cost, and partitions that cannot be reassigned with the reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.whatif.samples import requests_by_broker
 
 
 def study(*partitions: PartitionSpec, deleting: bool = False) -> WhatIf:
-    """Brokers 1 to 6 are up, 7 is down; topic t has these partitions."""
+    """Brokers 1 to 6 are registered, 7 is not. Topic t has these partitions."""
     up = [registration(broker_id, broker_epoch=10 + broker_id) for broker_id in range(1, 7)]
     cluster = cluster_of({"t": partitions, "u": [healthy(7, 1)], "gone": [healthy(1, 2)]}, up)
     cluster.topics.deleting[2] = deleting
@@ -44,7 +44,7 @@ def test_all_replicas_replaced() -> None:
     outcome = move(whatif, ("t", 0, (4, 5, 6)))
     view = whatif.cluster["t", 0]
     assert (view.replicas, view.adding_replicas, view.removing_replicas) == ((4, 5, 6), (), ())
-    # A1 raises the leader epoch once, the election once, and each replica that leaves the ISR once.
+    # A1 and the election increment the leader epoch once each; so does each replica that leaves the ISR.
     assert (view.leader, view.isr, view.leader_epoch) == (4, (4, 5, 6), 5)
     begun, caught_up, completed = (step.events for step in outcome.steps)
     assert [type(event).__name__ for event in begun] == [
@@ -75,7 +75,7 @@ def test_gains_and_losses_of_brokers() -> None:
         5: (0, 0, 0, 0, 0), 6: (0, 0, 0, 0, 0), 7: (0, 0, 1, 1, 1),
     }  # fmt: skip
     gains = brokers(outcome, "leaders_gained")
-    # t-0 is led by 1, which leaves, and then by the first of its target; t-1 keeps its leader.
+    # Leader 1 of t-0 is removed, and the first replica of its target leads. t-1 keeps its leader.
     assert {broker_id: gained for broker_id, (gained,) in gains.items() if gained} == {1: -1, 3: 1}
     assert outcome.impact.leaders_moved == 1
     assert outcome.reassignment is not None
@@ -101,7 +101,7 @@ def test_proposals_of_all_leaders_merge_into_one_step() -> None:
     grown, metadata = outcome.steps[1].events
     assert isinstance(grown, StatesStored)
     assert isinstance(metadata, RequestsSent)
-    # One AlterPartition a leader; each is requests_by_broker to all six brokers.
+    # One AlterPartition per leader; each causes requests to all six brokers.
     assert (grown.partitions, grown.grown, metadata.requests, metadata.brokers) == (3, 3, 18, 6)
     assert metadata.partitions == 3
     assert outcome.impact.requests == sum(
@@ -119,12 +119,12 @@ def test_out_of_sync_followers_that_stay_catch_up_too() -> None:
 def test_counts_between_the_phases_are_those_of_caught_up_replicas() -> None:
     whatif = study(PartitionSpec((1, 2), leader=1, isr=(1,)), healthy(2, 1))
     outcome = move(whatif, ("t", 0, (1, 2, 3)), ("t", 1, (2, 3)))
-    # A replica that is still being added does not make a partition under-replicated.
+    # An adding replica does not make a partition under-replicated.
     assert outcome.before.counts()["under_replicated"] == 1
     assert [step.counts["under_replicated"] for step in outcome.steps] == [1, 0, 0]
 
 
-#: (partition, its target, its result)
+#: (partition, target, result).
 NOT_COMPLETED: list[tuple[PartitionSpec, tuple[int, ...], tuple[str, str, str]]] = [
     (healthy(1, 2), (), ("refused", "INVALID_REPLICA_ASSIGNMENT", "an empty replica list")),
     (healthy(1, 2), (3, 3), ("refused", "INVALID_REPLICA_ASSIGNMENT", "a broker named twice")),
@@ -142,7 +142,7 @@ NOT_COMPLETED: list[tuple[PartitionSpec, tuple[int, ...], tuple[str, str, str]]]
 def test_what_is_not_completed_and_why(
     spec: PartitionSpec, target: tuple[int, ...], expected: tuple[str, str, str]
 ) -> None:
-    # Another partition of the same request goes on regardless.
+    # Another partition of the same request continues.
     whatif = study(spec, healthy(1, 2))
     outcome = move(whatif, ("t", 0, target), ("t", 1, (3, 4)))
     assert problems(outcome) == {("t", 0): expected}

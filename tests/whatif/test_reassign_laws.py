@@ -1,4 +1,4 @@
-"""On random clusters and plans: what is completed is as planned, and the counts equal a recount in plain loops."""
+"""On random clusters and plans, completed reassignments equal the plan, and counts equal a recount in plain loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLUSTER = ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A cluster, the brokers that have failed in it, and what is wanted."""
+    """Draw a cluster, its failed brokers, and the targets."""
 
     snapshot: Snapshot
     failed: tuple[int, ...]
@@ -35,14 +35,14 @@ def cases(draw: st.DrawFn) -> Case:
         seed=draw(st.integers(0, 999)), health=Health(draw(share), draw(share)),
     )  # fmt: skip
     names = [snapshot.topics.name_of_row(row).rpartition("-") for row in range(len(snapshot))]
-    known = [(topic, int(number)) for topic, _, number in names]
-    # Broker ``brokers`` does not exist; neither does partition 99.
+    existing = [(topic, int(number)) for topic, _, number in names]
+    # Broker ``brokers`` and partition 99 do not exist.
     anybody = st.lists(st.integers(0, brokers), max_size=4).map(tuple)
     sound = st.lists(st.integers(0, brokers - 1), min_size=1, max_size=4, unique=True).map(tuple)
-    partitions = st.sampled_from([*known, (known[0][0], 99), ("nope", 0)])
-    wanted = draw(st.dictionaries(partitions, st.one_of(sound, sound, anybody), min_size=1, max_size=12))
+    partitions = st.sampled_from([*existing, (existing[0][0], 99), ("nope", 0)])
+    targets = draw(st.dictionaries(partitions, st.one_of(sound, sound, anybody), min_size=1, max_size=12))
     failed = draw(st.lists(st.integers(0, brokers - 1), max_size=brokers - 1, unique=True))
-    return Case(snapshot, tuple(failed), wanted)
+    return Case(snapshot, tuple(failed), targets)
 
 
 def played(case: Case) -> WhatIf:
@@ -64,22 +64,22 @@ def test_what_is_completed_is_as_planned(case: Case) -> None:
     open_ = {(problem["topic"], problem["partition"]): problem for problem in moves.problems()}
     live = set(whatif.registered)
     copied, deleted = Counter[int](), Counter[int]()
-    for key, wanted in case.wanted.items():
+    for key, targets in case.wanted.items():
         if key in open_ and open_[key]["fate"] == "refused":
             assert after.get(key) == before.get(key) or open_[key]["error"] == "UNKNOWN_SERVER_ERROR"
             continue
         view = after[key]
-        copied.update(set(wanted) - set(before[key].replicas))
+        copied.update(set(targets) - set(before[key].replicas))
         deleted.update(set(before[key].replicas) - set(view.replicas))
         assert set(view.isr) <= set(view.replicas)
         if key in open_:
-            assert view.adding_replicas or view.removing_replicas or not set(wanted) <= set(view.isr)
-            assert before[key].leader not in live or not set(wanted) <= live
+            assert view.adding_replicas or view.removing_replicas or not set(targets) <= set(view.isr)
+            assert before[key].leader not in live or not set(targets) <= live
         else:
-            assert (view.replicas, view.adding_replicas, view.removing_replicas) == (wanted, (), ())
-            # Without added or removed replicas there is nothing to wait for.
-            assert set(wanted) <= set(view.isr) or set(wanted) == set(before[key].replicas)
-            assert view.leader in wanted or not live & set(wanted) & set(view.isr)
+            assert (view.replicas, view.adding_replicas, view.removing_replicas) == (targets, (), ())
+            # Without added or removed replicas the reassignment completes at once.
+            assert set(targets) <= set(view.isr) or set(targets) == set(before[key].replicas)
+            assert view.leader in targets or not live & set(targets) & set(view.isr)
     rows = {row["broker_id"]: row for row in moves.broker_rows()}
     assert {broker_id: row["copied"] for broker_id, row in rows.items() if row["copied"]} == dict(copied)
     assert {broker_id: row["deleted"] for broker_id, row in rows.items() if row["deleted"]} == dict(deleted)
@@ -137,7 +137,7 @@ def test_generate_output_plans_the_same() -> None:
 
 
 def test_the_real_cluster_with_a_dead_broker_goes_on() -> None:
-    # The move was under way when broker 4 was killed; asked for again, it can be completed where somebody leads.
+    # The reassignment had started when broker 4 was killed. If requested again, it can complete where a leader exists.
     whatif = WhatIf(read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
     outcome = reassign(whatif, read_plan(CLUSTER / "reassignment.json"))
     assert outcome.reassignment is not None

@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "explanation" / "reassignment.md"
 
 
 class RecordingStore:
-    """A store that notes how the partition stands in storage after every write."""
+    """A store that records the stored partition after every write."""
 
     def __init__(self, ensemble: MemoryEnsemble) -> None:
         self._store = ensemble.connect()
@@ -42,7 +42,7 @@ class RecordingStore:
         return written
 
     def note(self) -> None:
-        """Write down the partition as it is stored."""
+        """Record the partition as stored."""
         view = self._ensemble.states.cluster["t", 0]
         lists = (view.replicas, view.adding_replicas, view.removing_replicas)
         cells = [",".join(map(str, broker_ids)) or "–" for broker_ids in lists]
@@ -50,7 +50,7 @@ class RecordingStore:
 
 
 def written_page(heading: str) -> list[list[str]]:
-    """Rows of the table under a heading, without their number and what they say in words."""
+    """Return the rows of the table under a heading, without their number and description."""
     text = PAGE.read_text().partition(f"## {heading}\n")[2]
     table = text[text.index("| step |") :].split("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")][2:] for line in table]

@@ -1,4 +1,4 @@
-"""Sweeps of clusters that one can hold in one's head, and of the real one."""
+"""Sweeps of small clusters, and of the real one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.whatif.test_sweep_laws import brute_force, swept
 NAMES = ("offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr", "unclean_elections",
          "unclean_needed", "leaders_moved", "leaders_most", "leaders_mean", "leader_skew")  # fmt: skip
 
-#: Failure of the small cluster, with what it comes to in the order of NAMES; t-4 is offline all along.
+#: Failure of the small cluster, with its counts in the order of NAMES; t-4 is always offline.
 SMALL = [
     ("broker", [1], (2, 1, 3, 1, 2, 0, 0, 1, 2, 1.5, 1.333)),
     ("broker", [2], (1, 0, 2, 0, 3, 0, 0, 1, 2, 2.0, 1.0)),
@@ -94,8 +94,8 @@ def test_a_partition_of_forty_replicas_that_needs_so_many(least: int, under: int
     column = swept.column("under_min_isr")
     assert column is not None
     assert (len(swept), int(np.count_nonzero(column))) == (820, under)
-    moved = [record["brokers"] for record in swept.records() if record["leaders_moved"]]
-    assert moved == [[1], *([1, other] for other in range(2, 41))]
+    failures = [record["brokers"] for record in swept.records() if record["leaders_moved"]]
+    assert failures == [[1], *([1, other] for other in range(2, 41))]
 
 
 def test_min_isr_of_unknown_settings_is_unknown() -> None:
@@ -120,7 +120,7 @@ def test_the_real_cluster_as_the_engine_plays_it(name: str) -> None:
     assert swept(snapshot, {}) == brute_force(snapshot, {})
 
 
-#: The worst of the real cluster: brokers that fail, and partitions offline, under min ISR, leaders moved, leader skew.
+#: The worst failures of the real cluster: brokers; partitions offline, under min ISR, leaders moved; leader skew.
 REAL = [([4, 5], 12, 142, 208, 1.239), ([2, 4], 12, 116, 204, 1.188), ([3, 4], 11, 141, 205, 1.237)]
 
 

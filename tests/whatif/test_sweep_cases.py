@@ -1,4 +1,4 @@
-"""The odd ones: clusters made for one rule each, swept and played. Random clusters seldom come by these."""
+"""Special cases: one cluster per rule, in a sweep and a what-if. Random clusters rarely contain these cases."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ALL_IN_SYNC_GONE = PartitionSpec((5, 2, 3), leader=None, isr=(5,))
 MOVING = PartitionSpec((1, 2, 3), leader=1, isr=(1, 2, 3), adding_replicas=(3,), removing_replicas=(1,))
 LED_BY_OTHER = PartitionSpec((1, 2), leader=1, isr=(2,))
 
-#: Topics of a cluster whose brokers 1 to 4 live and whose broker 5 is gone; those whose name begins with a d are being
-#: deleted. And what tells the case from a plainer one: failed brokers, a column, its value.
+#: Topics of a cluster with registered brokers 1 to 4 and unregistered broker 5. Topics whose name starts with d are
+#: under deletion. The distinguishing result follows: failed brokers, a column, its value.
 CASES: Mapping[str, tuple[Topics, tuple[int, ...], str, object]] = {
     "the last member stays in an ISR": ({"t": [LED_FROM_OUTSIDE]}, (2,), "at_min_isr", 1),
     "an ISR member that is not assigned counts": ({"t": [UNASSIGNED_IN_ISR]}, (1,), "unclean_needed", 0),

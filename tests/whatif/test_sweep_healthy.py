@@ -1,4 +1,4 @@
-"""Who leads after a failure in a healthy cluster, counted, and elected partition by partition."""
+"""Leaders after a failure of a healthy cluster: counted, and elected partition by partition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BROKERS = 9
 
 
 def led(lists: list[list[int]], failed: set[int]) -> Int32:
-    """Partitions that each broker leads: of each the first replica that is left."""
+    """Return the number of leaders by broker: the first remaining replica of each partition leads."""
     counts = np.zeros(BROKERS, np.int32)
     for replicas in lists:
         left = [broker for broker in replicas if broker not in failed]

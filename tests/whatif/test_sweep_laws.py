@@ -1,4 +1,4 @@
-"""On random clusters, a sweep says of every failure what playing it says."""
+"""On random clusters, a sweep's result of every failure equals the what-if of that failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.sweep import sweep
 from tests.worlds import clusters
 
-#: (a topic's configs)
+#: (a topic's configs).
 CONFIGS = st.fixed_dictionaries(
     {},
     optional={
@@ -28,8 +28,10 @@ CONFIGS = st.fixed_dictionaries(
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    """A cluster of up to five brokers, some of them unregistered. Partitions lack any ISR members and leaders. Some
-    have no state, some are under reassignment, some topics under deletion."""
+    """A cluster of up to five brokers, some of them not registered.
+
+    Partitions may lack ISR members, leaders or states, or be under reassignment. Topics may be under deletion.
+    """
     ids = sorted(draw(st.sets(st.integers(0, 99), min_size=1, max_size=5)))
     racks = st.sampled_from(["a", "b", "c", None])
     brokers = tuple(BrokerFacts(broker_id, draw(st.integers(0, 4)) > 0, 7, (), draw(racks)) for broker_id in ids)
@@ -77,7 +79,7 @@ def configs() -> st.SearchStrategy[dict[str, object]]:
 
 
 def played(outcome: Outcome) -> dict[str, Any]:
-    """What a sweep says of a failure, from the failure as it was played."""
+    """Return the sweep's values of a failure, computed from its what-if."""
     impact, skew = outcome.impact, outcome.after.leader_skew
     return {
         **{name: outcome.after.counts()[name] for name in ("offline", "under_min_isr", "at_min_isr", "unclean_needed")},
@@ -92,7 +94,7 @@ def played(outcome: Outcome) -> dict[str, Any]:
 
 
 def brute_force(snapshot: Snapshot, config: dict[str, object]) -> dict[tuple[str, tuple[int, ...]], dict[str, Any]]:
-    """Every failure played by the engine, each on a cluster of its own."""
+    """Run every failure through the engine, each on a separate cluster."""
     up = WhatIf(snapshot, config).registered
     racks: dict[str, tuple[int, ...]] = {}
     for broker in snapshot.brokers:
@@ -142,7 +144,7 @@ def test_findings_and_health_equal_the_engines(snapshot: Snapshot, config: dict[
     assert set(result.before) == set(counts) - {"under_replicated"}
     assert result.before_skew == health.leader_skew
     assert len(result) == len(result.brokers)
-    for what in FailOn:
-        column = result.count_of(what)
-        by_play = [WhatIf(snapshot, config).fail([broker]).count_of(what) for broker in result.brokers]
+    for finding in FailOn:
+        column = result.count_of(finding)
+        by_play = [WhatIf(snapshot, config).fail([broker]).count_of(finding) for broker in result.brokers]
         assert by_play == ([None] * len(result) if column is None else column.tolist())

@@ -18,7 +18,8 @@ from tests.whatif.test_sweep_laws import configs, snapshots
 
 
 def part_of(snapshot: Snapshot, rows: Int32) -> Snapshot:
-    """These partitions of a cluster, numbered anew; topics that have none of them stay, without partitions."""
+    """Return these partitions of a cluster with new row numbers. Topics without any of them remain, without partitions.
+    Return these partitions of a cluster with new row numbers. Topics without any of them remain, without partitions."""
     topics, p = snapshot.topics, snapshot.partitions
     columns: dict[str, Any] = {name: column[rows] for name, column in p.numbers().items() if column is not None}
     columns |= {name: column.take(rows) for name, column in p.lists().items() if column is not None}
@@ -46,10 +47,10 @@ def test_parts_in_any_order_add_up(snapshot: Snapshot, config: dict[str, object]
     batches = [rows_of(part_counts(part, config)) for part in data.draw(st.permutations(parts))]
     rows = pa.Table.from_batches(batches, SCHEMA)
     sums = rows.group_by(list(KEY)).aggregate([("count", "sum")]).rename_columns({"count_sum": "count"})
-    known = snapshot.topics.configs is not None
+    has_configs = snapshot.topics.configs is not None
     whole = sweep(snapshot, config)
     for given_rows in (rows, sums):
-        assert same(sweep_of(counts_of(given_rows, snapshot.brokers), configs_known=known), whole)
+        assert same(sweep_of(counts_of(given_rows, snapshot.brokers), configs_known=has_configs), whole)
 
 
 def test_rows_hold_nothing_twice_and_no_zero() -> None:

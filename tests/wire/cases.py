@@ -1,6 +1,7 @@
-"""Batches to encode, as plain data that JSON can hold, and the cluster and requests that such data describes.
+"""Batches to encode as plain JSON data, with their cluster and requests.
 
-A case names brokers by id; ids ascend neither in it nor in the columns, so that ids and indexes cannot be confused.
+A case names brokers by id. Ids are not ascending in the case or in the columns, so that tests detect confused ids and
+indexes.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from kframe.model.requests import BrokerRows, ControlRequests
 
 Case: TypeAlias = dict[str, Any]
 
-#: The listener on which followers find their leaders.
+#: The listener that followers use to connect to leaders.
 LISTENER = "PLAINTEXT"
 FLAGS = {"adding": ReplicaFlag.ADDING, "removing": ReplicaFlag.REMOVING, "offlineDir": ReplicaFlag.OFFLINE_DIR}
 
 
 def broker(broker_id: int, **changes: Any) -> dict[str, Any]:
-    """A registered broker with one endpoint."""
+    """Return a registered broker with one endpoint."""
     endpoints = [[LISTENER, f"host-{broker_id}", 9092, "PLAINTEXT"]]
     usual = {
         "brokerEpoch": 40 + broker_id,
@@ -38,7 +39,7 @@ def broker(broker_id: int, **changes: Any) -> dict[str, Any]:
 
 
 def partition(replicas: list[int], **changes: Any) -> dict[str, Any]:
-    """A partition whose first replica, if it has any, leads; all in sync."""
+    """Return a partition whose first replica, if any, leads; all replicas are in sync."""
     epochs = {"leaderEpoch": 7, "controllerEpoch": 8, "partitionEpoch": 9, "recovery": 0}
     return (
         {"replicas": replicas, "isr": replicas, "leader": replicas[0] if replicas else -1}
@@ -49,18 +50,18 @@ def partition(replicas: list[int], **changes: Any) -> dict[str, Any]:
 
 
 def topic(name: str, *partitions: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """A topic without an id."""
+    """Return a topic without an id."""
     return {"name": name, "id": None, "deleting": False, "partitions": list(partitions)} | changes
 
 
 def case_of(brokers: list[dict[str, Any]], topics: list[dict[str, Any]], **changes: Any) -> Case:
-    """A batch of nothing, sent by controller 1 in controller epoch 5."""
+    """Return an empty batch of controller 1 in controller epoch 5."""
     batch: Case = {"leaderAndIsr": {}, "updateMetadata": [[], []], "stopReplica": {}}
     return {"controllerId": 1, "controllerEpoch": 5, "brokers": brokers, "topics": topics} | batch | changes
 
 
 def random_case(random: Random, widest: int = 4) -> Case:
-    """A cluster and a batch; the widest topic has ``widest`` partitions."""
+    """Draw a cluster and a batch; the largest topic has ``widest`` partitions."""
     broker_ids = random.sample([*range(6), 127, 128, 1001, 2**31 - 1], random.randint(1, 7))
     brokers = [_random_broker(random, broker_id) for broker_id in broker_ids]
     topics = [_random_topic(random, number, broker_ids, widest) for number in range(random.randint(0, 5))]
@@ -117,7 +118,7 @@ def _random_topic(random: Random, number: int, broker_ids: list[int], widest: in
 
 def _random_partition(random: Random, broker_ids: list[int]) -> dict[str, Any]:
     replicas = random.sample(broker_ids, random.randint(1, len(broker_ids)))
-    # Usually part of the assignment; storage can also hold an in-sync replica that is not.
+    # Usually a subset of the assignment; storage can also contain an unassigned in-sync replica.
     isr = _some(random, replicas if random.random() < 0.9 else broker_ids)
     flags = {name: _some(random, replicas) if random.random() < 0.3 else [] for name in FLAGS}
     return {
@@ -133,7 +134,7 @@ def _random_partition(random: Random, broker_ids: list[int]) -> dict[str, Any]:
 
 
 def build(case: Case) -> tuple[ClusterState, ControlRequests]:
-    """The cluster and the batch that a case describes."""
+    """Return the cluster and the batch of a case."""
     cluster = ClusterState()
     _add_brokers(cluster, case["brokers"])
     _add_topics(cluster, case["topics"])
@@ -203,5 +204,7 @@ def _broker_rows(
 ) -> tuple[BrokerRows, tuple[Int32, ...]]:
     entries = [entry for rows in lists.values() for entry in rows]
     offsets = np.cumsum([0, *(len(rows) for rows in lists.values())], dtype=np.int32)
-    beside = tuple(np.array([entry[2 + column] for entry in entries], np.int32) for column in range(columns))
-    return BrokerRows(cluster.brokers.index_of(map(int, lists)), offsets, _rows(cluster, entries)), beside
+    columns_of_entries = tuple(
+        np.array([entry[2 + column] for entry in entries], np.int32) for column in range(columns)
+    )
+    return BrokerRows(cluster.brokers.index_of(map(int, lists)), offsets, _rows(cluster, entries)), columns_of_entries

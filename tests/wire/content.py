@@ -1,7 +1,7 @@
-"""What a batch says, request by request, derived object by object: independent of the columns' encoders.
+"""The content of a batch, request by request, built from Python objects and independent of the columnar encoders.
 
-Contents are dicts under the field names of Kafka's message definitions, with all that any version has; ``of_version``
-leaves out what a version lacks, and asks kio, whose classes are generated from those definitions.
+Contents are dicts under the field names of Kafka's message definitions, with the fields of all versions. ``of_version``
+removes fields that a version lacks. It uses kio, whose classes are generated from those definitions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EVERY_VERSION = [(api, version) for api, (_, newest) in APIS.items() for version
 
 
 def contents(cluster: ClusterState, requests: ControlRequests, api: str, version: int) -> list[tuple[int, Content]]:
-    """(broker index, content) of each request of kind ``api``, if none is split."""
+    """Return (broker index, content) of each request of kind ``api``, without splits."""
     functions = {"LeaderAndIsr": _leader_and_isr, "UpdateMetadata": _update_metadata, "StopReplica": _stop_replica}
     schema = kio_class(api, version)
     return [(broker, of_version(schema, content)) for broker, content in functions[api](cluster, requests, version)]
@@ -89,11 +89,11 @@ def _leader(cluster: ClusterState, row: int) -> int:
 
 def _leader_and_isr(cluster: ClusterState, requests: ControlRequests, _: int) -> Iterator[tuple[int, Content]]:
     batch = requests.leader_and_isr
-    for broker, where in batch.slices():
-        rows = batch.rows[where].tolist()
+    for broker, part in batch.slices():
+        rows = batch.rows[part].tolist()
         states = [
             {**_state(cluster.view(row), _leader(cluster, row)), "isNew": bool(new)}
-            for row, new in zip(rows, requests.is_new[where], strict=True)
+            for row, new in zip(rows, requests.is_new[part], strict=True)
         ]
         leaders = {state["leader"] for state in states} & set(cluster.brokers.registered_ids())
         if states:
@@ -167,9 +167,9 @@ def _live_broker(cluster: ClusterState, broker_id: int) -> Content:
 
 def _stop_replica(cluster: ClusterState, requests: ControlRequests, version: int) -> Iterator[tuple[int, Content]]:
     batch = requests.stop_replica
-    for broker, where in batch.slices():
-        epochs, deletes = requests.stop_leader_epoch[where].tolist(), requests.stop_delete[where].tolist()
-        columns = zip(batch.rows[where].tolist(), epochs, deletes, strict=True)
+    for broker, part in batch.slices():
+        epochs, deletes = requests.stop_leader_epoch[part].tolist(), requests.stop_delete[part].tolist()
+        columns = zip(batch.rows[part].tolist(), epochs, deletes, strict=True)
         stops = [
             {
                 "topicName": cluster.view(row).topic,
@@ -199,13 +199,13 @@ def _stop_replica(cluster: ClusterState, requests: ControlRequests, version: int
 
 @cache
 def kio_class(api: str, version: int) -> Any:
-    """kio's class of a request."""
+    """Return kio's class of a request."""
     return getattr(import_module(f"kio.schema.{APIS[api][0]}.v{version}.request"), f"{api}Request")
 
 
 @cache
 def kio_fields(schema: Any) -> list[tuple[str, str, Any]]:
-    """Name in kio, name in Kafka, and class of the elements if they have one, of each field of a class of kio."""
+    """Return each field of a kio class: its name in kio, its name in Kafka, and the class of its elements, if any."""
     hints = get_type_hints(schema)
     named = ((field.name, get_args(hints[field.name])[:1]) for field in dataclasses.fields(schema))
     return [
@@ -215,13 +215,13 @@ def kio_fields(schema: Any) -> list[tuple[str, str, Any]]:
 
 
 def kafka_name(kio_name: str) -> str:
-    """Kafka's name of a field, from kio's."""
+    """Return Kafka's name of a kio field."""
     first, *rest = kio_name.rstrip("_").split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def of_version(schema: Any, content: Content) -> Content:
-    """The fields of ``content`` that ``schema``, a class of kio, has."""
+    """Return the fields of ``content`` that ``schema``, a kio class, has."""
     return {
         name: [of_version(nested, nested_content) for nested_content in content[name]] if nested else content[name]
         for _, name, nested in kio_fields(schema)
@@ -229,7 +229,7 @@ def of_version(schema: Any, content: Content) -> Content:
 
 
 def kio_entity(schema: Any, content: Content) -> Any:
-    """``content`` as an instance of ``schema``."""
+    """Return ``content`` as an instance of ``schema``."""
     return schema(
         **{kio_name: _kio_value(name, nested, content[name]) for kio_name, name, nested in kio_fields(schema)}
     )
@@ -255,14 +255,14 @@ def _reader(schema: Any) -> Any:
 
 
 def kio_encode(entity: Any) -> bytes:
-    """The bytes that kio makes of an entity."""
+    """Return the bytes of an entity as kio writes them."""
     buffer = io.BytesIO()
     _writer(entity.__class__)(buffer, entity)
     return buffer.getvalue()
 
 
 def kio_decode(schema: Any, body: bytes) -> Any:
-    """The entity that kio reads from ``body``, all of it."""
+    """Return the entity that kio reads from the whole of ``body``."""
     entity, size = _reader(schema)(body, 0)
     assert size == len(body)
     return entity

@@ -1,4 +1,4 @@
-"""Encoding a case's requests of one kind in one version."""
+"""Encode a case's requests of one kind in one version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CASES = st.builds(random_case, st.randoms(use_true_random=False))
 
 
 def versions(api: str, version: int) -> ControlVersions:
-    """A kind of request in ``version``, the others in the newest."""
+    """Return versions with ``version`` for one kind of request, the others in the newest."""
     chosen = {"LeaderAndIsr": 7, "UpdateMetadata": 8, "StopReplica": 4} | {api: version}
     return ControlVersions(chosen["LeaderAndIsr"], chosen["UpdateMetadata"], chosen["StopReplica"])
 
@@ -23,11 +23,11 @@ def versions(api: str, version: int) -> ControlVersions:
 def encoded(
     cluster: ClusterState, requests: ControlRequests, api: str, version: int, byte_limit: int = BYTE_LIMIT
 ) -> list[EncodedRequest]:
-    """The requests of kind ``api``."""
+    """Return the requests of kind ``api``."""
     every = Encoder(versions(api, version), LISTENER, byte_limit).encode(cluster, requests)
     return [request for request in every if request.api_key == API_KEYS[api]]
 
 
 def body(request: EncodedRequest) -> bytes:
-    """The chunks of a request, one after another."""
+    """Return the chunks of a request as one bytes object."""
     return b"".join(request.chunks)

@@ -1,7 +1,7 @@
 """Make ``vectors/`` with Kafka's own classes: ``python -m tests.wire.make_vectors`` (needs a JDK 17 and Maven).
 
-A file in ``vectors/bodies`` has a case (see ``cases.py``) and, by request and version, the bodies of its requests
-in hex, in the order in which they are sent. Cases are drawn from fixed seeds; tests read them from the files.
+A file in ``vectors/bodies`` has a case (see ``cases.py``). For each request and version it has the bodies of the
+requests in hex, in send order. Cases are drawn from fixed seeds; tests read them from the files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from tests.wire.content import EVERY_VERSION, contents
 
 HERE = Path(__file__).parent
 VECTORS = HERE / "vectors"
-#: Of each request the last version with fixed lengths and the first with compact ones; and the first StopReplica whose
-#: entries are structs.
+#: For each request, the last version with fixed lengths and the first with compact lengths. Also the first StopReplica
+#: version with structs as entries.
 AROUND_COMPACT = [
     (api, version)
     for api, around in (("LeaderAndIsr", (3, 4)), ("UpdateMetadata", (5, 6)), ("StopReplica", (1, 2, 3)))
@@ -30,7 +30,7 @@ MADE_BY = "org.apache.kafka:kafka-clients:3.9.1"
 
 
 def cases() -> dict[str, Case]:
-    """Random cases, and one whose topic has so many partitions that their count takes two bytes as a varint."""
+    """Return random cases, and one topic with so many partitions that their count needs two varint bytes."""
     drawn = {f"random-{seed}": random_case(Random(seed)) for seed in (76, 307, 357)}
     return drawn | {
         "wide-topic": wide_case(),
@@ -39,7 +39,7 @@ def cases() -> dict[str, Case]:
 
 
 def wide_case() -> Case:
-    """A topic of 130 partitions, all in a broker's requests."""
+    """Return a topic of 130 partitions, all in one broker's requests."""
     keys = [[0, number] for number in range(130)]
     partitions = [partition([2], isr=[], leader=-1, leaderEpoch=number, recovery=number % 2) for _, number in keys]
     return case_of(
@@ -52,13 +52,13 @@ def wide_case() -> Case:
 
 
 def kafka_encode(messages: list[dict[str, Any]]) -> list[str]:
-    """What Kafka's classes make of ``messages``, in hex."""
+    """Return the encoding of ``messages`` by Kafka's classes, in hex."""
     command = ["mvn", "-q", "-B", "-f", str(HERE / "java" / "pom.xml"), "compile", "exec:java"]
     lines = "".join(json.dumps(message) + "\n" for message in messages)
-    done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
-    encoded = re.findall(r"body (\w+)", done.stdout)
-    if done.returncode or len(encoded) != len(messages):
-        sys.exit(f"{' '.join(command)}: {len(encoded)} of {len(messages)} bodies\n{done.stdout[-2000:]}{done.stderr}")
+    run = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+    encoded = re.findall(r"body (\w+)", run.stdout)
+    if run.returncode or len(encoded) != len(messages):
+        sys.exit(f"{' '.join(command)}: {len(encoded)} of {len(messages)} bodies\n{run.stdout[-2000:]}{run.stderr}")
     return encoded
 
 

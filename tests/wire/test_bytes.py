@@ -1,4 +1,4 @@
-"""Bodies are byte-equal to kio's and to Kafka's own, for every version, and say what was to be said."""
+"""Bodies are byte-equal to kio's and to Kafka's own, in every version, and contain the batch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_bodies_equal_those_of_kio_with_wide_topics(api: str, version: int, seed
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
 def test_bodies_equal_those_of_kio_without_replicas(api: str, version: int) -> None:
-    """Partitions without replicas are before and after a partition with replicas, and last."""
+    """Partitions without replicas precede and follow a partition with replicas, and come last."""
     partitions = [partition([]), partition([], leader=2, isr=[1]), partition([2, 1]), partition([])]
     contents: dict[str, Any] = {"leaderAndIsr": {"2": [[0, 0, 1], [0, 1, 0], [0, 2, 0], [0, 3, 0]]}}
     contents |= {"updateMetadata": [[1, 2], [[0, number] for number in range(4)]]}

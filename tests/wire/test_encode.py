@@ -25,12 +25,12 @@ NEWEST = ControlVersions.of(LATEST)
 
 
 def decoded(case: Case, api: str, version: int) -> list[Any]:
-    """The requests of kind ``api`` as kio reads them."""
+    """Return the requests of kind ``api`` as kio reads them."""
     return [kio_decode(kio_class(api, version), body(request)) for request in encoded(*build(case), api, version)]
 
 
 def announce(*partitions: dict[str, Any], brokers: list[dict[str, Any]], **changes: Any) -> Case:
-    """Requests of all kinds to broker 1 about the partitions of a topic."""
+    """Return requests of all kinds to broker 1 for the partitions of a topic."""
     keys = [[0, number] for number in range(len(partitions))]
     contents = {"leaderAndIsr": {"1": [[*key, 0] for key in keys]}, "updateMetadata": [[1], keys]}
     return case_of(brokers, [topic("t", *partitions, **changes)], **contents)
@@ -58,7 +58,7 @@ def test_chunks_cannot_be_written_to() -> None:
 
 
 LEADERS = [
-    # leaders of the partitions, brokers that are not registered, live leaders named
+    # Leaders of the partitions, unregistered brokers, live leaders in the request.
     ([3, 1, 3], [], [1, 3]),
     ([3, 1, 3], [3], [1]),
     ([-1, -1], [], []),
@@ -97,7 +97,8 @@ def test_each_request_names_its_own_leaders() -> None:
 
 
 OFFLINE = [
-    # broker 2 is registered, is shutting down; its replica's directory is offline; replicas are listed as offline
+    # Whether broker 2 is registered, whether it is shutting down, brokers with an offline directory, replicas listed as
+    # offline.
     (True, False, [], []),
     (True, False, [2], [2]),
     (True, True, [], [2]),
@@ -135,11 +136,11 @@ def stop_case(stops: list[list[int]]) -> Case:
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_stop_replica_before_version_3_comes_twice_with_deletions_first(version: int) -> None:
-    said = [
+    content = [
         (request.delete_partitions, [(group.name, group.partition_indexes) for group in request.topics])
         for request in decoded(stop_case(STOPS), "StopReplica", version)
     ]
-    assert said == [(True, [("a", (1,)), ("b", (0,))]), (False, [("a", (0,)), ("b", (1,))])]
+    assert content == [(True, [("a", (1,)), ("b", (0,))]), (False, [("a", (0,)), ("b", (1,))])]
 
 
 @pytest.mark.parametrize(("stops", "flag"), [(STOPS[1:3], True), (STOPS[::3], False)])
@@ -150,12 +151,12 @@ def test_stop_replica_without_mixed_deletions_is_one_request(stops: list[list[in
 @pytest.mark.parametrize("version", [3, 4])
 def test_stop_replica_from_version_3_has_deletion_per_partition(version: int) -> None:
     [request] = decoded(stop_case(STOPS), "StopReplica", version)
-    said = [
+    content = [
         [group.topic_name == "b", state.partition_index, state.leader_epoch, state.delete_partition]
         for group in request.topic_states
         for state in group.partition_states
     ]
-    assert said == STOPS
+    assert content == STOPS
 
 
 def test_a_leader_without_the_inter_broker_listener_is_an_error_before_any_request() -> None:
@@ -185,7 +186,7 @@ def test_an_encoder_follows_changed_registrations() -> None:
 
 @pytest.mark.parametrize("version", range(9))
 def test_others_are_named_among_the_live_brokers(version: int) -> None:
-    """A controller that is no broker is named in every UpdateMetadata, by id, and led by in no LeaderAndIsr."""
+    """A controller that is not a broker has its id in every UpdateMetadata, and in no LeaderAndIsr as a leader."""
     others = [
         Registration(broker_id, -1, (Endpoint("PLAINTEXT", f"other-{broker_id}", 1),), "r") for broker_id in (2, 7)
     ]
@@ -222,7 +223,7 @@ def test_a_broker_that_leads_nothing_needs_no_inter_broker_listener() -> None:
 
 
 ENDPOINTS = [
-    # UpdateMetadata version, (listener, security protocol), error
+    # UpdateMetadata version, (listener, security protocol), error.
     (0, ("SSL", "SSL"), r"listeners of broker 1: found SSL, expected a listener named PLAINTEXT"),
     (1, ("INTERNAL", "PLAINTEXT"), r"listener INTERNAL of broker 1: found UpdateMetadata 1, expected version 3"),
     (2, ("INTERNAL", "SSL"), r"listener INTERNAL of broker 1: found UpdateMetadata 2, expected version 3"),
@@ -300,12 +301,12 @@ def test_a_batch_that_does_not_fit_the_cluster(changes: dict[str, Any], error: s
 
 @pytest.mark.parametrize("version", [0, 4])
 def test_leaders_that_change_between_measuring_and_writing_are_noticed(version: int) -> None:
-    """The rows of the batch had two leaders when their tail was measured, and have one when it is written."""
+    """The rows of the batch had two leaders when the tail was measured, and have one when it is written."""
     cluster, _ = build(case_of([broker(1), broker(2)], [topic("t", partition([1, 2]), partition([2, 1]))]))
-    both, compact = np.array([0, 1], np.int32), version >= 4
-    leaders = LiveLeaders(cluster, both, live_leaders(version, LISTENER), compact)
+    rows, compact = np.array([0, 1], np.int32), version >= 4
+    leaders = LiveLeaders(cluster, rows, live_leaders(version, LISTENER), compact)
     cutter = Cutter(cluster, LEADER_AND_ISR.layout(version))
-    (group,) = cutter.cut(Lists(np.array([0, 2], np.int32), both), np.array([60, 60], np.int32), 1000, 100)
+    (group,) = cutter.cut(Lists(np.array([0, 2], np.int32), rows), np.array([60, 60], np.int32), 1000, 100)
     tail_length = leaders.measure(group)
     frame = cutter.frame(group, b"", tail_length)
     leaders.write(group, tail_length, frame)

@@ -1,4 +1,4 @@
-"""What a kernel promises beyond the bytes: rows not chosen stay as they are, and a wrong length stops it."""
+"""Guarantees of kernels beyond bytes: other rows stay unchanged, and a wrong length is an error."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ kernels_of_both = pytest.mark.parametrize("module", [kernels, reference], ids=["
 
 def write_leader_and_isr(module: Any, sizes: list[int], pool: np.ndarray[Any, Any]) -> tuple[int, list[int]]:
     entry_size, pool_offset = np.array(sizes, np.int32), np.full(4, -7, np.int64)
-    done = module.write_leader_and_isr(
+    result = module.write_leader_and_isr(
         ROWS, 0, *EPOCHS, P.recovery, *SHAPE, *SLOTS, CLUSTER.brokers.ids, entry_size, pool_offset, pool
     )
-    return done, pool_offset.tolist()
+    return result, pool_offset.tolist()
 
 
 @kernels_of_both
@@ -57,7 +57,7 @@ def test_an_entry_of_another_length_than_measured_stops_the_writing(module: Any,
 
 
 def fit(module: Any, lengths: list[int], first: int, most: int, limits: dict[str, int]) -> list[tuple[int, int, int]]:
-    """(list, first row, bytes) of each section cut from lists of these lengths, of flat entries of 4 + 3 bytes each."""
+    """Return (list, first row, bytes) of each section of lists of these lengths, with flat entries of 4 + 3 bytes."""
     offsets = np.cumsum([0, *lengths], dtype=np.int32)
     count, zeros = int(offsets[-1]), np.zeros(int(offsets[-1]), np.int32)
     columns = zeros + 4, zeros, np.array([0, 1], np.int32)
@@ -94,13 +94,13 @@ def test_sections_and_groups_are_as_full_as_can_be(
     assert fit(module, *call, NO_LIMIT | limits) == expected
 
 
-#: Broker 3 is not named; the others are in the order 2, 0, 1.
+#: Broker 3 is not included; the others are in the order 2, 0, 1.
 TOLD = np.array([3, 1, 2, 0], np.int32)
 LEADER = np.array([3, 0, 3, -1, 0, 1, 2], np.int16)
 
 
 def tails(module: Any, length_change: int = 0) -> tuple[list[int], bytes, list[int], int]:
-    """Measured lengths, tails, the last section that names each broker, and how many came out as measured."""
+    """Return the measured lengths, tails, the last section of each broker, and the number of correct lengths."""
     start, rows = np.array([0, 3, 5, 7], np.int32), np.arange(7, dtype=np.int32)
     named, length = np.full(4, -7, np.int32), np.empty(3, np.int64)
     assert module.measure_live_leaders(start, rows, LEADER, TOLD, 3, True, named, length) == length.sum()
@@ -109,8 +109,8 @@ def tails(module: Any, length_change: int = 0) -> tuple[list[int], bytes, list[i
     length[1] += length_change
     offsets, out = np.cumsum([0, *length]), np.full(length.sum() + 8, 99, np.uint8)
     tail = np.array([2, 0, 1], np.int32), b"CCAAAB"
-    done = module.write_live_leaders(start, rows, LEADER, TOLD, *tail, True, offsets, length, named, out)
-    return measured, out.tobytes(), named.tolist(), done
+    result = module.write_live_leaders(start, rows, LEADER, TOLD, *tail, True, offsets, length, named, out)
+    return measured, out.tobytes(), named.tolist(), result
 
 
 @kernels_of_both
@@ -135,14 +135,15 @@ def test_the_search_for_leaders_is_bounded(module: Any) -> None:
 
 
 def frame(module: Any, *, length: int = 11, entry_offset: int = 2, out: int = 26) -> int:
-    """Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths; tails take 2 each."""
+    """Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths. Tails take 2 bytes each.
+    Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths. Tails take 2 bytes each."""
     names, topic_ids, zeros = b"t", np.zeros(16, np.uint8), np.zeros(2, np.int32)
-    done: int = module.frame_sections(
+    result: int = module.frame_sections(
         np.arange(3, dtype=np.int32), zeros + 1, np.array([11, length]), np.array([0, 13, 26]), zeros, zeros + 4,
         np.array([0, 1], np.int32), names, topic_ids, False, False, False, b"xy",
         np.zeros(entry_offset, np.int64), np.zeros(out, np.uint8),
     )  # fmt: skip
-    return done
+    return result
 
 
 @kernels_of_both

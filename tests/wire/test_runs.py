@@ -1,4 +1,4 @@
-"""Kernels that take many rows at a time, or a row's replicas as one word, do what their twins do row by row."""
+"""Kernels that process many rows at a time, or a row's replicas as one word, equal their references row by row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROKERS = 20
 
 
 class Columns:
-    """Columns of ``count`` rows, all with ``replicas`` replicas in sync, except rows of ``variant``."""
+    """Return columns of ``count`` rows with ``replicas`` in-sync replicas each, except rows of ``variant``."""
 
     def __init__(self, seed: int, count: int, replicas: int, usual: int, variant: frozenset[str]) -> None:
         rng = np.random.default_rng(seed)
@@ -33,7 +33,7 @@ class Columns:
         self.partition, self.leader_epoch, self.controller_epoch, self.partition_epoch = rng.integers(
             0, 2**31, (4, count)
         ).astype(np.int32)
-        # Some topics come back after another one, though lists are to be grouped by topic.
+        # Some topics occur again after another one, although lists should be grouped by topic.
         self.topic = (np.cumsum(rng.random(count) < 0.05) % (2 if seed % 3 == 0 else count + 1)).astype(np.int32)
         self.topic_deleting = (rng.random(count + 1) < 0.3).astype(np.uint8)
         self.name_offsets = np.cumsum(np.append(0, rng.integers(1, 250, count + 1))).astype(np.int32)
@@ -42,7 +42,7 @@ class Columns:
     def _lay_out(self, rng: np.random.Generator, variant: frozenset[str]) -> None:
         count = len(self.variant)
         lengths = np.maximum(self.replica_count, self.isr_count).astype(np.int64)
-        # The row that stands last ends where the columns end.
+        # The last row ends where the columns end.
         gaps = rng.integers(0, 60, count) * self.variant if "gaps" in variant else np.zeros(count, np.int64)
         order = np.argsort(self.variant, kind="stable") if "moved" in variant else np.arange(count)
         order = rng.permutation(count) if "shuffled" in variant else order
@@ -51,7 +51,7 @@ class Columns:
         self.slot_start[order] = begins
         slots = int((gaps + lengths).sum())
         self.replica, self.isr = rng.integers(0, BROKERS, (2, slots)).astype(np.int16)
-        # Slots without an owner have flags too.
+        # Unused slots have flags too.
         marked = np.ones(slots, np.bool_)
         for row, begin in enumerate(self.slot_start.tolist()):
             marked[begin : begin + lengths[row]] = "flags" in variant and self.variant[row]
@@ -61,7 +61,7 @@ class Columns:
         return [getattr(self, name) for name in names]
 
 
-#: In what some rows differ from most.
+#: Differences between some rows and most.
 VARIANTS = "", "lists", "long", "flags", "moved flags", "gaps", "gaps flags", "shuffled lists flags gaps long"
 EPOCHS = "partition", "leader", "leader_epoch", "controller_epoch", "partition_epoch"
 SHAPE = "slot_start", "replica_count", "isr_count"
@@ -73,19 +73,19 @@ kinds = pytest.mark.parametrize("variant", VARIANTS, ids=[kind or "none" for kin
 
 
 def chosen(seed: int, variant: str) -> tuple[Columns, Int32]:
-    """Columns, and rows of them: in order, apart, the other way round, or broken off in the middle of a run."""
+    """Return columns, and rows of them: in order, separate, reversed, or interrupted within a run."""
     draw = Random(seed)
     count = draw.choice([130, 70, 12])
     columns = Columns(seed, count, draw.randint(0, 9), draw.choice([98, 95, 70, 0]), frozenset(variant.split()))
     rows = np.arange(count, dtype=np.int32)[draw.randrange(4) :][:: draw.choice([1, 1, 1, 2, -1])]
-    # Another row within a run leaves the run's ends where they are.
+    # Another row within a run does not change the ends of the run.
     if len(rows) > 8 and draw.random() < 0.3:
         rows[5], rows = rows[-1], rows[:-1]
     return columns, rows[rows != draw.randrange(200)]
 
 
 def both(name: str, *arguments: Any) -> list[Any]:
-    """What the kernel returns, and its arrays afterwards; the twin does the same."""
+    """Return the kernel's result and its arrays afterwards. Check that the reference returns the same."""
     copies = [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
     actual, expected = getattr(kernels, name)(*arguments), getattr(reference, name)(*copies)
     assert actual == expected
@@ -113,8 +113,8 @@ def leader_and_isr(p: Columns, rows: Int32, version: int) -> None:
 @pytest.mark.parametrize("version", [3, 5, 8])
 def test_update_metadata(variant: str, version: int) -> None:
     for seed in SEEDS:
-        away = [[], [], [7], [1, 7, 9]][seed % 4]
-        update_metadata(*chosen(seed, variant), version, away)
+        offline = [[], [], [7], [1, 7, 9]][seed % 4]
+        update_metadata(*chosen(seed, variant), version, offline)
 
 
 def update_metadata(p: Columns, rows: Int32, version: int, away: list[int]) -> None:
@@ -143,14 +143,14 @@ def test_sections(variant: str, layout: tuple[bool, bool, bool]) -> None:
         )  # fmt: skip
 
 
-#: 150 partitions of 50 bytes each, of one topic: the length of their array takes a byte more from 127 of them on.
+#: 150 partitions of 50 bytes each, of one topic. From 127 partitions on, the array length needs one more byte.
 WIDE = Columns(1, 150, 3, 100, frozenset())
 WIDE.topic[:] = 0
 
 
 @pytest.mark.parametrize("byte_limit", range(6480, 6640))
 def test_a_section_ends_with_the_row_that_still_fits(byte_limit: int) -> None:
-    """Whether that is the last one of a run or not, and before the array's length takes another byte or after."""
+    """At the end of a run and within it, and below and above the limit of the array length."""
     rows, size = np.arange(150, dtype=np.int32), np.full(150, 50, np.int32)
     both(
         "fit_sections", np.array([0, 150], np.int32), rows, 0, byte_limit, 2**30, 0, size, WIDE.topic,

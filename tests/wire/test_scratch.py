@@ -1,4 +1,4 @@
-"""Arrays of the size of the cluster are made once, not for each batch."""
+"""Arrays of the cluster's size are allocated once, not for each batch."""
 
 from __future__ import annotations
 

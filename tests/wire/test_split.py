@@ -1,4 +1,4 @@
-"""Requests are split below the byte limit: nothing is lost, nothing said twice, and shared sections stay shared."""
+"""Requests are split below the byte limit: each partition is sent exactly once, and shared sections stay shared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.wire.encoding import CASES, body, encoded
 
 
 def entries(api: str, version: int, request: EncodedRequest) -> list[Any]:
-    """What a request says of each partition, with the topic's name and id."""
+    """Return the entry of each partition in a request, with the topic's name and id."""
     entity = kio_decode(kio_class(api, version), body(request))
     for flat in ("ungrouped_partition_states", "ungrouped_partitions"):
         if hasattr(entity, flat):
@@ -38,11 +38,11 @@ def entries(api: str, version: int, request: EncodedRequest) -> list[Any]:
 def check_split(case: Case, api: str, version: int, byte_limit: int) -> None:
     whole = encoded(*build(case), api, version)
     parts = encoded(*build(case), api, version, byte_limit)
-    said = [(request.broker, entry) for request in whole for entry in entries(api, version, request)]
-    assert [(request.broker, entry) for request in parts for entry in entries(api, version, request)] == said
+    expected = [(request.broker, entry) for request in whole for entry in entries(api, version, request)]
+    assert [(request.broker, entry) for request in parts for entry in entries(api, version, request)] == expected
     for part in parts:
         assert part.nbytes <= byte_limit or len(entries(api, version, part)) <= 1
-    # A request without any partition is sent only where there is nothing to say.
+    # A request without partitions is sent only if the batch has none.
     empty = Counter(request.broker for request in parts if not entries(api, version, request))
     assert empty == Counter(request.broker for request in whole if not entries(api, version, request))
 
@@ -66,7 +66,7 @@ def test_a_limit_just_reached_splits_nothing(api: str, version: int) -> None:
     case = random_case(Random(5), widest=300)
     whole = encoded(*build(case), api, version)
     longest = max(request.nbytes for request in whole)
-    # LeaderAndIsr keeps room for all live leaders of the batch in each request.
+    # LeaderAndIsr reserves room for all live leaders of the batch in each request.
     room = 500 if api == "LeaderAndIsr" else 0
     assert len(encoded(*build(case), api, version, longest + room)) == len(whole)
     assert len(encoded(*build(case), api, version, longest - 1)) > len(whole)
@@ -86,7 +86,8 @@ def test_metadata_is_one_object_for_all_brokers(version: int, byte_limit: int) -
 
 
 def check_groups(case: Case, api: str, version: int, byte_limit: int) -> None:
-    """Requests say the same whatever shares their memory, which is all used and bounded unless there is one in it."""
+    """Requests have equal content with any shared memory. Groups use all their memory, within the limit or with one
+    section."""
     expected = [(request.broker, body(request)) for request in encoded(*build(case), api, version, byte_limit)]
     for group_bytes, group_sections in ((1, 4096), (500, 4096), (3000, 4096), (2**20, 1), (2**20, 2)):
         with pytest.MonkeyPatch.context() as patch:
@@ -107,13 +108,13 @@ def check_groups(case: Case, api: str, version: int, byte_limit: int) -> None:
 
 
 def views(requests: list[EncodedRequest]) -> list[memoryview]:
-    """The chunks that may share memory with other requests."""
+    """Return the chunks that may share memory with other requests."""
     return [chunk for request in requests for chunk in request.chunks if isinstance(chunk, memoryview)]
 
 
 @pytest.mark.parametrize(("api", "version"), EVERY_VERSION)
 def test_each_group_encodes_its_own_rows(api: str, version: int) -> None:
-    """Each broker has different flags for a partition, so that groups cannot be confused."""
+    """Each broker has different flags for a partition, so that tests detect confused groups."""
     partitions = [partition([1, 2, 3]) for _ in range(3)]
     content = {
         "leaderAndIsr": {"1": [[0, 0, 1], [0, 1, 0]], "2": [[0, 0, 0], [0, 1, 1], [0, 2, 0]], "3": [[0, 1, 0]]},
@@ -129,7 +130,7 @@ def test_each_group_encodes_its_own_rows(api: str, version: int) -> None:
 
 @pytest.mark.parametrize("version", range(9))
 def test_metadata_leaves_room_for_the_brokers_behind_the_partitions(version: int) -> None:
-    """Brokers take more of a request than the partitions: with one byte less the two do not fit any more."""
+    """Broker data takes more of a request than the partitions. With one byte less, both do not fit."""
     brokers, keys = [broker(broker_id) for broker_id in range(1, 40)], [[0, 0], [0, 1]]
     case = case_of(brokers, [topic("t", partition([1]), partition([2]))], updateMetadata=[[1], keys])
     (whole,) = encoded(*build(case), "UpdateMetadata", version)

@@ -1,4 +1,4 @@
-"""Each kernel does to its arrays exactly what its reference twin does, wherever the encoders call it."""
+"""Each kernel call of the encoders changes its arrays exactly as its reference does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KERNELS = sorted(name for name, member in vars(reference).items() if inspect.isf
 
 
 class BesideTheirTwins:
-    """The compiled kernels; each call is made again with copies of its arrays on the twin, and compared."""
+    """Return the compiled kernels. Each call also runs on the reference with copies of its arrays, and is compared."""
 
     def __init__(self) -> None:
         self.called: set[str] = set()
@@ -52,14 +52,14 @@ def test_kernels_agree_with_their_twins(case: Case, byte_limit: int, group_bytes
 
 
 def test_every_kernel_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    beside = BesideTheirTwins()
+    compared = BesideTheirTwins()
     for module in (leader_and_isr, sections, stop_replica, update_metadata):
-        monkeypatch.setattr(module, "kernels", beside)
+        monkeypatch.setattr(module, "kernels", compared)
     keys = [[0, 0]]
     content = {"leaderAndIsr": {"1": [[0, 0, 1]]}, "updateMetadata": [[1], keys], "stopReplica": {"1": [[0, 0, 0, 0]]}}
     case = case_of([broker(1)], [topic("t", partition([1]))], **content)
     encoded(*build(case), "LeaderAndIsr", 7)
-    assert sorted(beside.called) == KERNELS
+    assert sorted(compared.called) == KERNELS
 
 
 def test_twins_have_the_same_names_and_arguments() -> None:

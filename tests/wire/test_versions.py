@@ -1,4 +1,4 @@
-"""Control request versions by inter.broker.protocol.version: the whole table, and what is not a version."""
+"""Control request versions by inter.broker.protocol.version: the whole table, and invalid versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kframe.errors import ConfigError
 from kframe.model.protocol import RELEASES, InterBrokerProtocol
 from kframe.wire import ControlVersions
 
-#: (versions that stand for it, LeaderAndIsr, UpdateMetadata, StopReplica, recovery state), each block from its first.
+#: (equivalent versions, LeaderAndIsr, UpdateMetadata, StopReplica, recovery state), each block from its first version.
 TABLE = [
     ("3.4-IV0 3.4 3.4.1 3.5-IV0 3.5 3.6 3.7-IV4 3.7 3.8 3.9-IV0 3.9 3.9.1", 7, 8, 4, True),
     ("3.2-IV0 3.2 3.2.3 3.3-IV0 3.3-IV3 3.3", 6, 7, 3, True),
