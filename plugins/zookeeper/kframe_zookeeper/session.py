@@ -51,11 +51,11 @@ class RequestLost(StoreError):
 
 
 class Request(Protocol):
-    """What kazoo sends."""
+    """A request that kazoo can send."""
 
     @property
     def type(self) -> Any:
-        """The operation, as ZooKeeper numbers it."""
+        """ZooKeeper's operation code."""
 
     def serialize(self) -> bytes | bytearray:
         """The body of the request; called when it is sent."""

@@ -59,7 +59,7 @@ def counts_of(store: ZooKeeperStore) -> LiveCounts:
     store.read_log_dir_events()
     targets = store.read_reassignments()
     quarantined = store.quarantined()
-    defaults = store.read_configs(None)  # which a controller reads only when they change
+    defaults = store.read_configs(None)  # A controller reads these only when they change.
     asked = () if targets is None else zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
     names = () if targets is None else targets.names
     left: frozenset[TopicPartition] = frozenset((names[topic], partition) for topic, partition in asked)
