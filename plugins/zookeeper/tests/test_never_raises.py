@@ -1,4 +1,4 @@
-"""Decoders accept any bytes or raise ZnodeError, and accepted records survive a round trip."""
+"""Decoders accept any bytes or raise ZnodeError. Accepted records survive a round trip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VECTORS: Final = [
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A znode of Kafka's with some pieces cut out, doubled or put in."""
+    """A znode of Kafka with some pieces deleted, repeated or inserted."""
     raw = draw(st.sampled_from(VECTORS))
     for _ in range(draw(st.integers(1, 4))):
         begin = draw(st.integers(0, len(raw)))
@@ -80,7 +80,7 @@ def test_decoded_topic_round_trip(raw: bytes) -> None:
 
 
 def settled_quickly(raw: bytes) -> tuple[bool, bool]:
-    """Whether a topic's znode is taken as wholly known without a close look, and whether a close look agrees."""
+    """The results of the quick check and of the full check of a topic's znode."""
     record = TOPIC_DECODER.decode(raw)
     try:
         agreed = strict._unknown_fields(raw, "/t", record.__struct_encode_fields__) is NO_EXTRA
@@ -96,7 +96,7 @@ def settled_quickly(raw: bytes) -> tuple[bool, bool]:
 def test_fast_path_accepts_only_valid_content(raw: bytes) -> None:
     try:
         quickly, agreed = settled_quickly(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # no topic's znode
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # Not the znode of a topic.
         return
     assert agreed or not quickly
 

@@ -1,5 +1,4 @@
-"""Commands that reach a cluster through ZooKeeper end at once where TLS is refused, however long they may wait for a
-connection."""
+"""Commands end at once when TLS is refused, whatever their connection timeout is."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
 PATIENCE_S: Final = 150.0
 HOURS_MS: Final = 24 * 3_600_000
-#: What the command is, and whose authority's certificate it shows; empty shows none.
+#: Commands, and the authority of the client certificate; empty for no certificate.
 ASKED: Final = {
     "controller run": (("controller", "run", "--id", "1000", "--listener", f"PLAINTEXT://{HOST}:0"), "stranger"),
     "controller shadow": (("controller", "shadow"), "stranger"),
