@@ -271,7 +271,7 @@ def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False)
 
 
 def _default(field: Field[Any], shape: Shape) -> Any:
-    """kio's default of a field as plain data."""
+    """The default of a field in kio, as plain data."""
     if field.default is MISSING or field.default is None:
         return shape.blank if field.default is MISSING else None
     if hasattr(field.default, "total_seconds"):

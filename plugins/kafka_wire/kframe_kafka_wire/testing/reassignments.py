@@ -21,7 +21,7 @@ from kframe_kafka_wire.testing.instances import PATIENCE_S
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.real_cluster import RealCluster, await_metadata, metadata
 
-#: What a leader logs of each leader epoch that it takes up, 2.8 and 3.9: ISR, adding and removing replicas.
+#: Log lines of a leader for each new leader epoch, 2.8 and 3.9: ISR, adding and removing replicas.
 _LEADS: Final = (
     r"Leader {} .*starts at leader epoch \d+ .*ISR \[([\d,]*)\],? adding ?[rR]eplicas \[([\d,]*)\] (?:and )?"
     r"removing ?[rR]eplicas \[([\d,]*)\]"
@@ -40,7 +40,7 @@ def check_reassignment_completes(cluster: RealCluster) -> None:
     assert until(lambda: _in_sync(cluster, topic, before), PATIENCE_S)
     _reassign(cluster, topic, targets)
     assert until(lambda: _assigned(cluster, topic) == [(target, [], []) for target in targets], PATIENCE_S)
-    # A reassignment that is reported complete is complete: there is no wait for the ISR here.
+    # A reassignment that is reported complete must be complete, so there is no wait for the ISR here.
     assert [sorted(cluster.state(topic, number)["isr"]) for number in range(3)] == [
         sorted(target) for target in targets
     ]

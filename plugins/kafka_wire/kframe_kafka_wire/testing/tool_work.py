@@ -43,7 +43,7 @@ def check_tools(tools: Tools, cluster: RealCluster) -> None:
 
 
 def _describes(tools: Tools, pattern: str) -> None:
-    """Wait until the topic is described like that: UpdateMetadata is asynchronous."""
+    """Wait until the topic is described like that, because UpdateMetadata is asynchronous."""
     said: list[str] = []
 
     def is_described() -> bool:
@@ -54,7 +54,7 @@ def _describes(tools: Tools, pattern: str) -> None:
 
 
 def _produce_and_consume(tools: Tools) -> None:
-    """Idempotently, then in a transaction, each read by a group."""
+    """Produce idempotently, then in a transaction, and consume each by a group."""
     once = ("--producer-property", "enable.idempotence=true", "--producer-property", "acks=all")
     tools.run("kafka-console-producer", "--topic", TOPIC, *once, given="".join(f"{value}\n" for value in VALUES))
     assert sorted(_consumed(tools, len(VALUES))) == VALUES
@@ -69,7 +69,7 @@ def _produce_and_consume(tools: Tools) -> None:
 
 
 def _consumed(tools: Tools, count: int) -> list[str]:
-    """The group's next so many committed values."""
+    """The next ``count`` committed values of the group."""
     how = ("--isolation-level", "read_committed", "--from-beginning", "--group", GROUP)
     bounds = ("--max-messages", str(count), "--timeout-ms", str(int(1000 * PATIENCE_S)))
     said = tools.run("kafka-console-consumer", "--topic", TOPIC, *how, *bounds).splitlines()
@@ -78,7 +78,7 @@ def _consumed(tools: Tools, count: int) -> list[str]:
 
 
 def _reassign_and_elect(tools: Tools, cluster: RealCluster) -> None:
-    """Partition 0 goes to the broker that has none of it, which then is to lead."""
+    """Reassign partition 0 to a new broker, then elect that broker."""
     before = cluster.assignment(TOPIC)[0]
     (third,) = {1, 2, 3} - set(before)
     after = [third, before[0]]

@@ -1,4 +1,4 @@
-"""What is fuzzed, and what cases are made of: a message of each API and version both ways, and the corpus."""
+"""The fuzz targets and their base cases: a message of each API and version in both directions, and the corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kframe_kafka_wire.testing.messages import draw, every_version, request_clas
 from kframe_simulator.fuzz import Base, Target, bases_of, read_corpus
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
-#: Pieces that break readers of Kafka's layouts.
+#: Byte sequences that are likely to break decoders of Kafka's layouts.
 PIECES: Final = [
     *(struct.pack(">i", number) for number in (-1, 0, 1, 5, 2**31 - 1, -(2**31), 10**6)),
     *(struct.pack(">h", number) for number in (-1, 0, 1, 2**15 - 1, -(2**15))),
