@@ -1,4 +1,4 @@
-"""Kafka's own client on listeners with TLS and SASL, and what is refused there."""
+"""Kafka's own client on TLS and SASL listeners, with accepted and refused logins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Login = tuple[str, Mapping[str, str], str]
 
 @pytest.fixture
 def tools(served: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Callable[[Login], Tools]:
-    """Makes tools that log in."""
+    """Create tools with a login."""
 
     def make(how: Login) -> Tools:
         listener, more, key = how

@@ -1,4 +1,4 @@
-"""Kafka's own tools against a server without brokers: whatever address a client picks, it reaches the controller."""
+"""Kafka's own tools on a server without brokers: every address leads to the controller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kframe.testing.clusters import PartitionSpec, healthy
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
-#: Partition 1 is led by a broker that is not its preferred one.
+#: The leader of partition 1 is not its preferred replica.
 TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
 
 
@@ -112,7 +112,7 @@ def test_partitions_are_reassigned_listed_and_cancelled(tools: Tools) -> None:
     said = tools.run("kafka-reassign-partitions", "--execute", "--reassignment-json-file", str(plan))
     assert "Successfully started partition reassignment for old-0" in said
     assert "old-0: replicas: 2,3,1. adding: 3. removing: 1." in tools.run("kafka-reassign-partitions", "--list")
-    # Throttles are cleared broker by broker, and who answers for all of them here is not one.
+    # The tool clears throttles broker by broker, but here the controller answers for all brokers and is none.
     cancel = ("--cancel", "--preserve-throttles", "--reassignment-json-file", str(plan))
     assert "Successfully cancelled partition reassignment for: old-0" in tools.run("kafka-reassign-partitions", *cancel)
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")

@@ -1,6 +1,6 @@
-"""Kafka's tools say the same under kframe as under Kafka's own controller, as every principal, whatever node they pick.
+"""Kafka's tools have the same output under kframe and Kafka's controller, for every principal and every node.
 
-``kframe_kafka_wire.testing.parity`` runs more of it; see CONTRIBUTING.md.
+``kframe_kafka_wire.testing.parity`` runs more cases; see CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kframe_kafka_wire.testing.parity_report import DESIGNED, compare, page
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.servers import ServerHandle
 
-#: As all clients together a tool runs often enough to get answers of the broker and of kframe.
+#: With all clients together, each tool gets responses of the broker and of kframe.
 REPEAT = 1
 
 

@@ -1,4 +1,4 @@
-"""Delegation tokens: made, renewed, described, expired and logged in by, from and to storage."""
+"""Delegation tokens are created, renewed, described, expired and used for logins, from and to ZooKeeper."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_token_lives_until_it_is_expired(served: Served, records: FakeRecords)
         assert carol.ask(39, 2, hmac=made["hmac"], renew_period=-1)["error_code"] == 63
         assert bob.ask(39, 2, hmac=b"other", renew_period=-1)["error_code"] == 62
         renewed = bob.ask(39, 2, hmac=made["hmac"], renew_period=10 * DAY_MS)
-        assert renewed["expiry_timestamp"] == made["max_timestamp"]  # no token lives longer
+        assert renewed["expiry_timestamp"] == made["max_timestamp"]  # No token can be renewed beyond that.
         assert bob.ask(40, 2, hmac=made["hmac"], expiry_time_period=DAY_MS)["error_code"] == 0
         assert bob.ask(40, 2, hmac=made["hmac"], expiry_time_period=-1)["error_code"] == 0
     assert records.records == {}
@@ -92,7 +92,9 @@ def test_tokens_of_other_principals_need_permission(served: Served, records: Fak
         acl = {"principal": "User:bob", "permissionType": "Allow", "operation": "DescribeTokens", "host": "*"}
         records.records["/kafka-acl/User/User:alice"] = json.dumps({"version": 1, "acls": [acl]})
         any_filter = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-        root.ask(31, 3, filters=[{**any_filter, "resource_name_filter": "x"}])  # which has the ACLs read again
+        root.ask(
+            31, 3, filters=[{**any_filter, "resource_name_filter": "x"}]
+        )  # This makes the authorizer read the ACLs again.
         assert len(bob.ask(41, 3, owners=None)["tokens"]) == 1
 
 

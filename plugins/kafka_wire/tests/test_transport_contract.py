@@ -1,5 +1,7 @@
-"""The transport to real brokers keeps the contract of transports, and does in seeded histories what the embedded one
-does: over sockets, with brokers that decode by kio."""
+"""The contract of transports on fake brokers over sockets, which decode requests by kio.
+
+In seeded histories the transport and the embedded one give the same requests.
+"""
 
 from __future__ import annotations
 
