@@ -43,7 +43,7 @@ class TellingContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None, session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:  # fmt: skip
         """As ``SSLContext``."""
-        made = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
-        assert isinstance(made, _TellingObject)
-        made.outgoing = outgoing
-        return made
+        tls = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        assert isinstance(tls, _TellingObject)
+        tls.outgoing = outgoing
+        return tls

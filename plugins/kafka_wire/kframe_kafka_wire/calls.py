@@ -114,7 +114,7 @@ class Desk:
             if cluster is None:
                 return None
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
-            return [registration for registration, here in known if registration is not None and here]
+            return [registration for registration, is_registered in known if registration is not None and is_registered]
 
         brokers = await self.look(live)
         if brokers is not None:

@@ -189,10 +189,10 @@ class Connection:
 
     def _limit(self, connection: socket.socket) -> None:
         """Limit the next socket call to the remaining time, with a tolerance of one percent."""
-        left = self._left()
-        if abs(left - self._limit_s) > left * _LIMIT_SHARE:
-            connection.settimeout(left)
-            self._limit_s = left
+        remaining_s = self._left()
+        if abs(remaining_s - self._limit_s) > remaining_s * _LIMIT_SHARE:
+            connection.settimeout(remaining_s)
+            self._limit_s = remaining_s
 
     def _usable(self) -> socket.socket:
         if self._socket is None or self._shut:
@@ -200,7 +200,7 @@ class Connection:
         return self._socket
 
     def _left(self) -> float:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        remaining_s = self._deadline - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError("the broker took too long")
-        return left
+        return remaining_s

@@ -92,8 +92,8 @@ class Gate:
         if self._passed is not None and not self._logins.lasts_ms:
             return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": self._logins.mechanisms}
         mechanism = body["mechanism"]
-        again = self._passed is not None and self._passed[0] != mechanism
-        if mechanism not in self._logins.mechanisms or again:
+        changed = self._passed is not None and self._passed[0] != mechanism
+        if mechanism not in self._logins.mechanisms or changed:
             self.failed = True
             return {"error_code": ErrorCode.UNSUPPORTED_SASL_MECHANISM, "mechanisms": self._logins.mechanisms}
         self._mechanism, self._exchange = mechanism, self._logins.begin(mechanism)

@@ -79,9 +79,13 @@ def _scram(credentials: Credentials) -> _Steps:
     user = credentials.username.replace("=", "=3D").replace(",", "=2C")
     first = f"n={user},r={nonce}"
     server_first = (yield f"n,,{first}".encode()).decode(errors="replace")
-    said = dict(attribute.split("=", 1) for attribute in server_first.split(",") if "=" in attribute)
+    attributes = dict(attribute.split("=", 1) for attribute in server_first.split(",") if "=" in attribute)
     try:
-        salt, rounds, full_nonce = base64.b64decode(said["s"], validate=True), int(said["i"]), said["r"]
+        salt, rounds, full_nonce = (
+            base64.b64decode(attributes["s"], validate=True),
+            int(attributes["i"]),
+            attributes["r"],
+        )
     except (KeyError, ValueError):
         raise WireError("a SCRAM challenge that is none") from None
     if not full_nonce.startswith(nonce) or full_nonce == nonce or not 0 < rounds <= _ROUNDS_MAX:

@@ -24,28 +24,28 @@ hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 @pytest.fixture
 def fakes() -> Iterator[Callable[..., FakeBroker]]:
     """Create brokers that are closed after the test."""
-    made: list[FakeBroker] = []
+    brokers: list[FakeBroker] = []
 
     def make(*arguments: Any, **more: Any) -> FakeBroker:
-        made.append(FakeBroker(*arguments, **more))
-        return made[-1]
+        brokers.append(FakeBroker(*arguments, **more))
+        return brokers[-1]
 
     yield make
-    for broker in made:
+    for broker in brokers:
         broker.close()
 
 
 @pytest.fixture
 def transports() -> Iterator[Callable[..., WireTransport]]:
     """Create transports that are closed after the test, and check that their threads end."""
-    made: list[WireTransport] = []
+    opened: list[WireTransport] = []
 
     def make(config: dict[str, str] | None = None, **more: Any) -> WireTransport:
-        made.append(WireTransport(settings() if config is None else config, **more))
-        return made[-1]
+        opened.append(WireTransport(settings() if config is None else config, **more))
+        return opened[-1]
 
     yield make
-    for transport in made:
+    for transport in opened:
         channels = list(transport.channels.values())
         transport.close()
         assert all(channel.join(10.0) for channel in channels)

@@ -89,8 +89,8 @@ class TestOnBrokers:
         cluster.client.create("/admin/delete_topics/gone")
         assert until(lambda: not cluster.assignment("gone"), PATIENCE_S)
         brokers = cluster.kafka.brokers.values()
-        left = ["t-0", "t-1", "t-2", "t-3"]
-        assert until(lambda: all(sorted(knows(broker)[2]) == left for broker in brokers), PATIENCE_S)
+        partitions = ["t-0", "t-1", "t-2", "t-3"]
+        assert until(lambda: all(sorted(knows(broker)[2]) == partitions for broker in brokers), PATIENCE_S)
         assert until(lambda: not any(list((broker.folder / "data").glob("gone-?")) for broker in brokers), PATIENCE_S)
         new = set(cluster.kafka.complaints()) - before
         assert [complaint for complaint in new if complaint.log == "state-change"] == []

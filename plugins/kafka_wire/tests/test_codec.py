@@ -85,8 +85,8 @@ def test_what_is_no_message_is_refused(name: str) -> None:
 def test_an_empty_tagged_array_is_one_that_was_left_out() -> None:
     """A heartbeat with an empty list of dead log directories, found by fuzzing (seed 1, case 312873)."""
     frame = codec.encode_request(63, 1, 7, "someone", {"broker_id": 1})[4:]
-    said = frame[:-1] + b"\x01\x00\x01\x01"
-    bodies = [codec.decode_request(codec.decode_header(request), request) for request in (frame, said)]
+    explicit = frame[:-1] + b"\x01\x00\x01\x01"
+    bodies = [codec.decode_request(codec.decode_header(request), request) for request in (frame, explicit)]
     assert bodies[0] == bodies[1]
     assert bodies[1]["offline_log_dirs"] == ()
 

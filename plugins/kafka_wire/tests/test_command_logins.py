@@ -119,12 +119,12 @@ def test_unauthorized_commands_fail_at_once_with_the_reason(
 ) -> None:
     """A command must not search for a controller without end."""
     monkeypatch.setattr(client, "SEARCH_S", math.inf)
-    listener, more, key, authority, said = LEFT_OUT[name]
+    listener, more, key, authority, errors = LEFT_OUT[name]
     settings = {**(tls(folder, key, authority) if listener.endswith("SSL") else {}), **more}
     done = Operator(served, tmp_path, listener, settings).tries("reassign", "start", "t-0=2,1", "--execute")
     assert done.exit_code == 1, done.output
     words = " ".join(done.output.split())
-    assert all(entry in words for entry in said), words
+    assert all(entry in words for entry in errors), words
     assert name == "no rights" or f"{served.server.addresses[listener]}: " in words
     assert assigned(served) == ([1, 2], 1)
 

@@ -32,9 +32,9 @@ SLACK_BYTES: Final = 128 * 1024
 def transport(monkeypatch: pytest.MonkeyPatch) -> WireTransport:
     """A transport whose channels do not send."""
     monkeypatch.setattr(Channel, "start", lambda _channel: None)
-    made = WireTransport(fake_broker.settings(), 0)
-    made.open(lambda _event: None, lambda: True)
-    return made
+    unconnected = WireTransport(fake_broker.settings(), 0)
+    unconnected.open(lambda _event: None, lambda: True)
+    return unconnected
 
 
 @pytest.fixture

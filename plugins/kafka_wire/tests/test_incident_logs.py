@@ -240,9 +240,11 @@ def _reader(instance: Instance) -> Callable[[str], str]:
 def test_the_same_incident_makes_the_same_lines(kafka: Incident, kframe: Incident) -> None:
     theirs, ours = happen(kafka), happen(kframe)
     differences = {
-        where: {"Kafka alone": dict(expected - written), "kframe alone": dict(written - expected)}
-        for where in theirs
-        if (expected := unexplained(theirs[where], LEFT_OUT)) != (written := unexplained(ours[where], OWN))
+        step: {"Kafka alone": dict(expected - written), "kframe alone": dict(written - expected)}
+        for step in theirs
+        if (expected := unexplained(theirs[step], LEFT_OUT)) != (written := unexplained(ours[step], OWN))
     }
-    assert not differences, json.dumps({" ".join(where): what for where, what in differences.items()}, indent=2)
+    assert not differences, json.dumps(
+        {" ".join(step): difference for step, difference in differences.items()}, indent=2
+    )
     assert (unused(theirs, LEFT_OUT), unused(ours, OWN)) == ([], [])

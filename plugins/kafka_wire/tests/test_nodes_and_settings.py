@@ -101,10 +101,10 @@ def test_topics_have_ids_where_brokers_know_them(protocol: str, has_one: bool) -
     config = {"inter.broker.protocol.version": protocol} if protocol else {}
     with Served({}, (1,), config, controller_config=config) as served, served.client() as client:
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
-        (made,) = client.ask(19, 7, topics=[topic], timeout=9000, validate_only=False)["topics"]
+        (created,) = client.ask(19, 7, topics=[topic], timeout=9000, validate_only=False)["topics"]
         (result,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
         assert (result["error_code"], result["topic_id"] != bytes(16)) == (0, has_one)
-        assert (made["error_code"], made["topic_id"]) == (0, result["topic_id"])
+        assert (created["error_code"], created["topic_id"]) == (0, result["topic_id"])
         known = served.controller.inspect(lambda cluster: cluster is not None and bool(cluster.topics.ids.any()))
         assert known.result(30) is has_one
 

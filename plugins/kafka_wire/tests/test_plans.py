@@ -100,8 +100,8 @@ def test_a_plan_is_shown_executed_and_reverted(cluster: Cluster, tool: Tool, top
     assert (done.code, "3 of 3 partitions match the plan" in done.err) == (0, True), done.err
     after = client_capture(cluster)
     assert [after[topic, number] for number in range(3)] == [(3, 1), (1, 2), (2, 3)]
-    again = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json")
-    assert (again.code, "nothing was changed" in again.err) == (2, True), "a way back is never written over"
+    reapplied = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json")
+    assert (reapplied.code, "nothing was changed" in reapplied.err) == (2, True), "a way back is never written over"
 
     back = Done(cluster, tmp_path, "plan", "apply", "back.json", "--execute")
     assert back.code == 0, back.err
@@ -136,10 +136,10 @@ def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_p
     subprocess.run([sys.executable, "-m", "kframe.cli", *command], check=True, timeout=PATIENCE_S, capture_output=True)
     command = ["plan", "stamp", str(plan), str(captured)]
     stamped = tmp_path / "stamped.json"
-    made = subprocess.run(
+    planned = subprocess.run(
         [sys.executable, "-m", "kframe.cli", *command], check=True, timeout=PATIENCE_S, capture_output=True
     )
-    stamped.write_bytes(made.stdout)
+    stamped.write_bytes(planned.stdout)
     fresh = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
     assert fresh.code == 0, fresh.err
     stale = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
@@ -165,14 +165,14 @@ def test_a_reassignment_is_started_listed_and_cancelled(cluster: Cluster, tool: 
                 stderr=err, stdout=err, cwd=tmp_path,
             )  # fmt: skip
         try:
-            said = tmp_path / "err.txt"
-            until(lambda: "1 moving" in said.read_text() or process.poll() is not None, PATIENCE_S)
-            assert "1 moving" in said.read_text(), said.read_text()
+            errors = tmp_path / "err.txt"
+            until(lambda: "1 moving" in errors.read_text() or process.poll() is not None, PATIENCE_S)
+            assert "1 moving" in errors.read_text(), errors.read_text()
             process.send_signal(signal.SIGINT)
             assert process.wait(PATIENCE_S) == 1
         finally:
             process.kill()
-        assert "left running: 1 partitions move on; kframe plan cancel" in said.read_text()
+        assert "left running: 1 partitions move on; kframe plan cancel" in errors.read_text()
 
         listed = Done(cluster, tmp_path, "reassign", "list", "-o", "json")
         assert [(row["topic"], row["adding"]) for row in listed.data["rows"]] == [(topic, [frozen])], listed.out

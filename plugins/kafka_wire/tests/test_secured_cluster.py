@@ -203,13 +203,13 @@ def test_a_secured_cluster_works(cluster: SecuredCluster, tool: Tool, tmp_path: 
 
     assert cluster.command("kafka", "elect", "preferred", "--partition", "t-0", "--execute")[0] == 0
     assert cluster.state("t-0")["leader"] == 1
-    code, said = cluster.command("kafka", "reassign", "start", "t-0=2,1", "--execute")
-    assert code == 0, said
+    code, output = cluster.command("kafka", "reassign", "start", "t-0=2,1", "--execute")
+    assert code == 0, output
     assert json.loads(cluster.client.get("/brokers/topics/t")[0])["partitions"]["0"] == [2, 1]
-    code, said = cluster.command("eve", "reassign", "start", "t-0=1,2", "--execute")
-    assert (code, "CLUSTER_AUTHORIZATION_FAILED" in said) == (1, True), said
+    code, output = cluster.command("eve", "reassign", "start", "t-0=1,2", "--execute")
+    assert (code, "CLUSTER_AUTHORIZATION_FAILED" in output) == (1, True), output
     for user, words in cluster.security.refused.items():
         for address in (cluster.kframe.address, first.address):
-            code, said = cluster.command(user, "reassign", "list", address=address)
-            assert (code, words in said) == (1, True), said
+            code, output = cluster.command(user, "reassign", "list", address=address)
+            assert (code, words in output) == (1, True), output
     assert cluster.kframe.stop(PATIENCE_S) == 0, cluster.kframe.log

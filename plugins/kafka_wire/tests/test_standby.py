@@ -124,8 +124,8 @@ def test_more_connections_than_allowed_are_refused() -> None:
         clients = [served.client() for _ in range(3)]
         for client in clients:
             assert client.ask(18, 0)["error_code"] == 0
-        with served.client() as one_more:
-            assert one_more.ended()
+        with served.client() as excess:
+            assert excess.ended()
         clients[0].socket.close()
         while True:  # The server detects it after a while.
             with served.client() as another:

@@ -29,14 +29,14 @@ class TestWireTransport(AnsweringContract):
     def make_fixture(
         self, transports: Callable[..., WireTransport]
     ) -> Iterator[Callable[[ClusterState], AnsweringFixture]]:
-        made: list[CountedBrokers] = []
+        fixtures: list[CountedBrokers] = []
 
         def make(cluster: ClusterState) -> AnsweringFixture:
-            made.append(CountedBrokers(transports(), cluster))
-            return made[-1]
+            fixtures.append(CountedBrokers(transports(), cluster))
+            return fixtures[-1]
 
         yield make
-        for fixture in made:
+        for fixture in fixtures:
             fixture.close()
 
 

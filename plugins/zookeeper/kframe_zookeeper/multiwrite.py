@@ -196,11 +196,11 @@ def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[WriteOutc
         if lost.any():
             unverified |= lost
             session.await_connection()
-        left = np.flatnonzero(outcomes.code > 0)
-        if len(left) == 0:
+        remaining = np.flatnonzero(outcomes.code > 0)
+        if len(remaining) == 0:
             return outcomes, unverified
-        outcomes.put(left, write_once(session, guard, writes.take(left)))
-    raise StoreError(f"{len(left)} writes could not be finished in {ROUNDS_MOST} rounds")
+        outcomes.put(remaining, write_once(session, guard, writes.take(remaining)))
+    raise StoreError(f"{len(remaining)} writes could not be finished in {ROUNDS_MOST} rounds")
 
 
 def require(outcomes: WriteOutcomes, *tolerated: int) -> None:

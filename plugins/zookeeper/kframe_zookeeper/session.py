@@ -214,9 +214,9 @@ class Session:
         A lost request is sent again. If it is lost repeatedly, it is sent in halves, because oversized answers break
         the connection. Raises RequestLost if that fails, too, and StoreError for other errors of ZooKeeper.
         """
-        left = iter(requests)
-        waiting = deque((request, self.submit(request)) for request in islice(left, in_flight))
-        return self._asked(waiting, left, absent)
+        remaining = iter(requests)
+        waiting = deque((request, self.submit(request)) for request in islice(remaining, in_flight))
+        return self._asked(waiting, remaining, absent)
 
     def _asked(
         self, waiting: deque[tuple[Sent, Any]], left: Iterator[Sent], absent: type[KazooException] | None

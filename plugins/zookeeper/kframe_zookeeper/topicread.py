@@ -114,8 +114,8 @@ def warn_of_doubled(parts: Sequence[TopicPart]) -> None:
     """Log how many partitions name a broker twice, and the first of them by name."""
     count, named = sum(len(part.doubled) for part in parts), list[str]()
     for part in parts:
-        left = part.doubled[: max(_NAMED_MOST - len(named), 0)].tolist()
-        named += [f"{part.table.names[topic]}-{partition}" for topic, partition in left]
+        pairs = part.doubled[: max(_NAMED_MOST - len(named), 0)].tolist()
+        named += [f"{part.table.names[topic]}-{partition}" for topic, partition in pairs]
     if count:
         _log.warning("%d partitions have a broker twice among their replicas, which counts once: %s%s", count,
                      ", ".join(named), ", ..." if count > _NAMED_MOST else "")  # fmt: skip

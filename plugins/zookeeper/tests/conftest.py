@@ -97,15 +97,15 @@ def running_three(servers: Ensemble) -> Iterator[Ensemble]:
 
 @pytest.fixture
 def make_fixture(zookeeper: ServerHandle) -> Iterator[FixtureFactory]:
-    made: list[ZooKeeperFixture] = []
+    fixtures: list[ZooKeeperFixture] = []
 
     def make(cluster: ClusterState, **others: Any) -> ZooKeeperFixture:
         settings = replace(settings_of_url(f"zookeeper://{zookeeper.address}"), **others)
-        made.append(ZooKeeperFixture(settings, cluster))
-        return made[-1]
+        fixtures.append(ZooKeeperFixture(settings, cluster))
+        return fixtures[-1]
 
     yield make
-    for fixture in made:
+    for fixture in fixtures:
         fixture.close()
 
 

@@ -112,12 +112,12 @@ def test_store_creates_the_chroot_only_with_create_chroot(
     with pytest.raises(ConfigError, match="does not exist"):
         ZooKeeperStore(settings_of_url(f"{url}?kframe.create.chroot=true"), creates=False).open(lambda event: None)
     assert root.exists(f"{parent}/deeper") is None
-    creating, again = open_store(f"{url}?kframe.create.chroot=true"), open_store(url)
-    for store in (creating, again):
+    creating, reopened = open_store(f"{url}?kframe.create.chroot=true"), open_store(url)
+    for store in (creating, reopened):
         store.open(lambda event: None)
     assert root.exists(f"{parent}/deeper/new{paths.BROKER_IDS}")
     creating.close()
-    again.close()
+    reopened.close()
 
 
 def test_new_session_does_not_check_the_chroot_again(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
@@ -145,12 +145,12 @@ def test_create_chroot_is_needed_at_the_first_start_only(
 
 @pytest.fixture
 def runs() -> Iterator[Callable[..., ControllerRun]]:
-    made: list[ControllerRun] = []
+    started: list[ControllerRun] = []
 
     def make(controller_id: int, connect_string: str, folder: Path, *arguments: str) -> ControllerRun:
-        made.append(ControllerRun(controller_id, connect_string, folder, *arguments, timeout_ms=6_000))
-        return made[-1]
+        started.append(ControllerRun(controller_id, connect_string, folder, *arguments, timeout_ms=6_000))
+        return started[-1]
 
     yield make
-    for run in made:
+    for run in started:
         run.close()

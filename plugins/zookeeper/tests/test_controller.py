@@ -61,9 +61,9 @@ def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
     """Twenty partitions with three replicas each."""
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
     settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=2000")
-    made = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
-    yield made
-    made.close()
+    zookeeper_fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
+    yield zookeeper_fixture
+    zookeeper_fixture.close()
 
 
 def loop_on(store: ZooKeeperStore, controller_id: int) -> ControllerLoop:

@@ -124,14 +124,14 @@ def test_fields_of_tools_in_a_reassignment_are_ignored() -> None:
 )
 def test_unknown_fields_are_written_back_unchanged(raw: bytes) -> None:
     record, extra = state(raw)
-    again = znodes.encode_state(record.leader, record.leader_epoch, record.isr, record.controller_epoch, 0, extra)
-    assert again == STATE[:-1] + b',"zone":{"a":[1.50,"\\u00e9"]}}'
+    encoded = znodes.encode_state(record.leader, record.leader_epoch, record.isr, record.controller_epoch, 0, extra)
+    assert encoded == STATE[:-1] + b',"zone":{"a":[1.50,"\\u00e9"]}}'
 
 
 def test_unknown_fields_of_a_topic_are_written_back() -> None:
     decoded = topic(b'{"owner":"ann","partitions":{"0":[1]},"version":3}')
-    (again,) = znodes.encode_topics(znodes.table_of([decoded]), [decoded.extra])
-    assert again == b'{"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{},"version":3,"owner":"ann"}'
+    (encoded,) = znodes.encode_topics(znodes.table_of([decoded]), [decoded.extra])
+    assert encoded == b'{"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{},"version":3,"owner":"ann"}'
 
 
 def changed(old: bytes, new: bytes) -> bytes:

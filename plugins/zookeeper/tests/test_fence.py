@@ -87,9 +87,9 @@ def test_fence_counts_from_the_sending_of_the_request(clock: Clock, fence: Fence
 
 @pytest.fixture
 def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
-    made = ZooKeeperFixture(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
-    yield made
-    made.close()
+    zookeeper_fixture = ZooKeeperFixture(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
+    yield zookeeper_fixture
+    zookeeper_fixture.close()
 
 
 def test_write_behind_a_closed_fence_waits_for_an_answer(fixture: ZooKeeperFixture) -> None:

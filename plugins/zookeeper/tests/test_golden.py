@@ -64,14 +64,14 @@ class Storage(ZooKeeperFixture):
 
 @pytest.fixture
 def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], Storage]]:
-    made: list[Storage] = []
+    storages: list[Storage] = []
 
     def make(cluster: ClusterState) -> Storage:
-        made.append(Storage(settings_of_url(f"zookeeper://{zookeeper.address}"), cluster))
-        return made[-1]
+        storages.append(Storage(settings_of_url(f"zookeeper://{zookeeper.address}"), cluster))
+        return storages[-1]
 
     yield make
-    for storage in made:
+    for storage in storages:
         storage.close()
 
 

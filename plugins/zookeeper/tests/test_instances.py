@@ -293,10 +293,10 @@ def test_second_instance_with_the_same_id_does_not_start(
     """It does not take the role either, whatever its arguments are."""
     first = start(1000)
     assert first.settle(), first.log
-    said = refused(address, 1000, *arguments)
+    error = refused(address, 1000, *arguments)
     pattern = r"error: option --id key broker\.id: found 1000, which is the id of the live instance on .+ pid (\d+), "
-    match = re.match(pattern + r"started 20\S+, expected an id that no live instance has, or --allow-dup", said)
-    assert match is not None, said
+    match = re.match(pattern + r"started 20\S+, expected an id that no live instance has, or --allow-dup", error)
+    assert match is not None, error
     assert int(match[1]) == first.pid
     assert client.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     assert "Resigned" not in first.log
@@ -328,9 +328,9 @@ OURS_OF_1000: Final = paths.instance_path(1000)
 
 def test_id_of_a_registered_broker_is_refused(start: Start, address: str, client: KazooClient) -> None:
     (endpoint,) = json.loads(client.get("/brokers/ids/3")[0])["endpoints"]
-    said = refused(address, 3)
-    assert f"key broker.id: found 3, which is the id of the registered broker at {endpoint}" in said
-    assert "expected an id that no broker has, or --allow-duplicate-id" in said
+    error = refused(address, 3)
+    assert f"key broker.id: found 3, which is the id of the registered broker at {endpoint}" in error
+    assert "expected an id that no broker has, or --allow-duplicate-id" in error
     permitted = start(3, "--allow-duplicate-id")
     assert permitted.settle(), permitted.log
     assert "id 3 is that of a registered broker" in permitted.log

@@ -174,16 +174,16 @@ KILLS: Final = [
 
 @pytest.fixture
 def make_fixture(zookeeper: ServerHandle) -> Iterator[Callable[[Case], ZooKeeperFixture]]:
-    made: list[ZooKeeperFixture] = []
+    fixtures: list[ZooKeeperFixture] = []
 
     def make(case: Case) -> ZooKeeperFixture:
         settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
-        made.append(ZooKeeperFixture(settings, cluster_of({**CLUSTER, **case.topics}, BROKERS)))
-        case.before(made[-1], nothing)
-        return made[-1]
+        fixtures.append(ZooKeeperFixture(settings, cluster_of({**CLUSTER, **case.topics}, BROKERS)))
+        case.before(fixtures[-1], nothing)
+        return fixtures[-1]
 
     yield make
-    for fixture in made:
+    for fixture in fixtures:
         fixture.close()
 
 

@@ -46,15 +46,15 @@ def controller_of(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperSto
 
 @pytest.fixture
 def make_fixture() -> Iterator[Callable[[str], ZooKeeperFixture]]:
-    made: list[ZooKeeperFixture] = []
+    fixtures: list[ZooKeeperFixture] = []
 
     def make(address: str) -> ZooKeeperFixture:
         settings = settings_of_url(f"zookeeper://{address}?session.timeout.ms=20000")
-        made.append(ZooKeeperFixture(settings, small_cluster()))
-        return made[-1]
+        fixtures.append(ZooKeeperFixture(settings, small_cluster()))
+        return fixtures[-1]
 
     yield make
-    for fixture in made:
+    for fixture in fixtures:
         fixture.close()
 
 

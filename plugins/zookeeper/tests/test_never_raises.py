@@ -49,10 +49,10 @@ def test_decoded_state_round_trip(raw: bytes) -> None:
         state, extra = znodes.decode_state(raw, "/x/state")
     except ZnodeError:
         return
-    again = znodes.encode_state(
+    encoded = znodes.encode_state(
         state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state, extra
     )
-    decoded_again, extra_again = znodes.decode_state(again, "/x/state")
+    decoded_again, extra_again = znodes.decode_state(encoded, "/x/state")
     assert (decoded_again.leader, decoded_again.leader_epoch, decoded_again.isr) == (
         state.leader,
         state.leader_epoch,
@@ -69,8 +69,8 @@ def test_decoded_topic_round_trip(raw: bytes) -> None:
         topic = znodes.decode_topic("t", raw)
     except ZnodeError:
         return
-    (again,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
-    decoded_again = znodes.decode_topic("t", again)
+    (encoded,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
+    decoded_again = znodes.decode_topic("t", encoded)
     assert (decoded_again.topic_id, decoded_again.replicas, decoded_again.adding) == (
         topic.topic_id,
         topic.replicas,

@@ -37,10 +37,10 @@ def test_tls_refusal_ends_the_command(
     command = [sys.executable, "-m", "kframe.cli", *arguments, "--config", str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
     assert done.returncode != 0
-    said = " ".join(done.stderr.split())
+    error = " ".join(done.stderr.split())
     pattern = (
         f"zookeeper.ssl.keystore.location={shown}" if signer else "none (zookeeper.ssl.keystore.location is not set)"
     )
-    assert f"{tls_zookeeper.secure_address}: refuses the client certificate" in said
-    assert f"found {pattern}, expected a certificate that it trusts" in said
-    assert "Traceback" not in said
+    assert f"{tls_zookeeper.secure_address}: refuses the client certificate" in error
+    assert f"found {pattern}, expected a certificate that it trusts" in error
+    assert "Traceback" not in error

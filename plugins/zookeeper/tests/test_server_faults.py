@@ -99,8 +99,8 @@ def writes_each_once(fixture: ZooKeeperFixture, proxy: Proxy, broken: Break) -> 
         proxy.script(broken)
         fixture.unregister_brokers([1])
         assert broken.happened.wait(PATIENCE_S)
-        wanted = {(2, 1, 1): TOPICS * PARTITIONS}
-        until(lambda: leaders(looked_at(fixture)) == wanted)
+        expected = {(2, 1, 1): TOPICS * PARTITIONS}
+        until(lambda: leaders(looked_at(fixture)) == expected)
         until(lambda: controller.status().active)
         assert faults(before, looked_at(fixture)) == []
         fixture.register_brokers([registration(1)])

@@ -37,12 +37,12 @@ def test_session_expiry_during_a_write_stops_the_write(
         store.write_states(cluster, every_row(cluster, 2, 5))
     until(lambda: events[-1:] == [Elect()])
     assert events[0] == SessionExpired()
-    left = described(store.load())
+    stored = described(store.load())
     assert store._connection is not before
     with pytest.raises(ControllerFenced):
         store.write_states(cluster, every_row(cluster, 2, 5))
     assert store.claim(TWO) == 2
-    assert described(store.load()) == left, "nothing of the old session arrives in the new one"
+    assert described(store.load()) == stored, "nothing of the old session arrives in the new one"
 
 
 def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy: Proxy) -> None:

@@ -102,13 +102,13 @@ def written(client: KazooClient) -> dict[str, tuple[int, int, int]]:
     """The transactions that created and changed each node, and its list of children."""
     written, waiting = {}, [""]
     while waiting:
-        here = waiting.pop()
+        parent = waiting.pop()
         try:
-            _, stat = client.get(here or "/")
-            waiting += [f"{here}/{name}" for name in client.get_children(here or "/")]
+            _, stat = client.get(parent or "/")
+            waiting += [f"{parent}/{name}" for name in client.get_children(parent or "/")]
         except NoNodeError:
             continue
-        written[here] = (stat.czxid, stat.mzxid, stat.pzxid)
+        written[parent] = (stat.czxid, stat.mzxid, stat.pzxid)
     return written
 
 

@@ -105,8 +105,8 @@ def test_kafkas_topics_are_read() -> None:
         b'"adding_replicas":{},"version":3}'
     )
     assert columns([text], _topic_read) == [(bytes(7) + b"\1" + bytes(7) + b"\1", [[1, 2], [2]], ())]
-    (again,) = encode_topics(table_of([decode_topic("t", text)]))
-    assert columns([again], _topic_read) == columns([text], _topic_read)
+    (encoded,) = encode_topics(table_of([decode_topic("t", text)]))
+    assert columns([encoded], _topic_read) == columns([text], _topic_read)
 
 
 @pytest.mark.parametrize("begin, length", [(-1, 5), (0, -1), (1, len(SOUND)), (0, 2**31 - 1)])

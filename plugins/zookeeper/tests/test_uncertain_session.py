@@ -34,9 +34,9 @@ PATIENCE_S = 120.0
 def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
     settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
-    made = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
-    yield made
-    made.close()
+    zookeeper_fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
+    yield zookeeper_fixture
+    zookeeper_fixture.close()
 
 
 def until(holds: Callable[[], bool]) -> None:

@@ -114,10 +114,10 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
     seen = await call.desk.look(look)
     if seen is None:
         return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "this is not the controller, ask a broker")
-    there, broker_id, endpoint = seen
+    exists, broker_id, endpoint = seen
     if endpoint is not None:
         return {"key": key, "node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "error_code": 0}
-    if there:
+    if exists:
         return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
     new_topic = await creation(call, topic)
     if new_topic is None:

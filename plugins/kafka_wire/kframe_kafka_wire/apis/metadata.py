@@ -99,7 +99,7 @@ def view_of(
     """
     topics, p = cluster.topics, cluster.partitions
     registered = zip(cluster.brokers.registrations, cluster.brokers.registered, strict=True)
-    brokers = tuple(broker for broker, here in registered if broker is not None and here)
+    brokers = tuple(broker for broker, is_registered in registered if broker is not None and is_registered)
     chosen = np.fromiter(choose(cluster), np.int64)
     if not len(chosen):
         return ClusterView(brokers, {})
@@ -224,20 +224,20 @@ def _missing(name: str | None, topic_id: bytes, code: int) -> Fields:
 
 
 def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
-    here = {broker.broker_id: call.endpoint(broker) is not None for broker in view.brokers}
+    is_reachable = {broker.broker_id: call.endpoint(broker) is not None for broker in view.brokers}
     unreachable = ErrorCode.LISTENER_NOT_FOUND if call.version >= _LISTENER_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
     partitions = []
     table = topic.table
     for number in range(topic.first, topic.end):
         leader = int(table.leader[number])
         replicas, isr = table.replicas[number].tolist(), table.isr[number].tolist()
-        code = ErrorCode.NONE if here.get(leader) else unreachable
-        if leader not in here:
+        code = ErrorCode.NONE if is_reachable.get(leader) else unreachable
+        if leader not in is_reachable:
             code = ErrorCode.LEADER_NOT_AVAILABLE
         if call.version == 0:  # Version 0 shows live replicas only.
             alive, in_sync = (
-                [replica for replica in replicas if here.get(replica)],
-                [replica for replica in isr if here.get(replica)],
+                [replica for replica in replicas if is_reachable.get(replica)],
+                [replica for replica in isr if is_reachable.get(replica)],
             )
             if code is ErrorCode.NONE and (len(alive) < len(replicas) or len(in_sync) < len(isr)):
                 code = ErrorCode.REPLICA_NOT_AVAILABLE

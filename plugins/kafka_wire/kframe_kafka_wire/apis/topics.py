@@ -180,8 +180,8 @@ def names_by_id(cluster: ClusterState | None, ids: Iterable[bytes]) -> dict[byte
 def _deleted(call: Call, name: str | None, topic_id: bytes, code: int) -> Fields:
     if code == ErrorCode.TOPIC_DELETION_DISABLED and call.version < _DISABLED_SINCE:
         code = ErrorCode.INVALID_REQUEST
-    what = name if name is not None else topic_id.hex()
-    return {"name": name, "topic_id": topic_id, "error_code": code, "error_message": reason(call, code, what)}
+    label = name if name is not None else topic_id.hex()
+    return {"name": name, "topic_id": topic_id, "error_code": code, "error_message": reason(call, code, label)}
 
 
 async def create_partitions(call: Call) -> Fields:

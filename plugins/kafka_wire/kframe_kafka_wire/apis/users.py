@@ -66,8 +66,8 @@ async def _alter(call: Call, user: str, changes: list[Fields]) -> tuple[int, str
                 raise RequestError(ErrorCode.RESOURCE_NOT_FOUND, message)
             settings.pop(mechanism, None)
             if "iterations" in each:
-                made = credential_of(mechanism, each["salted_password"], each["salt"], each["iterations"])
-                settings[mechanism] = credential_text(made)
+                credential = credential_of(mechanism, each["salted_password"], each["salt"], each["iterations"])
+                settings[mechanism] = credential_text(credential)
         return settings
 
     try:

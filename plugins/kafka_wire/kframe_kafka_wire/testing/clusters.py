@@ -117,9 +117,9 @@ def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] =
     def looks() -> bool:
         try:
             for node in alive:
-                controller_id, there, states = knows(node)
+                controller_id, brokers_known, states = knows(node)
                 ours = {name: state for name, state in states.items() if name.rpartition("-")[0] in topics}
-                if (controller_id, there, ours) != (US, sorted([*brokers, US]), known):
+                if (controller_id, brokers_known, ours) != (US, sorted([*brokers, US]), known):
                     return False
             led = ((name.rpartition("-"), cluster.brokers[leader]) for name, (leader, _, _) in known.items())
             return all(serves(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)

@@ -186,7 +186,7 @@ class FailoverCluster:
 @contextmanager
 def failover_cluster(folder: Path) -> Iterator[FailoverCluster]:
     """A ZooKeeper server, three brokers and four instances of kframe, which end with the block."""
-    zookeeper, cluster, made = ServerHandle(folder / "zookeeper", ServerOptions()), None, None
+    zookeeper, cluster, failover = ServerHandle(folder / "zookeeper", ServerOptions()), None, None
     client = KazooClient(zookeeper.address, timeout=_OBSERVER_SESSION_S)
     try:
         zookeeper.start()
@@ -196,12 +196,12 @@ def failover_cluster(folder: Path) -> Iterator[FailoverCluster]:
         tool.ask("create", topic=_TOPIC, replicas=_REPLICAS)
         tool.close()
         client.start()
-        made = FailoverCluster(folder, zookeeper, cluster, client)
-        made.start()
-        yield made
+        failover = FailoverCluster(folder, zookeeper, cluster, client)
+        failover.start()
+        yield failover
     finally:
-        if made is not None:
-            made.close()
+        if failover is not None:
+            failover.close()
         client.stop()
         client.close()
         if cluster is not None:

@@ -70,9 +70,9 @@ def _numbers_at(expected: Records, by_offset: Records) -> NDArray[np.int64]:
     """The record numbers at the offsets of ``expected`` (count,), -1 for none. ``by_offset`` is sorted by offset."""
     if not len(by_offset):
         return np.full(len(expected), -1, np.int64)
-    expected_keys, there = (rows[:, PARTITION] << _OFFSET_BITS | rows[:, OFFSET] for rows in (expected, by_offset))
-    indexes = np.minimum(np.searchsorted(there, expected_keys), len(there) - 1)
-    numbers: NDArray[np.int64] = np.where(there[indexes] == expected_keys, by_offset[indexes, NUMBER], -1)
+    expected_keys, keys = (rows[:, PARTITION] << _OFFSET_BITS | rows[:, OFFSET] for rows in (expected, by_offset))
+    indexes = np.minimum(np.searchsorted(keys, expected_keys), len(keys) - 1)
+    numbers: NDArray[np.int64] = np.where(keys[indexes] == expected_keys, by_offset[indexes, NUMBER], -1)
     return numbers
 
 

@@ -381,9 +381,9 @@ def _run(tools: Tools, client: str, call: ToolCall, outputs: Outputs) -> None:
     unique = str(next(_UNIQUE))
     for position, step in enumerate(call.steps()):
         arguments = [each.replace("{broker}", "1").replace("{unique}", unique) for each in step.arguments]
-        code, said = tools.tried(step.tool, *arguments, given=step.input)
+        code, output = tools.tried(step.tool, *arguments, given=step.input)
         name = step.name if step is call else f"{step.name} [{position} after: {call.name}]"
-        outputs.setdefault((client, name), Counter())[f"exit {code}\n{normalized(said)}"] += 1
+        outputs.setdefault((client, name), Counter())[f"exit {code}\n{normalized(output)}"] += 1
 
 
 if __name__ == "__main__":

@@ -73,9 +73,9 @@ def check_cancelled_reassignment(cluster: RealCluster) -> None:
 
     _reassign(cluster, topic, [None])
     assert until(lambda: _folders(added, "data", topic) == [], PATIENCE_S)
-    left = cluster.state(topic, 0)
-    assert (sorted(left["isr"]), left["leader"], _assigned(cluster, topic)[0]) == ([1, 2], 1, ([1, 2], [], []))
-    assert left["leader_epoch"] > moving["leader_epoch"]
+    state = cluster.state(topic, 0)
+    assert (sorted(state["isr"]), state["leader"], _assigned(cluster, topic)[0]) == ([1, 2], 1, ([1, 2], [], []))
+    assert state["leader_epoch"] > moving["leader_epoch"]
     assert all(_folders(cluster.kafka.brokers[broker_id], "data", topic) for broker_id in (1, 2))
     _delete(cluster, topic)
 
@@ -163,8 +163,8 @@ def _throttle(cluster: RealCluster, topic: str, leader: int) -> None:
     for path in (*settings, f"topics/{topic}"):
         data = json.dumps({"version": 2, "entity_path": path}).encode()
         cluster.client.create("/config/changes/config_change_", data, sequence=True)
-    said = f"Processing override for entityPath: topics/{topic} "
-    assert until(lambda: cluster.kafka.brokers[leader].log("server").count(said) == 2, PATIENCE_S)
+    line = f"Processing override for entityPath: topics/{topic} "
+    assert until(lambda: cluster.kafka.brokers[leader].log("server").count(line) == 2, PATIENCE_S)
 
 
 def _produce(cluster: RealCluster, topic: str, values: Sequence[str]) -> None:

@@ -140,8 +140,8 @@ class FakeRecords:
 
 def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
     """The record of a user as kafka-configs writes it."""
-    made = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
-    return json.dumps({"version": 1, "config": {mechanism: made}})
+    credential = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
+    return json.dumps({"version": 1, "config": {mechanism: credential}})
 
 
 def sample_cluster() -> Served:

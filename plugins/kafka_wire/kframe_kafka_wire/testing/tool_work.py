@@ -44,13 +44,13 @@ def check_tools(tools: Tools, cluster: RealCluster) -> None:
 
 def _describes(tools: Tools, pattern: str) -> None:
     """Wait until the topic is described like that, because UpdateMetadata is asynchronous."""
-    said: list[str] = []
+    outputs: list[str] = []
 
     def is_described() -> bool:
-        said.append(tools.tried("kafka-topics", "--describe", "--topic", TOPIC)[1])
-        return re.search(pattern, said[-1]) is not None
+        outputs.append(tools.tried("kafka-topics", "--describe", "--topic", TOPIC)[1])
+        return re.search(pattern, outputs[-1]) is not None
 
-    assert until(is_described, PATIENCE_S), said[-1]
+    assert until(is_described, PATIENCE_S), outputs[-1]
 
 
 def _produce_and_consume(tools: Tools) -> None:
@@ -60,21 +60,21 @@ def _produce_and_consume(tools: Tools) -> None:
     assert sorted(_consumed(tools, len(VALUES))) == VALUES
     many = ("--num-records", str(_PER_TRANSACTION), "--record-size", "10", "--throughput", "-1")
     whole = ("--transactional-id", "tooled", "--transaction-duration-ms", "60000")
-    said = tools.run("kafka-producer-perf-test", "--topic", TOPIC, *many, *whole)
-    assert f"{_PER_TRANSACTION} records sent" in said, said
+    output = tools.run("kafka-producer-perf-test", "--topic", TOPIC, *many, *whole)
+    assert f"{_PER_TRANSACTION} records sent" in output, output
     assert len(_consumed(tools, _PER_TRANSACTION)) == _PER_TRANSACTION
-    said = tools.run("kafka-consumer-groups", "--describe", "--group", GROUP)
-    ends = [line.split()[3:6] for line in said.splitlines() if line.startswith(GROUP)]
-    assert sum(int(end) for _, end, _ in ends) >= len(VALUES) + _PER_TRANSACTION, said
+    output = tools.run("kafka-consumer-groups", "--describe", "--group", GROUP)
+    ends = [line.split()[3:6] for line in output.splitlines() if line.startswith(GROUP)]
+    assert sum(int(end) for _, end, _ in ends) >= len(VALUES) + _PER_TRANSACTION, output
 
 
 def _consumed(tools: Tools, count: int) -> list[str]:
     """The next ``count`` committed values of the group."""
     how = ("--isolation-level", "read_committed", "--from-beginning", "--group", GROUP)
     bounds = ("--max-messages", str(count), "--timeout-ms", str(int(1000 * PATIENCE_S)))
-    said = tools.run("kafka-console-consumer", "--topic", TOPIC, *how, *bounds).splitlines()
-    assert f"Processed a total of {count} messages" in said, said
-    return said[:count]
+    lines = tools.run("kafka-console-consumer", "--topic", TOPIC, *how, *bounds).splitlines()
+    assert f"Processed a total of {count} messages" in lines, lines
+    return lines[:count]
 
 
 def _reassign_and_elect(tools: Tools, cluster: RealCluster) -> None:
@@ -85,8 +85,8 @@ def _reassign_and_elect(tools: Tools, cluster: RealCluster) -> None:
     plan = tools.folder / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": TOPIC, "partition": 0, "replicas": after}]}))
     moving = ("--reassignment-json-file", str(plan))
-    said = tools.run("kafka-reassign-partitions", "--execute", *moving)
-    assert f"Successfully started partition reassignment for {TOPIC}-0" in said, said
+    output = tools.run("kafka-reassign-partitions", "--execute", *moving)
+    assert f"Successfully started partition reassignment for {TOPIC}-0" in output, output
     done = f"Reassignment of partition {TOPIC}-0 is completed."
     assert until(lambda: done in tools.run("kafka-reassign-partitions", "--verify", *moving), PATIENCE_S)
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")

@@ -65,8 +65,8 @@ class ToolBox(Process):
 
     def run(self, tool: str, arguments: list[str], given: str) -> tuple[int, str]:
         """Exit code and output of a tool. ``given`` is its standard input."""
-        what = {"class": TOOLS[tool], "arguments": arguments, "input": given}
-        reply = json.loads(self._answer(json.dumps(what)))
+        request = {"class": TOOLS[tool], "arguments": arguments, "input": given}
+        reply = json.loads(self._answer(json.dumps(request)))
         return reply["code"], reply["said"]
 
 
@@ -85,13 +85,13 @@ class Tools:
 
     def run(self, tool: str, *arguments: str, given: str = "") -> str:
         """The output of a successful tool. Raises AssertionError if the tool fails."""
-        code, said = self.tried(tool, *arguments, given=given)
-        assert code == 0, said
-        return said
+        code, output = self.tried(tool, *arguments, given=given)
+        assert code == 0, output
+        return output
 
     def tried(self, tool: str, *arguments: str, given: str = "") -> tuple[int, str]:
         """Exit code and output."""
         config = [_CONFIG_OPTIONS.get(tool, "--command-config"), str(self._settings)]
-        where = [] if tool in _BY_SETTINGS else ["--bootstrap-server", self._address]
+        address = [] if tool in _BY_SETTINGS else ["--bootstrap-server", self._address]
         first = [arguments[0]] if tool == "kafka-cluster" else []  # kafka-cluster expects options after the subcommand.
-        return self._box.run(tool, [*first, *where, *config, *arguments[len(first) :]], given)
+        return self._box.run(tool, [*first, *address, *config, *arguments[len(first) :]], given)

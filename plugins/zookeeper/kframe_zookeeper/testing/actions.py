@@ -93,8 +93,8 @@ def grows_while_deleted(fixture: ZooKeeperFixture, do: Do) -> None:
 
 def moves_and_cancels(_: ZooKeeperFixture, do: Do) -> None:
     """A client requests a reassignment, then cancels it."""
-    for wanted in ((3, 4), None):
-        do(methodcaller("reassign", {("moving", 0): wanted}))
+    for target in ((3, 4), None):
+        do(methodcaller("reassign", {("moving", 0): target}))
 
 
 def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Action:
@@ -171,7 +171,7 @@ def placed(partition: str, *wanted: int) -> Callable[[Tree], bool]:
 
 def moved_or_stayed(tree: Tree) -> bool:
     """Whether the reassignment is complete or cancelled."""
-    return any(placed("moving-0", *wanted)(tree) for wanted in ((3, 4), (1, 2)))
+    return any(placed("moving-0", *target)(tree) for target in ((3, 4), (1, 2)))
 
 
 def gone(topic: str) -> Callable[[Tree], bool]:
@@ -187,9 +187,9 @@ def grown(topic: str, count: int) -> Callable[[Tree], bool]:
 def configured(tree: Tree) -> bool:
     """Whether the setting is stored, with a notification."""
     path = paths.config_path("topics", "orders")
-    said = [node.data for path, node in tree.items() if path.startswith(paths.CONFIG_CHANGE)]
+    notifications = [node.data for path, node in tree.items() if path.startswith(paths.CONFIG_CHANGE)]
     return decode_config(tree[path].data, path)[0].get("retention.ms") == "5" and any(
-        b"orders" in record for record in said
+        b"orders" in record for record in notifications
     )
 
 

@@ -61,8 +61,8 @@ class AnsweringBrokers:
 
     def _propose(self, cluster: ClusterState, request: Request, ready: Collection[int]) -> None:
         led = {name: state for name, state in request["partitions"].items() if state["leader"] == request["broker"]}
-        wanted = {name: _in_sync(state, ready) for name, state in led.items()}
-        names = [name for name, isr in wanted.items() if isr != tuple(led[name]["isr"])]
+        proposed = {name: _in_sync(state, ready) for name, state in led.items()}
+        names = [name for name, isr in proposed.items() if isr != tuple(led[name]["isr"])]
         if not names:
             return
         split = [name.rpartition("-") for name in names]
@@ -73,7 +73,7 @@ class AnsweringBrokers:
                 tuple((topic, int(number)) for topic, _, number in split),
                 np.array([led[name]["leader_epoch"] for name in names], np.int32),
                 np.array([led[name]["partition_epoch"] for name in names], np.int32),
-                np.zeros(len(names), np.uint8), Ragged.of([wanted[name] for name in names]),
+                np.zeros(len(names), np.uint8), Ragged.of([proposed[name] for name in names]),
             )
         )  # fmt: skip
 

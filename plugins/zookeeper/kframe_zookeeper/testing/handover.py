@@ -138,10 +138,10 @@ class ClusterFixture:
         for root in ("/controller", "/controller_epoch", "/brokers/topics", "/admin", "/config/topics"):
             waiting = [root]
             while waiting:
-                here = waiting.pop()
-                data, stat = self.client.get(here)
-                tree[here] = (data, stat.mzxid)
-                waiting += [f"{here}/{child}" for child in self.client.get_children(here)]
+                parent = waiting.pop()
+                data, stat = self.client.get(parent)
+                tree[parent] = (data, stat.mzxid)
+                waiting += [f"{parent}/{child}" for child in self.client.get_children(parent)]
         return tree
 
     def states(self) -> dict[str, dict[int, State]]:
@@ -180,9 +180,9 @@ class ClusterFixture:
 
         def look(kind: str, path: str) -> None:
             data = self.client.get(path)[0]
-            again = self.tool.encoded(kind, data)
-            if data != again:
-                differences[path] = (data, again)
+            expected = self.tool.encoded(kind, data)
+            if data != expected:
+                differences[path] = (data, expected)
 
         holder = self.cluster.brokers.get(self.controller()[0])
         if holder is None or holder.version == VERSION:

@@ -53,13 +53,13 @@ def compiled(source: Path, libraries: Path) -> str:
     jar = _cache(f"{source.stem}-{_digest(source.read_text(), str(libraries))}.jar")
     if not jar.exists():
         with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
-            made = Path(scratch) / "made.jar"
+            temporary = Path(scratch) / "made.jar"
             command = ["javac", "-nowarn", "-cp", f"{libraries}/*", "-d", f"{scratch}/classes", str(source)]
             subprocess.run(command, check=True, capture_output=True)
-            with zipfile.ZipFile(made, "w") as archive:
+            with zipfile.ZipFile(temporary, "w") as archive:
                 for path in sorted(Path(scratch, "classes").rglob("*.class")):
                     archive.write(path, path.relative_to(f"{scratch}/classes"))
-            made.rename(jar)
+            temporary.rename(jar)
     return f"{libraries}/*:{jar}"
 
 
@@ -73,13 +73,13 @@ def sharing(name: str, libraries: Path, train: Callable[[tuple[str, ...]], None]
     archive = _cache(f"{name}-{_digest(str(program), str(libraries), *stamps)}.jsa")
     if not archive.exists():
         with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
-            made = Path(scratch) / "made.jsa"
-            train((f"-XX:ArchiveClassesAtExit={made}", "-Xlog:disable"))
-            if not made.exists():  # This JVM does not support archives.
+            temporary = Path(scratch) / "made.jsa"
+            train((f"-XX:ArchiveClassesAtExit={temporary}", "-Xlog:disable"))
+            if not temporary.exists():  # This JVM does not support archives.
                 return ()
             for old in archive.parent.glob(f"{name}-*.jsa"):
                 old.unlink()
-            made.rename(archive)
+            temporary.rename(archive)
     return (f"-XX:SharedArchiveFile={archive}", *_MAPPING)
 
 

@@ -147,9 +147,9 @@ class Broker(Process):
 
     def await_started(self) -> None:
         """Return when the broker logs that it has started. Raises RuntimeError after 150 s."""
-        said = f"[KafkaServer id={self.id}] started"
-        until(lambda: self.pid is None or self.log("server").count(said) >= self._starts, _START_S)
-        if self.pid is None or self.log("server").count(said) < self._starts:
+        line = f"[KafkaServer id={self.id}] started"
+        until(lambda: self.pid is None or self.log("server").count(line) >= self._starts, _START_S)
+        if self.pid is None or self.log("server").count(line) < self._starts:
             raise RuntimeError(f"broker {self.id} does not start:\n{self.log('server')[-4000:]}")
 
     def log(self, name: str) -> str:

@@ -252,8 +252,8 @@ class Ensemble:
             return bool(leaders)
 
         if not until(look):
-            said = "\n".join(f"{server.address}: {server.log[-2000:]}" for server in self.servers if server.pid)
-            raise RuntimeError(f"no server of the ensemble leads; they said:\n{said}")
+            logs = "\n".join(f"{server.address}: {server.log[-2000:]}" for server in self.servers if server.pid)
+            raise RuntimeError(f"no server of the ensemble leads; they said:\n{logs}")
         return leaders[0]
 
     def followers(self) -> list[ServerHandle]:

@@ -32,9 +32,9 @@ def read_tree(client: KazooClient) -> Tree:
     tree: dict[str, Stored] = {}
     level = [""]
     while level:
-        asked = [(path, client.get_async(path or "/"), client.get_children_async(path or "/")) for path in level]
+        pending = [(path, client.get_async(path or "/"), client.get_children_async(path or "/")) for path in level]
         level = []
-        for path, node, children in asked:
+        for path, node, children in pending:
             try:
                 tree[path], names = Stored(*node.get()), children.get()
             except NoNodeError:

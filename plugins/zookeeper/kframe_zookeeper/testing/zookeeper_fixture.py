@@ -163,10 +163,10 @@ class ZooKeeperFixture:
         """Replace registrations by equal ones in one transaction. Return the new broker epochs."""
         ids = tuple(broker_ids)
         nodes = [self.operator.get(paths.broker_path(broker_id)) for broker_id in ids]
-        again = [
+        registrations = [
             decode_broker(str(broker_id), data, stat.czxid) for broker_id, (data, stat) in zip(ids, nodes, strict=True)
         ]
-        return self._replace_brokers(ids, tuple(again))
+        return self._replace_brokers(ids, tuple(registrations))
 
     def modify_broker(self, registration: Registration) -> None:
         """Replace the content of a registration."""
@@ -197,10 +197,10 @@ class ZooKeeperFixture:
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Change settings of a topic as ``kafka-configs`` does, with the notification."""
         path = paths.config_path("topics", name)
-        there = self.operator.exists(path) is not None
-        known = decode_config(self.operator.get(path)[0], path)[0] if there else {}
+        exists = self.operator.exists(path) is not None
+        known = decode_config(self.operator.get(path)[0], path)[0] if exists else {}
         data = encode_config({**known, **config})
-        if there:
+        if exists:
             self.operator.set(path, data)
         else:
             self.operator.create(path, data)

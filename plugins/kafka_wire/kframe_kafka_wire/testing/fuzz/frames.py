@@ -52,8 +52,8 @@ def _request(raw: bytes) -> None:
     header = codec.decode_header(raw)
     body = codec.decode_request(header, raw)
     if sum(raw) % _TWICE == 0:
-        again = codec.encode_request(header.api_key, header.api_version, 1, header.client_id, body)[4:]
-        _same(body, codec.decode_request(codec.decode_header(again), again))
+        encoded = codec.encode_request(header.api_key, header.api_version, 1, header.client_id, body)[4:]
+        _same(body, codec.decode_request(codec.decode_header(encoded), encoded))
 
 
 def _reply(raw: bytes, api_key: int, version: int) -> None:

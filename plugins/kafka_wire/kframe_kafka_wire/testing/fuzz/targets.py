@@ -37,10 +37,10 @@ def targets() -> Sequence[Target]:
         reply = codec.encode_response(api_key, version, 7, draw(response_class(api_key, version), chance))
         requests.append(Base(str(api_key), request[4:]))
         replies.append(Base(f"{api_key} {version}", reply[4:]))
-    made: list[Target] = [
+    fuzzed: list[Target] = [
         Requests("request", [*requests, *bases_of(corpus, "request")], PIECES, share=8),
         Replies("reply", [*replies, *bases_of(corpus, "reply")], PIECES, share=8),
         ControlReplies("control reply", bases_of(corpus, "control reply"), PIECES, share=2),
     ]
     small = (("admin reply", AdminReplies), ("login reply", ClientLogins), ("login token", ServerLogins))
-    return [*made, *(target(name, bases_of(corpus, name), PIECES, share=1) for name, target in small)]
+    return [*fuzzed, *(target(name, bases_of(corpus, name), PIECES, share=1) for name, target in small)]

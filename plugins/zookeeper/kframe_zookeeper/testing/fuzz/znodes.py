@@ -93,10 +93,10 @@ class StateZnodes(Znodes):
             return str(error)
         fields = (state.leader, state.leader_epoch, state.controller_epoch, state.leader_recovery_state, state.isr)
         if read is None:
-            again = znodes.encode_state(
+            encoded = znodes.encode_state(
                 state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
             )
-            assert again != raw or len(state.isr) > _ISR_MOST, "the kernel does not read what Kafka writes"
+            assert encoded != raw or len(state.isr) > _ISR_MOST, "the kernel does not read what Kafka writes"
         else:
             assert read == fields
             assert not extra
@@ -122,9 +122,9 @@ class TopicZnodes(Znodes):
             return str(error)
         plain = not (topic.adding or topic.removing or topic.extra)
         if read is None:
-            (again,) = znodes.encode_topics(znodes.table_of([topic]))
+            (encoded,) = znodes.encode_topics(znodes.table_of([topic]))
             longest = max(map(len, topic.replicas), default=0)
-            assert not plain or again != raw or longest > _REPLICAS_MOST, "the kernel does not read what Kafka writes"
+            assert not plain or encoded != raw or longest > _REPLICAS_MOST, "the kernel does not read what Kafka writes"
         else:
             assert plain
             assert read == (topic.topic_id or bytes(16), topic.replicas, topic.doubled)
