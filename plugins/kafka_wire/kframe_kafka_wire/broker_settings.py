@@ -1,7 +1,7 @@
 """Static broker settings that ZooKeeper does not have, such as the partition count of internal topics.
 
-They are read by DescribeConfigs on the inter-broker listener, as the controller's own principal. The broker is not told
-which client needs a setting.
+They are read by DescribeConfigs on the inter-broker listener, as the controller's own principal. The request does not
+name the client that needs a setting.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def test_unauthorized_commands_fail_at_once_with_the_reason(
 
 
 def test_a_refusing_bootstrap_broker_is_skipped(served: Served, folder: Path, tmp_path: Path) -> None:
-    """The brokers of one list may differ. The client uses the first one that accepts its login."""
+    """The brokers of one list may differ. The client uses the first broker that accepts its login."""
     listener, more, key = LET_IN["PLAIN over TLS"]
     operator = Operator(served, tmp_path, listener, secrets(folder, listener, more, key))
     refusing = served.server.addresses["SSL"]

@@ -23,7 +23,7 @@ from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 from kframe_kafka_wire.testing.instances import Instance
 
 PATIENCE_S: Final = 150.0
-#: Ids of the instances: an active one, two standbys, and one that restarts.
+#: Ids of the instances: an active instance, two standbys, and a restarting instance.
 INSTANCES: Final = (1000, 1001, 1002, 1003)
 STANDBYS_LEAST: Final = 2
 #: Session timeout of the instances, about the duration of a failover.
