@@ -122,7 +122,7 @@ def test_entries_are_added_and_brokers_are_notified(client: Client, records: Fak
         ("/kafka-acl-changes/acl_changes_", "CLUSTER:kafka-cluster"),
     ]  # fmt: skip
     client.ask(30, 3, creations=[creation()])
-    assert len(records.appended) == 3  # nothing has changed
+    assert len(records.appended) == 3  # Nothing has changed.
 
 
 @pytest.mark.parametrize(

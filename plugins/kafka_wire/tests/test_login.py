@@ -177,7 +177,7 @@ def lookup_of(iterations: int = 4096) -> Callable[[str, str], ScramCredential | 
 
 
 FIRST_TOKENS = [
-    b"n,,n=carol,r=abc,tokenauth=true",  # delegation tokens
+    b"n,,n=carol,r=abc,tokenauth=true",  # Delegation tokens.
     b"n,a=other,n=carol,r=abc",
     b"n,,n=unknown,r=abc",
     b"y,,n=carol,r=abc",

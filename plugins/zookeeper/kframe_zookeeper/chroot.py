@@ -62,7 +62,7 @@ def _nearby(session: Session, chroot: str) -> Iterator[str]:
     parent = chroot.rpartition("/")[0] or "/"
     for path in dict.fromkeys((parent, "/")):
         yield path
-        with suppress(StoreError):  # it may be closed to us, which is no reason to give no error
+        with suppress(StoreError):  # It may be closed to us, which is no reason to give no error.
             (names,) = read_children(session, [path])
             yield from (f"{path.rstrip('/')}/{name}" for name in sorted(names or ()))
 

@@ -83,7 +83,7 @@ def ensure_chroot(settings: ConnectSettings) -> None:
 
 def tls_context(tls: TlsSettings) -> ssl.SSLContext:
     """The context of TLS connections. Raises ConfigError if a file cannot be used."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificates and host names
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # Checks certificates and host names.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     key = "truststore"
     try:
@@ -253,7 +253,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
             if self._tls_refused or time.monotonic() >= end:
                 break
-        if self.connected:  # kazoo would check the chroot and warn on stderr; see ``chroot``
+        if self.connected:  # kazoo would check the chroot and warn on stderr; see ``chroot``.
             return
         failure, message = self.handler.failure, "Connection time-out"
         if self._tls_refused:
@@ -267,7 +267,7 @@ class _Client(KazooClient):  # type: ignore[misc]
     def _session_callback(self, state: str) -> None:
         # The gate closes before kazoo drops queued requests, so that no request is queued after that.
         with self._gate:
-            if not (state == KeeperState.CLOSED and self._refusal is AuthFailedError):  # keep the reason
+            if not (state == KeeperState.CLOSED and self._refusal is AuthFailedError):  # Keep the reason.
                 self._refusal = _REFUSALS[state]
         super()._session_callback(state)
 
@@ -280,7 +280,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         if refusal is not None:
             async_object.set_exception(refusal())
             return False
-        with suppress(OSError, AttributeError):  # closed meanwhile; ``close`` answers queued requests
+        with suppress(OSError, AttributeError):  # Closed meanwhile; ``close`` answers queued requests.
             self._connection._write_sock.send(b"\0")
         return True
 

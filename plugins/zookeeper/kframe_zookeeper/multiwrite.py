@@ -143,7 +143,7 @@ class Sending:
         fenced = bool(self._guard)
         results = _results(reply, int(operations.sum()) + fenced, fenced=fenced)
         if results is None:
-            return  # the fence was closed, so the request was sent without operations
+            return  # The fence was closed, so the request was sent without operations.
         code, version, mzxid = results
         ends = np.cumsum(operations) + fenced
         refused = np.flatnonzero(code)
@@ -175,7 +175,7 @@ def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, I
     if results_read != count:
         raise StoreError(f"ZooKeeper's answer to {count} writes has {results_read} results")
     code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = (
-        0  # rolled back because of another operation
+        0  # Rolled back because of another operation.
     )
     if fenced and code[0]:
         if code[0] == BadVersionError.code:

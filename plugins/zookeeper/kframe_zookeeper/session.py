@@ -150,7 +150,7 @@ class Session:
         self._end()
         self.client._stopped.set()
         self.client._queue.append((last, None))
-        with suppress(OSError, AttributeError):  # the client has ended already
+        with suppress(OSError, AttributeError):  # The client has ended already.
             self.client._connection._write_sock.send(b"\0")
 
     def dispose(self) -> None:

@@ -172,7 +172,7 @@ class StateWriter:
                 outcomes.put(there, pipelined.sending.finish().take(here))
                 self._pipelined, rest = None, np.delete(rest, there)
         sending = self._sending(states.take(rest), parent[rest])
-        sending.begin()  # the server works while the following rows are encoded
+        sending.begin()  # The server works while the following rows are encoded.
         behind = None if following is None else self._sending(following, np.zeros(len(following.topic), np.uint8))
         if following is not None and behind is not None:
             self._pipelined = Pipelined(following, behind)

@@ -124,7 +124,7 @@ def warn_of_doubled(parts: Sequence[TopicPart]) -> None:
 def _part(memory: Memory, names: Sequence[str], where: Sequence[str], results: Results) -> TopicPart:
     """The topics ``names`` from their answer."""
     lengths = results.data_length.copy()
-    lengths[[topic_name_problem(name) is not None for name in names]] = 0  # the decoder refuses them
+    lengths[[topic_name_problem(name) is not None for name in names]] = 0  # The decoder refuses them.
     read = TopicColumns.read(results.reply, results.data_at, lengths)
     there, unparsed = list[str](), dict[int, StoredTopic]()
     for i, (name, path, parsed) in enumerate(zip(names, where, read.parsed.tolist(), strict=True)):

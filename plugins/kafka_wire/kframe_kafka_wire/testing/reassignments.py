@@ -157,7 +157,7 @@ def _throttle(cluster: RealCluster, topic: str, leader: int) -> None:
     }
     for path, config in settings.items():
         data = json.dumps({"version": 1, "config": config}).encode()
-        cluster.client.ensure_path(f"/config/{path}")  # earlier tests may have left settings of the broker
+        cluster.client.ensure_path(f"/config/{path}")  # Earlier tests may have left settings of the broker.
         cluster.client.set(f"/config/{path}", data)
     # A broker that processes the second notification has processed all before it.
     for path in (*settings, f"topics/{topic}"):
