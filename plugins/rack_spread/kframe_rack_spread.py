@@ -1,9 +1,9 @@
-"""Leaders spread over racks: the smallest useful leader selector, and the template to copy.
+"""A leader selector that spreads leaders over racks, and a template for other selectors.
 
-Losing a rack costs as many elections as it has leaders. In one batch of elections this selector gives each partition
-to the candidate whose rack has been given the fewest so far; of equals, to the first in Kafka's candidate order.
-Where brokers name no rack it therefore decides as Kafka does. PREFERRED elections leave no choice, so it has no part
-in them.
+Losing a rack costs as many elections as it has leaders. For each partition of a batch, this selector elects the
+candidate whose rack has the fewest leaders so far. Among equals it takes the first in Kafka's candidate order. For
+brokers without racks it therefore decides as Kafka does. PREFERRED elections leave no choice, so it is not used for
+them.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from kframe.plugin import ElectionBatch, ElectionKind, Int32, SelectorSpec, Tier
 
 
 class RackSpread:
-    """Of the candidates that may lead, the one whose rack leads the fewest partitions of the batch so far."""
+    """Elects the eligible candidate whose rack leads the fewest partitions of the batch so far."""
 
     name = "rack-spread"
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """See LeaderSelector. Each choice depends on those before it, so this is a loop; cost O(candidates)."""
+        """See LeaderSelector. Each choice depends on earlier ones, so this is a loop with cost O(candidates)."""
         offsets = batch.candidates.offsets.tolist()
         brokers = batch.candidates.values.tolist()
         racks = batch.broker_rack[batch.candidates.values].tolist()
         may_lead = batch.may_lead.tolist()
-        leaders_in = [0] * (len(batch.racks) + 1)  # by rack number; the last, at -1, counts brokers that name none
+        leaders_in = [0] * (len(batch.racks) + 1)  # By rack number. The last, at -1, counts brokers without a rack.
         for position in range(len(batch)):
             slots = [slot for slot in range(offsets[position], offsets[position + 1]) if may_lead[slot]]
             if slots:
@@ -33,7 +33,7 @@ class RackSpread:
 
 @hookimpl
 def kframe_leader_selectors() -> list[SelectorSpec]:
-    """Offer it."""
+    """Register the selector."""
     return [
         SelectorSpec(
             name=RackSpread.name,

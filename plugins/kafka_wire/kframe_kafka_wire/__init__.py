@@ -1,1 +1,1 @@
-"""Kafka's wire protocol, in both directions: control requests to brokers, and what brokers and clients ask."""
+"""Kafka's wire protocol in both directions: control requests to brokers, and requests from brokers and clients."""

@@ -1,4 +1,4 @@
-"""The kernel of ``_answers.pyx`` in plain Python, for tests: same name, arguments and result."""
+"""Reference implementation of the kernel in ``_answers.pyx`` in plain Python, for tests. It has the same signature."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kframe.plugin.columns import Int32
 
 
 def scan_answer(reply: bytes, at: int, flexible: bool, grouped: bool, most: int, errors: Int32, counts: Int32) -> int:
-    """Where the answer ends, -1 if it is none; see ``_answers.pyx``."""
+    """The end of the answer, or -1 if it is malformed; see ``_answers.pyx``."""
     try:
         return _scan(reply, at, flexible, grouped, most, errors, counts)
     except (IndexError, ValueError):
@@ -56,7 +56,7 @@ def _varint(reply: bytes, at: int) -> tuple[int, int]:
 
 
 def _count(reply: bytes, at: int, flexible: bool) -> tuple[int, int]:
-    """An array's length, 0 where it is null, and where it goes on."""
+    """The length of an array, 0 if it is null, and the offset of its first element."""
     count, at = _varint(reply, at) if flexible else (_int(reply, at, 4) + 1, at + 4)
     if not 0 <= count <= len(reply) + 1:
         raise ValueError("more elements than bytes")
@@ -71,7 +71,7 @@ def _length(reply: bytes, at: int, flexible: bool) -> tuple[int, int]:
 
 
 def _end(reply: bytes, at: int, flexible: bool) -> int:
-    """Past the tagged fields of a struct, of which no control answer has any."""
+    """The offset behind the tagged fields of a struct. Answers to control requests have none."""
     if flexible and reply[at] != 0:
         raise ValueError("tagged fields")
     return at + flexible

@@ -1,4 +1,4 @@
-"""ACLs as Kafka's AclAuthorizer keeps them in ZooKeeper: entries, resource patterns, filters, reading and writing.
+"""ACLs in ZooKeeper as Kafka's AclAuthorizer stores them: entries, resource patterns, filters, reading and writing.
 
 Kafka 3.9 ``AclEntry``, ``ResourcePatternFilter``, ``AccessControlEntryFilter`` and ``ZkData`` (``ZkAclStore``,
 ``ZkAclChangeStore``).
@@ -16,18 +16,18 @@ from kframe.plugin import StoreError
 from kframe_kafka_wire.principals import Principal, parse_principal
 from kframe_kafka_wire.records import Records, RecordWriter, decode_record
 
-#: The name of the resource that is the cluster as a whole.
+#: The name of the cluster resource.
 CLUSTER: Final = "kafka-cluster"
-#: Names every resource of a type, every principal, every host.
+#: Matches every resource of a type, every principal, or every host.
 WILDCARD: Final = "*"
 WILDCARD_PRINCIPAL: Final = "User:*"
 _ACL_VERSION: Final = 1
-#: How often a write is tried again when somebody else has written the same record (``AclAuthorizer.maxUpdateRetries``).
+#: Attempts to write a record that other clients write concurrently (``AclAuthorizer.maxUpdateRetries``).
 _TRIES_MOST: Final = 10
 
 
 class Operation(IntEnum):
-    """What is done to a resource (``AclOperation``)."""
+    """Operations on resources (``AclOperation``)."""
 
     ANY = 1
     ALL = 2
@@ -58,7 +58,7 @@ class Kind(IntEnum):
 
 
 class PatternType(IntEnum):
-    """How the name of a resource pattern, or of a filter, is compared (``PatternType``)."""
+    """How a resource pattern or a filter compares names (``PatternType``)."""
 
     ANY = 1
     MATCH = 2
@@ -67,14 +67,14 @@ class PatternType(IntEnum):
 
 
 class Permission(IntEnum):
-    """What an entry says (``AclPermissionType``)."""
+    """Whether an entry allows or denies (``AclPermissionType``)."""
 
     ANY = 1
     DENY = 2
     ALLOW = 3
 
 
-#: The operations that each type of resource has (``AclEntry.supportedOperations``).
+#: The operations of each resource type (``AclEntry.supportedOperations``).
 SUPPORTED: Final[Mapping[Kind, tuple[Operation, ...]]] = {
     Kind.TOPIC: (
         Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DESCRIBE, Operation.DELETE, Operation.ALTER,
@@ -109,7 +109,7 @@ _EXTENDED_CHANGE: Final = "/kafka-acl-extended-changes/acl_changes_"
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """One entry: whether a principal (``User:*`` is anybody) may do an operation from a host (``*`` is any)."""
+    """An entry: whether a principal (``User:*`` is any) may do an operation from a host (``*`` is any)."""
 
     principal: str
     allow: bool
@@ -117,7 +117,7 @@ class Acl:
     host: str
 
     def applies_to(self, principal: Principal, host: str, operations: set[Operation]) -> bool:
-        """Whether the entry concerns one of these operations of that principal from that host."""
+        """Whether the entry applies to this principal and host, and to one of these operations."""
         return (
             self.principal in (str(principal), WILDCARD_PRINCIPAL)
             and self.host in (host, WILDCARD)
@@ -126,7 +126,7 @@ class Acl:
 
 
 class ResourcePattern(NamedTuple):
-    """What an entry is attached to: a resource, or all resources whose names begin with a prefix."""
+    """The resources of an entry: a single resource, or all resources whose names have a prefix."""
 
     kind: Kind
     pattern_type: PatternType
@@ -134,7 +134,7 @@ class ResourcePattern(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where its entries are stored."""
+        """The path of its entries."""
         return f"{_ROOTS[self.pattern_type]}/{_KIND_NAMES[self.kind]}/{self.name}"
 
 
@@ -175,7 +175,7 @@ class AclFilter:
         )
 
     def exact_patterns(self) -> list[ResourcePattern]:
-        """The patterns that the filter names literally, which may be newer than any list of patterns."""
+        """The patterns that the filter names literally. They may be newer than any list of patterns."""
         if self.name is None or self.kind not in SUPPORTED:
             return []
         types = tuple(_ROOTS) if self.pattern_type == PatternType.ANY else (self.pattern_type,)
@@ -184,13 +184,13 @@ class AclFilter:
 
 @dataclass(frozen=True, slots=True)
 class AclTable:
-    """All entries: of resources by name, and of prefixes of names."""
+    """All entries, by resource name and by prefix."""
 
     literal: Mapping[tuple[Kind, str], tuple[Acl, ...]] = field(default_factory=dict)
     prefixed: Mapping[tuple[Kind, str], tuple[Acl, ...]] = field(default_factory=dict)
 
     def entries_of(self, kind: Kind, name: str) -> list[Acl]:
-        """The entries that apply to a resource: its own, those of ``*``, those of prefixes of its name."""
+        """The entries that apply to a resource: its own, those of ``*``, and those of prefixes of its name."""
         entries = [*self.literal.get((kind, name), ()), *self.literal.get((kind, WILDCARD), ())]
         for length in range(1, len(name) + 1):
             entries += self.prefixed.get((kind, name[:length]), ())
@@ -208,12 +208,12 @@ class AclTable:
 
 
 def read_acls(records: Records) -> AclTable:
-    """All entries in storage. A record that cannot be read denies everything. Raises StoreError."""
+    """All stored entries. A malformed record denies everything. Raises StoreError."""
     return AclTable(*(_read_tree(records, root) for root in _ROOTS.values()))
 
 
 def read_acl_changes(records: Records) -> object:
-    """The notifications in storage: as long as they are the same, no entry was changed. Raises StoreError."""
+    """The stored notifications. If they are unchanged, so are all entries. Raises StoreError."""
     return [
         sorted(records.read_record_names(prefix.rpartition("/")[0])) for prefix in (_LITERAL_CHANGE, _EXTENDED_CHANGE)
     ]
@@ -233,7 +233,7 @@ def _read_tree(records: Records, root: str) -> dict[tuple[Kind, str], tuple[Acl,
 
 
 def decode_acls(data: bytes) -> tuple[Acl, ...]:
-    """The entries in a record. Raises ValueError for a record that Kafka would not have written."""
+    """The entries in a record. Raises ValueError for a record that Kafka would not write."""
     if not data:
         return ()
     try:
@@ -255,7 +255,7 @@ def _is_allow(text: str) -> bool:
 
 
 def encode_acls(acls: set[Acl]) -> bytes:
-    """A record of these entries as Kafka writes it."""
+    """A record of these entries in Kafka's format."""
     ordered = sorted(acls, key=lambda acl: (acl.principal, acl.allow, acl.operation, acl.host))
     entries = [
         {
@@ -268,11 +268,11 @@ def encode_acls(acls: set[Acl]) -> bytes:
 
 
 def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable[[set[Acl]], set[Acl]]) -> None:
-    """Replace the entries of a resource pattern by what ``change`` makes of them, and notify all brokers.
+    """Replace the entries of a resource pattern by the result of ``change``, and notify all brokers.
 
-    A record without entries is deleted. Compare-and-set: ``change`` is called again where somebody else wrote first.
-    Raises StoreError where that goes on, or where the stored entries cannot be read
-    (Kafka 3.9 ``AclAuthorizer.updateResourceAcls``).
+    A record without entries is deleted. The write is a compare-and-set: after a concurrent write, ``change`` is called
+    again. Raises StoreError if concurrent writes continue, or if the stored entries are malformed (Kafka 3.9
+    ``AclAuthorizer.updateResourceAcls``).
     """
     attempted = False
     for _ in range(_TRIES_MOST):
@@ -294,12 +294,12 @@ def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable
     else:
         raise StoreError(f"{pattern.path}: written by others {_TRIES_MOST} times while it was to be changed")
     if attempted:
-        # Also where the last attempt found nothing to do: an earlier one may be done although its answer was lost.
+        # Notify even if the last attempt changed nothing: an earlier attempt with a lost answer may have succeeded.
         writer.append_record(*_change_of(pattern))
 
 
 def _change_of(pattern: ResourcePattern) -> tuple[str, bytes]:
-    """The prefix of the path, and the data, of the notification that entries of a pattern were changed."""
+    """The path prefix and the data of the notification that entries of a pattern have changed."""
     if pattern.pattern_type is PatternType.LITERAL:
         return _LITERAL_CHANGE, f"{pattern.kind.name}:{pattern.name}".encode()
     content: dict[str, Any] = {

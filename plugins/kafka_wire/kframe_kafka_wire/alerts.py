@@ -1,7 +1,6 @@
-"""TLS of a server that tells clients why it refuses them.
+"""TLS for servers that sends the alert of a failed handshake to the client.
 
-asyncio ends a connection whose handshake has failed without sending the alert that OpenSSL has written for the other
-side, so that a client without a certificate hears nothing at all, and tries again.
+asyncio closes the connection without sending it. A client without a certificate would then see no reason, and retry.
 """
 
 from __future__ import annotations
@@ -10,14 +9,17 @@ import ssl
 
 
 class _TellingObject(ssl.SSLObject):
-    """One connection: a handshake that has failed fails when what it had to say has been sent."""
+    """A TLS connection whose failed handshake raises only after the alert was sent."""
 
     outgoing: ssl.MemoryBIO
     _failure: ssl.SSLError | None = None
 
     def do_handshake(self) -> None:
-        """As ``SSLObject``, but for the first call after a failure: what waits to be sent is sent by who called, as in
-        the middle of a handshake, and the next call, when the client has said or closed something, fails."""
+        """As ``SSLObject``, except for the first call after a failure.
+
+        That call reports that more input is needed, so that asyncio sends the pending alert. The next call raises the
+        error, when the client has answered or closed the connection.
+        """
         if self._failure is not None:
             raise self._failure
         try:
@@ -32,7 +34,7 @@ class _TellingObject(ssl.SSLObject):
 
 
 class TellingContext(ssl.SSLContext):
-    """For asyncio's servers. A client has the time of a handshake to receive the alert."""
+    """An SSL context for asyncio's servers. A client has the handshake timeout to receive the alert."""
 
     sslobject_class = _TellingObject
 
@@ -41,7 +43,7 @@ class TellingContext(ssl.SSLContext):
         server_hostname: str | bytes | None = None, session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:  # fmt: skip
         """As ``SSLContext``."""
-        made = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
-        assert isinstance(made, _TellingObject)
-        made.outgoing = outgoing
-        return made
+        tls = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        assert isinstance(tls, _TellingObject)
+        tls.outgoing = outgoing
+        return tls

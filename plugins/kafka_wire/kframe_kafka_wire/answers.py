@@ -18,7 +18,7 @@ from kframe.plugin.wire import header_version
 from kframe_kafka_wire import kernels
 from kframe_kafka_wire.request_content import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, RequestContent
 
-#: From this version on LeaderAndIsr is answered by topic id, grouped by topic.
+#: From this version on, responses to LeaderAndIsr group partitions by topic id.
 _BY_TOPIC_ID: Final = 5
 _CODES: Final = {code.value: code for code in ErrorCode}
 #: Bytes of the longest response: a fixed part, and for each partition a name of 249 characters, index and error.
@@ -27,7 +27,7 @@ _REPLY_PARTITION: Final = 280
 
 
 class WireError(KframeError):
-    """Malformed bytes from a broker; the connection cannot be used any more."""
+    """Malformed bytes from a broker. The connection cannot be used any more."""
 
 
 class Refused(WireError):
@@ -87,7 +87,7 @@ def read_answer(request: PendingRequest, reply: bytes) -> Event | None:
     if request.api_key == LEADER_AND_ISR:
         return LeaderAndIsrAnswered(request.broker_id, code, errors, request.controller_epoch, rows)
     if code is ErrorCode.NONE and answered < len(rows):
-        code = ErrorCode.UNKNOWN_SERVER_ERROR  # it is unknown which of them are deleted
+        code = ErrorCode.UNKNOWN_SERVER_ERROR  # The response does not say which replicas were deleted.
     return _stopped(request, code, errors, rows) if answered else None
 
 
@@ -101,7 +101,7 @@ def _stopped(
     if not deleted.any():
         return None
     if errors:
-        # Errors are few; so are the partitions of a deletion that are compared with them.
+        # There are few errors, and few partitions of a deletion to compare with them.
         pairs = zip(
             content.topic[request.part][deleted].tolist(),
             content.partition[request.part][deleted].tolist(),

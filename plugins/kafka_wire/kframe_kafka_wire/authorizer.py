@@ -1,6 +1,7 @@
-"""Who may do what, as Kafka's AclAuthorizer decides it from ``/kafka-acl``. Where one is configured, silence is no.
+"""Authorization by the ACLs below ``/kafka-acl``, as in Kafka's AclAuthorizer (Kafka 3.9 ``AclAuthorizer``,
+``AclEntry``).
 
-Kafka 3.9 ``AclAuthorizer`` and ``AclEntry``.
+If an authorizer is configured, operations without a matching ACL are denied.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from kframe_kafka_wire.records import Records
 _log = logging.getLogger("kframe.kafka_wire")
 
 ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
-#: Intervals of the check for changed ACLs, and of an unconditional reload.
+#: Seconds between two checks for changed ACLs, and between two unconditional reloads.
 POLL_S: Final = 0.2
 REFRESH_S: Final = 30.0
-#: How often they are asked for until they were read once: the store may be opened after the server.
+#: Seconds between two attempts of the first load: the store may be opened after the server.
 _FIRST_S: Final = 0.05
-#: Operations that an allowed operation implies; a denied operation implies none.
+#: Operations that an allowed operation implies. A denied operation implies none.
 _IMPLIED: Final = {
     Operation.DESCRIBE: {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER},
     Operation.DESCRIBE_CONFIGS: {Operation.ALTER_CONFIGS},
@@ -41,65 +42,68 @@ _IMPLIED: Final = {
 
 
 class Authorizer(Protocol):
-    """Decides who may do what."""
+    """Decides whether a principal may do an operation."""
 
     def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
-        """Whether ``principal``, coming from ``host``, may do that to the resource. Callable from any thread."""
+        """Whether ``principal`` on ``host`` may do the operation on the resource. Callable from any thread."""
 
     def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
-        """Whether there may be a resource of this type that ``principal`` may do that to (``authorizeByResourceType``).
-        Callable from any thread."""
+        """Whether ``principal`` may do the operation on any resource of this type. Callable from any thread.
+
+        See ``authorizeByResourceType``.
+        """
 
     def is_ready(self) -> bool:
-        """Whether its rules are known: until then no request is answered."""
+        """Whether the rules are loaded. Until then no request is answered."""
 
 
 class Everybody:
-    """No authorizer is configured: everybody may do everything, as in Kafka."""
+    """Allows everything: no authorizer is configured."""
 
     def is_ready(self) -> bool:
-        """Yes."""
+        """Always true."""
         return True
 
     def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
-        """Yes."""
+        """Always true."""
         return True
 
     def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
-        """Yes."""
+        """Always true."""
         return True
 
 
 class SuperUsersOnly:
-    """Another authorizer is configured, whose rules are not here: only super users may do anything."""
+    """Allows super users only: the configured authorizer is not supported."""
 
     def __init__(self, super_users: frozenset[str]) -> None:
         self._super_users = super_users
 
     def is_ready(self) -> bool:
-        """Yes."""
+        """Always true."""
         return True
 
     def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
-        """Whether it is a super user."""
+        """Whether the principal is a super user."""
         return str(principal) in self._super_users
 
     def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
-        """Whether it is a super user."""
+        """Whether the principal is a super user."""
         return str(principal) in self._super_users
 
 
 class AclAuthorizer:
-    """The entries that ``read`` gives, read again beside the answering as soon as ``changes`` gives something else.
+    """Authorizes by the entries that ``read`` returns. They are read again when the result of ``changes`` differs.
 
-    Until they were read once only ``super_users`` may do anything. If reading fails, what was read before counts on.
+    Reading happens in a thread of its own. Before the first load, only ``super_users`` may do anything. If reading
+    fails, the last entries stay in effect.
     """
 
     def __init__(
         self, read: Callable[[], AclTable], super_users: frozenset[str] = frozenset(), *, if_none_found: bool = False,
         changes: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        """``if_none_found``: what may be done to a resource that has no entry (``allow.everyone.if.no.acl.found``)."""
+        """``if_none_found``: the decision for resources without entries (``allow.everyone.if.no.acl.found``)."""
         self._read = read
         self._changes = changes
         self._seen: object = None
@@ -111,7 +115,7 @@ class AclAuthorizer:
         self._thread = threading.Thread(target=self._keep, name="kframe-acls", daemon=True)
 
     def start(self) -> None:
-        """Read now, and from then on in a thread of its own until ``stop``."""
+        """Read now, then periodically in a thread until ``stop``."""
         self.refresh()
         self._thread.start()
 
@@ -122,7 +126,7 @@ class AclAuthorizer:
             self._thread.join()
 
     def is_ready(self) -> bool:
-        """Whether the entries were read once."""
+        """Whether the entries were loaded once."""
         return self._table is not None
 
     def refresh(self) -> None:
@@ -137,7 +141,8 @@ class AclAuthorizer:
                 _log.debug("ACLs cannot be read yet: %s", error)
 
     def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
-        """Denied by an entry: no; allowed by one: yes; no entry at all: as configured; else no."""
+        """A denying entry wins over an allowing one. Without any entry for the resource the configured default applies.
+        A denying entry wins over an allowing one. Without any entry for the resource the configured default applies."""
         if str(principal) in self._super_users:
             return True
         table = self._table
@@ -151,7 +156,8 @@ class AclAuthorizer:
         return not denied and any(acl.applies_to(principal, host, enough) for acl in entries if acl.allow)
 
     def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
-        """Whether an entry allows it that no other denies as a whole (Kafka 3.9 ``AclAuthorizer``)."""
+        """Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9 ``AclAuthorizer``).
+        Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9 ``AclAuthorizer``)."""
         if str(principal) in self._super_users:
             return True
         table = self._table
@@ -174,7 +180,7 @@ class AclAuthorizer:
             self.follow()
 
     def follow(self) -> None:
-        """Read the entries if they were changed, were not read yet, or were read long ago."""
+        """Read the entries if they have changed, were not read yet, or were read long ago."""
         try:
             changes = self._changes()
         except KframeError as error:
@@ -186,7 +192,7 @@ class AclAuthorizer:
 
 
 def _is_covered(allowed: ResourcePattern, denied: set[ResourcePattern]) -> bool:
-    """Whether denials leave nothing of a pattern that is allowed."""
+    """Whether denying entries cover the whole allowed pattern."""
     name, literal = allowed.name, allowed.pattern_type is PatternType.LITERAL
     if literal and name == WILDCARD:
         return False
@@ -197,8 +203,7 @@ def _is_covered(allowed: ResourcePattern, denied: set[ResourcePattern]) -> bool:
 
 
 def authorizer_of(config: Mapping[str, str], records: Records) -> Authorizer:
-    """What ``authorizer.class.name`` asks for: nothing is everybody, AclAuthorizer its rules; any other class is not
-    here, and then only ``super.users`` may do anything."""
+    """The authorizer of ``authorizer.class.name``: none, AclAuthorizer, or for other classes ``super.users`` only."""
     name = config.get("authorizer.class.name", "").strip()
     if not name:
         return Everybody()

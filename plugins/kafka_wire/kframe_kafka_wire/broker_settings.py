@@ -1,7 +1,7 @@
-"""Static settings of brokers that storage does not have, such as the partition count of internal topics.
+"""Static broker settings that ZooKeeper does not have, such as the partition count of internal topics.
 
-They are read by DescribeConfigs on the inter-broker listener, under the controller's own principal. The client whose
-request needs a setting is not named to the broker.
+They are read by DescribeConfigs on the inter-broker listener, as the controller's own principal. The request does not
+name the client that needs a setting.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from kframe_kafka_wire.security import security_of
 
 _log = logging.getLogger("kframe.kafka_wire")
 
-#: DescribeConfigs, which all brokers since 1.1 have, and the type of resource that a broker is.
+#: DescribeConfigs in a version of all brokers since 1.1, and the resource type of brokers.
 _DESCRIBE: Final = 32, 1
 _BROKER: Final = 4
 _ANSWER_MOST: Final = 1 << 20
 _PATIENCE_MS: Final = 5_000
 #: Source of a value in a broker's server.properties (``DescribeConfigsResponse.ConfigSource``).
 _STATIC: Final = 4
-#: No broker is asked for this long after a failure: clients retry ten times a second.
+#: Seconds without a request after a failure: clients retry ten times a second.
 _FAILED_FOR_S: Final = 5.0
 
 
 class BrokerSettings:
-    """Asks one broker at a time."""
+    """Reads settings of brokers, one request at a time."""
 
     def __init__(self, config: Mapping[str, str], client_id: str) -> None:
-        """``config`` are our own settings by Kafka's keys."""
+        """``config`` has the controller's own settings by Kafka's keys."""
         self._config = config
         self._client_id = client_id
         self._asking = asyncio.Lock()
         self._failed_s = float("-inf")
         self._static: tuple[tuple[int, int], dict[str, str]] | None = None
-        """Registration (broker id and epoch), and what ``read_static`` has read from it."""
+        """The broker id and epoch of the last ``read_static``, and its result."""
 
     async def read_static(self, brokers: Sequence[Registration], keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys in the server.properties of the live broker with the lowest id.
 
-        They are read once for each registration of that broker, always for the same ``keys``. While it does not
-        answer, what was read last is returned; an empty mapping if nothing was.
+        They are read once for each registration of that broker, always with the same ``keys``. While it does not
+        answer, the last result is returned, or an empty mapping.
         """
         async with self._asking:
             now = asyncio.get_running_loop().time()
@@ -71,7 +71,7 @@ class BrokerSettings:
             return self._static[1]
 
     async def read(self, brokers: Sequence[Registration], keys: Sequence[str]) -> dict[str, str]:
-        """The values of these keys as one of ``brokers`` has them; nothing if that one does not say."""
+        """The values of these keys at one of ``brokers``; empty if it does not answer."""
         async with self._asking:
             now = asyncio.get_running_loop().time()
             if not brokers or now - self._failed_s < _FAILED_FOR_S:
@@ -101,12 +101,12 @@ class BrokerSettings:
 
 
 def _values(body: Mapping[str, Any]) -> dict[str, str]:
-    """Values by name. Raises OSError for a refusal."""
+    """Values by name. Raises OSError for an error response."""
     return {entry["name"]: entry["value"] for entry in _entries(body) if entry["value"]}
 
 
 def _static_values(body: Mapping[str, Any]) -> dict[str, str]:
-    """Values of the broker's server.properties by name. Raises OSError for a refusal."""
+    """Values of the broker's server.properties by name. Raises OSError for an error response."""
     synonyms = (synonym for entry in _entries(body) for synonym in entry["synonyms"])
     return {
         synonym["name"]: synonym["value"] for synonym in synonyms if synonym["source"] == _STATIC and synonym["value"]

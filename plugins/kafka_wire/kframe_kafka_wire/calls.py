@@ -1,4 +1,4 @@
-"""A request with the state that handlers answer from."""
+"""A request, and the state that its handler needs."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Result = TypeVar("Result")
 
 
 class RequestError(Exception):
-    """A request that is refused as a whole: the answer is the refusal of its API, with this code and message.
+    """Refuse a whole request: the response is the API's error response with this code and message.
 
-    Kafka's handlers throw an ``ApiException``, of which ``AbstractRequest.getErrorResponse`` makes that answer.
+    Kafka's handlers throw an ``ApiException``, from which ``AbstractRequest.getErrorResponse`` makes the response.
     """
 
     def __init__(self, code: int, message: str | None = None) -> None:
@@ -38,52 +38,52 @@ class RequestError(Exception):
         self.message = message
 
 
-#: Authorized operations that were not requested.
+#: The value of authorized operations that were not requested.
 NOT_ASKED: Final = -(2**31)
 
 
 @dataclass(slots=True)
 class Desk:
-    """What all requests are answered from."""
+    """The state that all handlers share."""
 
     controller: Controller
     node: Registration
-    """Ourselves, as we are advertised."""
+    """The controller's own registration, with its advertised endpoints."""
     config: Mapping[str, str]
     authorizer: Authorizer = field(default_factory=Everybody)
     records: Records = field(default_factory=NoRecords)
     producer_ids: range = range(0)
-    """What is left of the block that producers who ask us get ids from."""
+    """The unused rest of the block of producer ids for InitProducerId."""
     taking: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while a new block is fetched."""
+    """Held while a new block is allocated."""
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while records that brokers write too are changed: writers of one node do not meet."""
+    """Held while records change that brokers write, too, so that writes of this node do not conflict."""
     known_cluster_id: str | None = None
     tokens: Tokens | None = None
-    """Delegation tokens; None where they are not enabled."""
+    """Delegation tokens; None if they are disabled."""
     of_brokers: BrokerSettings | None = None
-    """Asks brokers for settings of theirs; None where they are not asked."""
+    """Reads settings of brokers; None if it is disabled."""
     topic_ids: bool = field(init=False)
-    """Whether brokers know topic ids: a broker that received a topic without its id serves no fetch by id."""
+    """Whether brokers know topic ids. A broker that received a topic without its id serves no fetch by id."""
 
     def __post_init__(self) -> None:
         text = self.setting("inter.broker.protocol.version", "")
         self.topic_ids = (InterBrokerProtocol.parse(text) if text else LATEST).topic_ids
 
     async def wait(self, future: Future[Result]) -> Result:
-        """What the controller answers."""
+        """Await the controller's result."""
         return await asyncio.wrap_future(future)
 
     async def look(self, read: Callable[[ClusterState | None], Result]) -> Result:
-        """What the columns say now (``Controller.inspect``)."""
+        """Evaluate ``read`` on the present columns (``Controller.inspect``)."""
         return await self.wait(self.controller.inspect(read))
 
     async def read(self, read: Callable[[Records], Result]) -> Result:
-        """What storage says, read beside the event loop. Raises StoreError."""
+        """Read records of the store outside the event loop. Raises StoreError."""
         return await asyncio.to_thread(read, self.records)
 
     async def write(self, write: Callable[[RecordWriter], Result]) -> Result:
-        """Change records beside the event loop. Raises StoreError, and RequestError where storage cannot be written."""
+        """Write records outside the event loop. Raises StoreError, and RequestError if the store is read-only."""
         records: object = self.records
         if not isinstance(records, RecordWriter):
             raise RequestError(ErrorCode.UNSUPPORTED_VERSION, "the controller's store takes no such records")
@@ -91,7 +91,7 @@ class Desk:
             return await asyncio.to_thread(write, records)
 
     async def cluster_id(self) -> str | None:
-        """The id of the cluster, read until it is found."""
+        """The cluster id, which is read until it exists."""
         if self.known_cluster_id is None:
             try:
                 self.known_cluster_id = await asyncio.to_thread(cluster_id, self.records)
@@ -100,7 +100,7 @@ class Desk:
         return self.known_cluster_id
 
     async def broker_settings(self, keys: Sequence[str]) -> dict[str, str]:
-        """The values of these keys as some live broker has them; nothing if none says."""
+        """The values of these keys at a live broker; empty if none answers."""
         return {} if self.of_brokers is None else await self.of_brokers.read(await self._live_brokers(), keys)
 
     async def static_settings(self, keys: Sequence[str]) -> dict[str, str]:
@@ -108,13 +108,13 @@ class Desk:
         return {} if self.of_brokers is None else await self.of_brokers.read_static(await self._live_brokers(), keys)
 
     async def _live_brokers(self) -> list[Registration]:
-        """The live brokers, as the active controller knows them; on a stand-by as storage has them."""
+        """The live brokers: from the active controller's columns, on a standby from the store's records."""
 
         def live(cluster: ClusterState | None) -> list[Registration] | None:
             if cluster is None:
                 return None
             known = zip(cluster.brokers.registrations, cluster.brokers.live, strict=True)
-            return [registration for registration, here in known if registration is not None and here]
+            return [registration for registration, is_registered in known if registration is not None and is_registered]
 
         brokers = await self.look(live)
         if brokers is not None:
@@ -122,24 +122,24 @@ class Desk:
         return await asyncio.to_thread(registered_brokers, self.records, self.node.broker_id)
 
     def setting(self, key: str, default: str) -> str:
-        """A value by Kafka's key."""
+        """A setting by Kafka's key."""
         return self.config.get(key, "").strip() or default
 
     def number(self, key: str, default: int) -> int:
-        """The same, a whole number; the default where it is none."""
+        """A setting as a whole number, or the default for other values."""
         try:
             return int(self.setting(key, str(default)))
         except ValueError:
             return default
 
     def enabled(self, key: str, default: bool) -> bool:
-        """The same, true or false."""
+        """A boolean setting."""
         return self.setting(key, str(default)).lower() == "true"
 
 
 @dataclass(slots=True)
 class Session:
-    """The client of a connection."""
+    """The authenticated client of a connection."""
 
     listener: str
     host: str
@@ -150,7 +150,7 @@ class Session:
 
 @dataclass(slots=True)
 class Call:
-    """One request."""
+    """A request."""
 
     header: Header
     body: Mapping[str, Any]
@@ -159,12 +159,12 @@ class Call:
 
     @property
     def version(self) -> int:
-        """The version of the API."""
+        """The API version."""
         return self.header.api_version
 
     @property
     def timeout_ms(self) -> int:
-        """How long the answer may take."""
+        """The timeout of the request."""
         return int(self.body.get("timeout", 0))
 
     def may(self, operation: Operation, kind: Kind = Kind.CLUSTER, name: str = CLUSTER) -> bool:
@@ -178,33 +178,33 @@ class Call:
         return allowed
 
     def require(self, operation: Operation) -> None:
-        """Raises RequestError unless the client may do that to the cluster (Kafka 3.9 ``AuthHelper``)."""
+        """Raises RequestError unless the client may do the operation on the cluster (Kafka 3.9 ``AuthHelper``)."""
         if not self.may(operation):
             name = API_NAMES[self.header.api_key]
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             raise RequestError(code, f"Request {name} of {self.session.principal} is not authorized.")
 
     def may_some(self, operation: Operation, kind: Kind) -> bool:
-        """Whether the client may do that to some resource of this type."""
+        """Whether the client may do the operation on any resource of this type."""
         session = self.session
         return self.desk.authorizer.allows_any(session.principal, session.host, operation, kind)
 
     def may_any(self, operation: Operation, names: Sequence[str]) -> set[str]:
-        """The topics on which the client is authorized."""
+        """The topics on which the client may do the operation."""
         return {name for name in names if self.may(operation, Kind.TOPIC, name)}
 
     def operations(self, kind: Kind, name: str) -> int:
-        """What may be done to a resource, a bit for each operation."""
+        """The authorized operations on a resource as a bit mask."""
         return sum(1 << operation for operation in SUPPORTED[kind] if self.may(operation, kind, name))
 
     def endpoint(self, registration: Registration) -> Endpoint | None:
-        """Where a broker is to be found on the listener of this connection."""
+        """The endpoint of a broker on the listener of this connection."""
         return next(
             (endpoint for endpoint in registration.endpoints if endpoint.listener == self.session.listener), None
         )
 
 
-#: Why, in words, where Kafka has none or fewer. ``{what}`` is what was asked about.
+#: Messages for errors where Kafka has none or less detailed ones. ``{what}`` is the requested item.
 _REASONS: Final[Mapping[int, str]] = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "{what}: it could not be done; the controller's log says why",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "{what}: there is no such topic or partition",
@@ -234,7 +234,7 @@ _REASONS: Final[Mapping[int, str]] = {
 
 
 def reason(call: Call, code: int, what: object) -> str | None:
-    """Why in words; None where nothing is wrong or there is nothing to say."""
+    """The error message, or None."""
     text = _REASONS.get(code)
     if text is None:
         return None

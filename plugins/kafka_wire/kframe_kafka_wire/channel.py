@@ -209,7 +209,7 @@ class Channel:
         """Connect if possible; after a failure the first request tries again and logs it."""
         try:
             self._connected()
-        except Exception:  # as in ``_deliver``
+        except Exception:  # As in ``_deliver``.
             self._disconnect()
 
     def _next(self) -> Outgoing | None:
@@ -238,7 +238,7 @@ class Channel:
                 self._report_healed()
                 self._served = True
                 return
-            except Exception as problem:  # the request must be delivered whatever the broker does
+            except Exception as problem:  # The request must be delivered whatever error occurs.
                 excused = self._is_excused(problem, failures)
                 self._disconnect()
                 self._report_cut(problem, excused=excused)

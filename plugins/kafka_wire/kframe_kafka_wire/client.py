@@ -1,4 +1,4 @@
-"""An admin client of any Kafka cluster: one connection at a time, requests one after another.
+"""An admin client for any Kafka cluster, with one connection and one request at a time.
 
 It learns the controller from a bootstrap broker by Metadata, and again after each NOT_CONTROLLER.
 """
@@ -21,7 +21,7 @@ from kframe_kafka_wire.security import ListenerSecurity, security_of
 from kframe_kafka_wire.shapes import CodecError
 
 CLIENT_ID: Final = "kframe"
-#: APIs by key, with the version that is asked for: brokers since 2.4 have them.
+#: API keys and the versions used, which brokers since 2.4 have.
 METADATA: Final = (3, 9)
 ELECT: Final = (43, 2)
 ALTER: Final = (45, 0)
@@ -39,7 +39,7 @@ class AdminClient:
     """Implements ``kframe.snapshot.administration.Administration``."""
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]], security: ListenerSecurity) -> None:
-        """Nothing is connected yet; ``bootstrap`` are hosts and ports of some brokers. Raises ConfigError."""
+        """``bootstrap`` has hosts and ports of some brokers. Does not connect yet. Raises ConfigError."""
         self._bootstrap = tuple(bootstrap)
         self._security = security
         self._credentials = security.credentials()
@@ -111,7 +111,11 @@ class AdminClient:
         }
 
     def _ask(self, api: tuple[int, int], **fields: Any) -> dict[str, Any]:
-        """Ask the controller. What broke is asked again: all that is asked here can be. Raises StoreError."""
+        """Send a request to the controller. After a connection failure it is repeated, because all requests are
+        idempotent.
+
+        Raises StoreError.
+        """
         end_s, problem = time.monotonic() + SEARCH_S, "no broker answers"
         while time.monotonic() < end_s:
             try:
@@ -135,9 +139,10 @@ class AdminClient:
         raise StoreError(f"no controller can be reached: {problem}")
 
     def _to_controller(self) -> Connection:
-        """A connection to the controller that the first answering bootstrap broker names.
+        """A connection to the controller that the first responding bootstrap broker names.
 
-        Raises Refused if no broker answers and one of them refuses permanently."""
+        Raises Refused if no broker responds and one of them refuses permanently.
+        """
         failure: Exception = WireError("no bootstrap broker was given")
         for host, port in self._bootstrap:
             try:
@@ -176,15 +181,19 @@ class AdminClient:
 
 
 def open_admin(url: str, config: Mapping[str, str]) -> AdminClient:
-    """The admin client for ``kafka://HOST:PORT[,HOST:PORT]...``; ``config`` has the keys of Kafka's clients. Raises
-    ConfigError."""
+    """The admin client for ``kafka://HOST:PORT[,HOST:PORT]...``. Raises ConfigError.
+
+    ``config`` has the keys of Kafka's clients.
+    """
     addresses = [_place(address.strip()) for address in url.removeprefix("kafka:").removeprefix("//").split(",")]
     return AdminClient(addresses, client_security(config))
 
 
 def client_security(config: Mapping[str, str]) -> ListenerSecurity:
-    """``security.protocol``, ``ssl.*``, ``sasl.mechanism`` and ``sasl.jaas.config``, as clients have them. Raises
-    ConfigError."""
+    """Security settings by the keys of Kafka's clients. Raises ConfigError.
+
+    The keys are ``security.protocol``, ``ssl.*``, ``sasl.mechanism`` and ``sasl.jaas.config``.
+    """
     protocol, mechanism = config.get("security.protocol", "PLAINTEXT").strip(), config.get("sasl.mechanism", "").strip()
     given = {key: value for key, value in config.items() if key.startswith("ssl.")}
     given["listener.security.protocol.map"] = f"{_LISTENER}:{protocol}"
@@ -200,7 +209,7 @@ def top_level_error(response: Mapping[str, Any]) -> ErrorCode:
 
 
 def _all_refused(response: Mapping[str, Any]) -> bool:
-    """Whether every partition has NOT_CONTROLLER: the request is sent again, to the current controller."""
+    """Whether every partition has NOT_CONTROLLER. Then the request is sent again, to the current controller."""
     results = [(topic, "partition_result") for topic in response.get("replica_election_results") or ()]
     results += [(topic, "partitions") for topic in response.get("responses") or ()]
     codes = {each["error_code"] for topic, name in results for each in topic[name]}

@@ -1,7 +1,7 @@
-"""Kafka's protocol on the wire: frames, headers, and the bodies of requests and responses of every version.
+"""Encode and decode Kafka's protocol: headers and bodies of requests and responses of every version.
 
-The only module that knows kio, whose classes say how messages are laid out (``shapes``). Whatever bytes come, decoding
-gives plain data or raises CodecError, and makes nothing that is larger than what came by more than a fixed factor.
+This is the only module that uses kio, whose classes describe the message layouts (``shapes``). Decoding untrusted bytes
+returns plain data or raises CodecError. Its memory is bounded by a multiple of the input's size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "known",
 ]
 
-#: Names of the APIs by key, as Kafka spells them in snake case.
+#: Names of the APIs by key, in snake case.
 API_NAMES: Final[Mapping[int, str]] = api_key_map
 _FIRST = struct.Struct(">hhi")
 _SIZE = struct.Struct(">i")
@@ -37,7 +37,7 @@ _SIZE = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands before the body of a request. ``body`` is where that begins."""
+    """The header of a request. ``body`` is the offset of the body."""
 
     api_key: int
     api_version: int
@@ -47,14 +47,14 @@ class Header:
 
 
 def known(api_key: int, version: int) -> bool:
-    """Whether there is a layout for this version of an API."""
+    """Whether there is a layout for this API version."""
     return api_key in api_key_map and version in schema_name_map[api_key_map[api_key]]
 
 
 def decode_header(frame: bytes) -> Header:
-    """Read the header of a request, without the size before it.
+    """Decode the header of a request without its size. Raises CodecError.
 
-    Raises CodecError; a version that is not known is none (its header is read as far as it is the same in all).
+    For unknown versions, only the fields that all versions share are decoded.
     """
     cursor = Cursor(frame)
     api_key, version, correlation_id = _FIRST.unpack_from(frame, cursor.skip(_FIRST.size))
@@ -67,18 +67,17 @@ def decode_header(frame: bytes) -> Header:
 
 
 def decode_request(header: Header, frame: bytes) -> dict[str, Any]:
-    """Read the body of a request. Raises CodecError.
+    """Decode the body of a request. Raises CodecError.
 
-    What stands behind it in the frame is passed over, as brokers do (``RequestContext.parseRequest``): librdkafka
-    leaves three bytes there when it asks for all topics.
+    Trailing bytes are ignored, as brokers do (``RequestContext.parseRequest``): librdkafka leaves three bytes in a
+    request for all topics.
     """
     value: dict[str, Any] = _request(header.api_key, header.api_version)[1].read(Cursor(frame, header.body))
     return value
 
 
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, dict[str, Any]]:
-    """Read a response, without the size before it: correlation id and body. It ends where the frame ends. Raises
-    CodecError."""
+    """Decode a response without its size: correlation id and body. Raises CodecError, also for trailing bytes."""
     header, body = _response(api_key, version)
     cursor = Cursor(frame)
     correlation_id: int = header.read(cursor)["correlation_id"]
@@ -91,8 +90,10 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, dict
 def encode_request(
     api_key: int, version: int, correlation_id: int, client_id: str | None, fields: Mapping[str, Any]
 ) -> bytes:
-    """A request with its size before it; fields that are left out are as Kafka's message files say, fields that the
-    version does not have are left out. Raises CodecError if a value does not fit."""
+    """Encode a request with its size. Raises CodecError if a value does not fit.
+
+    Omitted fields get the defaults of Kafka's message files. Fields that the version does not have are ignored.
+    """
     head = {
         "request_api_key": api_key,
         "request_api_version": version,
@@ -103,7 +104,7 @@ def encode_request(
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, fields: Mapping[str, Any]) -> bytes:
-    """A response with its size before it; fields as ``encode_request`` takes them. Raises CodecError."""
+    """Encode a response with its size; ``fields`` as in ``encode_request``. Raises CodecError."""
     return _framed(*_response(api_key, version), {"correlation_id": correlation_id}, fields)
 
 
@@ -120,17 +121,17 @@ def _framed(header: Shape, body: Shape, head: Mapping[str, Any], fields: Mapping
 
 @cache
 def _request(api_key: int, version: int) -> tuple[Shape, Shape]:
-    """Shapes of the header and the body of a request. Raises CodecError if there is no such version."""
+    """Shapes of the header and the body of a request. Raises CodecError for an unknown version."""
     if not known(api_key, version):
         raise CodecError(f"no version {version} of API {api_key}")
     body = load_request_schema(api_key, version)
-    # In all headers the client id is written the old way, so that anybody can read it.
+    # All headers have the client id in the old string format, so that every server can read it.
     return struct_shape(body.__header_schema__, legacy_texts=True), struct_shape(body)
 
 
 @cache
 def _response(api_key: int, version: int) -> tuple[Shape, Shape]:
-    """The same of a response."""
+    """Shapes of the header and the body of a response. Raises CodecError for an unknown version."""
     if not known(api_key, version):
         raise CodecError(f"no version {version} of API {api_key}")
     body = load_response_schema(api_key, version)

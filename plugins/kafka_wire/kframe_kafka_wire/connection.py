@@ -1,6 +1,6 @@
-"""A connection to a broker: TCP, TLS and SASL; requests and replies with limits of time and size.
+"""A connection to a broker: TCP, TLS and SASL, with limits of time and size for each exchange.
 
-Another thread may call ``shut`` at any time, which fails a blocked call on the socket at once.
+Another thread may call ``shut`` at any time. A blocked call on the socket then fails at once.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from kframe_kafka_wire.answers import Refused, WireError
 from kframe_kafka_wire.sasl import LoginRefused, authenticate
 from kframe_kafka_wire.security import Credentials, Tls
 
-#: Receive size: a reply takes memory as it arrives, not as its length claims.
+#: Receive size. Memory is allocated as a reply arrives, not by its claimed length.
 _CHUNK: Final = 2**18
-#: Least receive size: most replies are short and arrive with their size in one call.
+#: Minimum receive size. Most replies are short and arrive in one call together with their size.
 _SHORT: Final = 2**12
-#: The socket timeout is set anew only if it is off by this share: setting it is a system call.
+#: The socket timeout is set again only if it differs by this share, because that is a system call.
 _LIMIT_SHARE: Final = 0.01
 #: Brokers close the connection on a request that they cannot read.
 _WHY_WORDLESS: Final = (
     ": it ends, does not know the version of a request, or expects TLS or SASL "
     "(are inter.broker.protocol.version and the security protocol right?)"
 )
-#: First bytes of the alert that a TLS server sends to a plain-text client.
+#: The first bytes of a TLS alert, with which a TLS server answers a plaintext client.
 _TLS_ALERT: Final = b"\x15\x03"
-#: Most buffers of one system call.
+#: The maximum number of buffers for one system call.
 _BUFFERS: Final = 64
-#: No honest reply during a SASL login is longer.
+#: Valid replies during a SASL login are shorter.
 _LOGIN_BYTES_MAX: Final = 2**16
 
 
@@ -52,7 +52,7 @@ class Target:
 
 
 class Connection:
-    """A connection that is not made yet: ``open`` makes it. One thread uses it, any other may ``shut`` it."""
+    """A connection that ``open`` establishes. One thread uses it; any other thread may call ``shut``."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -60,7 +60,7 @@ class Connection:
         self._shut = False
         self._deadline = 0.0
         self._limit_s = 0.0
-        """What the socket waits for at most; 0: not known."""
+        """The present socket timeout; 0 if unknown."""
         self._buffered = b""
         """Bytes received beyond the last reply."""
 
@@ -100,16 +100,16 @@ class Connection:
         return self._receive(length)
 
     def shut(self) -> None:
-        """End the connection from any thread; a blocked call raises OSError at once."""
+        """End the connection from any thread. A blocked call raises OSError at once."""
         self._shut = True
         connection = self._socket
         if connection is not None:
             with suppress(OSError):
-                # Below TLS, so that no state of it is touched that another thread is using.
+                # Below TLS, because another thread may be using the TLS state.
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Give the socket back; only by the thread that uses it."""
+        """Close the socket. Only the thread that uses it may call this."""
         self._shut = True
         if self._socket is not None:
             self._socket.close()
@@ -120,7 +120,7 @@ class Connection:
             raise ConnectionAbortedError("shut while connecting")
 
     def _connected(self) -> socket.socket:
-        """Try each address of the host; ``shut`` ends the attempt."""
+        """Try each address of the host. ``shut`` ends the attempt."""
         target, failure = self._target, OSError(f"{self._target.host} has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM):
             connection = socket.socket(family, kind, protocol)
@@ -139,7 +139,7 @@ class Connection:
         connection = tls.client().wrap_socket(
             self._usable(), server_hostname=self._target.host, do_handshake_on_connect=False
         )
-        self._take(connection)  # before the handshake, so that ``shut`` ends it
+        self._take(connection)  # Before the handshake, so that ``shut`` ends it.
         connection.settimeout(self._left())
         try:
             connection.do_handshake()
@@ -155,7 +155,7 @@ class Connection:
             raise Refused(why) from problem
 
     def _say(self, request: bytes) -> bytes:
-        """One request of the login, answered within the time of ``open``."""
+        """Send a request of the login, and return the response within the timeout of ``open``."""
         left_ms = int(self._left() * 1000) + 1
         return self.exchange([len(request).to_bytes(4, "big"), request], _LOGIN_BYTES_MAX, left_ms)
 
@@ -188,11 +188,11 @@ class Connection:
         return bytes(received[:length])
 
     def _limit(self, connection: socket.socket) -> None:
-        """Let the next call on the socket take what is left of the time, within a hundredth."""
-        left = self._left()
-        if abs(left - self._limit_s) > left * _LIMIT_SHARE:
-            connection.settimeout(left)
-            self._limit_s = left
+        """Limit the next socket call to the remaining time, with a tolerance of one percent."""
+        remaining_s = self._left()
+        if abs(remaining_s - self._limit_s) > remaining_s * _LIMIT_SHARE:
+            connection.settimeout(remaining_s)
+            self._limit_s = remaining_s
 
     def _usable(self) -> socket.socket:
         if self._socket is None or self._shut:
@@ -200,7 +200,7 @@ class Connection:
         return self._socket
 
     def _left(self) -> float:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        remaining_s = self._deadline - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError("the broker took too long")
-        return left
+        return remaining_s

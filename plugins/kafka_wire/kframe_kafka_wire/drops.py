@@ -1,4 +1,4 @@
-"""Connections that the server ends or loses: counted by reason, and logged at a bounded rate."""
+"""Dropped connections of a server: counted by reason, and logged at a bounded rate."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from kframe.plugin.transport import RateLimit
 
 _log = logging.getLogger("kframe.kafka_wire")
 
-#: Lines on dropped connections that one reason may write a second.
+#: Log lines per second for each reason.
 LINES_PER_SECOND: Final = 5
 
 
 class Reason(StrEnum):
-    """Why a connection ended other than by the choice of its client between two requests."""
+    """Why a connection ended, other than by its client between two requests."""
 
     FRAME_REFUSED = "frame_refused"
-    """A frame or request that is malformed, too large, of a version that is not served, or not allowed now."""
+    """A frame or request is malformed, too large, of an unsupported version, or not allowed now."""
     LOGIN_FAILED = "login_failed"
     IDLE = "idle"
-    """Nothing was sent, or an answer not read, for connections.max.idle.ms."""
+    """Nothing was sent, or a response was not read, for connections.max.idle.ms."""
     TOO_MANY = "too_many"
-    """max.connections or max.connections.per.ip."""
+    """A limit was reached: max.connections or max.connections.per.ip."""
     LOST = "lost"
-    """TCP or TLS has failed."""
+    """TCP or TLS failed."""
     UNANSWERABLE = "unanswerable"
-    """The controller cannot answer."""
+    """The controller cannot respond."""
     FAILED = "failed"
-    """A defect."""
+    """An unexpected exception, which is a bug."""
 
 
 _LEVELS: Final[Mapping[Reason, int]] = {
@@ -46,14 +46,14 @@ _LEVELS: Final[Mapping[Reason, int]] = {
 
 
 class Drops:
-    """The dropped connections of one server; only its own thread counts, any thread may read."""
+    """Counts the dropped connections of a server in its own thread. Any thread may read."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._counts = dict.fromkeys(Reason, 0)
         self._limits = {reason: RateLimit(LINES_PER_SECOND, lambda: now_s() * 1000) for reason in Reason}
 
     def note(self, reason: Reason, host: str, problem: object, *, traceback: bool = False) -> None:
-        """A connection from ``host`` is dropped."""
+        """Count and log a dropped connection from ``host``."""
         self._counts[reason] += 1
         level, limit = _LEVELS[reason], self._limits[reason]
         if not _log.isEnabledFor(level) or not limit.take():
@@ -63,7 +63,7 @@ class Drops:
         _log.log(level, "connection from %s dropped (%s): %s%s", host, reason, problem, more, exc_info=traceback)
 
     def metrics(self) -> dict[str, float]:
-        """``kframe_connections_dropped_total`` by reason, and the frames among them that were refused."""
+        """``kframe_connections_dropped_total`` by reason, and the number of refused frames."""
         values: dict[str, float] = {"kframe_frames_refused_total": self._counts[Reason.FRAME_REFUSED]}
         for reason, count in self._counts.items():
             values[f'kframe_connections_dropped_total{{reason="{reason}"}}'] = count

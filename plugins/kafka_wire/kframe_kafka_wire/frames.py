@@ -1,4 +1,4 @@
-"""Frames read from a socket, with limits of one frame's size and of the bytes that all frames hold."""
+"""Read frames from a socket, with limits for a frame's size and for the memory of all frames."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ _CHUNK: Final = 1 << 16
 
 
 class Refused(Exception):
-    """The client violates the protocol or a limit; the connection ends. The text is logged."""
+    """The client violates the protocol or a limit, so its connection is closed. The text is logged."""
 
 
 class Budget:
-    """Bytes that requests under way may hold in all."""
+    """The bytes that all requests in progress may use."""
 
     def __init__(self, most: int) -> None:
         self._left = most
 
     def take(self, size: int) -> None:
-        """Raises Refused if there are not as many left."""
+        """Reserve bytes. Raises Refused if there are not enough."""
         if size > self._left:
             raise Refused("requests under way hold as many bytes as they may (queued.max.request.bytes)")
         self._left -= size
 
     def give(self, size: int) -> None:
-        """Give back what was taken."""
+        """Release reserved bytes."""
         self._left += size
 
 
 async def read_size(reader: asyncio.StreamReader, most: int) -> int | None:
-    """The size of the next frame, None where the stream ends before it. Raises Refused beyond ``most``."""
+    """The size of the next frame, or None at the end of the stream. Raises Refused above ``most``."""
     try:
         (size,) = _SIZE.unpack(await reader.readexactly(_SIZE.size))
     except asyncio.IncompleteReadError as error:
@@ -45,10 +45,10 @@ async def read_size(reader: asyncio.StreamReader, most: int) -> int | None:
 
 
 async def read_frame(reader: asyncio.StreamReader, most: int, budget: Budget) -> bytes | None:
-    """The next frame without its size; None where the stream ends before it.
+    """The next frame without its size, or None at the end of the stream. Raises Refused.
 
-    What it takes of ``budget`` is what has come, not what is claimed; the caller gives the frame's size back. Raises
-    Refused, and then has given back what it took.
+    ``budget`` is charged for received bytes, not for claimed bytes. The caller releases the frame's size; after an
+    exception everything is released.
     """
     size = await read_size(reader, most)
     if size is None:

@@ -1,4 +1,5 @@
-"""The login of a connection: SaslHandshake, SaslAuthenticate, and both again before the session ends (KIP-368)."""
+"""The login of a connection by SaslHandshake and SaslAuthenticate, and its renewal before the session expires
+(KIP-368)."""
 
 from __future__ import annotations
 
@@ -30,21 +31,21 @@ _BEFORE: Final = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """How clients of one listener may log in."""
+    """The login configuration of a listener."""
 
     mechanisms: tuple[str, ...]
     begin: Callable[[str], Exchange]
-    """Begins an exchange by a mechanism."""
+    """Start an exchange for a mechanism."""
     lasts_ms: int
-    """How long a login counts (connections.max.reauth.ms); 0 for ever."""
+    """Lifetime of a login (connections.max.reauth.ms); 0 for no limit."""
     delay_s: float
-    """What who failed has to wait for the answer."""
+    """Delay of the response to a failed login."""
 
 
 def logins_of(
     security: ListenerSecurity, lookup: ScramLookup, tokens: TokenLookup, *, lasts_ms: int, delay_ms: int
 ) -> Logins:
-    """The logins of a listener by Kafka's keys. Raises ConfigError."""
+    """The login configuration of a listener by Kafka's keys. Raises ConfigError."""
     mechanisms = security.mechanisms()
     options = security.login("PLAIN").options if "PLAIN" in mechanisms else {}
 
@@ -55,7 +56,7 @@ def logins_of(
 
 
 class Gate:
-    """Lets a connection through once somebody has logged in."""
+    """Blocks the requests of a connection until its client has logged in."""
 
     def __init__(self, logins: Logins, session: Session) -> None:
         self._logins = logins
@@ -65,13 +66,13 @@ class Gate:
         self._passed: tuple[str, Principal] | None = None
         self._ends_s = float("inf")
         self.raw = False
-        """Whether the next frame is a bare token: the client has greeted with version 0."""
+        """Whether the next frame is a bare token, as after a handshake of version 0."""
         self.failed = False
-        """Whether the connection ends with the next answer."""
+        """Whether the connection ends after the next response."""
 
     @property
     def passed(self) -> bool:
-        """Whether somebody has logged in."""
+        """Whether the client has logged in."""
         return self._passed is not None
 
     def check(self, header: Header) -> bool:
@@ -87,12 +88,12 @@ class Gate:
         return login
 
     def handshake(self, version: int, body: Fields) -> Fields:
-        """Choose a mechanism."""
+        """Select a mechanism."""
         if self._passed is not None and not self._logins.lasts_ms:
             return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "mechanisms": self._logins.mechanisms}
         mechanism = body["mechanism"]
-        again = self._passed is not None and self._passed[0] != mechanism
-        if mechanism not in self._logins.mechanisms or again:
+        changed = self._passed is not None and self._passed[0] != mechanism
+        if mechanism not in self._logins.mechanisms or changed:
             self.failed = True
             return {"error_code": ErrorCode.UNSUPPORTED_SASL_MECHANISM, "mechanisms": self._logins.mechanisms}
         self._mechanism, self._exchange = mechanism, self._logins.begin(mechanism)
@@ -100,7 +101,7 @@ class Gate:
         return {"error_code": 0, "mechanisms": self._logins.mechanisms}
 
     async def authenticate(self, body: Fields) -> Fields:
-        """The next token, in a request."""
+        """Process the token of a SaslAuthenticate request."""
         if self._exchange is None:
             self.failed = self._passed is None
             return {"error_code": ErrorCode.ILLEGAL_SASL_STATE, "error_message": "SaslHandshake comes first"}
@@ -111,10 +112,11 @@ class Gate:
         return {"auth_bytes": token, "session_lifetime": self._lifetime_ms()}
 
     async def take(self, token: bytes) -> bytes:
-        """The next token; the answer to it. Raises SaslError, late, and then the connection has to end."""
+        """Process a token, and return the server's token. Raises SaslError after the delay; then the connection must
+        end."""
         assert self._exchange is not None
         try:
-            # Credentials may have to be read from storage.
+            # The exchange may read credentials from the store.
             answer = await asyncio.to_thread(self._exchange.answer, token)
             if self._exchange.principal is not None:
                 self._pass(self._exchange.principal)
@@ -125,7 +127,7 @@ class Gate:
         return answer
 
     def _lifetime_ms(self) -> int:
-        """How long this login counts, once it is done."""
+        """The lifetime of this login after its completion."""
         return self._logins.lasts_ms if self._exchange is None else 0
 
     def _pass(self, principal: Principal) -> None:

@@ -23,7 +23,7 @@ ADVERTISED: Final = "advertised.listeners"
 PROTOCOL_MAP: Final = "listener.security.protocol.map"
 INTER_BROKER: Final = "inter.broker.listener.name"
 CONTROL_PLANE: Final = "control.plane.listener.name"
-#: What security a listener may have (Kafka ``SecurityProtocol``); each is also the name of a listener by default.
+#: Security protocols of listeners (Kafka ``SecurityProtocol``). By default each is also a listener name.
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 REGISTER: Final = "kframe.register"
 _ID: Final = "broker.id"
@@ -33,7 +33,7 @@ _DEFAULTS: Final = {
     LISTENERS: "PLAINTEXT://:9092",
     PROTOCOL_MAP: ",".join(f"{protocol}:{protocol}" for protocol in PROTOCOLS),
 }
-#: Kafka's own pattern of a listener, ports that no socket has left out.
+#: Kafka's own pattern of a listener, without ports that no socket has.
 _LISTENER: Final = re.compile(r"([^:/,\s]+)://(?:\[([0-9a-zA-Z%._:-]*)\]|([0-9a-zA-Z%._-]*)):([0-9]{1,5})")
 
 
@@ -42,7 +42,7 @@ class Node:
     """The controller as a node: its listeners, and its registration as brokers and clients see it."""
 
     bound: tuple[Endpoint, ...]
-    """Listeners; an empty host is every address, port 0 any free port."""
+    """Listeners. An empty host means all addresses, port 0 any free port."""
     registration: Registration
     """Id, advertised endpoints and rack, as UpdateMetadata names them."""
 
@@ -79,12 +79,12 @@ def inter_broker_listener(config: Mapping[str, str]) -> str:
 
 
 def control_listener(config: Mapping[str, str]) -> str:
-    """The listener on which brokers take control requests: a control plane of its own, else the inter-broker one."""
+    """The listener for control requests: the control plane listener if configured, else the inter-broker one."""
     return config.get(CONTROL_PLANE, "").strip().upper() or inter_broker_listener(config)
 
 
 def security_protocol(config: Mapping[str, str], listener: str) -> str:
-    """One of PROTOCOLS, as ``listener.security.protocol.map`` says. Raises ConfigError if it says nothing."""
+    """The protocol of a listener by ``listener.security.protocol.map``. Raises ConfigError if it is missing."""
     where, protocols = f"config key {PROTOCOL_MAP}", {}
     for entry in filter(None, _texts(config.get(PROTOCOL_MAP, _DEFAULTS[PROTOCOL_MAP]))):
         name, _, protocol = entry.partition(":")
@@ -110,7 +110,7 @@ def _endpoints(config: Mapping[str, str], key: str) -> Iterator[Endpoint]:
 
 
 def _reachable(endpoint: Endpoint) -> Endpoint:
-    """The endpoint with this machine's name for an empty host. Raises ConfigError for a wildcard address."""
+    """The endpoint with this machine's name in place of an empty host. Raises ConfigError for a wildcard address."""
     if endpoint.host in ("0.0.0.0", "::"):
         raise ConfigError(f"config key {ADVERTISED}", repr(endpoint.host), "an address that others can connect to")
     host = endpoint.host or socket.getfqdn()

@@ -1,6 +1,6 @@
-"""One connection of a broker or client: a request, its answer, and only then the next, so that order is never in doubt.
+"""A connection of a broker or client. Requests are answered one at a time, which preserves their order.
 
-As in Kafka a connection has one request under way; what it sends meanwhile waits in its socket.
+As in Kafka, further requests wait in the socket meanwhile.
 """
 
 from __future__ import annotations
@@ -24,20 +24,22 @@ from kframe_kafka_wire.gate import Gate, Logins
 from kframe_kafka_wire.principals import Mapper, Principal, distinguished_name
 from kframe_kafka_wire.sasl_server import SaslError
 
-#: Frames and answers of more bytes are read and written beside the loop, so that others are served meanwhile.
+#: Larger frames and responses are processed outside the event loop, so that other connections are served meanwhile.
 _LARGE: Final = 1 << 17
 _TOPICS_LARGE: Final = 500
-#: How long the last answer may take to go out when a connection ends.
+#: Seconds that the last response may take to be sent when a connection ends.
 _LINGER_S: Final = 2.0
 _LOGINS: Final = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
-#: Answered whatever the authorizer says.
+#: APIs that need no authorization.
 _UNGUARDED: Final = (*_LOGINS, API_VERSIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one connection may take (socket.request.max.bytes, sasl.server.max.receive.size,
-    connections.max.idle.ms)."""
+    """Limits of a connection.
+
+    They are socket.request.max.bytes, sasl.server.max.receive.size and connections.max.idle.ms.
+    """
 
     frame: int
     frame_before_login: int
@@ -46,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """What the connections of one listener have in common."""
+    """The state that all connections of a listener share."""
 
     name: str
     desk: Desk
@@ -55,11 +57,11 @@ class Listening:
     logins: Logins | None
     """None if the listener has no login."""
     names: Mapper
-    """The subject of a certificate to the name of a principal."""
+    """Maps the subject of a certificate to the name of a principal."""
     protocol: str
-    """Of its security."""
+    """The security protocol."""
     drops: Drops
-    """Counts the connections that end early."""
+    """Counts dropped connections."""
 
 
 class Inbound:
@@ -77,7 +79,7 @@ class Inbound:
         self._gate = None if listening.logins is None else Gate(listening.logins, self._session)
 
     async def serve(self) -> None:
-        """Answer request after request. Returns when the connection is over, whatever ended it."""
+        """Answer requests until the connection ends for any reason."""
         try:
             while await self._one():
                 pass
@@ -101,7 +103,7 @@ class Inbound:
         self._at.drops.note(reason, client, problem, traceback=traceback)
 
     async def _hang_up(self) -> None:
-        """Close. What was answered may still be on its way, but not for as long as the other side likes."""
+        """Close the connection. The last response may still be sent, for a limited time."""
         self._writer.close()
         try:
             async with asyncio.timeout(_LINGER_S):
@@ -110,7 +112,7 @@ class Inbound:
             self._writer.transport.abort()
 
     async def _one(self) -> bool:
-        """One request and its answer; whether another may follow."""
+        """Process one request. Return whether another may follow."""
         listening = self._at
         passed = self._gate is None or self._gate.passed
         most = listening.limits.frame if passed else listening.limits.frame_before_login
@@ -129,7 +131,7 @@ class Inbound:
         return self._gate is None or not self._gate.failed
 
     async def _answer(self, frame: bytes) -> bytes:
-        """The answer to a frame with its size before it; empty where there is none, or it was sent already."""
+        """The response to a frame with its size; empty if there is none, or it was sent already."""
         gate = self._gate
         if gate is not None and gate.raw:
             token = await gate.take(frame)

@@ -1,4 +1,4 @@
-"""The compiled kernels of the plugin, under one name."""
+"""The compiled kernels of the plugin."""
 
 from __future__ import annotations
 

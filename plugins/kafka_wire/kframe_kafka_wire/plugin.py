@@ -1,5 +1,4 @@
-"""What this distribution offers to kframe: the transport to Kafka's own brokers, and the server that
-they and clients reach a controller by."""
+"""The extension points of kframe that this distribution implements: a transport, a server and an admin client."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from kframe.plugin import AdminSpec, ServerSpec, TransportSpec, hookimpl
 
 @hookimpl
 def kframe_transports() -> list[TransportSpec]:
-    """The transport; its module is imported when it is chosen."""
+    """The transport. Its module is imported on first use."""
     return [
         TransportSpec(
             "kafka",
@@ -29,7 +28,7 @@ def kframe_admins() -> list[AdminSpec]:
 
 @hookimpl
 def kframe_servers() -> list[ServerSpec]:
-    """The server; its module is imported when it is chosen."""
+    """The server. Its module is imported on first use."""
     return [
         ServerSpec("kafka", "kframe_kafka_wire.server:make_server", "What brokers, clients and tools of Kafka ask.")
     ]

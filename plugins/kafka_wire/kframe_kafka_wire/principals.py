@@ -1,4 +1,4 @@
-"""Who asks: principals as Kafka names them, and the names that certificates give (``ssl.principal.mapping.rules``)."""
+"""Principals as Kafka names them, and their names from certificates (``ssl.principal.mapping.rules``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from kframe.plugin import ConfigError
 
 _RULES_KEY: Final = "ssl.principal.mapping.rules"
-#: How Java writes the parts of a name (RFC 2253).
+#: Java's abbreviations of the attributes of a name (RFC 2253).
 _SHORT: Final[Mapping[str, str]] = {
     "commonName": "CN", "countryName": "C", "localityName": "L", "stateOrProvinceName": "ST", "organizationName": "O",
     "organizationalUnitName": "OU", "streetAddress": "STREET", "domainComponent": "DC", "userId": "UID",
@@ -36,19 +36,20 @@ ANONYMOUS: Final = Principal("ANONYMOUS")
 
 
 def parse_principal(text: str) -> Principal:
-    """The principal that is written TYPE:NAME (``SecurityUtils.parseKafkaPrincipal``). Raises ValueError."""
+    """Parse TYPE:NAME (``SecurityUtils.parseKafkaPrincipal``). Raises ValueError."""
     kind, separator, name = text.partition(":")
     if not (kind and separator):
         raise ValueError(f"principal: found {text!r}, expected TYPE:NAME")
     return Principal(name, kind)
 
 
-#: A subject's name as text to the name of the principal.
+#: Maps the text of a subject to the name of a principal.
 Mapper = Callable[[str], str]
 
 
 def distinguished_name(certificate: Mapping[str, Any]) -> str:
-    """The subject of a certificate (``SSLSocket.getpeercert``) as Java's X500Principal writes it: last part first."""
+    """The subject of a certificate (``SSLSocket.getpeercert``) in the format of Java's X500Principal: last attribute
+    first."""
     parts = []
     for part in reversed(certificate.get("subject", ())):
         texts = [f"{_SHORT.get(name, name)}={_escaped(value)}" for name, value in part]
@@ -64,8 +65,11 @@ def _escaped(value: str) -> str:
 
 
 def name_mapper(rules: str) -> Mapper:
-    """Reads ``ssl.principal.mapping.rules``: the first rule that matches the whole name rewrites it; ``/L`` and ``/U``
-    change its case, DEFAULT leaves it. A name that no rule matches stays (Kafka throws). Raises ConfigError."""
+    """Parse ``ssl.principal.mapping.rules``. Raises ConfigError.
+
+    The first rule that matches the whole name rewrites it. ``/L`` and ``/U`` change its case, and DEFAULT keeps it. A
+    name without a matching rule is kept, where Kafka throws.
+    """
     read = []
     position, text = 0, rules.strip() or "DEFAULT"
     while position < len(text):

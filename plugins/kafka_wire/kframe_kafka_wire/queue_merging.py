@@ -184,7 +184,7 @@ def _ops(api_key: int, waiting: Sequence[RequestContent]) -> _Ops:
     )
     topic = np.concatenate([empty, *(content.topic for _, content in batches)])
     partition = np.concatenate([empty, *(content.partition for _, content in batches)])
-    order = np.argsort(rows, kind="stable")  # equal rows stay in the order of the requests
+    order = np.argsort(rows, kind="stable")  # Equal rows stay in the order of the requests.
     ordered = rows[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(rows) else empty
     last = order[np.append(starts[1:], len(order)) - 1] if len(rows) else empty

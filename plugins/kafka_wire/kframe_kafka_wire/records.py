@@ -1,4 +1,4 @@
-"""What Kafka keeps in ZooKeeper beside what a controller writes: credentials, ACLs, the id of the cluster."""
+"""Records in ZooKeeper that Kafka's brokers also write: credentials, ACLs, quotas; and the cluster id."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kframe.plugin.cluster import Registration
 from kframe.plugin.server import Controller
 from kframe.plugin.znodes import BROKER_DECODER, endpoints_of, rack_of
 
-#: The name of the entity that stands for all users, clients or addresses without settings of their own.
+#: The name of the default entity, which applies to users, clients or addresses without settings of their own.
 DEFAULT_ENTITY: Final = "<default>"
-#: Slashes in the path of a user, client or address.
+#: The number of slashes in the path of a user, client or address.
 _ENTITY_DEPTH: Final = 3
 _TRIES_MOST: Final = 10
 _CONFIG_CHANGE: Final = "/config/changes/config_change_"
@@ -26,71 +26,71 @@ _CONFIG_CHANGE: Final = "/config/changes/config_change_"
 
 @runtime_checkable
 class Records(Protocol):
-    """A store that shows its records as they are. Callable from any thread."""
+    """A store whose raw records can be read. Callable from any thread."""
 
     def read_record(self, path: str) -> bytes | None:
-        """What stands at a path; None if there is no such record."""
+        """The data at a path, or None."""
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
-        """Names below a path; none if there is no such record."""
+        """Names of the children of a path; empty if it does not exist."""
 
 
 @runtime_checkable
 class RecordWriter(Protocol):
-    """A store whose records can be written. Callable from any thread, and not fenced: brokers write these records too.
+    """A store whose raw records can be written. Callable from any thread. Each call raises StoreError.
 
-    Each call raises StoreError where it cannot be done.
+    Writes are not fenced, because brokers write these records, too.
     """
 
     def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
-        """A record and its version; None if there is no such record."""
+        """The data and version of a record, or None."""
 
     def write_record(self, path: str, data: bytes, version: int | None) -> bool:
-        """Replace a record of that version, or create it with its parents where ``version`` is None; False where
-        another version, no record, or already a record is there."""
+        """Replace a record at ``version``; None creates it with its parents. Return false if the record has another
+        version, does not exist, or exists already."""
 
     def delete_record(self, path: str, version: int) -> bool:
-        """Delete a record of that version that has no children; False where that is not what is there."""
+        """Delete a record without children at ``version``. Return false if that is not possible."""
 
     def append_record(self, prefix: str, data: bytes) -> None:
-        """Create a record whose path is ``prefix`` and the next number in sequence."""
+        """Create a record whose path is ``prefix`` and the next sequence number."""
 
 
 class NoRecords:
-    """A store that shows nothing."""
+    """A store without readable records."""
 
     def read_record(self, path: str) -> bytes | None:
-        """Nothing."""
+        """Always None."""
         return None
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
-        """Nothing."""
+        """Always empty."""
         return ()
 
 
 def records_of(controller: Controller) -> Records:
-    """The records of a controller's store, as far as it shows them."""
+    """The records of a controller's store, if it has readable records."""
     store: object = controller.store
     return store if isinstance(store, Records) else NoRecords()
 
 
 @runtime_checkable
 class Announcing(Protocol):
-    """A store that can show a controller where brokers are registered."""
+    """A store that can register a controller beside the brokers."""
 
     def announce(self, registration: Registration, /) -> None:
-        """As what, while it has the role. Callable from any thread."""
+        """The registration to use while the controller has the role. Callable from any thread."""
 
 
 def announce(controller: Controller, registration: Registration) -> None:
-    """Show a controller where brokers are registered, if its store can."""
+    """Register a controller beside the brokers, if its store supports it."""
     store: object = controller.store
     if isinstance(store, Announcing):
         store.announce(registration)
 
 
 def decode_record(data: bytes | None) -> Mapping[str, Any]:
-    """A record that is a JSON object; empty for anything else."""
+    """A record with a JSON object; empty for any other data."""
     try:
         value = json.loads(data or b"{}")
     except (ValueError, RecursionError):
@@ -99,22 +99,22 @@ def decode_record(data: bytes | None) -> Mapping[str, Any]:
 
 
 def sanitized(name: str) -> str:
-    """A user's name as it stands in paths (Kafka's Sanitizer): as in a URL, a blank and an asterisk too."""
+    """A user's name in paths (Kafka's Sanitizer): percent-encoded as in URLs, including blanks and asterisks."""
     return quote(name, safe="-_.").replace("~", "%7E")
 
 
 def desanitized(name: str) -> str | None:
-    """The reverse; None for the name that stands for all entities without settings of their own."""
+    """The reverse of ``sanitized``; None for the default entity."""
     return None if name == DEFAULT_ENTITY else unquote(name)
 
 
 def settings_of_user(records: Records, user: str) -> dict[str, str]:
-    """What stands in ``/config/users/NAME``; nothing if that is not there or cannot be read."""
+    """The settings in ``/config/users/NAME``; empty if they are missing or malformed."""
     return settings_at(records, f"/config/users/{sanitized(user)}")
 
 
 def settings_at(records: Records, path: str) -> dict[str, str]:
-    """The settings of an entity whose record stands at a path; nothing if that is not there or cannot be read."""
+    """The settings of the entity at a path; empty if they are missing or malformed."""
     return _settings_in(records.read_record(path))
 
 
@@ -126,11 +126,11 @@ def _settings_in(data: bytes | None) -> dict[str, str]:
 def change_settings(
     writer: RecordWriter, entity: str, change: Callable[[dict[str, str]], Mapping[str, str] | None]
 ) -> None:
-    """Replace the settings of a user, client or address by what ``change`` makes of them, and notify all brokers.
+    """Replace the settings of a user, client or address by the result of ``change``, and notify all brokers.
 
-    ``entity`` is the path below ``/config``, such as ``users/alice/clients/app``. ``change`` may return None to leave
-    all as it is, and is called again where somebody else wrote first. A record that is left without settings and
-    without records below it is deleted (Kafka 3.9 ``AdminZkClient.changeEntityConfig``). Raises StoreError.
+    ``entity`` is the path below ``/config``, such as ``users/alice/clients/app``. ``change`` returns None to keep the
+    settings. After a concurrent write it is called again. A record without settings and children is deleted (Kafka 3.9
+    ``AdminZkClient.changeEntityConfig``). Raises StoreError.
     """
     path = f"/config/{entity}"
     for _ in range(_TRIES_MOST):
@@ -154,7 +154,7 @@ def change_settings(
 
 
 def _delete_empty_parents(writer: RecordWriter, path: str) -> None:
-    """Of a client of a user: the list of that user's clients, then the user, while they hold nothing."""
+    """Delete the empty parents of a user's client: the list of the user's clients, then the user."""
     while path.count("/") > _ENTITY_DEPTH:
         path = path.rpartition("/")[0]
         stored = writer.read_versioned_record(path)
@@ -169,8 +169,10 @@ def cluster_id(records: Records) -> str | None:
 
 
 def registered_brokers(records: Records, other_than: int) -> list[Registration]:
-    """The brokers that are registered in storage, without the node ``other_than``; unreadable registrations are left
-    out. In place of the broker epoch, which no record shows, stands a checksum that changes with the registration."""
+    """The brokers registered in the store except ``other_than``. Unreadable registrations are left out.
+
+    Records have no broker epoch, so the epoch is a checksum of the registration.
+    """
     registrations = []
     for name in records.read_record_names("/brokers/ids"):
         path = f"/brokers/ids/{name}"

@@ -1,4 +1,4 @@
-"""Rows of control requests: responses are resolved by them, and queues are merged from them."""
+"""Rows of control requests, by which responses are resolved and queues are merged."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class TopicNames:
     indexes: Int32
     ids: UInt8
     names: Sequence[str]
-    """By topic index; it only ever grows."""
+    """By topic index; only grows."""
 
     @staticmethod
     def of(cluster: ClusterState, topics: Int32) -> TopicNames:
-        """These topics (indexes), which may repeat."""
+        """The topics with these indexes, which may repeat."""
         indexes = distinct_rows(topics, len(cluster.topics))
         return TopicNames(indexes, cluster.topics.ids[indexes], cluster.topics.names)
 
     def by_id(self, topic_id: bytes) -> str | None:
-        """The name of the only topic of the batch that has this id, None if none or several have."""
+        """The name of the only topic of the batch with this id; None if there are none or several."""
         matches = np.flatnonzero((self.ids == np.frombuffer(topic_id, np.uint8)).all(axis=1))
         return self.names[int(self.indexes[matches[0]])] if len(matches) == 1 else None
 
@@ -55,7 +55,7 @@ class RequestContent:
     flags: UInt8 | None
     """``is_new`` of LeaderAndIsr, ``delete`` of StopReplica; None of UpdateMetadata."""
     leader_epoch: Int32 | None
-    """Of StopReplica."""
+    """Leader epochs of StopReplica; None for the other kinds."""
     names: TopicNames | None
     """None of UpdateMetadata, whose answer names no topics."""
     batch: int = 0
@@ -75,7 +75,7 @@ def request_contents(
             arrays = leading.rows[where], topic[where], partition[where]
             yield broker, RequestContent(LEADER_AND_ISR, *arrays, requests.is_new[where], None, names)
     if len(requests.metadata_brokers):
-        rows = requests.metadata_rows.copy()  # the controller may change its own array
+        rows = requests.metadata_rows.copy()  # The controller may change its own array.
         metadata = RequestContent(
             UPDATE_METADATA, rows, p.topic[rows], p.partition[rows], None, None, None, requests.batch
         )

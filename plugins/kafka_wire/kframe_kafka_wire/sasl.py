@@ -1,7 +1,7 @@
-"""Logging in to a broker by SASL, the client's side: SaslHandshake 1, then SaslAuthenticate 2 as often as it takes.
+"""The client side of a SASL login: SaslHandshake 1, then SaslAuthenticate 2 until it is complete.
 
-PLAIN is RFC 4616; SCRAM is RFC 5802 with SHA-256 or SHA-512, without channel binding, as Kafka has it. Nothing of a
-password or of what is computed from it stands in an error.
+PLAIN follows RFC 4616. SCRAM follows RFC 5802 with SHA-256 or SHA-512, without channel binding, as in Kafka. Errors
+contain neither passwords nor derived values.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kframe_kafka_wire.security import Credentials
 
 _HANDSHAKE: Final = 17
 _AUTHENTICATE: Final = 36
-#: Sends a request, without its size, and returns the reply, without its size.
+#: Sends a request and returns the reply, both without size.
 Say: TypeAlias = Callable[[bytes], bytes]
-#: A mechanism: yields what to say, and is sent what was answered.
+#: A mechanism: yields the client's messages, and receives the server's.
 _Steps: TypeAlias = Generator[bytes, bytes, None]
-#: A server that asks for more rounds wants to keep us busy; Kafka's default is 4096 to 16384 at most.
+#: A limit against servers that waste CPU. Kafka accepts 4,096 to 16,384 iterations by default.
 _ROUNDS_MAX: Final = 1_000_000
 
 
@@ -33,7 +33,8 @@ class LoginRefused(WireError):
 
 
 def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
-    """Log in. Raises LoginRefused if the broker refuses, and WireError if it does not know the password."""
+    """Log in. Raises LoginRefused if the broker refuses, and WireError if it cannot prove that it knows the password.
+    Log in. Raises LoginRefused if the broker refuses, and WireError if it cannot prove that it knows the password."""
     mechanism = credentials.mechanism
     header = request_header(1, _HANDSHAKE, 1, -1, client_id)
     reply = say(header + struct.pack(">h", len(mechanism)) + mechanism.encode())
@@ -52,7 +53,7 @@ def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
 
 
 def _authenticate(message: bytes, mechanism: str, client_id: str, say: Say) -> bytes:
-    """One message and the server's, by SaslAuthenticate 2."""
+    """Send a message by SaslAuthenticate 2, and return the server's."""
     header = request_header(2, _AUTHENTICATE, 2, -1, client_id)
     reply = say(header + unsigned_varint(len(message) + 1) + message + b"\x00")
     try:
@@ -78,9 +79,13 @@ def _scram(credentials: Credentials) -> _Steps:
     user = credentials.username.replace("=", "=3D").replace(",", "=2C")
     first = f"n={user},r={nonce}"
     server_first = (yield f"n,,{first}".encode()).decode(errors="replace")
-    said = dict(attribute.split("=", 1) for attribute in server_first.split(",") if "=" in attribute)
+    attributes = dict(attribute.split("=", 1) for attribute in server_first.split(",") if "=" in attribute)
     try:
-        salt, rounds, full_nonce = base64.b64decode(said["s"], validate=True), int(said["i"]), said["r"]
+        salt, rounds, full_nonce = (
+            base64.b64decode(attributes["s"], validate=True),
+            int(attributes["i"]),
+            attributes["r"],
+        )
     except (KeyError, ValueError):
         raise WireError("a SCRAM challenge that is none") from None
     if not full_nonce.startswith(nonce) or full_nonce == nonce or not 0 < rounds <= _ROUNDS_MAX:
@@ -98,7 +103,7 @@ def _scram(credentials: Credentials) -> _Steps:
 
 
 def _compact_bytes(reply: bytes, offset: int) -> tuple[bytes, int]:
-    """Compact bytes or a string, empty where null, and where it goes on. Raises IndexError."""
+    """Compact bytes or a compact string, empty if null, and the next offset. Raises IndexError."""
     length = shift = 0
     while True:
         length |= (reply[offset] & 0x7F) << shift

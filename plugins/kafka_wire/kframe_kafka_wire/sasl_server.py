@@ -27,12 +27,12 @@ _FINAL: Final = re.compile(
 
 
 class SaslError(Exception):
-    """Who asks is not who it claims to be. The text may be shown to it."""
+    """The login failed. The text may be shown to the client."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What is kept of a password."""
+    """The stored credential of a password."""
 
     salt: bytes
     stored_key: bytes
@@ -40,36 +40,36 @@ class ScramCredential:
     iterations: int
 
 
-#: The credential of a user for a mechanism, or None.
+#: Returns the credential of a user for a mechanism, or None.
 ScramLookup = Callable[[str, str], ScramCredential | None]
-#: The owner of a delegation token, and the credential of the token for a mechanism: None if there is no such token.
+#: Returns the owner of a delegation token, and its credential for a mechanism or None if it does not exist.
 TokenLookup = Callable[[str, str], tuple[Principal, ScramCredential | None]]
 
 
 def no_tokens(_mechanism: str, _token_id: str) -> tuple[Principal, None]:
-    """There are no delegation tokens."""
+    """The lookup without delegation tokens."""
     return Principal(""), None
 
 
 class Exchange(Protocol):
-    """One authentication under way."""
+    """A login in progress."""
 
     principal: Principal | None
-    """Who it is, once that is proven."""
+    """The principal, after a successful login."""
 
     def answer(self, token: bytes) -> bytes:
-        """Answer the client's next token. Raises SaslError."""
+        """Process the client's next token, and return the server's. Raises SaslError."""
 
 
 class PlainExchange:
-    """A name and a password in one token; users are the ``user_NAME`` options of the login module."""
+    """PLAIN: one token with name and password. Users are the ``user_NAME`` options of the login module."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
         self.principal: Principal | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """Compare in the same time whatever the name. Raises SaslError."""
+        """Check the password in constant time. Raises SaslError."""
         try:
             parts = token.decode().split("\0")
         except UnicodeDecodeError:
@@ -90,7 +90,7 @@ class PlainExchange:
 
 
 class ScramExchange:
-    """A proof of the password in two tokens: of a user's, or of that of a delegation token."""
+    """SCRAM: two tokens that prove the password of a user or of a delegation token."""
 
     def __init__(
         self, mechanism: str, lookup: ScramLookup, tokens: TokenLookup = no_tokens,
@@ -108,7 +108,7 @@ class ScramExchange:
         self.principal: Principal | None = None
 
     def answer(self, token: bytes) -> bytes:
-        """The first token names the user, the second proves it. Raises SaslError."""
+        """The first token names the user, the second proves the password. Raises SaslError."""
         try:
             text = token.decode()
         except UnicodeDecodeError:
@@ -157,7 +157,7 @@ class ScramExchange:
 
 
 def scram_lookup(records: Records) -> ScramLookup:
-    """Credentials as ``kafka-configs --entity-type users`` writes them to ``/config/users``."""
+    """Credentials in ``/config/users``, as ``kafka-configs --entity-type users`` writes them."""
 
     def find(mechanism: str, user: str) -> ScramCredential | None:
         text = settings_of_user(records, user).get(mechanism)
@@ -167,7 +167,7 @@ def scram_lookup(records: Records) -> ScramLookup:
 
 
 def parse_credential(text: str) -> ScramCredential | None:
-    """``salt=...,stored_key=...,server_key=...,iterations=...`` as Kafka writes it; None if it is anything else."""
+    """Parse ``salt=...,stored_key=...,server_key=...,iterations=...`` as Kafka writes it; None for any other text."""
     values = dict(attribute.split("=", 1) for attribute in text.split(",") if "=" in attribute)
     try:
         salt, stored, server = (
@@ -179,13 +179,13 @@ def parse_credential(text: str) -> ScramCredential | None:
 
 
 def make_credential(mechanism: str, password: str, salt: bytes, iterations: int = ITERATIONS_LEAST) -> ScramCredential:
-    """What is kept of a password (RFC 5802 section 3)."""
+    """The credential of a password (RFC 5802 section 3)."""
     salted = hashlib.pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
     return credential_of(mechanism, salted, salt, iterations)
 
 
 def credential_of(mechanism: str, salted_password: bytes, salt: bytes, iterations: int) -> ScramCredential:
-    """The same of a password that is salted already."""
+    """The credential of a salted password."""
     name = HASHES[mechanism]
     stored = hashlib.new(name, hmac.digest(salted_password, b"Client Key", name)).digest()
     return ScramCredential(salt, stored, hmac.digest(salted_password, b"Server Key", name), iterations)

@@ -1,6 +1,6 @@
-"""The security of a listener from Kafka's keys: TLS and SASL, for us as a client of brokers and as their server.
+"""The security settings of a listener: TLS and SASL, as a client of brokers and as a server.
 
-A key that begins with ``listener.name.LISTENER.`` wins over the same key without, as in Kafka.
+As in Kafka, a key with the prefix ``listener.name.LISTENER.`` has precedence over the same key without it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kframe_kafka_wire.alerts import TellingContext
 from kframe_kafka_wire.identity import security_protocol
 from kframe_kafka_wire.stores import KeyStore, TrustStore, key_store, load_key, load_trust, trust_store
 
-#: SASL mechanisms on offer, and the login module that each needs.
+#: Supported SASL mechanisms, and the login module of each.
 MECHANISMS: Final = {
     "PLAIN": "PlainLoginModule",
     "SCRAM-SHA-256": "ScramLoginModule",
@@ -29,38 +29,38 @@ _JAAS_FILE: Final = "java.security.auth.login.config"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What TLS of a listener is made of. Contexts are made afresh with each call, so that renewed files count."""
+    """TLS settings of a listener. Each call creates a new context, so that renewed files take effect."""
 
     listener: str
     keys: KeyStore | None
     trust: TrustStore | None
-    """None trusts the authorities of the system."""
+    """None: the system's authorities."""
     check_names: bool
-    """Whether a server's certificate has to be valid for its host name."""
+    """Whether a server's certificate must match its host name."""
     client_auth: ssl.VerifyMode
 
     @property
     def trusted(self) -> str:
-        """The setting that names the trusted certificates, for error messages."""
+        """The truststore setting, for error messages."""
         if self.trust is None:
             return "the system (ssl.truststore.location is not set)"
         return f"ssl.truststore.location={self.trust.path}" if self.trust.path else "ssl.truststore.certificates"
 
     @property
     def shown(self) -> str:
-        """The same of the certificate that we show."""
+        """The keystore setting, for error messages."""
         if self.keys is None:
             return "none (ssl.keystore.location is not set)"
         return f"ssl.keystore.location={self.keys.path}" if self.keys.path else "ssl.keystore.certificate.chain"
 
     def client(self) -> ssl.SSLContext:
-        """For connections that we make. Raises ConfigError where a file cannot be used."""
+        """A context for outgoing connections. Raises ConfigError if a file cannot be used."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = self.check_names
         return self._filled(context)
 
     def server(self) -> ssl.SSLContext:
-        """For connections that we take. Raises ConfigError where a file cannot be used, or there is no key."""
+        """A context for incoming connections. Raises ConfigError if a file cannot be used or there is no key."""
         if self.keys is None:
             raise ConfigError("config key ssl.keystore.location", "nothing", f"a key store for {self.listener}")
         context = TellingContext(ssl.PROTOCOL_TLS_SERVER)
@@ -80,7 +80,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who we are by SASL."""
+    """The controller's own SASL credentials."""
 
     mechanism: str
     username: str
@@ -89,7 +89,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class ListenerSecurity:
-    """How a listener is secured, by Kafka's keys."""
+    """The security settings of a listener by Kafka's keys."""
 
     listener: str
     protocol: str
@@ -97,10 +97,10 @@ class ListenerSecurity:
     tls: Tls | None
     sasl: bool
     config: Mapping[str, str] = field(repr=False)
-    """All settings, for what is read late: the keys of ``sasl.*``."""
+    """All settings; the ``sasl.*`` keys are read on demand."""
 
     def credentials(self) -> Credentials | None:
-        """Who we are to brokers, by ``sasl.mechanism.inter.broker.protocol``; None without SASL. Raises ConfigError."""
+        """The credentials for ``sasl.mechanism.inter.broker.protocol``; None without SASL. Raises ConfigError."""
         if not self.sasl:
             return None
         key = "sasl.mechanism.inter.broker.protocol"
@@ -112,7 +112,7 @@ class ListenerSecurity:
         return Credentials(mechanism, options["username"], options["password"])
 
     def mechanisms(self) -> tuple[str, ...]:
-        """What clients may authenticate by (``sasl.enabled.mechanisms``); none without SASL. Raises ConfigError."""
+        """The mechanisms for clients (``sasl.enabled.mechanisms``); empty without SASL. Raises ConfigError."""
         if not self.sasl:
             return ()
         key = "sasl.enabled.mechanisms"
@@ -124,13 +124,16 @@ class ListenerSecurity:
         return enabled
 
     def login(self, mechanism: str) -> LoginModule:
-        """The login module for a mechanism of this listener: from ``listener.name.X.MECHANISM.sasl.jaas.config``, else
-        from section ``x.KafkaServer`` or ``KafkaServer`` of the JVM's JAAS file. Raises ConfigError."""
+        """The login module for a mechanism of this listener. Raises ConfigError.
+
+        It comes from ``listener.name.X.MECHANISM.sasl.jaas.config``. The fallback is section ``x.KafkaServer`` or
+        ``KafkaServer`` of the JVM's JAAS file.
+        """
         listener, module = self.listener.lower(), MECHANISMS[mechanism]
         key = f"listener.name.{listener}.{mechanism.lower()}.sasl.jaas.config"
         if text := self.config.get(key):
             where, logins = f"config key {key}", parse_login_modules(f"config key {key}", text)
-            if len(logins) != 1:  # as Kafka: a broker's own text names exactly one
+            if len(logins) != 1:  # As in Kafka, the value has exactly one login module.
                 raise ConfigError(where, f"{len(logins)} login modules", "one")
         elif path := self.config.get(_JAAS_FILE):
             where = f"JAAS file {path}"
@@ -145,7 +148,7 @@ class ListenerSecurity:
 
 
 def security_of(config: Mapping[str, str], listener: str) -> ListenerSecurity:
-    """The security of a listener by its name. Raises ConfigError for a key or value that is not on offer."""
+    """The security settings of a listener. Raises ConfigError for unsupported keys or values."""
     protocol = security_protocol(config, listener)
     tls = _tls(config, listener) if protocol.endswith("SSL") else None
     return ListenerSecurity(listener, protocol, tls, protocol.startswith("SASL"), dict(config))

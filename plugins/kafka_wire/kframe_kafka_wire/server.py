@@ -1,4 +1,4 @@
-"""The server that brokers, clients and tools reach a controller by, in a thread of its own."""
+"""The server of a controller for brokers, clients and tools, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from kframe_kafka_wire.sasl_server import scram_lookup
 from kframe_kafka_wire.security import ListenerSecurity, security_of
 from kframe_kafka_wire.tokens import token_lookup, tokens_of
 
-#: Requests under way hold as many frames of the largest size, unless queued.max.request.bytes says how many bytes.
+#: The default of queued.max.request.bytes, in frames of the maximum size.
 _FRAMES_AT_ONCE: Final = 2
 _HANDSHAKE_S: Final = 30.0
 
 
 def make_server(url: str, config: Mapping[str, str]) -> WireServer:
-    """The server for ``kafka:``; everything is in ``config``, by Kafka's keys. Raises ConfigError."""
+    """The server for ``kafka:``, configured by Kafka's keys in ``config``. Raises ConfigError."""
     return WireServer(config)
 
 
@@ -44,8 +44,7 @@ class WireServer:
     """Implements ``kframe.api.serving.Server`` on Kafka's protocol."""
 
     def __init__(self, config: Mapping[str, str], records: Records | None = None) -> None:
-        """``records`` are where credentials and ACLs stand; without them, those of the controller's store. Raises
-        ConfigError for what cannot be served."""
+        """``records`` has credentials and ACLs; by default those of the controller's store. Raises ConfigError."""
         self._config = dict(config)
         self._records = records
         self._node = node_of(config)
@@ -66,7 +65,7 @@ class WireServer:
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """HOST:PORT of each listener, while it serves."""
+        """HOST:PORT of each listener while the server runs."""
         return dict(self._addresses)
 
     def metrics(self) -> dict[str, float]:
@@ -74,7 +73,7 @@ class WireServer:
         return self._drops.metrics()
 
     def start(self, controller: Controller) -> None:
-        """Bind and serve until ``stop``. Raises ConfigError where an address cannot be bound or a file be read."""
+        """Bind and serve until ``stop``. Raises ConfigError if an address cannot be bound or a file cannot be read."""
         started: Future[None] = Future()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._main(controller, started)), name="kframe-server", daemon=True
@@ -88,13 +87,13 @@ class WireServer:
             raise
 
     def stop(self) -> None:
-        """End every connection. May be called again."""
+        """Close all connections. May be called again."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
         loop, ending = self._loop, self._ending
         if loop is not None and ending is not None:
-            with suppress(RuntimeError):  # it has ended already
+            with suppress(RuntimeError):  # The event loop has ended already.
                 loop.call_soon_threadsafe(ending.set)
         thread.join()
         self._addresses.clear()
@@ -156,13 +155,15 @@ class WireServer:
             assert task is not None
             tasks.add(task)
             try:
-                # Streams of Python 3.11 complain of a task that ends as cancelled; only ``stop`` cancels this one.
+                # Streams of Python 3.11 log a task that ends as cancelled. Only ``stop`` cancels this task.
                 with suppress(asyncio.CancelledError):
                     await self._serve(listening, reader, writer, len(tasks))
             finally:
                 tasks.discard(task)
 
-        host = endpoint.host or (None if endpoint.port else "0.0.0.0")  # one port for all addresses
+        host = endpoint.host or (
+            None if endpoint.port else "0.0.0.0"
+        )  # A free port must be the same for all addresses.
         context = None if security.tls is None else security.tls.server()
         try:
             server = await asyncio.start_server(
@@ -182,7 +183,7 @@ class WireServer:
     async def _serve(
         self, listening: Listening, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, count: int
     ) -> None:
-        """One connection, if there may be one more."""
+        """Serve a connection, unless there are too many."""
         peer = writer.get_extra_info("peername")
         host = str(peer[0]) if peer else ""
         self._from[host] += 1
@@ -220,7 +221,7 @@ class WireServer:
         )
 
     def _advertised(self) -> Registration:
-        """Ourselves, with the ports that the system has chosen where none was asked for."""
+        """The registration with the actual ports of listeners that are configured with port 0."""
         node = self._node.registration
         ports = {listener: int(address.rpartition(":")[2]) for listener, address in self._addresses.items()}
         endpoints = (
@@ -230,7 +231,7 @@ class WireServer:
         return replace(node, endpoints=tuple(endpoints))
 
 
-#: Key, least value, default: Kafka's own.
+#: Keys, minimum values, and Kafka's defaults.
 _NUMBERS: Final = (
     ("socket.request.max.bytes", 1, "104857600"),
     ("sasl.server.max.receive.size", 1, "524288"),
@@ -246,7 +247,7 @@ _NUMBERS: Final = (
 
 
 def _check(security: ListenerSecurity) -> None:
-    """Whether files can be read and logins are complete. Raises ConfigError."""
+    """Check that files are readable and logins are complete. Raises ConfigError."""
     if security.tls is not None:
         security.tls.server()
     if "PLAIN" in security.mechanisms():

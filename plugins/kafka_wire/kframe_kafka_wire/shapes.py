@@ -1,12 +1,11 @@
-"""How messages of Kafka's protocol are laid out, and reading and writing them by that layout.
+"""Message layouts of Kafka's protocol, and decoding and encoding by layout.
 
-The layouts are kio's classes, generated from Kafka's own message files; the reading and writing is ours. kio's reader
-sets memory aside for as many elements as a message claims to have, and a claim of two thousand million ends the
-process. Here nothing is made that the bytes left could not hold, and a message that is refused costs what it took up
-to there.
+The layouts are kio's classes, which are generated from Kafka's own message files. kio's decoder is not used: it
+allocates memory for the claimed number of elements, so a claim of two billion ends the process. Here a claim is checked
+against the remaining bytes first, and a refused message costs only what was decoded before.
 
-A struct is a ``dict`` by kio's field names (Kafka's, in snake case). Times are whole milliseconds, error codes plain
-ints, ids 16 bytes, and a field that a version does not have is neither read nor written.
+A struct is a ``dict`` by kio's field names (Kafka's, in snake case). Times are milliseconds, error codes plain ints,
+and ids 16 bytes. A field that a version does not have is neither read nor written.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from typing import Any, Final, TypeAlias, get_args, get_origin
 
 from kframe.plugin import KframeError
 
-#: How many values one message may hold in all: a million partitions with three replicas each fit.
+#: The most values of one message, enough for a million partitions with three replicas each.
 MOST_VALUES: Final = 8_000_000
 ZERO_ID: Final = bytes(16)
 
 
 class CodecError(KframeError):
-    """Bytes that are not the message they claim to be, or a message that cannot be put in bytes."""
+    """Bytes that are not a valid message, or a message that cannot be encoded."""
 
 
 class Cursor:
-    """A place in a message that is read, and how many more values it may hold."""
+    """A position in a message, and the number of further values that may be decoded."""
 
     __slots__ = ("at", "data", "end", "room")
 
@@ -41,7 +40,7 @@ class Cursor:
         self.room = MOST_VALUES
 
     def skip(self, size: int) -> int:
-        """Go on by ``size`` bytes; return where they begin. Raises CodecError if there are not as many."""
+        """Advance by ``size`` bytes, and return their offset. Raises CodecError if there are fewer bytes."""
         start = self.at
         if size < 0 or size > self.end - start:
             raise CodecError(f"{size} bytes claimed at byte {start}, {self.end - start} left")
@@ -49,13 +48,13 @@ class Cursor:
         return start
 
     def claim(self, count: int, size: int) -> None:
-        """Check that ``count`` elements of ``size`` bytes or more can be there. Raises CodecError."""
+        """Check that ``count`` elements of at least ``size`` bytes fit into the rest. Raises CodecError."""
         if count < 0 or count * size > self.end - self.at:
             raise CodecError(f"{count} elements claimed at byte {self.at}, {self.end - self.at} bytes left")
         self.spend(count)
 
     def spend(self, values: int) -> None:
-        """Count values that are about to be made. Raises CodecError beyond ``MOST_VALUES``."""
+        """Count values before they are created. Raises CodecError above ``MOST_VALUES``."""
         self.room -= values
         if self.room < 0:
             raise CodecError(f"more than {MOST_VALUES} values in one message")
@@ -67,9 +66,9 @@ Write: TypeAlias = Callable[[bytearray, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How one kind of value is read and written, its least size in bytes, and what stands for it when it is left out.
+    """How a type of value is read and written, its minimum size in bytes, and its default.
 
-    ``code`` is its letter in ``struct`` if it is a plain number.
+    ``code`` is the ``struct`` format character of a plain number.
     """
 
     read: Read
@@ -80,7 +79,7 @@ class Shape:
 
 
 def read_varint(cursor: Cursor) -> int:
-    """An unsigned number of at most 32 bits in groups of seven. Raises CodecError."""
+    """An unsigned varint of at most 32 bits. Raises CodecError."""
     value = 0
     for shift in range(0, 35, 7):
         byte = cursor.data[cursor.skip(1)]
@@ -93,7 +92,7 @@ def read_varint(cursor: Cursor) -> int:
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """The reverse."""
+    """Write an unsigned varint."""
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -134,13 +133,14 @@ _PLAIN: Final = {
     "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q",
     "float64": "d", "error_code": "h", "timedelta_i32": "i", "timedelta_i64": "q", "datetime_i64": "q",
 }  # fmt: skip
-#: What begins a text, bytes or array of unknown length: the length plus one, or the length with -1 for null.
+#: The length of a string, of bytes or of an array: int16, int32, or a varint of the length plus one. Null is -1, or 0
+#: as a varint.
 _SHORT: Final = struct.Struct(">h")
 _LONG: Final = struct.Struct(">i")
 
 
 def _length_reader(layout: struct.Struct | None, nullable: bool) -> Callable[[Cursor], int]:
-    """Reads a length, -1 for null where that is allowed."""
+    """A reader of lengths; -1 is null, if ``nullable``."""
 
     def read(cursor: Cursor) -> int:
         if layout is None:
@@ -235,7 +235,7 @@ def _array(element: Shape, flexible: bool, nullable: bool) -> Shape:
 
 
 def _nullable_struct(inner: Shape) -> Shape:
-    """A struct behind a byte that says whether it is there (KIP-893)."""
+    """A struct that follows a byte for its presence (KIP-893)."""
 
     def read(cursor: Cursor) -> Any:
         marker = struct.unpack_from(">b", cursor.data, cursor.skip(1))[0]
@@ -250,7 +250,7 @@ def _nullable_struct(inner: Shape) -> Shape:
 
 
 def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False) -> Shape:
-    """The shape of a field of that type."""
+    """The shape of a field of this type."""
     if get_origin(kind) is UnionType:
         inner = next(arg for arg in get_args(kind) if arg is not NoneType)
         return _shape(field, inner, flexible, nullable=True)
@@ -271,7 +271,7 @@ def _shape(field: Field[Any], kind: Any, flexible: bool, nullable: bool = False)
 
 
 def _default(field: Field[Any], shape: Shape) -> Any:
-    """The default of a field: kio's, as plain data."""
+    """The default of a field in kio, as plain data."""
     if field.default is MISSING or field.default is None:
         return shape.blank if field.default is MISSING else None
     if hasattr(field.default, "total_seconds"):
@@ -280,8 +280,10 @@ def _default(field: Field[Any], shape: Shape) -> Any:
 
 
 def struct_shape(entity: Any, legacy_texts: bool = False) -> Shape:
-    """The shape of one of kio's classes. ``legacy_texts``: its texts are written the old way although it has tagged
-    fields; only the header of requests is like that."""
+    """The shape of one of kio's classes. ``legacy_texts``: strings have the old format despite tagged fields.
+
+    Only request headers have that combination.
+    """
     return _struct_shape(entity, legacy_texts)
 
 
@@ -318,7 +320,7 @@ def _struct_shape(entity: Any, legacy_texts: bool) -> Shape:
 
 
 def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], value: dict[str, Any]) -> None:
-    """Read what is known; what is not is passed over, as Kafka does."""
+    """Read known tagged fields. Unknown fields are skipped, as in Kafka."""
     count = read_varint(cursor)
     cursor.claim(count, 2)
     for _ in range(count):
@@ -329,7 +331,7 @@ def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], v
             inner = Cursor(cursor.data, start, start + size)
             inner.room = cursor.room
             field_value = shape.read(inner)
-            # An array that is empty is the same whether it was said or left out.
+            # An explicit empty array equals an omitted one.
             value[name] = default if default == () and field_value == [] else field_value
             cursor.room = inner.room
             if inner.at != inner.end:
@@ -337,7 +339,7 @@ def _read_tagged(cursor: Cursor, tagged: Mapping[int, tuple[str, Shape, Any]], v
 
 
 def _write_tagged(out: bytearray, tagged: Mapping[int, tuple[str, Shape, Any]], value: Mapping[str, Any]) -> None:
-    """Write what differs from its default, in the order of the tags."""
+    """Write the fields that differ from their default, in the order of the tags."""
     fields = []
     for tag in sorted(tagged):
         name, shape, default = tagged[tag]

@@ -1,6 +1,6 @@
-"""Key stores and trust stores by Kafka's ``ssl.*`` keys: PEM in files or in the keys themselves, and PKCS12.
+"""Keystores and truststores by Kafka's ``ssl.*`` keys: PEM in files or in the keys themselves, and PKCS12.
 
-Java's own format, JKS, is refused with the command that converts it.
+Java's own format, JKS, is refused. The error has the command that converts it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONVERT: Final = "keytool -importkeystore -deststoretype PKCS12 converts a stor
 
 @dataclass(frozen=True, slots=True)
 class KeyStore:
-    """Our key and certificate chain: in a file of ``type``, or as PEM in ``text``."""
+    """Key and certificate chain: a file of ``type``, or PEM in ``text``."""
 
     type: str
     path: Path | None
@@ -32,7 +32,7 @@ class KeyStore:
 
 @dataclass(frozen=True, slots=True)
 class TrustStore:
-    """The only authorities that are trusted: in a file of ``type``, or as PEM in ``text``."""
+    """The trusted authorities: a file of ``type``, or PEM in ``text``."""
 
     type: str
     path: Path | None
@@ -41,7 +41,7 @@ class TrustStore:
 
 
 def key_store(values: Mapping[str, str]) -> KeyStore | None:
-    """The key store that ``ssl.keystore.*`` and ``ssl.key.password`` name; None if none. Raises ConfigError."""
+    """The keystore of ``ssl.keystore.*`` and ``ssl.key.password``, or None. Raises ConfigError."""
     store = _store(values, "ssl.keystore", "ssl.keystore.certificate.chain")
     if store is None:
         return None
@@ -52,13 +52,13 @@ def key_store(values: Mapping[str, str]) -> KeyStore | None:
 
 
 def trust_store(values: Mapping[str, str]) -> TrustStore | None:
-    """The trust store that ``ssl.truststore.*`` name; None if none. Raises ConfigError."""
+    """The truststore of ``ssl.truststore.*``, or None. Raises ConfigError."""
     store = _store(values, "ssl.truststore", "ssl.truststore.certificates")
     return None if store is None else TrustStore(*store, values.get("ssl.truststore.password", ""))
 
 
 def load_key(context: ssl.SSLContext, store: KeyStore) -> None:
-    """Show this certificate. Raises ConfigError, naming the key, where the store cannot be used."""
+    """Present this certificate. Raises ConfigError with the key if the store cannot be used."""
     where = "config key ssl.keystore." + ("location" if store.path else "certificate.chain")
     if store.type == "PEM" and store.path is not None:
         _load_chain(context, store.path, store.key_password, where)
@@ -75,7 +75,7 @@ def load_key(context: ssl.SSLContext, store: KeyStore) -> None:
 
 
 def load_trust(context: ssl.SSLContext, store: TrustStore) -> None:
-    """Trust these authorities. Raises ConfigError, naming the key, where the store cannot be used."""
+    """Trust these authorities only. Raises ConfigError with the key if the store cannot be used."""
     where = "config key ssl.truststore." + ("location" if store.path else "certificates")
     try:
         if store.path is None:
@@ -95,7 +95,7 @@ def load_trust(context: ssl.SSLContext, store: TrustStore) -> None:
 
 
 def _store(values: Mapping[str, str], prefix: str, inline: str) -> tuple[str, Path | None, str] | None:
-    """Type, path and text of a store; None if there is none."""
+    """Type, path and text of a store, or None."""
     location, text = values.get(f"{prefix}.location", "").strip(), values.get(inline, "").strip()
     if not location and not text:
         return None
@@ -111,7 +111,7 @@ def _store(values: Mapping[str, str], prefix: str, inline: str) -> tuple[str, Pa
 
 def _load_chain(context: ssl.SSLContext, path: Path, password: str, where: str) -> None:
     try:
-        # A callable, because OpenSSL would else ask on the terminal.
+        # A callable, because OpenSSL would otherwise prompt on the terminal.
         context.load_cert_chain(path, password=lambda: password)
     except OSError as problem:
         raise ConfigError(where, f"a store that cannot be used ({problem})", "a key and its certificates") from problem

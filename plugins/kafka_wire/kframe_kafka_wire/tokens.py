@@ -1,4 +1,4 @@
-"""Delegation tokens as Kafka keeps them in ZooKeeper (Kafka 3.9 ``DelegationTokenManagerZk``, KIP-48)."""
+"""Delegation tokens in ZooKeeper as Kafka stores them (Kafka 3.9 ``DelegationTokenManagerZk``, KIP-48)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TRIES_MOST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is stored of a token; times are milliseconds since 1970."""
+    """A stored token. Times are milliseconds since 1970."""
 
     token_id: str
     owner: Principal
@@ -39,10 +39,10 @@ class Token:
     issued_ms: int
     expires_ms: int
     latest_ms: int
-    """The time beyond which it cannot be renewed."""
+    """The latest expiry time that a renewal can set."""
 
     def belongs_to(self, principal: Principal) -> bool:
-        """Whether that is the owner, the requester or a renewer (``TokenInformation.ownerOrRenewer``)."""
+        """Whether this is the owner, the requester or a renewer (``TokenInformation.ownerOrRenewer``)."""
         return principal in (self.owner, self.requester, *self.renewers)
 
     def is_expired(self, now_ms: int) -> bool:
@@ -54,8 +54,8 @@ class Tokens:
     """The tokens of a cluster. Calls raise StoreError."""
 
     def __init__(self, secret: str, most_ms: int, renewal_ms: int, now_ms: Callable[[], int] | None = None) -> None:
-        """``secret`` is that of all brokers; a token lives for ``most_ms`` at most, and for ``renewal_ms`` unless it is
-        renewed."""
+        """``secret`` is the same on all brokers. A token expires after ``renewal_ms`` unless renewed, and always after
+        ``most_ms``."""
         self._secret = secret.encode()
         self._most_ms = most_ms
         self._renewal_ms = renewal_ms
@@ -92,7 +92,7 @@ class Tokens:
         renewers: tuple[Principal, ...],
         most_ms: int,
     ) -> Token:
-        """Store a new token; ``most_ms``: how long it may live, 0 or less for as long as any."""
+        """Store a new token. ``most_ms`` is its maximum lifetime; 0 or less selects the longest."""
         now_ms = self.now_ms()
         latest_ms = now_ms + (self._most_ms if most_ms <= 0 else min(most_ms, self._most_ms))
         token_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -102,8 +102,10 @@ class Tokens:
         return token
 
     def extend(self, writer: RecordWriter, token: Token, period_ms: int, *, renewed: bool) -> int:
-        """Have a token expire after that time from now, at its latest time at the latest; return that time.
-        ``renewed``: below 0 the period is that of a renewal."""
+        """Let a token expire after ``period_ms``, but not after its latest expiry time. Return the expiry time.
+
+        ``renewed``: a negative period selects the renewal period.
+        """
         period_ms = self._renewal_ms if renewed and period_ms < 0 else period_ms
         expires_ms = min(token.latest_ms, self.now_ms() + period_ms)
         _write(writer, replace(token, expires_ms=expires_ms))
@@ -119,20 +121,20 @@ class Tokens:
         writer.append_record(_CHANGE, token.token_id.encode())
 
     def delete_expired(self, records: Records, writer: RecordWriter) -> int:
-        """Delete expired tokens, as the controller does; return how many there were."""
+        """Delete expired tokens, which is the controller's task. Return their number."""
         expired = [token for token in self.read_all(records) if token.is_expired(self.now_ms())]
         for token in expired:
             self.delete(writer, token)
         return len(expired)
 
     def credential(self, mechanism: str, token_id: str) -> ScramCredential:
-        """What a client that logs in by a token has to know the password of: the token's secret as base64."""
+        """The SCRAM credential of a token. The password is the token's HMAC in base64."""
         password = base64.b64encode(self.hmac_of(token_id)).decode()
         return make_credential(mechanism, password, self._salt, ITERATIONS_LEAST)
 
 
 def token_lookup(tokens: Tokens | None, records: Records) -> TokenLookup:
-    """Finds the owner and the credential of a token that a client logs in by. A lookup raises StoreError."""
+    """A lookup of the owner and the credential of a token for logins. A lookup raises StoreError."""
     if tokens is None:
         return no_tokens
 
@@ -146,7 +148,7 @@ def token_lookup(tokens: Tokens | None, records: Records) -> TokenLookup:
 
 
 def tokens_of(config: Mapping[str, str]) -> Tokens | None:
-    """The tokens that Kafka's keys ask for; None without ``delegation.token.secret.key``, when there are none."""
+    """The tokens by Kafka's keys; None without ``delegation.token.secret.key``."""
     secret = config.get("delegation.token.secret.key", "") or config.get("delegation.token.master.key", "")
     if not secret:
         return None
@@ -175,7 +177,7 @@ def _encode(token: Token) -> bytes:
 
 
 def _decode(data: bytes | None) -> Token | None:
-    """A stored token; None for a record that is none."""
+    """Decode a stored token; None for a malformed record."""
     fields: Mapping[str, Any] = decode_record(data)
     try:
         owner = _principal(fields["owner"])

@@ -48,7 +48,7 @@ class WireTransport:
         security = security_of(config, self._listener)
         self._tls = security.tls
         if self._tls is not None:
-            self._tls.client()  # so that a file that cannot be used stops the start
+            self._tls.client()  # Detects unusable files at the start.
         self._credentials = security.credentials()
         self._timeouts = Timeouts(
             *(whole(1)(f"config key {key}", config.get(key, "30000"))
@@ -62,7 +62,7 @@ class WireTransport:
         self._cluster_id = ClusterId()
         self._ports: tuple[Notify, MayAct] | None = None
         self._channels: dict[int, Channel] = {}
-        """By broker id; replaced, never changed, since any thread may look."""
+        """By broker id. The mapping is replaced, never changed, because any thread may read it."""
         self._expected: dict[int, tuple[Registration, Channel]] = {}
         """Channels opened ahead of ``connect``, by broker id."""
 
@@ -88,7 +88,7 @@ class WireTransport:
         if ports is None:
             return
         for registration in registrations:
-            with suppress(ConfigError):  # ``connect`` says so
+            with suppress(ConfigError):  # ``connect`` logs the error.
                 channel = self._channel(registration, ports, 0)
                 self._expected[registration.broker_id] = registration, channel
                 channel.start(connect_now=True)

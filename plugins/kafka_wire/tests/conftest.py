@@ -1,4 +1,4 @@
-"""Brokers that a test directs, and transports to them."""
+"""Fake brokers, transports to them, and servers for real brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe_kafka_wire.testing.tools import ToolBox
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
 
-# As kframe's own tests: the same examples in every run, and none fails for being slow.
+# As in kframe's own tests: the same examples in every run, and no deadline.
 hypothesis_settings.register_profile("steady", derandomize=True, deadline=None)
 hypothesis_settings.register_profile("brief", max_examples=20, derandomize=True, deadline=None)
 hypothesis_settings.register_profile("explore", max_examples=2_000, deadline=None, print_blob=True)
@@ -23,29 +23,29 @@ hypothesis_settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 @pytest.fixture
 def fakes() -> Iterator[Callable[..., FakeBroker]]:
-    """Makes brokers that end with the test."""
-    made: list[FakeBroker] = []
+    """Create brokers that are closed after the test."""
+    brokers: list[FakeBroker] = []
 
     def make(*arguments: Any, **more: Any) -> FakeBroker:
-        made.append(FakeBroker(*arguments, **more))
-        return made[-1]
+        brokers.append(FakeBroker(*arguments, **more))
+        return brokers[-1]
 
     yield make
-    for broker in made:
+    for broker in brokers:
         broker.close()
 
 
 @pytest.fixture
 def transports() -> Iterator[Callable[..., WireTransport]]:
-    """Makes transports that end with the test, and see that their threads do."""
-    made: list[WireTransport] = []
+    """Create transports that are closed after the test, and check that their threads end."""
+    opened: list[WireTransport] = []
 
     def make(config: dict[str, str] | None = None, **more: Any) -> WireTransport:
-        made.append(WireTransport(settings() if config is None else config, **more))
-        return made[-1]
+        opened.append(WireTransport(settings() if config is None else config, **more))
+        return opened[-1]
 
     yield make
-    for transport in made:
+    for transport in opened:
         channels = list(transport.channels.values())
         transport.close()
         assert all(channel.join(10.0) for channel in channels)
@@ -55,7 +55,7 @@ def transports() -> Iterator[Callable[..., WireTransport]]:
 def make_cluster(
     fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport]
 ) -> Callable[..., FakeCluster]:
-    """Makes fake clusters that end with the test, by default of broker 1, connected."""
+    """Create fake clusters that are closed after the test, by default with broker 1 connected."""
 
     def make(
         config: dict[str, str] | None = None, brokers: tuple[int, ...] = (1,), connected: bool = True
@@ -80,7 +80,7 @@ def toolbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolBox]:
 
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerHandle]:
-    """A server for real brokers, each cluster on a chroot of its own."""
+    """A server for real brokers. Each cluster uses its own chroot."""
     if lacking := missing():
         pytest.skip(lacking)
     server = ServerHandle(tmp_path_factory.mktemp("zookeeper") / "open", ServerOptions())

@@ -75,7 +75,7 @@ def described(client: Client, version: int = 3, **acl_filter: Any) -> set[tuple[
 
 T_A, T_B = (2, 3, "t", "User:a", 3, 3), (2, 3, "t", "User:b", 2, 2)
 STAR, TEAM, USER = (2, 3, "*", "User:a", 8, 3), (2, 4, "team-", "User:c", 4, 3), (7, 3, "User:a", "User:c", 13, 3)
-#: (filter, what it selects)
+#: (filter, matching entries)
 FILTERS: list[tuple[dict[str, Any], set[tuple[int, int, str, str, int, int]]]] = [
     ({}, {T_A, T_B, STAR, TEAM, USER}),
     ({"resource_type_filter": 2}, {T_A, T_B, STAR, TEAM}),
@@ -122,7 +122,7 @@ def test_entries_are_added_and_brokers_are_notified(client: Client, records: Fak
         ("/kafka-acl-changes/acl_changes_", "CLUSTER:kafka-cluster"),
     ]  # fmt: skip
     client.ask(30, 3, creations=[creation()])
-    assert len(records.appended) == 3  # nothing has changed
+    assert len(records.appended) == 3  # Nothing has changed.
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_deleted_entry_is_reported_for_the_first_matching_filter(client: Clien
 
 
 def test_a_concurrent_write_is_retained(client: Client, records: FakeRecords) -> None:
-    """The write is refused once, because somebody else was first: it is planned anew from what stands there now."""
+    """Another client writes first, so the first write is refused and planned again from the present record."""
     read = records.read_versioned_record
     raced: list[str] = []
 
@@ -203,7 +203,7 @@ def test_whatever_stands_in_records_is_read_or_refused() -> None:
 
 
 class RawRecords(FakeRecords):
-    """Records that are no text."""
+    """Records with arbitrary bytes."""
 
     def __init__(self, records: Mapping[str, bytes]) -> None:
         super().__init__(dict.fromkeys(records, ""))
@@ -213,7 +213,7 @@ class RawRecords(FakeRecords):
         return self.raw.get(path)
 
 
-#: (entries by pattern, whether User:a may write to some topic)
+#: (entries by pattern, whether User:a may write to any topic)
 SOME_TOPIC: list[tuple[dict[str, str], bool]] = [
     ({}, False),
     ({"/kafka-acl/Topic/t": record(entry("User:a", "Write"))}, True),

@@ -1,4 +1,4 @@
-"""Answers, byte by byte: the kernel against its twin, and anything at all instead of an answer."""
+"""Responses byte by byte: the kernel against its reference implementation, and malformed input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
 from kframe.errors import ErrorCode
 from kframe.model.events import StopReplicaAnswered, UpdateMetadataAnswered
 
-#: (api key, version) of everything that may be answered.
+#: (API key, version) of all control requests.
 VERSIONS = [(4, version) for version in range(8)] + [(5, version) for version in range(5)]
 TOPICS = ["a", "bb", "a-topic-of-another-length"]
 #: Errors by topic and partition.
@@ -62,7 +62,7 @@ def test_the_kernel_returns_the_errors_of_an_answer(
 
 @given(st.sampled_from(VERSIONS), ERRORS, st.data())
 def test_the_kernel_and_its_twin_on_broken_answers(api: tuple[int, int], errors: Any, data: st.DataObject) -> None:
-    """One byte changed, or cut off anywhere."""
+    """One byte is changed, or the response is truncated."""
     reply = bytearray(reply_to(api, errors))
     offset = data.draw(st.integers(6, len(reply)))
     if data.draw(st.booleans()) or offset == len(reply):

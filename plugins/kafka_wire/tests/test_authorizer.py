@@ -1,4 +1,4 @@
-"""Who may do what: the rules of AclAuthorizer as a table, and where silence is no."""
+"""The rules of AclAuthorizer as a table, and requests without permission."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ TOPIC, READ, WRITE, DESCRIBE = Kind.TOPIC, Operation.READ, Operation.WRITE, Oper
 #: (user, host, operation, kind, name, allowed)
 TABLE = [
     ("alice", "h", READ, TOPIC, "t", True),
-    ("alice", "h", DESCRIBE, TOPIC, "t", True),  # who may read may describe
+    ("alice", "h", DESCRIBE, TOPIC, "t", True),  # READ implies DESCRIBE.
     ("alice", "h", WRITE, TOPIC, "t", False),
     ("alice", "h", Operation.DESCRIBE_CONFIGS, TOPIC, "t", False),
     ("alice", "h", Operation.DESCRIBE_CONFIGS, TOPIC, "configs", True),
     ("bob", "10.0.0.1", Operation.DELETE, TOPIC, "t", True),
     ("bob", "10.0.0.2", Operation.DELETE, TOPIC, "t", False),
     ("carol", "h", WRITE, TOPIC, "denied", True),
-    ("alice", "h", WRITE, TOPIC, "denied", False),  # a denial wins
-    ("alice", "h", DESCRIBE, TOPIC, "denied", True),  # and implies nothing
+    ("alice", "h", WRITE, TOPIC, "denied", False),  # A denial wins.
+    ("alice", "h", DESCRIBE, TOPIC, "denied", True),  # A denial implies nothing.
     ("everywhere", "h", DESCRIBE, TOPIC, "any", True),
     ("everywhere", "h", READ, TOPIC, "any", False),
     ("alice", "h", Operation.CREATE, TOPIC, "team-1", True),
@@ -53,7 +53,7 @@ TABLE = [
     ("carol", "h", READ, TOPIC, "broken", False),
     ("broker", "h", Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER, True),
     ("broker", "h", Operation.ALTER, Kind.CLUSTER, CLUSTER, False),
-    ("alice", "h", READ, Kind.GROUP, "t", False),  # of another kind
+    ("alice", "h", READ, Kind.GROUP, "t", False),  # Another resource type.
     ("root", "h", Operation.ALTER, Kind.CLUSTER, CLUSTER, True),
     ("CN=admin,O=x", "h", READ, TOPIC, "broken", True),
     ("ANONYMOUS", "h", READ, TOPIC, "t", False),
@@ -64,7 +64,7 @@ TABLE = [
 def authorizer() -> AclAuthorizer:
     authorizer = authorizer_of(CONFIG, FakeRecords(ACLS))
     assert isinstance(authorizer, AclAuthorizer)
-    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # nothing was read yet
+    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # Nothing was loaded yet.
     assert authorizer.allows(Principal("root"), "h", READ, TOPIC, "t")
     authorizer.refresh()
     return authorizer
@@ -86,7 +86,7 @@ def test_entries_are_read_again_when_they_were_changed() -> None:
     assert authorizer.is_ready()
     records.records |= ACLS
     authorizer.follow()
-    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # no ACL allows it
+    assert not authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")  # No ACL allows it.
     records.records["/kafka-acl-changes/acl_changes_0000000000"] = "TOPIC:t"
     authorizer.follow()
     assert authorizer.allows(Principal("alice"), "h", READ, TOPIC, "t")

@@ -21,7 +21,7 @@ MakeCluster = Callable[..., FakeCluster]
 
 
 class Records:
-    """A store whose only record is ``/cluster/id``."""
+    """A store with ``/cluster/id`` as its only record."""
 
     def __init__(self, record: bytes | StoreError | None) -> None:
         self.record = record
@@ -37,7 +37,7 @@ class Records:
 
 
 def channel_lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
-    """Level and text of the channels' lines, without durations and sizes."""
+    """Level and text of the channels' log lines, without durations and sizes."""
     return [
         (record.levelname, re.sub(r"at most \d+", "at most N", re.sub(r"\d+\.\d{3} s", "T s", record.getMessage())))
         for record in caplog.records
@@ -110,7 +110,7 @@ def test_an_idle_connection_that_the_broker_closes_is_no_cut(
 def test_a_broker_in_kraft_mode_is_named(
     make_cluster: MakeCluster, kraft: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A broker that only closes connections is not."""
+    """A broker that closes connections for another reason is not."""
     cluster = make_cluster()
     cluster.broker.kraft = kraft
     cluster.broker.script.extend([closed] * 5)
@@ -125,7 +125,7 @@ def test_a_broker_in_kraft_mode_is_named(
 
 
 def cluster_with_id(make_cluster: MakeCluster, store: object, answer: dict[str, Any] | None) -> FakeCluster:
-    """A cluster of one broker that is not connected yet; ``answer`` is what the broker answers to Metadata."""
+    """A cluster with one broker that is not connected yet. ``answer`` is the broker's response to Metadata."""
     cluster = make_cluster(connected=False)
     cluster.transport.attach_store(store)
     cluster.broker.metadata = answer
@@ -140,7 +140,7 @@ def record(cluster_id: str) -> bytes:
 def test_a_broker_of_another_cluster_is_sent_nothing_until_it_registers_anew(
     make_cluster: MakeCluster, expected: bool, info_log: pytest.LogCaptureFixture
 ) -> None:
-    """An expected broker is asked for its cluster id before it is connected."""
+    """The cluster id of an expected broker is checked before ``connect``."""
     cluster = cluster_with_id(make_cluster, Records(record(OURS)), {"cluster_id": OTHER})
     if expected:
         cluster.transport.expect([cluster.registration()])
@@ -170,7 +170,7 @@ def test_a_broker_of_another_cluster_is_sent_nothing_until_it_registers_anew(
 def test_an_address_that_passes_to_another_cluster_is_sent_nothing_more(
     make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
 ) -> None:
-    """Each connection is checked, not only the first of a registration."""
+    """Every connection is checked, not only the first one of a registration."""
     cluster = cluster_with_id(make_cluster, Records(record(OURS)), {"cluster_id": OURS})
     cluster.connect()
     cluster.send("t-0")
@@ -199,7 +199,7 @@ def test_an_address_that_passes_to_another_cluster_is_sent_nothing_more(
 def test_a_broker_is_accepted_if_no_other_cluster_id_is_known(
     make_cluster: MakeCluster, store: object, answer: dict[str, Any] | None, info_log: pytest.LogCaptureFixture
 ) -> None:
-    """Without an id of this cluster, brokers are not asked for theirs."""
+    """Without an own cluster id, brokers receive no Metadata request."""
     cluster = cluster_with_id(make_cluster, store, answer)
     cluster.connect()
     cluster.send("t-0")

@@ -1,5 +1,7 @@
-"""Clients of three makes and Kafka's tools do their ordinary work on real brokers of each release and protocol, with
-``kframe controller run`` as their controller; then the brokers are restarted one by one."""
+"""Three client libraries and Kafka's tools on real brokers of each release and inter-broker protocol.
+
+``kframe controller run`` is the controller. Afterwards the brokers are restarted one by one.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,13 @@ from kframe_zookeeper.testing.servers import ServerHandle
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
-#: Makes of clients, and the module that each needs.
+#: Client libraries, and the module that each needs.
 MAKES: Final[Mapping[str, tuple[Callable[[Path, str], AnyClient], str]]] = {
     "java": (JavaClient, "kazoo"), "librdkafka": (Librdkafka, "confluent_kafka"), "kafka-python": (KafkaPython, "kafka")
 }  # fmt: skip
-#: What brokers log of a controlled shutdown, 2.8 and 3.9.
+#: Log lines of brokers for a controlled shutdown, 2.8 and 3.9.
 SHUT_DOWN: Final = re.compile("Controlled shutdown (?:succeeded|request returned successfully)")
-#: How much a process may grow by frames that are none, in KiB.
+#: Memory in KiB by which a process may grow through malformed frames.
 GROWTH_KIB: Final = 64 * 1024
 
 
@@ -87,8 +89,8 @@ class TestOnBrokers:
         cluster.client.create("/admin/delete_topics/gone")
         assert until(lambda: not cluster.assignment("gone"), PATIENCE_S)
         brokers = cluster.kafka.brokers.values()
-        left = ["t-0", "t-1", "t-2", "t-3"]
-        assert until(lambda: all(sorted(knows(broker)[2]) == left for broker in brokers), PATIENCE_S)
+        partitions = ["t-0", "t-1", "t-2", "t-3"]
+        assert until(lambda: all(sorted(knows(broker)[2]) == partitions for broker in brokers), PATIENCE_S)
         assert until(lambda: not any(list((broker.folder / "data").glob("gone-?")) for broker in brokers), PATIENCE_S)
         new = set(cluster.kafka.complaints()) - before
         assert [complaint for complaint in new if complaint.log == "state-change"] == []
@@ -162,7 +164,7 @@ class TestOnBrokers:
 
 
 def check_client_operations(cluster: RealCluster, client: AnyClient, java: JavaClient, name: str) -> None:
-    """``java`` moves what ``client`` cannot move."""
+    """``java`` runs the reassignments that ``client`` does not support."""
     topic, auto = f"ordered-{name}", f"auto-{name}"
 
     client.create(topic, 3, 2)
@@ -198,7 +200,7 @@ def check_client_operations(cluster: RealCluster, client: AnyClient, java: JavaC
 
 
 def check_topics_created_by_brokers(cluster: RealCluster, java: JavaClient) -> None:
-    """Brokers count us among themselves; a topic of three replicas on four nodes would have most partitions on us."""
+    """Brokers count the controller as a node, so they would assign it replicas of most partitions."""
     java.produce("made-by-a-broker", numbered("a", 4))
     java.transact("builder", "made-by-a-broker", numbered("b", 4), numbered("never", 4))
     assert sorted(java.consume("makers", "made-by-a-broker", 8)) == [*numbered("a", 4), *numbered("b", 4)]
@@ -232,13 +234,13 @@ def numbered(letter: str, count: int) -> list[str]:
 
 
 def await_more(sent: Sized, count: int) -> None:
-    """Wait until so many more are there."""
+    """Wait for ``count`` further items."""
     enough = len(sent) + count
     assert until(lambda: len(sent) >= enough, PATIENCE_S)
 
 
 def await_settled(client: AnyClient, topic: str, count: int, factor: int) -> None:
-    """Wait until all replicas of all partitions are there, in sync, on brokers, and one of each leads."""
+    """Wait until all partitions exist with a leader, and all replicas are in sync and on brokers."""
 
     def settled() -> bool:
         states = client.describe().get(topic, {})

@@ -1,4 +1,4 @@
-"""Messages in bytes and back: against kio's own writer, and against bytes that are no messages."""
+"""Encoding and decoding of messages, compared with kio's encoder, and malformed input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIRECTIONS = ("request", "response")
 
 
 def encoded(api_key: int, version: int, direction: str, chance: random.Random) -> tuple[dict[str, Any], bytes]:
-    """A message drawn at random, and its bytes with the size before them."""
+    """A random message, and its bytes with size."""
     if direction == "request":
         fields = draw(request_class(api_key, version), chance)
         return fields, codec.encode_request(api_key, version, 7, "someone", fields)
@@ -28,7 +28,7 @@ def encoded(api_key: int, version: int, direction: str, chance: random.Random) -
 
 
 def decoded(api_key: int, version: int, direction: str, frame: bytes) -> dict[str, Any]:
-    """What the bytes without their size say."""
+    """Decode bytes without size."""
     if direction == "request":
         header = codec.decode_header(frame)
         if (header.api_key, header.api_version) != (api_key, version) and not codec.known(
@@ -57,7 +57,7 @@ def test_every_version_goes_there_and_back_and_is_what_kio_writes(direction: str
             assert theirs.getvalue() == message[4:], (api_key, version)
 
 
-#: What kio's own reader ends the process on, or reads in silence: the body of a Metadata request of version 12 or 4.
+#: Bodies of Metadata requests, version 12 or 4, that end the process or pass unnoticed in kio's decoder.
 HOSTILE = {
     "an array of two thousand million": (12, b"\xff\xff\xff\xff\x0f"),
     "an array of more than 32 bits": (12, b"\xff\xff\xff\xff\x7f"),
@@ -83,10 +83,10 @@ def test_what_is_no_message_is_refused(name: str) -> None:
 
 
 def test_an_empty_tagged_array_is_one_that_was_left_out() -> None:
-    """A heartbeat whose dead log directories are said to be none; found by the fuzz (seed 1, case 312873)."""
+    """A heartbeat with an empty list of dead log directories, found by fuzzing (seed 1, case 312873)."""
     frame = codec.encode_request(63, 1, 7, "someone", {"broker_id": 1})[4:]
-    said = frame[:-1] + b"\x01\x00\x01\x01"
-    bodies = [codec.decode_request(codec.decode_header(request), request) for request in (frame, said)]
+    explicit = frame[:-1] + b"\x01\x00\x01\x01"
+    bodies = [codec.decode_request(codec.decode_header(request), request) for request in (frame, explicit)]
     assert bodies[0] == bodies[1]
     assert bodies[1]["offline_log_dirs"] == ()
 
@@ -104,8 +104,7 @@ def test_unknown_tagged_fields_are_passed_over() -> None:
 
 
 def test_trailing_bytes_are_ignored_in_requests_and_refused_in_responses() -> None:
-    """The request is what librdkafka 2.16 sends to ask for all topics: behind the null that is all of them stand three
-    bytes of the count that it might have been."""
+    """librdkafka 2.16 sends such a request for all topics: null, then three bytes of an unused array length."""
     request = bytes.fromhex("0003000c00000003000772646b61666b6100" + "00000000010000")
     body = codec.decode_request(codec.decode_header(request), request)
     assert body["topics"] is None
@@ -128,7 +127,7 @@ def test_a_controlled_shutdown_of_version_0_has_no_client_id() -> None:
 
 def test_more_values_than_there_is_room_for_are_refused() -> None:
     count = 3_000_000
-    body = struct.pack(">i", count) + b"\x00\x00" * count  # so many topics without a name
+    body = struct.pack(">i", count) + b"\x00\x00" * count  # Topics without a name.
     frame = struct.pack(">hhih", 3, 4, 7, -1) + body + b"\x00"
     with pytest.raises(CodecError, match="values"):
         codec.decode_request(codec.decode_header(frame), frame)
@@ -140,7 +139,7 @@ def test_a_value_that_does_not_fit_its_field_is_refused() -> None:
 
 
 def mutated(message: bytes, chance: random.Random) -> bytes:
-    """The same with something wrong."""
+    """The message with a random defect."""
     damaged = bytearray(message)
     match chance.randrange(5):
         case 0:
@@ -180,7 +179,7 @@ def test_damaged_messages_are_read_or_refused_and_cost_little(direction: str) ->
     finally:
         tracemalloc.stop()
     assert total > 5_000
-    assert refused > total / 4  # a test that reads everything would test nothing
+    assert refused > total / 4  # Otherwise the test would cover valid input only.
     assert peak < 64 * 2**20
 
 

@@ -1,4 +1,4 @@
-"""``kframe reassign``, ``elect`` and ``plan`` on listeners with TLS and SASL, by the properties of Kafka's clients."""
+"""``kframe reassign``, ``elect`` and ``plan`` on TLS and SASL listeners, with the properties of Kafka's clients."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def served(folder: Path) -> Iterator[Served]:
 
 
 class Operator:
-    """Who gives commands, with these settings in a file."""
+    """Runs commands with these settings in a file."""
 
     def __init__(self, served: Served, folder: Path, listener: str, settings: Mapping[str, str]) -> None:
         self._at = folder
@@ -117,20 +117,20 @@ LEFT_OUT: Mapping[str, tuple[str, dict[str, str], str, str, tuple[str, ...]]] = 
 def test_unauthorized_commands_fail_at_once_with_the_reason(
     name: str, served: Served, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A command that would look for a controller for ever ends."""
+    """A command must not search for a controller without end."""
     monkeypatch.setattr(client, "SEARCH_S", math.inf)
-    listener, more, key, authority, said = LEFT_OUT[name]
+    listener, more, key, authority, errors = LEFT_OUT[name]
     settings = {**(tls(folder, key, authority) if listener.endswith("SSL") else {}), **more}
     done = Operator(served, tmp_path, listener, settings).tries("reassign", "start", "t-0=2,1", "--execute")
     assert done.exit_code == 1, done.output
     words = " ".join(done.output.split())
-    assert all(entry in words for entry in said), words
+    assert all(entry in words for entry in errors), words
     assert name == "no rights" or f"{served.server.addresses[listener]}: " in words
     assert assigned(served) == ([1, 2], 1)
 
 
 def test_a_refusing_bootstrap_broker_is_skipped(served: Served, folder: Path, tmp_path: Path) -> None:
-    """Brokers of one list may differ; the first that lets in is asked."""
+    """The brokers of one list may differ. The client uses the first broker that accepts its login."""
     listener, more, key = LET_IN["PLAIN over TLS"]
     operator = Operator(served, tmp_path, listener, secrets(folder, listener, more, key))
     refusing = served.server.addresses["SSL"]

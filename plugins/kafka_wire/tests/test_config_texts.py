@@ -1,4 +1,4 @@
-"""What is said of wrong settings: compared with Apache Kafka's own controller, setting by setting."""
+"""Error messages for invalid settings, compared with Apache Kafka's own controller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INVALID_CONFIG, INVALID_REQUEST, TOPIC_ALREADY_EXISTS = 40, 42, 36
 PATIENCE_S = 120.0
 TIERED = "Tiered Storage functionality is disabled in the broker"
 
-#: Settings of a topic that Kafka refuses.
+#: Topic settings that Kafka refuses.
 TOPIC_TABLE: tuple[Mapping[str, str], ...] = (
     {"no.such.setting": "1"}, {"retention.ms": "soon"}, {"retention.ms": "-2"}, {"retention.ms": ""},
     {"retention.ms": "9223372036854775808"}, {"retention.bytes": "1.5"}, {"segment.bytes": "13"},
@@ -41,7 +41,7 @@ TOPIC_TABLE: tuple[Mapping[str, str], ...] = (
     {"local.retention.bytes": "-3"}, {"remote.log.copy.disable": "true"}, {"remote.log.delete.on.disable": "true"},
     {"retention.ms": "x", "segment.bytes": "1"},
 )  # fmt: skip
-#: Settings for all brokers that Kafka refuses.
+#: Broker defaults that Kafka refuses.
 BROKER_TABLE: tuple[Mapping[str, str], ...] = (
     {"log.retention.ms": "soon"}, {"log.cleaner.threads": "-1"}, {"log.cleaner.min.cleanable.ratio": "2"},
     {"message.max.bytes": "-1"}, {"num.io.threads": "0"}, {"zookeeper.connect": "nowhere:1"}, {"broker.id": "7"},
@@ -50,14 +50,14 @@ BROKER_TABLE: tuple[Mapping[str, str], ...] = (
     {"max.connections": "-1"}, {"log.segment.bytes": "13"}, {"listener.name.internal.ssl.keystore.location": "/k"},
     {"log.message.timestamp.type": "Never"}, {"log.cleaner.io.buffer.load.factor": "much"},
 )  # fmt: skip
-#: Operations on settings that hold no list.
+#: List operations on settings that are not lists.
 LIST_TABLE = (
     (TOPIC, "t", APPEND, "retention.ms"), (TOPIC, "t", SUBTRACT, "flush.ms"), (BROKER, "", APPEND, "num.io.threads"),
 )  # fmt: skip
 
 
 def created(client: Client, config: Mapping[str, str | None]) -> tuple[int, str | None]:
-    """Code and message of a topic that is only validated."""
+    """Error code and message of a topic creation that is only validated."""
     configs = [{"name": name, "value": value} for name, value in config.items()]
     topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": configs}
     (answer,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=9000, validate_only=True)["topics"]
@@ -67,7 +67,7 @@ def created(client: Client, config: Mapping[str, str | None]) -> tuple[int, str 
 def altered(
     client: Client, kind: int, name: str, config: Mapping[str, str | None], operation: int = SET
 ) -> tuple[int, str | None]:
-    """Code and message of changed settings that are only validated."""
+    """Error code and message of a config change that is only validated."""
     configs = [{"name": key, "value": value, "config_operation": operation} for key, value in config.items()]
     resource = {"resource_type": kind, "resource_name": name, "configs": configs}
     (answer,) = client.ask(*INCREMENTAL_ALTER_CONFIGS, resources=[resource], validate_only=True)["responses"]
@@ -75,7 +75,7 @@ def altered(
 
 
 def refusals(client: Client) -> dict[Any, tuple[int, str | None]]:
-    """What a controller says of everything in the tables."""
+    """The controller's errors for all entries of the tables."""
     answers: dict[Any, tuple[int, str | None]] = {}
     for config in TOPIC_TABLE:
         answers["create", *config.items()] = created(client, config)
@@ -90,7 +90,7 @@ def refusals(client: Client) -> dict[Any, tuple[int, str | None]]:
 
 
 def topic_exists(client: Client) -> bool:
-    """Create the topic whose settings are altered; a broker that has just started may refuse that for a while."""
+    """Create the topic whose settings are altered. A broker that has just started may refuse it at first."""
     topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "configs": []}
     (answer,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=60_000, validate_only=False)["topics"]
     return answer["error_code"] in (0, TOPIC_ALREADY_EXISTS)
@@ -103,7 +103,7 @@ def kframe_client() -> Iterator[Client]:
 
 
 def test_refusals_name_the_setting(kframe_client: Client) -> None:
-    """In the messages of Kafka's own tools a user must find what to change."""
+    """Users of Kafka's tools must see which setting to change."""
     for key, (code, message) in refusals(kframe_client).items():
         assert code in (INVALID_CONFIG, INVALID_REQUEST), (key, code, message)
         assert message, key
@@ -122,7 +122,7 @@ def test_tiered_storage_is_refused_unless_the_cluster_has_it(system: str) -> Non
         assert (code, message is None) == (expected[0], system == "true")
 
 
-#: Settings beside remote.storage.enable=true, and what is said of them.
+#: Settings together with remote.storage.enable=true, and the expected message.
 WITH_TIERED: tuple[tuple[Mapping[str, str], str | None], ...] = (
     ({"cleanup.policy": "compact"}, "Remote log storage is unsupported for the compacted topics"),
     (
@@ -161,7 +161,7 @@ def test_tiered_storage_limits_other_settings(config: Mapping[str, str], message
 def test_refusals_are_those_of_kafka(
     kframe_client: Client, zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Code and text of every wrong setting, by Apache Kafka 3.9.1's own controller and by this one."""
+    """Error codes and messages are compared with those of Apache Kafka 3.9.1's own controller."""
     zookeeper_address = f"{zookeeper.address}/config-texts"
     broker = Broker(tmp_path_factory.mktemp("config-texts") / "broker", zookeeper_address, 1, {})
     try:

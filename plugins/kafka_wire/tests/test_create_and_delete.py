@@ -1,4 +1,4 @@
-"""Topics created and deleted on real brokers: the answer comes when every broker knows, and a delete may follow."""
+"""Create and delete topics on real brokers: the response comes when all brokers know, and a deletion may follow."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kframe_zookeeper.testing.servers import ServerHandle
 
 from kframe import ErrorCode, NewPartitions, NewTopic
 
-#: As many partitions as take brokers seconds to create.
+#: Brokers need seconds to create that many partitions.
 PARTITIONS = 300
 
 
 def counts(live: LiveCluster, topic: str) -> list[int]:
-    """How many partitions with a leader of a topic each broker shows."""
+    """The number of partitions of a topic with a leader, by broker."""
     shown = [knows(broker)[2] for broker in live.cluster.brokers.values()]
     return [sum(name.rpartition("-")[0] == topic and leader >= 0 for name, (leader, *_) in known.items())
             for known in shown]  # fmt: skip
@@ -38,7 +38,7 @@ def test_every_broker_shows_a_change_when_it_is_answered(zookeeper: ServerHandle
 
 
 def test_topic_is_deleted_right_after_it_was_created(zookeeper: ServerHandle, tmp_path: Path) -> None:
-    """Also if no client has waited for the creation."""
+    """The deletion need not wait for the creation."""
     with LiveCluster(tmp_path / "kafka", f"{zookeeper.address}/delete-at-once") as live:
         admin = live.controller
         created = admin.create_topics([NewTopic("brief", PARTITIONS, 3)], timeout_ms=0)

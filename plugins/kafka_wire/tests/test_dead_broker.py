@@ -1,4 +1,4 @@
-"""The queue of a broker that does not answer for an hour stays within twice the size of the full state."""
+"""The queue of a broker that fails for an hour stays within twice the size of the full state."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SLACK_BYTES: Final = 128 * 1024
 def transport(monkeypatch: pytest.MonkeyPatch) -> WireTransport:
     """A transport whose channels do not send."""
     monkeypatch.setattr(Channel, "start", lambda _channel: None)
-    made = WireTransport(fake_broker.settings(), 0)
-    made.open(lambda _event: None, lambda: True)
-    return made
+    unconnected = WireTransport(fake_broker.settings(), 0)
+    unconnected.open(lambda _event: None, lambda: True)
+    return unconnected
 
 
 @pytest.fixture
@@ -77,8 +77,10 @@ class BusyHour:
             self.send(rows if leads else rows[:0], rows)
 
     def replace_topic(self) -> None:
-        """Create and delete a topic, with requests after each. The dead broker has no replica of it: otherwise the
-        deletion would never complete."""
+        """Create and delete a topic, with requests after each.
+
+        The dead broker has no replica of it, because the deletion would never complete otherwise.
+        """
         self.created += 1
         replicas = Ragged.of([[OTHER]] * 10)
         rows = self.cluster.add_topics([f"created-{self.created}"], np.array([10]), replicas, replicas)

@@ -1,4 +1,4 @@
-"""Every version of every API on offer, through a real socket; and what is not on offer."""
+"""Every version of every offered API through a real socket, and APIs that are not offered."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_unknown_versions_of_api_versions_are_answered_as_version_0(version: int
         assert client.ask(18, 4, client_software_name="a", client_software_version="1")["error_code"] == 0
 
 
-#: (API key, version) that are not served.
+#: (API key, version) that are not supported.
 NOT_SERVED = [(3, 13), (3, -1), (19, 8), (58, 0), (68, 0), (69, 0), (52, 0), (999, 0), (-1, 0), (1, 18), (7, 4)]
 
 

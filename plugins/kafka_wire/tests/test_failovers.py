@@ -1,4 +1,5 @@
-"""The active instance of kframe ends among standbys and real brokers; ZooKeeper ends under kframe and under Kafka."""
+"""The active instance of kframe ends while standbys and brokers contend; ZooKeeper ends under kframe and under Kafka.
+The active instance of kframe ends while standbys and brokers contend; ZooKeeper ends under kframe and under Kafka."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def test_a_standby_follows_each_instance_that_is_killed_at_one_controller_epoch(
 
 
 def test_a_standby_follows_an_instance_that_is_frozen(cluster: FailoverCluster) -> None:
-    """Brokers are notified at the same time; a faster broker has the role until an instance takes it."""
+    """Brokers are notified at the same time. A broker may be elected first, until an instance takes the role."""
     failover = cluster.freeze()
     assert failover.winner in INSTANCES
     assert failover.controller_epochs <= 2
@@ -44,14 +45,14 @@ def test_a_standby_follows_an_instance_that_is_frozen(cluster: FailoverCluster) 
 def test_the_controller_keeps_role_and_epoch_when_zookeeper_is_killed_and_started(
     cluster: FailoverCluster, controller: str
 ) -> None:
-    """The server is down for longer than an instance is sure of its session. Kafka's controller sets the measure."""
+    """The server is down until the fence of an instance would be closed. Kafka's controller is the reference."""
     if controller == "kafka":
         cluster.stop_instances()
     before = cluster.controller()
     assert (before[0] in INSTANCES) is (controller == "kframe")
     cluster.outage()
     assert cluster.controller() == before
-    # The controller handles what comes next.
+    # The controller still handles events.
     broker = next(broker for broker in cluster.cluster.brokers.values() if broker.id != before[0])
     cluster.lose(broker.id)
 

@@ -1,4 +1,4 @@
-"""Delivery of control requests over faulty connections: the same request again, in order, until it is answered."""
+"""Control requests over faulty connections: each request is sent again until it is answered, in order."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def answer_another_request(connection: socket.socket, reply: bytes) -> None:
 
 
 def reset(connection: socket.socket, _: bytes) -> None:
-    """As a process that ends with data unread."""
+    """Reset the connection, as the end of a process with unread data does."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
-#: What the broker does with a request, and what the log says of it.
+#: What the broker does with a request, and the expected log line.
 FAULTS: dict[str, tuple[Action, str]] = {
     "closed before the answer": (
         closed,
@@ -72,7 +72,7 @@ FAULTS: dict[str, tuple[Action, str]] = {
 def test_a_request_is_resent_until_answered_before_later_requests(
     make_cluster: MakeCluster, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Three failures, then one of each other kind of request; each attempt has a new connection (I13)."""
+    """Three failures, then one for each other kind of request. Each attempt uses a new connection (I13)."""
     caplog.set_level("INFO")
     cluster = make_cluster()
     action, message = FAULTS[fault]
@@ -83,7 +83,7 @@ def test_a_request_is_resent_until_answered_before_later_requests(
     cluster.await_idle()
     twice = ["UpdateMetadata", "UpdateMetadata", "StopReplica", "StopReplica"]
     assert cluster.received == [*["LeaderAndIsr"] * 4, *twice, "LeaderAndIsr", "UpdateMetadata"]
-    bodies = [raw[8:] for raw in cluster.broker.raw]  # what follows the correlation id
+    bodies = [raw[8:] for raw in cluster.broker.raw]  # The bytes after the correlation id.
     assert bodies[:4] == [bodies[0]] * 4
     assert bodies[4:8:2] == bodies[5:8:2]
     assert cluster.broker.connections == 6
@@ -143,7 +143,7 @@ def test_a_request_timeout_resends_the_request(make_cluster: MakeCluster) -> Non
     cluster.broker.script.append(lambda _connection, _reply: None)
     cluster.send("t-0")
     cluster.await_idle()
-    # On a busy machine later answers may take too long as well.
+    # On a busy machine, later responses may also be late.
     assert [name for name, _ in groupby(cluster.received)] == ["LeaderAndIsr", "UpdateMetadata"]
     assert cluster.received.count("LeaderAndIsr") >= 2
     assert cluster.broker.connections == len(cluster.received) - 1
@@ -151,7 +151,7 @@ def test_a_request_timeout_resends_the_request(make_cluster: MakeCluster) -> Non
 
 @pytest.mark.parametrize("end", ["close", "disconnect", "connect"])
 def test_requests_of_an_ended_registration_are_dropped(make_cluster: MakeCluster, end: str) -> None:
-    """In flight or queued: never sent again, never to another registration (I15); a late answer notifies nothing."""
+    """In flight or queued, they are never sent again or to another registration (I15). Late responses are ignored."""
     cluster = make_cluster()
     release = hold_next_answer(cluster.broker)
     cluster.send("t-0")
@@ -178,7 +178,7 @@ def test_requests_of_an_ended_registration_are_dropped(make_cluster: MakeCluster
 
 @pytest.mark.parametrize("regained", [True, False])
 def test_requests_wait_while_the_role_is_uncertain(make_cluster: MakeCluster, regained: bool) -> None:
-    """They leave in order when the role is certain again; if it is lost the transport is closed."""
+    """They are sent in order when the role is certain again. If it is lost, the transport is closed."""
     cluster = make_cluster()
 
     def lose_role(connection: socket.socket, reply: bytes) -> None:
@@ -218,7 +218,7 @@ def test_a_silent_broker_does_not_delay_others(make_cluster: MakeCluster) -> Non
 
 @pytest.mark.parametrize("protocol", ["3.9", "3.2", "2.8", "2.7", "2.4-IV1", "2.4-IV0", "2.2", "1.0", "0.10.2"])
 def test_partition_errors_are_notified_by_name_in_every_version(make_cluster: MakeCluster, protocol: str) -> None:
-    """Also where the answer has topic ids only. Errors of StopReplica are those of deleted replicas."""
+    """Also if the response has topic ids only. For StopReplica, errors name deleted replicas."""
     cluster = make_cluster(settings(inter_broker_protocol_version=protocol))
     for topic in range(2):
         cluster.state.topics.ids[topic] = topic + 1
@@ -238,7 +238,7 @@ def test_partition_errors_are_notified_by_name_in_every_version(make_cluster: Ma
 
 
 def test_a_top_level_error_has_no_partitions(make_cluster: MakeCluster) -> None:
-    """StopReplica then notifies nothing: the replica waits until its broker registers anew."""
+    """StopReplica then causes no event: the deletion waits until the broker registers again."""
     cluster = make_cluster()
     cluster.broker.top = {4: 77, 5: 77, 6: 11}
     cluster.send("t-0")
@@ -268,7 +268,7 @@ def test_requests_longer_than_a_socket_buffer_arrive_whole(make_cluster: MakeClu
 
 @pytest.mark.parametrize("size", [1, 3, 5, 1000])
 def test_replies_arrive_in_pieces_of_any_size(size: int) -> None:
-    """Byte by byte, across the borders of replies, or all of them with the first."""
+    """Byte by byte, across the boundaries of responses, or all at once."""
     replies = [b"first", b"2", bytes(range(200))]
     stream = b"".join(struct.pack(">i", len(reply)) + reply for reply in replies)
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -1,4 +1,4 @@
-"""Registrations that lead to real brokers which are not of this cluster: one in KRaft mode, one of another cluster."""
+"""Registrations whose address belongs to a broker in KRaft mode, or to a broker of another cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
 _ID = 4
 _CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
-#: A KRaft-mode broker that is its own quorum.
+#: A KRaft-mode broker that is also its only quorum voter.
 _KRAFT = {
     "process.roles": "broker,controller", "node.id": str(_ID), "controller.listener.names": "CONTROLLER",
     "listeners": f"PLAINTEXT://{HOST}:{{port}},CONTROLLER://{HOST}:{{other_port}}",
@@ -32,7 +32,7 @@ _KRAFT = {
 
 
 class OwnCluster:
-    """A chroot without brokers, and a controller that starts once a broker of elsewhere is registered there."""
+    """A chroot without brokers, and a controller that starts after a foreign broker is registered there."""
 
     def __init__(self, zookeeper: ServerHandle, folder: Path, cleanup: ExitStack) -> None:
         self.address = f"{zookeeper.address}/own-{time.time_ns()}"
@@ -70,7 +70,7 @@ def own(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[OwnCluster]:
 
 
 def format_storage(broker: Broker) -> None:
-    """Give the directory of a KRaft-mode broker a cluster id, without which it does not start."""
+    """Format the directory of a KRaft-mode broker, which does not start without a cluster id."""
     tool = ["java", *JVM, "-cp", f"{jars(VERSION)}/*", "kafka.tools.StorageTool", "format"]
     done = subprocess.run(
         [*tool, "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(broker.folder / "server.properties")],

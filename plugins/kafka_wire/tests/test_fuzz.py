@@ -1,6 +1,6 @@
-"""A million bent frames of every API and version, both ways: each is decoded or refused, in little memory.
+"""A million mutated frames of every API and version, in both directions, are decoded or refused in bounded memory.
 
-``python -m kframe_kafka_wire.testing.fuzz`` runs the same with any number of cases, and replays single cases.
+``python -m kframe_kafka_wire.testing.fuzz`` runs the same with any number of cases, and repeats single cases.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def test_frames_of_every_version_are_mutated() -> None:
     answered = {tuple(map(int, base.kind.split())) for base in TARGETS["reply"].bases}
     assert offered <= requests
     assert requests == answered == set(every_version())
-    # Kafka's own bytes of every version of the requests that a controller sends.
+    # Kafka's own bytes of every version of the control requests.
     golden = {
         (int.from_bytes(case.raw[:2]), int.from_bytes(case.raw[2:4])) for case in KEPT if case.target == "request"
     }
@@ -61,5 +61,5 @@ def test_the_corpus_outcomes_are_unchanged(target: Target) -> None:
 
 @pytest.mark.parametrize("code, expected", [(0, 0), (41, 41), (4711, -1), (-31_232, -1), (-1, -1)])
 def test_an_unknown_error_code_is_unknown_server_error(code: int, expected: int) -> None:
-    """Kafka has more than a controller knows, and will have others. The fuzz has found it."""
+    """Kafka has error codes that a controller does not know. Found by fuzzing."""
     assert top_level_error({"error_code": code}) is ErrorCode(expected)

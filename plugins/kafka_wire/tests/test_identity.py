@@ -1,4 +1,4 @@
-"""Who we are, and how listeners are secured, by Kafka's keys."""
+"""The controller's identity, and the security of listeners, by Kafka's keys."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def config(text: str) -> dict[str, str]:
-    """Keys and values, one a line."""
+    """Keys and values, one pair a line."""
     pairs = (line.strip().partition("=") for line in text.strip().splitlines())
     return {key: value for key, _, value in pairs}
 
@@ -131,7 +131,7 @@ def test_what_is_no_jaas(text: str) -> None:
 
 @pytest.mark.parametrize("kind", ["PEM file", "PEM text", "encrypted PEM", "PKCS12"])
 def test_stores(tmp_path: Path, kind: str) -> None:
-    """Each makes an SSL context with the certificate that trusts the authority only."""
+    """Each gives an SSL context with the certificate that trusts the authority only."""
     authority = Authority(tmp_path)
     identity = authority.issue("us", "h")
     pem, trusted = identity.key_and_certificate.read_text(), authority.path.read_text()
@@ -173,7 +173,7 @@ def test_stores(tmp_path: Path, kind: str) -> None:
 
 
 def handshake(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
-    """In memory, to the end."""
+    """Complete a TLS handshake in memory."""
     pipes = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends = [
         client.wrap_bio(pipes[0], pipes[1], server_hostname="h"),
@@ -223,5 +223,5 @@ def test_mechanisms_of_a_server() -> None:
     ({"inter.broker.protocol.version": "2.8", "kframe.register": "false"}, False), ({"kframe.register": "true"}, True),
 ])  # fmt: skip
 def test_registration_in_brokers_ids_by_protocol(given: dict[str, str], there: bool) -> None:
-    """Brokers before 3.0 look for a controller there."""
+    """Brokers before 3.0 look for the controller there."""
     assert registers(given) is there

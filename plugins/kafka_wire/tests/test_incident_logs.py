@@ -1,9 +1,9 @@
-"""One incident under Kafka's own controller and under kframe: both write the same lines, but for those in the tables.
+"""The same incident under Kafka's own controller and under kframe causes the same log lines, apart from listed
+differences.
 
-The role is taken, brokers arrive, a topic is created, its leader is killed and comes back, a preferred leader is
-elected and the topic is deleted. Of both logs the lines of each step at INFO and above are compared, without times,
-and without the ids and epochs of controllers and brokers; leaders, ISRs, leader epochs and partition epochs have to
-agree.
+The controller takes the role, brokers register, and a topic is created. Its leader is killed and restarted, a preferred
+leader is elected, and the topic is deleted. The lines at INFO and above are compared step by step, without times,
+controller ids, and controller and broker epochs. Leaders, ISRs, leader epochs and partition epochs must be equal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 LOGS: Final = ("controller", "state-change")
 STEPS: Final = ("takeover", "arrival", "creation", "failure", "return", "election", "deletion")
 
-#: Lines of Kafka's controller that kframe does not write, and why. Whole lines without time, level and prefix.
+#: Lines of Kafka's controller that kframe does not write, and the reasons. Without time, level and prefix.
 LEFT_OUT: Final[Mapping[str, str]] = {
     r"Sending UpdateMetadata request to brokers Set\(\) for 0 partitions": "no request is sent",
     r"New topics: \[Set\(\)\], deleted topics: \[Set\(\)\], .*": "nothing has changed: no topic came or went",
@@ -52,7 +52,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     r"Starting|Stopped|Shutting down|Shutdown completed": "threads of the broker that is controller",
     r"Add \d+ partitions and deleted \d+ partitions from metadata cache .*": "the broker's own line",
 }
-#: Lines of kframe that Kafka does not write, and why.
+#: Lines of kframe that Kafka does not write, and the reasons.
 OWN: Final[Mapping[str, str]] = {
     r"kframe \S+ stands for election as .*": "who it is, and what it speaks",
     r"ISR for partition .* updated to .*": "Kafka writes it at DEBUG, which its default settings put into the file",
@@ -63,7 +63,7 @@ OWN: Final[Mapping[str, str]] = {
     r"Controller \d+ connected to .* again .*": "once for each cut that heals",
     r"Controller \d+ gives up its connection .*": "once for each cut that ends with the broker's registration",
 }
-#: Patterns of both that depend on how long a broker takes to listen, and on when it is noticed that it was killed.
+#: Lines that depend on the start time of a broker, and on the time at which its death is noticed.
 TIMING: Final = re.compile(r"Controller .*(connect|fails to send)|New topics: ")
 _LINE: Final = re.compile(r"^\[[-0-9 :,]+\] (INFO|WARN|ERROR|FATAL) (.*) \(([\w.$]+)\)$", re.MULTILINE)
 _SETS: Final = re.compile(r"(?:Hash|ListBuffer|mutable\.)?(Set|Map)\d?\(([^()]*)\)")
@@ -71,7 +71,7 @@ _SETS: Final = re.compile(r"(?:Hash|ListBuffer|mutable\.)?(Set|Map)\d?\(([^()]*)
 
 @dataclass(slots=True)
 class Incident:
-    """One cluster and what controls it; ``read`` is what a log holds so far."""
+    """A cluster and its controller. ``read`` returns the present content of a log."""
 
     cluster: Cluster
     client: KazooClient
@@ -80,7 +80,7 @@ class Incident:
     offsets: dict[str, int] = field(default_factory=dict)
 
     def lines(self, log: str) -> Counter[str]:
-        """The lines that have come since the last time, without what differs from one run to the next."""
+        """The lines since the last call, without parts that differ between runs."""
         text = self.read(log)
         fresh, self.offsets[log] = text[self.offsets.get(log, 0) :], len(text)
         return Counter(f"{level} {normalised(message)}" for level, message, _ in _LINE.findall(fresh))
@@ -94,22 +94,22 @@ class Incident:
         return content
 
     def led(self, leader: int, isr: list[int]) -> bool:
-        """Whether t-0 comes to be led like that."""
+        """Wait until t-0 has this leader and ISR. Return success."""
         return until(lambda: (self.state()["leader"], self.state()["isr"]) == (leader, isr), PATIENCE_S)
 
     def has_written(self, log: str, words: str, times: int = 1) -> bool:
-        """Whether ``words`` come to stand in a log, since the last ``lines``."""
+        """Wait until a log has ``words`` since the last ``lines``. Return success."""
         return until(lambda: self.read(log)[self.offsets.get(log, 0) :].count(words) >= times, PATIENCE_S)
 
 
 def normalised(message: str) -> str:
-    """Without the controller's id, controller epochs and broker epochs; sets in ascending order."""
+    """A line without controller id, controller epochs and broker epochs, with sets in ascending order."""
     message = re.sub(r"^\[(Topic Deletion Manager|Controller id=)[ ]?\d+( epoch=\d+)?\]", r"[\1\2]", message)
     message = re.sub(r"epoch=\d+\]", "epoch=E]", message)
     message = re.sub(r"controllerId=\d+", "controllerId=ID", message)
     message = re.sub(r"ControllerEpoch:\d+", "ControllerEpoch:E", message)
     message = re.sub(r"as the new controller with epoch \d+", "as the new controller with epoch E", message)
-    # The core does not know ZooKeeper's version of the record of controller epochs, which Kafka names, too.
+    # Kafka also logs the version of the controller epoch znode, which kframe's core does not know.
     message = re.sub(r"\d+ (successfully elected .* to) \d+( and epoch zk .*)?", r"ID \1 E", message)
     message = re.sub(r"(\d+) -> \d+", r"\1 -> E", message)
     message = re.sub(r"topicId=\S+|Some\([-\w]{22}\)", "ID", message)
@@ -117,19 +117,19 @@ def normalised(message: str) -> str:
 
 
 def matches(pattern: str, line: str) -> bool:
-    """Whether a pattern describes a line, its level and prefix left out."""
+    """Whether a pattern matches a line without its level and prefix."""
     return re.fullmatch(rf"\w+ (\[[^\]]*\] )?(?:{pattern})", line) is not None
 
 
 def unexplained(lines: Counter[str], passed_over: Mapping[str, str]) -> Counter[str]:
-    """Lines that none of the patterns describes."""
+    """Lines that no pattern matches."""
     return Counter(
         {line: count for line, count in lines.items() if not any(matches(pattern, line) for pattern in passed_over)}
     )
 
 
 def unused(logged: Mapping[tuple[str, str], Counter[str]], passed_over: Mapping[str, str]) -> list[str]:
-    """Patterns that describe no line, although they should."""
+    """Patterns that match no line."""
     lines = [line for counted in logged.values() for line in counted]
     return [
         pattern for pattern in passed_over
@@ -185,7 +185,7 @@ ACTS: Final = dict(zip(STEPS, (take_over, arrive, create_topic, fail, come_back,
 
 
 def happen(incident: Incident) -> dict[tuple[str, str], Counter[str]]:
-    """Play the incident; the lines of each log by step."""
+    """Run the incident. Return the lines of each log by step."""
     lines = {}
     for step in STEPS:
         ACTS[step](incident)
@@ -196,13 +196,13 @@ def happen(incident: Incident) -> dict[tuple[str, str], Counter[str]]:
 
 @pytest.fixture
 def kafka(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Incident]:
-    """Broker 1 of Kafka's is controller, 2 and 3 are yet to arrive."""
+    """Broker 1 is Kafka's controller. Brokers 2 and 3 are not started yet."""
     yield from _running(zookeeper, tmp_path / "kafka", "/incident-kafka", None)
 
 
 @pytest.fixture
 def kframe(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Incident]:
-    """The same brokers, kframe has taken the role from broker 1."""
+    """The same brokers, after kframe has taken the role from broker 1."""
     yield from _running(zookeeper, tmp_path / "kframe", "/incident-kframe", 1000)
 
 
@@ -240,9 +240,11 @@ def _reader(instance: Instance) -> Callable[[str], str]:
 def test_the_same_incident_makes_the_same_lines(kafka: Incident, kframe: Incident) -> None:
     theirs, ours = happen(kafka), happen(kframe)
     differences = {
-        where: {"Kafka alone": dict(expected - written), "kframe alone": dict(written - expected)}
-        for where in theirs
-        if (expected := unexplained(theirs[where], LEFT_OUT)) != (written := unexplained(ours[where], OWN))
+        step: {"Kafka alone": dict(expected - written), "kframe alone": dict(written - expected)}
+        for step in theirs
+        if (expected := unexplained(theirs[step], LEFT_OUT)) != (written := unexplained(ours[step], OWN))
     }
-    assert not differences, json.dumps({" ".join(where): what for where, what in differences.items()}, indent=2)
+    assert not differences, json.dumps(
+        {" ".join(step): difference for step, difference in differences.items()}, indent=2
+    )
     assert (unused(theirs, LEFT_OUT), unused(ours, OWN)) == ([], [])

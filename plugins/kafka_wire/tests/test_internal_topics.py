@@ -1,4 +1,4 @@
-"""Internal topics that are missing, where nothing is passed on to brokers: made as large as a broker says."""
+"""Missing internal topics are created with the sizes in the settings of a broker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_missing_internal_topic_is_created_with_broker_settings(broker: Settin
 
 @pytest.mark.parametrize("broker", [({}, 31), ({"offsets.topic.num.partitions": ""},)], indirect=True)
 def test_an_internal_topic_is_left_to_brokers_that_do_not_answer(broker: SettingsBroker) -> None:
-    """Who refuses is not asked again at once, however often clients ask."""
+    """After a refusal the broker is not queried again at once, however often clients retry."""
     with Served({}, [broker.registration()], ALONE) as served, served.client() as client:
         for _ in range(3):
             coordinator = client.ask(10, 3, key="g", key_type=0)

@@ -1,4 +1,4 @@
-"""Kafka's own client on listeners with TLS and SASL, and what is refused there."""
+"""Kafka's own client on TLS and SASL listeners, with accepted and refused logins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Login = tuple[str, Mapping[str, str], str]
 
 @pytest.fixture
 def tools(served: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Callable[[Login], Tools]:
-    """Makes tools that log in."""
+    """Create tools with a login."""
 
     def make(how: Login) -> Tools:
         listener, more, key = how
@@ -52,8 +52,8 @@ def tools(served: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Cal
 
 @pytest.mark.parametrize("name", LET_IN)
 def test_authenticated_clients_are_served(name: str, tools: Callable[[Login], Tools]) -> None:
-    said = tools(LET_IN[name]).run("kafka-topics", "--describe", "--topic", "t")
-    assert "Leader: 1" in said
+    output = tools(LET_IN[name]).run("kafka-topics", "--describe", "--topic", "t")
+    assert "Leader: 1" in output
 
 
 #: Logins that fail, with the error of Kafka's client.
@@ -68,7 +68,7 @@ LEFT_OUT: Mapping[str, tuple[Login, str]] = {
 
 @pytest.mark.parametrize("name", LEFT_OUT)
 def test_unauthenticated_clients_are_refused(name: str, tools: Callable[[Login], Tools]) -> None:
-    how, said = LEFT_OUT[name]
+    how, error = LEFT_OUT[name]
     code, text = tools(how).tried("kafka-topics", "--describe", "--topic", "t")
     assert code != 0
-    assert said in text
+    assert error in text

@@ -1,4 +1,4 @@
-"""Kafka's own tools against a server without brokers: whatever address a client picks, it reaches the controller."""
+"""Kafka's own tools on a server without brokers: every address leads to the controller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kframe.testing.clusters import PartitionSpec, healthy
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
-#: Partition 1 is led by a broker that is not its preferred one.
+#: The leader of partition 1 is not its preferred replica.
 TOPICS = {"old": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))]}
 
 
@@ -39,14 +39,14 @@ def tools(served: Served, toolbox: ToolBox, tmp_path: Path) -> Tools:
 
 
 def test_topics_are_created_described_grown_and_deleted(tools: Tools) -> None:
-    said = tools.run("kafka-topics", "--create", "--topic", "new", "--partitions", "3", "--replication-factor", "2",
+    output = tools.run("kafka-topics", "--create", "--topic", "new", "--partitions", "3", "--replication-factor", "2",
                      "--config", "retention.ms=1000")  # fmt: skip
-    assert "Created topic new" in said
-    said = tools.run("kafka-topics", "--describe", "--topic", "new")
-    assert "PartitionCount: 3" in said
-    assert "ReplicationFactor: 2" in said
-    assert "retention.ms=1000" in said
-    assert len(re.findall(r"Topic: new\s+Partition: \d\s+Leader: [123]\s+Replicas: [123],[123]", said)) == 3
+    assert "Created topic new" in output
+    output = tools.run("kafka-topics", "--describe", "--topic", "new")
+    assert "PartitionCount: 3" in output
+    assert "ReplicationFactor: 2" in output
+    assert "retention.ms=1000" in output
+    assert len(re.findall(r"Topic: new\s+Partition: \d\s+Leader: [123]\s+Replicas: [123],[123]", output)) == 3
     tools.run("kafka-topics", "--alter", "--topic", "new", "--partitions", "5")
     assert "PartitionCount: 5" in tools.run("kafka-topics", "--describe", "--topic", "new")
     tools.run("kafka-topics", "--delete", "--topic", "new")
@@ -74,16 +74,16 @@ def test_settings_of_topics_and_of_all_brokers(tools: Tools) -> None:
     tools.run(
         "kafka-configs", "--alter", *topic, "--add-config", "max.message.bytes=4321,cleanup.policy=[compact,delete]"
     )
-    said = tools.run("kafka-configs", "--describe", *topic)
-    assert "max.message.bytes=4321" in said
-    assert "DYNAMIC_TOPIC_CONFIG:max.message.bytes=4321, DEFAULT_CONFIG:message.max.bytes=1048588" in said
+    output = tools.run("kafka-configs", "--describe", *topic)
+    assert "max.message.bytes=4321" in output
+    assert "DYNAMIC_TOPIC_CONFIG:max.message.bytes=4321, DEFAULT_CONFIG:message.max.bytes=1048588" in output
     tools.run("kafka-configs", "--alter", *topic, "--delete-config", "max.message.bytes")
     assert "max.message.bytes" not in tools.run("kafka-configs", "--describe", *topic)
     everyone = ("--entity-type", "brokers", "--entity-default")
     tools.run("kafka-configs", "--alter", *everyone, "--add-config", "log.retention.ms=777")
     assert "log.retention.ms=777" in tools.run("kafka-configs", "--describe", *everyone)
-    said = tools.run("kafka-configs", "--describe", "--all", *topic)
-    assert "retention.ms=777" in said
+    output = tools.run("kafka-configs", "--describe", "--all", *topic)
+    assert "retention.ms=777" in output
     tools.run("kafka-configs", "--alter", *everyone, "--delete-config", "log.retention.ms")
 
 
@@ -92,16 +92,16 @@ def test_users_are_made(served: Served, tools: Tools) -> None:
     tools.run("kafka-configs", "--alter", "--entity-type", "users", "--entity-name", "carol", "--add-config", secret)
     store = served.controller.store
     assert isinstance(store, Records)
-    made = scram_lookup(store)("SCRAM-SHA-256", "carol")
-    assert made is not None
-    assert made == make_credential("SCRAM-SHA-256", "pencil", made.salt, 8192)
+    credential = scram_lookup(store)("SCRAM-SHA-256", "carol")
+    assert credential is not None
+    assert credential == make_credential("SCRAM-SHA-256", "pencil", credential.salt, 8192)
 
 
 def test_leaders_are_elected(tools: Tools) -> None:
-    said = tools.run("kafka-leader-election", "--election-type", "preferred", "--topic", "old", "--partition", "1")
-    assert "Successfully completed leader election (PREFERRED) for partitions old-1" in said
-    said = tools.run("kafka-leader-election", "--election-type", "preferred", "--topic", "old", "--partition", "0")
-    assert "Valid replica already elected for partitions old-0" in said
+    output = tools.run("kafka-leader-election", "--election-type", "preferred", "--topic", "old", "--partition", "1")
+    assert "Successfully completed leader election (PREFERRED) for partitions old-1" in output
+    output = tools.run("kafka-leader-election", "--election-type", "preferred", "--topic", "old", "--partition", "0")
+    assert "Valid replica already elected for partitions old-0" in output
     tools.run("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
 
 
@@ -109,10 +109,10 @@ def test_partitions_are_reassigned_listed_and_cancelled(tools: Tools) -> None:
     plan = tools.folder / "plan.json"
     moves = [{"topic": "old", "partition": 0, "replicas": [2, 3]}]
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
-    said = tools.run("kafka-reassign-partitions", "--execute", "--reassignment-json-file", str(plan))
-    assert "Successfully started partition reassignment for old-0" in said
+    output = tools.run("kafka-reassign-partitions", "--execute", "--reassignment-json-file", str(plan))
+    assert "Successfully started partition reassignment for old-0" in output
     assert "old-0: replicas: 2,3,1. adding: 3. removing: 1." in tools.run("kafka-reassign-partitions", "--list")
-    # Throttles are cleared broker by broker, and who answers for all of them here is not one.
+    # The tool clears throttles broker by broker, but here the controller answers for all brokers and is none.
     cancel = ("--cancel", "--preserve-throttles", "--reassignment-json-file", str(plan))
     assert "Successfully cancelled partition reassignment for: old-0" in tools.run("kafka-reassign-partitions", *cancel)
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")
@@ -120,6 +120,6 @@ def test_partitions_are_reassigned_listed_and_cancelled(tools: Tools) -> None:
 
 def test_the_cluster_and_its_versions_are_described(tools: Tools) -> None:
     tools.run("kafka-cluster", "cluster-id")
-    said = tools.run("kafka-broker-api-versions")
-    assert "127.0.0.1" in said
-    assert "AlterPartition(56): 0 to 3" in said
+    output = tools.run("kafka-broker-api-versions")
+    assert "127.0.0.1" in output
+    assert "AlterPartition(56): 0 to 3" in output

@@ -1,4 +1,4 @@
-"""An ordinary client that is not Java's: kafka-python's admin client, against a server without brokers."""
+"""kafka-python's admin client on a server without brokers."""
 
 from __future__ import annotations
 

@@ -30,11 +30,11 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = ROOT / "docs" / "explanation" / "life-of-a-broker-failure.md"
 ROW: Final = re.compile(r"^\| (\d+) \| `([\w.]+)` \| `([\w./]+)` \| (.+\.) \|$", re.MULTILINE)
-#: Functions at which the call stack is recorded; sending on a socket is another such point.
+#: Functions at which the call stack is recorded. Sending on a socket is another such point.
 RECORDED_AT: Final = {
     "EventQueue.put", "ask", "elect_builtin", "RequestBatch.close", "Encoder.encode", "Channel.add",
 }  # fmt: skip
-#: Code that stands in for ZooKeeper and the brokers, and the tests.
+#: Code that replaces ZooKeeper and the brokers, and the tests.
 STAND_INS: Final = ("kframe/embedded/", "plugins/kafka_wire/kframe_kafka_wire/testing/", "plugins/kafka_wire/tests/")
 FAILING, SURVIVING = 1, (2, 3)
 

@@ -10,7 +10,7 @@ from kframe_kafka_wire.testing.load import compare_records
 
 #: Number, partition, offset.
 SENT: Final = [(0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 1, 1)]
-#: (failed, what is read, what is wrong with it)
+#: (failed records, consumed records, expected faults)
 CASES: Final[list[tuple[list[int], list[tuple[int, int, int]], dict[str, int]]]] = [
     ([], SENT, {}),
     ([], [SENT[1], SENT[3], SENT[0], SENT[2]], {}),

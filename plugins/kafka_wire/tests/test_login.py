@@ -1,4 +1,4 @@
-"""Logins of clients: what gets through, what does not, and how it is said."""
+"""Logins of clients: accepted, refused, and the error messages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plain(user: str, password: str, authorization: str = "") -> bytes:
 
 
 def scram(client: Callable[[bytes], bytes], user: str, password: str, name: str = "sha256") -> None:
-    """Log in as RFC 5802 says, by a function that sends a token and returns the answer."""
+    """Log in by RFC 5802. ``client`` sends a token and returns the server's."""
     first = f"n={user},r=abc"
     challenge = client(f"n,,{first}".encode()).decode()
     values = dict(attribute.split("=", 1) for attribute in challenge.split(","))
@@ -71,7 +71,7 @@ def scram(client: Callable[[bytes], bytes], user: str, password: str, name: str 
 
 
 def test_plain_login_succeeds(client: Client) -> None:
-    assert client.ask(18, 0)["error_code"] == 0  # before the login too
+    assert client.ask(18, 0)["error_code"] == 0  # ApiVersions is answered before the login, too.
     assert client.ask(17, 1, mechanism="PLAIN") == {"error_code": 0, "mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
     answer = client.ask(36, 2, auth_bytes=plain("alice", "secret"))
     assert answer == {"error_code": 0, "error_message": None, "auth_bytes": b"", "session_lifetime": 3_600_000}
@@ -177,7 +177,7 @@ def lookup_of(iterations: int = 4096) -> Callable[[str, str], ScramCredential | 
 
 
 FIRST_TOKENS = [
-    b"n,,n=carol,r=abc,tokenauth=true",  # delegation tokens
+    b"n,,n=carol,r=abc,tokenauth=true",  # Delegation tokens.
     b"n,a=other,n=carol,r=abc",
     b"n,,n=unknown,r=abc",
     b"y,,n=carol,r=abc",

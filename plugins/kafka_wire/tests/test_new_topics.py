@@ -1,4 +1,4 @@
-"""What CreateTopics tells of new topics from version 5 on (KIP-525)."""
+"""The description of new topics in the response to CreateTopics since version 5 (KIP-525)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def created(client: Client, version: int, name: str, **more: Any) -> Any:
 
 
 def described(client: Client, name: str) -> dict[str, tuple[str, int]]:
-    """What DescribeConfigs says of each setting: its value and where that comes from."""
+    """Value and source of each setting in DescribeConfigs."""
     resource = {"resource_type": 2, "resource_name": name, "configuration_keys": None}
     (result,) = client.ask(32, 4, resources=[resource])["results"]
     return {config["name"]: (config["value"], config["config_source"]) for config in result["configs"]}
@@ -53,18 +53,18 @@ def test_create_topics_returns_configs_as_describe_configs_does(version: int, br
         assert described_configs["retention.ms"] == (
             "7200000",
             5,
-        )  # as Kafka has it: hours are not the first of the keys
+        )  # As in Kafka: the key in hours is not the first one.
         assert not any(config["read_only"] or config["is_sensitive"] for config in result["configs"])
 
 
 def test_topic_configs_inherit_from_brokers_not_from_the_controller(broker: SettingsBroker) -> None:
-    """What stands in the server.properties of this controller says nothing of the cluster."""
+    """The controller's own server.properties has no influence on topics."""
     config = {**CONFIG, "log.index.size.max.bytes": "4444", "log.segment.bytes": "5555"}
     with Served({"t": [healthy(1)]}, [broker.registration()], config) as served, served.client() as client:
         for _ in range(3):
             shown = described(client, "t")
             assert shown["segment.index.bytes"] == ("1000000", 4)
-            assert shown["retention.ms"] == ("7200000", 5)  # as Kafka says of what hours set
+            assert shown["retention.ms"] == ("7200000", 5)  # The same as Kafka shows for the key in hours.
             assert shown["segment.bytes"] == ("1073741824", 5)
     assert len(broker.asked) == 1, "once for each registration"
 

@@ -1,4 +1,4 @@
-"""What every node must know, and settings, as ``wire.md`` sections 14 and 15 have them, through a real socket."""
+"""Metadata and settings by ``wire.md`` sections 14 and 15, through a real socket."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_metadata_names_the_controller_and_brokers_on_the_listener(client: Clien
     ] == [(5, -1, [9])]
 
 
-#: (version, topics requested, number of topics returned)
+#: (version, requested topics, number of topics returned)
 AMOUNTS: list[tuple[int, list[dict[str, str]] | None, int]] = [
     (0, [], 2),
     (1, None, 2),
@@ -97,14 +97,14 @@ def test_authorized_operations_are_returned_on_request(client: Client) -> None:
 
 @pytest.mark.parametrize("protocol, has_one", [("2.4", False), ("2.8", True), ("", True)])
 def test_topics_have_ids_where_brokers_know_them(protocol: str, has_one: bool) -> None:
-    """A client fetches by the topic id that it received; a broker without that id serves nothing."""
+    """A client fetches by the topic id that it received. A broker without that id serves nothing."""
     config = {"inter.broker.protocol.version": protocol} if protocol else {}
     with Served({}, (1,), config, controller_config=config) as served, served.client() as client:
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
-        (made,) = client.ask(19, 7, topics=[topic], timeout=9000, validate_only=False)["topics"]
+        (created,) = client.ask(19, 7, topics=[topic], timeout=9000, validate_only=False)["topics"]
         (result,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
         assert (result["error_code"], result["topic_id"] != bytes(16)) == (0, has_one)
-        assert (made["error_code"], made["topic_id"]) == (0, result["topic_id"])
+        assert (created["error_code"], created["topic_id"]) == (0, result["topic_id"])
         known = served.controller.inspect(lambda cluster: cluster is not None and bool(cluster.topics.ids.any()))
         assert known.result(30) is has_one
 
@@ -207,11 +207,11 @@ ALTERATIONS: list[tuple[int, str, list[tuple[str, int, str | None]], int]] = [
     (4, "", [("unclean.leader.election.enable", 0, "perhaps")], 42),
     (4, "", [("log.retention.ms", 0, "soon")], 42),
     (4, "", [("num.io.threads", 0, "0")], 42),
-    (4, "", [("auto.create.topics.enable", 0, "false")], 42),  # read once, when a broker starts
-    (4, "", [("ssl.keystore.location", 0, "/k")], 42),  # each broker's own
+    (4, "", [("auto.create.topics.enable", 0, "false")], 42),  # Brokers read it only when they start.
+    (4, "", [("ssl.keystore.location", 0, "/k")], 42),  # Each broker has its own value.
     (4, "", [("listener.name.secure.ssl.keystore.location", 0, "/k")], 42),
     (4, "", [("listener.name.secure.max.connections", 0, "7")], 0),
-    (4, "", [("com.example.plugin.key", 0, "anything")], 0),  # none of Kafka's: some plugin's
+    (4, "", [("com.example.plugin.key", 0, "anything")], 0),  # Not a key of Kafka, so it may belong to a plugin.
     (4, "", [("log.cleanup.policy", 2, "compact")], 0),
     (4, "", [("log.retention.ms", 2, "1")], 40),
     (4, "1000", [("leader.replication.throttled.rate", 0, "1")], 0),

@@ -1,4 +1,4 @@
-"""Order of delivery to each registration while brokers register, unregister and break connections."""
+"""Control requests to each registration are in order while brokers register, unregister and break connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BROKERS = (1, 2, 3)
 
 
 class Driver:
-    """Registrations are numbered by broker epoch, batches by controller epoch."""
+    """Runs the steps. Broker epochs number the registrations, controller epochs the batches."""
 
     def __init__(self) -> None:
         brokers = {broker_id: FakeBroker() for broker_id in BROKERS}
@@ -31,7 +31,7 @@ class Driver:
         """Batches by broker epoch."""
 
     def register(self, broker_id: int) -> None:
-        """Register a broker, perhaps in place of an earlier registration."""
+        """Register a broker, in place of an earlier registration if there is one."""
         self.unregister(broker_id)
         self.broker_epoch += 1
         self.cluster.connect(self.cluster.registration(broker_id, self.broker_epoch))
@@ -43,7 +43,7 @@ class Driver:
         transport.disconnect(self.cluster.state, (broker_id - 1,))
 
     def send(self, broker_id: int) -> None:
-        """To all brokers except ``broker_id``."""
+        """Send a batch to all brokers except ``broker_id``."""
         self.batch += 1
         receivers = [receiver for receiver in BROKERS if receiver != broker_id]
         for broker_epoch in self.registered(receivers):
@@ -51,11 +51,11 @@ class Driver:
         self.cluster.send_metadata(receivers, self.batch)
 
     def break_connection(self, broker_id: int) -> None:
-        """After the next request has arrived, before it is answered."""
+        """Break the connection after the next request, before its response."""
         self.cluster.brokers[broker_id].script.append(lambda connection, _reply: connection.close())
 
     def registered(self, broker_ids: Any = BROKERS) -> set[int]:
-        """Broker epochs of the brokers that are connected."""
+        """Broker epochs of the connected brokers."""
         epochs, channels = self.cluster.state.brokers.broker_epoch, self.cluster.transport.channels
         return {int(epochs[broker_id - 1]) for broker_id in broker_ids if broker_id in channels}
 
@@ -83,7 +83,7 @@ STEPS: st.SearchStrategy[Callable[[Driver, int], None]] = st.sampled_from(
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(STEPS, st.sampled_from(BROKERS)), min_size=5, max_size=30))
 def test_each_registration_gets_its_batches_in_order(steps: list[Any]) -> None:
-    """Each batch once, and again for every answer that was lost; none is left out, none follows an unregistration."""
+    """Each batch is sent once, and again after each lost response. None is omitted, none follows an unregistration."""
     driver = Driver()
     try:
         for broker_id in BROKERS:

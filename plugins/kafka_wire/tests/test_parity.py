@@ -1,6 +1,6 @@
-"""Kafka's tools say the same under kframe as under Kafka's own controller, as every principal, whatever node they pick.
+"""Kafka's tools have the same output under kframe and Kafka's controller, for every principal and every node.
 
-``kframe_kafka_wire.testing.parity`` runs more of it; see CONTRIBUTING.md.
+``kframe_kafka_wire.testing.parity`` runs more cases; see CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kframe_kafka_wire.testing.parity_report import DESIGNED, compare, page
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.servers import ServerHandle
 
-#: As all clients together a tool runs often enough to get answers of the broker and of kframe.
+#: With all clients together, each tool gets responses of the broker and of kframe.
 REPEAT = 1
 
 
@@ -29,15 +29,17 @@ REPEAT = 1
 def test_tools_say_the_same_under_both_controllers(
     setup: Setup, calls: Sequence[ToolCall], zookeeper: ServerHandle, tmp_path: Path
 ) -> None:
-    place = f"{zookeeper.address}/parity-{setup.name}"
-    done = compared(tmp_path, place, setup, 1, Rounds(REPEAT), calls, expected=2)
+    connect_string = f"{zookeeper.address}/parity-{setup.name}"
+    done = compared(tmp_path, connect_string, setup, 1, Rounds(REPEAT), calls, expected=2)
     assert done.differences == (), page({setup.name: done}, "", "", "")
     assert done.runs == done.outputs * REPEAT
 
 
 def test_what_differs_every_time_is_left_out() -> None:
-    said = "127.0.0.1:9092 (id: 1)\nb\n\na at 2026-11-23 04:05:06,789\nRequest Request(processor=1) is not authorized."
-    assert normalized(said) == "HOST:PORT (id: 1)\nRequest is not authorized.\na at TIME\nb"
+    output = (
+        "127.0.0.1:9092 (id: 1)\nb\n\na at 2026-11-23 04:05:06,789\nRequest Request(processor=1) is not authorized."
+    )
+    assert normalized(output) == "HOST:PORT (id: 1)\nRequest is not authorized.\na at TIME\nb"
 
 
 def test_an_output_that_never_came_before_is_a_difference() -> None:

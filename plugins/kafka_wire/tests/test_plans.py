@@ -27,7 +27,7 @@ from kframe.snapshot.administration import Moving
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 PATIENCE_S: Final = 150.0
-#: Starts a program with SIGINT enabled: a background shell makes its children ignore it.
+#: Start a program with SIGINT enabled, which the children of a background shell ignore.
 INTERRUPTIBLE: Final = (
     sys.executable, "-c",
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
@@ -37,7 +37,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    # A broker that is frozen in a test stays registered, however long commands take to start on a busy machine.
+    # A frozen broker stays registered, even if commands start slowly on a busy machine.
     settings = {"zookeeper.session.timeout.ms": "110000"}
     with running_cluster(tmp_path_factory.mktemp("planned"), settings) as cluster:
         yield cluster
@@ -52,14 +52,14 @@ def tool(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator
 
 @pytest.fixture
 def topic(tool: Tool) -> str:
-    """Three partitions with two replicas."""
+    """A topic with three partitions and two replicas each."""
     name = f"topic-{next(_numbers)}"
     tool.ask("create", topic=name, replicas=[[1, 2], [2, 3], [3, 1]])
     return name
 
 
 class Done:
-    """One command that has ended."""
+    """A command that has ended."""
 
     def __init__(self, cluster: Cluster, folder: Path, *arguments: object) -> None:
         command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), "--bootstrap-server", cluster.address]
@@ -100,8 +100,8 @@ def test_a_plan_is_shown_executed_and_reverted(cluster: Cluster, tool: Tool, top
     assert (done.code, "3 of 3 partitions match the plan" in done.err) == (0, True), done.err
     after = client_capture(cluster)
     assert [after[topic, number] for number in range(3)] == [(3, 1), (1, 2), (2, 3)]
-    again = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json")
-    assert (again.code, "nothing was changed" in again.err) == (2, True), "a way back is never written over"
+    reapplied = Done(cluster, tmp_path, "plan", "apply", plan, "--execute", "--rollback", "back.json")
+    assert (reapplied.code, "nothing was changed" in reapplied.err) == (2, True), "a way back is never written over"
 
     back = Done(cluster, tmp_path, "plan", "apply", "back.json", "--execute")
     assert back.code == 0, back.err
@@ -109,7 +109,7 @@ def test_a_plan_is_shown_executed_and_reverted(cluster: Cluster, tool: Tool, top
 
 
 def client_capture(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
-    """Assignments by our own client."""
+    """Assignments by kframe's admin client."""
     admin = open_admin(f"kafka://{cluster.address}", {})
     try:
         snapshot = admin.capture()
@@ -136,10 +136,10 @@ def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_p
     subprocess.run([sys.executable, "-m", "kframe.cli", *command], check=True, timeout=PATIENCE_S, capture_output=True)
     command = ["plan", "stamp", str(plan), str(captured)]
     stamped = tmp_path / "stamped.json"
-    made = subprocess.run(
+    planned = subprocess.run(
         [sys.executable, "-m", "kframe.cli", *command], check=True, timeout=PATIENCE_S, capture_output=True
     )
-    stamped.write_bytes(made.stdout)
+    stamped.write_bytes(planned.stdout)
     fresh = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
     assert fresh.code == 0, fresh.err
     stale = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
@@ -150,7 +150,7 @@ def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_p
 
 
 def test_a_reassignment_is_started_listed_and_cancelled(cluster: Cluster, tool: Tool, tmp_path: Path) -> None:
-    """A broker is frozen: nothing can move there, and Ctrl-C leaves what was begun."""
+    """A broker is frozen, so the reassignment cannot complete. Ctrl-C does not cancel it."""
     first = client_controller(cluster)
     second, frozen = sorted({1, 2, 3} - {first})
     topic = f"topic-{next(_numbers)}"
@@ -165,14 +165,14 @@ def test_a_reassignment_is_started_listed_and_cancelled(cluster: Cluster, tool: 
                 stderr=err, stdout=err, cwd=tmp_path,
             )  # fmt: skip
         try:
-            said = tmp_path / "err.txt"
-            until(lambda: "1 moving" in said.read_text() or process.poll() is not None, PATIENCE_S)
-            assert "1 moving" in said.read_text(), said.read_text()
+            errors = tmp_path / "err.txt"
+            until(lambda: "1 moving" in errors.read_text() or process.poll() is not None, PATIENCE_S)
+            assert "1 moving" in errors.read_text(), errors.read_text()
             process.send_signal(signal.SIGINT)
             assert process.wait(PATIENCE_S) == 1
         finally:
             process.kill()
-        assert "left running: 1 partitions move on; kframe plan cancel" in said.read_text()
+        assert "left running: 1 partitions move on; kframe plan cancel" in errors.read_text()
 
         listed = Done(cluster, tmp_path, "reassign", "list", "-o", "json")
         assert [(row["topic"], row["adding"]) for row in listed.data["rows"]] == [(topic, [frozen])], listed.out
@@ -206,7 +206,7 @@ def test_reassign_and_elect(cluster: Cluster, topic: str, tmp_path: Path) -> Non
 
 
 def test_the_client_follows_the_controller(cluster: Cluster, topic: str) -> None:
-    """It finds the new one when the role is taken from the old one."""
+    """It finds the new controller after the old one has lost the role."""
     admin = open_admin(f"kafka://{cluster.address}", {})
     assert admin.reassignments() == {}
     zookeeper = KazooClient(cluster.zookeeper, timeout=SESSION_S)

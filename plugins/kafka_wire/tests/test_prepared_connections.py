@@ -1,4 +1,4 @@
-"""Connections prepared by ``expect``: made before brokers are connected, used for the same registrations only."""
+"""``expect`` prepares connections before brokers are connected; only the same registrations use them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cluster(make_cluster: Callable[..., FakeCluster]) -> FakeCluster:
 
 
 def await_connections(cluster: FakeCluster, broker_id: int, count: int = 1) -> bool:
-    """Whether a broker has accepted that many connections, sooner or later."""
+    """Wait until a broker has accepted ``count`` connections. Return success."""
     return until(lambda: cluster.brokers[broker_id].connections == count)
 
 

@@ -58,7 +58,7 @@ def described(client: Client, *components: tuple[str, int, str | None], strict: 
 ALICE, BOTH = (("user", "alice"),), (("user", "alice"), ("client-id", "app"))
 SLASH, USERS = (("user", "a/b"),), (("user", None),)
 APP, CLIENTS, IP = (("client-id", "app"),), (("client-id", None),), (("ip", "127.0.0.9"),)
-#: (components, strict, what they select)
+#: (components, strict, matching entities)
 FILTERS: list[tuple[list[tuple[str, int, str | None]], bool, list[tuple[tuple[str, str | None], ...]]]] = [
     ([], False, [ALICE, BOTH, SLASH, USERS, APP, CLIENTS, IP]),
     ([], True, []),
@@ -145,7 +145,7 @@ def test_quotas_are_set_and_brokers_are_notified(client: Client, records: FakeRe
 def test_a_record_without_settings_is_deleted(client: Client, records: FakeRecords) -> None:
     assert altered(client, ({"client-id": "app"}, {"controller_mutation_rate": None})) == [0]
     assert "/config/clients/app" not in records.records
-    # alice has a client, so that her record stays, without settings; with the client it goes.
+    # alice has a client, so her record stays without settings. It is deleted together with the client.
     del records.records["/config/users/alice"]
     records.records["/config/users/alice"] = settings(producer_byte_rate="10")
     assert altered(client, ({"user": "alice"}, {"producer_byte_rate": None})) == [0]
@@ -155,7 +155,7 @@ def test_a_record_without_settings_is_deleted(client: Client, records: FakeRecor
     assert not [path for path in records.records if path.startswith("/config/users/alice")]
 
 
-#: (entity, changes) that are refused.
+#: Refused (entity, changes).
 WRONG: list[tuple[dict[str, str | None], dict[str, float | None]]] = [
     ({}, {}),
     ({"user": ""}, {"producer_byte_rate": 1.0}),

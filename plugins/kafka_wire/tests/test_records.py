@@ -1,4 +1,4 @@
-"""Records that stand beside a controller's own are read through its store: in memory, and in a real ZooKeeper."""
+"""Raw records are read through the controller's store: in memory, and in a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def test_records_are_written_in_memory() -> None:
 
 
 def _written_and_deleted(store: object) -> None:
-    """What RecordWriter promises, of any store."""
+    """Check the guarantees of RecordWriter on any store."""
     assert isinstance(store, RecordWriter)
     assert isinstance(store, Records)
     path = "/new/parent/record"
     assert store.read_versioned_record(path) is None
-    assert not store.write_record(path, b"a", 0)  # there is none to replace
+    assert not store.write_record(path, b"a", 0)  # There is no record to replace.
     assert store.write_record(path, b"a", None)
-    assert not store.write_record(path, b"b", None)  # there is one already
+    assert not store.write_record(path, b"b", None)  # The record exists already.
     assert store.read_versioned_record(path) == (b"a", 0)
     assert not store.write_record(path, b"b", 7)
     assert store.write_record(path, b"b", 0)
     assert store.read_versioned_record(path) == (b"b", 1)
     parent = store.read_versioned_record("/new/parent")
     assert parent is not None
-    assert not store.delete_record("/new/parent", parent[1])  # it has a child
+    assert not store.delete_record("/new/parent", parent[1])  # The record has a child.
     assert not store.delete_record(path, 0)
     assert store.delete_record(path, 1)
     assert not store.delete_record(path, 1)
@@ -135,4 +135,4 @@ def test_the_server_is_offered_by_its_scheme() -> None:
     server = registry.open_server("kafka:", {**PLAIN, "broker.id": str(OURS)})
     assert isinstance(server, WireServer)
     assert server.addresses == {}
-    server.stop()  # which was never started
+    server.stop()  # The server was never started.

@@ -1,4 +1,4 @@
-"""Refusals in the shape of each API and version: those of Kafka's own classes, which also read what kframe writes."""
+"""Error responses of each API and version equal those of Kafka's own classes, which also decode kframe's responses."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from kframe_zookeeper.testing.kafka import client_command
 from kframe_zookeeper.testing.process import Process
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-#: An error that every version of every API may tell.
+#: An error code that every API version may return.
 CODE: Final = 31
-#: Answered by the connection itself, never by a handler.
+#: The connection itself answers these APIs.
 NOT_HANDLED: Final = (18, SASL_HANDSHAKE, SASL_AUTHENTICATE)
-#: Fields that are not compared, by API key. Of what getErrorResponse makes of 39 and 40 brokers use nothing: whatever
-#: they refuse, ``KafkaApis`` sends -1 as the time. In 50 it omits the user of each result.
+#: Fields that are not compared, by API key. Kafka's getErrorResponse differs from its brokers in 39 and 40, where
+#: ``KafkaApis`` always sends -1 as the time. In 50 it omits the user of each result.
 NOT_COMPARED: Final = {39: {"expiry_timestamp"}, 40: {"expiry_timestamp"}, 50: {"user"}}
-#: Bytes of a response's header, without its tagged fields.
+#: Bytes of a response header without tagged fields.
 HEADER: Final = 4
 
 
 class Kafka(Process):
-    """Kafka's classes of requests and responses, in a JVM."""
+    """Kafka's request and response classes, in a JVM."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Kafka(Process):
         self._launch(client_command(source, folder), folder, asked=True)
 
     def compare(self, api_key: int, version: int, request: bytes, response: bytes) -> dict[str, Any]:
-        """The refusal that Kafka makes of a request, and the codes that its client finds in a response."""
+        """Kafka's error response to a request, and the error codes that its client reads from a response."""
         bodies = {"request": request, "response": response}
         texts = {name: base64.b64encode(data).decode() for name, data in bodies.items()}
         line = json.dumps({"key": api_key, "version": version, "code": CODE, **texts})
@@ -57,7 +57,7 @@ def kafka(zookeeper: object, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def legal(api_key: int, version: int, seed: int) -> dict[str, Any]:
-    """A request of this version that Kafka's classes take."""
+    """A request of this version that Kafka's classes accept."""
     chance = random.Random(seed)
     fields = draw(request_class(api_key, version), chance)
     for each in (*fields.get("creations", ()), *fields.get("filters", ()), fields):
@@ -69,7 +69,7 @@ def legal(api_key: int, version: int, seed: int) -> dict[str, Any]:
                 each[name] = value
     if "acks" in fields:
         fields["acks"] = 1
-    if api_key == 0:  # a producer's records have to be records
+    if api_key == 0:  # The records of a Produce request must be valid.
         for topic in fields["topic_data"]:
             for partition in topic["partition_data"]:
                 partition["records"] = b""
@@ -77,7 +77,7 @@ def legal(api_key: int, version: int, seed: int) -> dict[str, Any]:
         if name in fields:
             fields[name] = 0
     if "users" in fields and fields["users"] is None:
-        fields["users"] = [{"name": "u"}]  # getErrorResponse fails for none
+        fields["users"] = [{"name": "u"}]  # getErrorResponse fails without users.
     for broker in fields.get("live_brokers", ()):
         for endpoint in broker.get("endpoints", ()):
             endpoint["security_protocol"] = 0
@@ -85,7 +85,7 @@ def legal(api_key: int, version: int, seed: int) -> dict[str, Any]:
 
 
 def compared(value: Any, left_out: set[str]) -> Any:
-    """A decoded message without texts, which are ours, and in an order of its own."""
+    """A decoded message without texts, which differ, in sorted order."""
     if isinstance(value, dict):
         skipped = {"error_message", "throttle_time", *left_out}
         return {name: compared(each, left_out) for name, each in value.items() if name not in skipped}
@@ -116,7 +116,7 @@ def test_a_refusal_is_that_of_kafkas_own_class(api_key: int, kafka: Kafka) -> No
 
 
 def _codes(value: Any) -> Iterator[int]:
-    """Every error that a message tells."""
+    """Every error code in a message."""
     if isinstance(value, dict):
         for name, each in value.items():
             if name.endswith("error_code") and each:

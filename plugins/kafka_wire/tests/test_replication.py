@@ -74,11 +74,11 @@ def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: 
     fixture = fixture_of(setup)
     fixture.cluster.start()
     assert until(lambda: fixture.controller()[0] in ALL, PATIENCE_S)
-    made = Scene(fixture, name, tmp_path, {"inter.broker.protocol.version": setup[1]})
+    replication_scene = Scene(fixture, name, tmp_path, {"inter.broker.protocol.version": setup[1]})
     try:
-        yield made
+        yield replication_scene
     finally:
-        made.close()
+        replication_scene.close()
 
 
 def leader(hard: bool, times: int) -> Story:

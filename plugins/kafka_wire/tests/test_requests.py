@@ -1,4 +1,4 @@
-"""What each request is answered, as ``wire.md`` sections 6 to 15 has it, through a real socket."""
+"""The response to each request by ``wire.md`` sections 6 to 15, through a real socket."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def new_topic(name: str = "n", partitions: int = 1, factor: int = 1, **more: Any
 # -- CreateTopics
 
 REPLICAS = [{"partition_index": 0, "broker_ids": [1, 2]}]
-#: (topic, code): the first check that fails decides.
+#: (topic, code). The first failing check determines the code.
 CREATIONS = [
     (new_topic(), NONE),
     (new_topic("__cluster_metadata"), 42),
@@ -61,12 +61,12 @@ CREATIONS = [
 def test_create_topics(version: int, client: Client) -> None:
     for topic, code in CREATIONS:
         if version == 0 and not code:
-            continue  # it knows no way of asking only
+            continue  # This version cannot validate only.
         (result,) = client.ask(19, version, topics=[topic], timeout=9000, validate_only=True)["topics"]
         assert result["error_code"] == code, topic
         assert version == 0 or bool(result["error_message"]) == bool(code), topic
     (result,) = client.ask(19, version, topics=[new_topic()], timeout=0)["topics"]
-    assert result["error_code"] == 7  # REQUEST_TIMED_OUT for a timeout of 0, although the topic is created
+    assert result["error_code"] == 7  # REQUEST_TIMED_OUT for a timeout of 0, although the topic is created.
 
 
 def test_a_topic_listed_twice_is_refused_and_others_are_created(client: Client) -> None:
@@ -152,7 +152,7 @@ def test_reassignments_are_started_listed_and_cancelled(client: Client) -> None:
         for topic in response["responses"]
         for partition in topic["partitions"]
     }
-    # A partition that is not there is not moved; we are no broker, and host nothing.
+    # An unknown partition cannot be reassigned. The controller is no broker and has no replicas.
     assert codes == {("t", 0): (0, False), ("t", 1): (85, True), ("t", 7): (3, True), ("dead", 0): (39, True)}
     assert response["error_code"] == 0
     for requested in (None, [{"name": "t", "partition_indexes": [0, 1]}]):
@@ -252,7 +252,7 @@ def test_controlled_shutdown(version: int, client: Client) -> None:
     assert answer == {"error_code": 0, "remaining_partitions": []}
     (seen,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
     assert seen["partitions"][1]["leader_id"] == 2
-    # As in Kafka: who shows an epoch is looked up by it first, and is not there.
+    # As in Kafka: a request with an epoch is checked against the registration first, which does not exist.
     assert client.ask(7, version, broker_id=55, broker_epoch=1)["error_code"] == (8 if version < 2 else -1)
     if version >= 2:
         assert client.ask(7, version, broker_id=1, broker_epoch=1)["error_code"] == 77

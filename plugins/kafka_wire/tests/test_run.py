@@ -1,5 +1,7 @@
-"""``kframe controller run`` as an operator runs it: two instances, over real Kafka 3.9.1 brokers that create topics by
-themselves."""
+"""``kframe controller run`` as operators run it: two instances, and real Kafka 3.9.1 brokers.
+
+Topics are created automatically.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,7 @@ def kframe(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def assert_it_is_seen(cluster: Cluster, active: Instance, standby: Instance) -> None:
-    """``controller status`` says who leads, who stands by, and what waits for each of the real brokers."""
+    """``controller status`` shows the controller, its standby, and the queue of each broker."""
     done = kframe("controller", "status", "--zookeeper", cluster.zookeeper, "-o", "json")
     assert done.returncode == 0, done.stderr
     status = json.loads(done.stdout)
@@ -127,7 +129,7 @@ def assert_it_is_seen(cluster: Cluster, active: Instance, standby: Instance) -> 
 
 
 def assert_ids_are_kept(cluster: Cluster) -> None:
-    """Neither a registered broker nor a live instance loses its id to another instance."""
+    """Another instance gets neither the id of a registered broker nor that of a live instance."""
     for number, holder in ((2, f"the registered broker at PLAINTEXT://{cluster.brokers[2].address}"),
                            (1000, "the live instance on ")):  # fmt: skip
         options = ("--zookeeper", cluster.zookeeper, "--id", str(number), "--transport", "recording:")

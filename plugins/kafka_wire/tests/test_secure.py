@@ -1,4 +1,4 @@
-"""TLS and SASL, to brokers that a test directs and to Kafka's own."""
+"""TLS and SASL to fake brokers and to real Kafka brokers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def secured(authority: Authority, **more: str) -> dict[str, str]:
 
 
 def send_metadata(transport: WireTransport, broker: FakeBroker, protocol: str = "SSL") -> None:
-    """Send an UpdateMetadata to a broker on its listener CONTROLLER."""
+    """Send UpdateMetadata to a broker on its listener CONTROLLER."""
     known = replace(registration(1), endpoints=(
         Endpoint("PLAINTEXT", HOST, 1), Endpoint("CONTROLLER", HOST, broker.port, protocol),
     ))  # fmt: skip
@@ -85,7 +85,7 @@ def test_plain_text_to_a_port_that_speaks_tls(
     fakes: Callable[..., FakeBroker], transports: Callable[..., WireTransport], authority: Authority,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    """What its alert looks like is a length of 352,518,912 bytes (KIP-498)."""
+    """The first bytes of its alert look like a size of 352,518,912 bytes (KIP-498)."""
     caplog.set_level("INFO")
     broker = fakes(server(authority.issue("plain", HOST)))
     config = secured(authority) | {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"}
@@ -109,7 +109,7 @@ def test_tls_to_a_port_that_does_not(
 
 
 def scram(mechanism: str, password: str) -> str:
-    """What Kafka keeps of a password (``ScramCredentialUtils``)."""
+    """Kafka's stored credential of a password (``ScramCredentialUtils``)."""
     algorithm, salt, rounds = mechanism.removeprefix("SCRAM-").replace("-", "").lower(), os.urandom(16), 4096
     salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, rounds)
     stored = hashlib.new(algorithm, hmac.digest(salted, b"Client Key", algorithm)).digest()

@@ -1,5 +1,4 @@
-"""Real brokers that talk to each other over SASL_SSL, or over TLS with a control plane of its own, with ACLs, and
-``kframe controller run`` as one of them."""
+"""Real brokers with ACLs and ``kframe controller run`` over SASL_SSL, or over TLS with a control plane listener."""
 
 from __future__ import annotations
 
@@ -29,23 +28,23 @@ INTERNAL: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """How nodes talk to each other, and how clients say who they are."""
+    """The listeners of nodes, and the logins of clients."""
 
     name: str
     protocol: str
-    """Of the listener on which brokers, kframe and clients find each other."""
+    """The protocol of the listener for brokers, kframe and clients."""
     listeners: str
-    """Of a broker and of kframe, with ``{address}`` and ``{other}`` for two addresses of its own."""
+    """Listener settings of a broker and of kframe. ``{address}`` and ``{other}`` are replaced by two own addresses."""
     settings: Mapping[str, str]
-    """Of brokers and kframe alike."""
+    """Settings of brokers and kframe."""
     logins: Mapping[str, Mapping[str, str]]
-    """Logins of clients: kafka with all permissions, eve without any, and users whose login fails."""
+    """Logins: kafka with all permissions, eve without any, and users whose login fails."""
     refused: Mapping[str, str]
-    """What a command of kframe's says to these."""
+    """The errors of kframe's commands for the failing logins."""
 
 
 def sasl_ssl(authority: Authority) -> Security:
-    """One listener, with passwords over TLS."""
+    """One listener with passwords over TLS."""
     users = 'username="kafka" password="secret" user_kafka="secret" user_eve="x"'
     passwords = {"kafka": "secret", "eve": "x", "unknown": ""}
     return Security(
@@ -62,7 +61,7 @@ def sasl_ssl(authority: Authority) -> Security:
 
 
 def ssl_with_control_plane(authority: Authority) -> Security:
-    """Certificates alone, and a listener for what a controller sends that is none of those between brokers."""
+    """Certificates only, and a control plane listener apart from the inter-broker one."""
     untrusted = Authority(authority.path.parent / "untrusted", "another")
     return Security(
         "ssl-control-plane", "SSL", "INTERNAL://{address},CONTROLLER://{other}",
@@ -94,7 +93,7 @@ def keys(authority: Authority, name: str) -> dict[str, str]:
 
 
 class SecuredCluster:
-    """Two brokers, kframe, and a client who may do everything."""
+    """Two brokers, kframe, and a client with all permissions."""
 
     def __init__(self, folder: Path, zookeeper: str, security: Security) -> None:
         shared = {**security.settings, "authorizer.class.name": AUTHORIZER}
@@ -127,20 +126,20 @@ class SecuredCluster:
         self.client.close()
 
     def settings(self, user: str = "kafka") -> dict[str, str]:
-        """Those of a client."""
+        """The settings of a client."""
         return {"security.protocol": self.security.protocol, **self.security.logins[user]}
 
     def state(self, partition: str) -> dict[str, Any]:
-        """As stored."""
+        """The stored state of a partition."""
         topic, _, number = partition.rpartition("-")
         return dict(json.loads(self.client.get(f"/brokers/topics/{topic}/partitions/{number}/state")[0]))
 
     def isr(self, partition: str) -> list[int]:
-        """As stored, in order of ids."""
+        """The stored ISR, sorted by id."""
         return sorted(self.state(partition)["isr"])
 
     def command(self, user: str, *arguments: object, address: str = "") -> tuple[int, str]:
-        """Exit code and words of a command of kframe's, asked of kframe unless another address is given."""
+        """Exit code and output of a kframe command, which connects to kframe by default."""
         config = self.folder / f"{user}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings(user).items()))
         more = ("--bootstrap-server", address or self.kframe.address, "--command-config", str(config))
@@ -162,7 +161,7 @@ def cluster(request: pytest.FixtureRequest, zookeeper: ServerHandle, tmp_path: P
 
 @pytest.fixture
 def tool(cluster: SecuredCluster, tmp_path: Path) -> Iterator[Tool]:
-    """It knows of kframe alone to begin with."""
+    """Kafka's clients, with kframe as the only bootstrap server."""
     tool = Tool(tmp_path / "tool", cluster.kframe.address, cluster.settings())
     yield tool
     tool.close()
@@ -171,7 +170,7 @@ def tool(cluster: SecuredCluster, tmp_path: Path) -> Iterator[Tool]:
 def test_a_secured_cluster_works(cluster: SecuredCluster, tool: Tool, tmp_path: Path) -> None:
     tool.ask("create", topic="t", replicas=[[1, 2], [2, 1]])
     assert tool.ask("produce", topic="t", partition=0, values=["a", "b"]) == 2
-    # The offsets' topic is missing, and kframe does not know how large it is to be: a broker says so.
+    # The offsets topic is missing. kframe reads its size from the settings of a broker.
     assert sorted(tool.ask("group", group="g", topic="t", count=2)) == ["a", "b"]
     tool.ask("transact", id="x", topic="t", values=["c"], aborted=["never"])
     assert tool.ask("group", group="g", topic="t", count=1) == ["c"]
@@ -204,13 +203,13 @@ def test_a_secured_cluster_works(cluster: SecuredCluster, tool: Tool, tmp_path: 
 
     assert cluster.command("kafka", "elect", "preferred", "--partition", "t-0", "--execute")[0] == 0
     assert cluster.state("t-0")["leader"] == 1
-    code, said = cluster.command("kafka", "reassign", "start", "t-0=2,1", "--execute")
-    assert code == 0, said
+    code, output = cluster.command("kafka", "reassign", "start", "t-0=2,1", "--execute")
+    assert code == 0, output
     assert json.loads(cluster.client.get("/brokers/topics/t")[0])["partitions"]["0"] == [2, 1]
-    code, said = cluster.command("eve", "reassign", "start", "t-0=1,2", "--execute")
-    assert (code, "CLUSTER_AUTHORIZATION_FAILED" in said) == (1, True), said
+    code, output = cluster.command("eve", "reassign", "start", "t-0=1,2", "--execute")
+    assert (code, "CLUSTER_AUTHORIZATION_FAILED" in output) == (1, True), output
     for user, words in cluster.security.refused.items():
         for address in (cluster.kframe.address, first.address):
-            code, said = cluster.command(user, "reassign", "list", address=address)
-            assert (code, words in said) == (1, True), said
+            code, output = cluster.command(user, "reassign", "list", address=address)
+            assert (code, words in output) == (1, True), output
     assert cluster.kframe.stop(PATIENCE_S) == 0, cluster.kframe.log

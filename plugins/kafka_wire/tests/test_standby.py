@@ -1,4 +1,4 @@
-"""What a controller that is not active answers, and what connections may not take."""
+"""Responses of a standby, and limits of connections."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def served() -> Iterator[Served]:
 
 
 T = {"topic": "t", "partitions": [0]}
-#: (API key, fields, where the code stands, code): NOT_CONTROLLER in its place, whatever the version.
+#: (API key, fields, path of the error code, code). Every version returns NOT_CONTROLLER there.
 SHAPES: list[tuple[int, Mapping[str, Any], tuple[str | int, ...], int]] = [
     (7, {"broker_id": 1}, ("error_code",), 11),
     (56, {"broker_id": 1}, ("error_code",), 41),
@@ -90,7 +90,7 @@ def test_all_partitions_are_refused_as_a_whole(served: Served) -> None:
         assert client.ask(43, 2, topic_partitions=None)["error_code"] == 41
 
 
-#: Questions for brokers and topics. Any answer would be taken at its word: no topics, or no such topic.
+#: Requests for brokers and topics. Clients would believe an empty response.
 NOT_KNOWN: list[tuple[int, int, Mapping[str, Any]]] = [
     (3, 0, {"topics": []}), (3, 12, {"topics": None}), (3, 12, {"topics": []}), (3, 12, {"topics": [{"name": "t"}]}),
     (60, 0, {}), (60, 1, {}),
@@ -110,7 +110,7 @@ def test_a_standby_closes_connections_that_send_metadata(
 def test_an_open_connection_gets_not_controller_after_a_resignation() -> None:
     with Served({"t": [healthy(1)]}) as served, served.client() as client:
         assert client.ask(46, 0, topics=None)["error_code"] == 0
-        served.controller.stop()  # there is no controller any more, and connections end
+        served.controller.stop()  # Without a controller, connections end.
         with pytest.raises(ConnectionError):
             client.ask(46, 0, topics=None)
         assert served.server.addresses == {}
@@ -124,10 +124,10 @@ def test_more_connections_than_allowed_are_refused() -> None:
         clients = [served.client() for _ in range(3)]
         for client in clients:
             assert client.ask(18, 0)["error_code"] == 0
-        with served.client() as one_more:
-            assert one_more.ended()
+        with served.client() as excess:
+            assert excess.ended()
         clients[0].socket.close()
-        while True:  # the server learns of it in its own time
+        while True:  # The server detects it after a while.
             with served.client() as another:
                 try:
                     assert another.ask(18, 0)["error_code"] == 0
@@ -146,7 +146,7 @@ def test_idle_connections_are_ended() -> None:
 
 def test_an_incomplete_frame_times_out() -> None:
     with Served(config={"connections.max.idle.ms": "50"}) as served, served.client() as client:
-        with suppress(ConnectionError):  # it may have ended already
+        with suppress(ConnectionError):  # The connection may have ended already.
             client.send(struct.pack(">i", 1000) + b"x")
         assert client.ended()
 
@@ -164,7 +164,7 @@ def test_frames_under_way_share_what_they_may_hold() -> None:
                 ended += 1
         with served.client() as other:
             assert other.ask(18, 0)["error_code"] == 0
-        # One of them may continue; the other is disconnected.
+        # One of them may continue. The other is disconnected.
         readable, _, _ = select.select([client.socket for client in hoarders], [], [], 0 if ended else PATIENCE_S)
         assert ended or readable
         for client in hoarders:
@@ -187,7 +187,7 @@ def test_a_client_that_never_reads_is_disconnected() -> None:
 
 # -- configuration
 
-#: (settings, what the error names)
+#: (settings, text in the error)
 REFUSED: list[tuple[dict[str, str], str]] = [
     ({"socket.request.max.bytes": "many"}, "socket.request.max.bytes"),
     ({"connections.max.idle.ms": "0"}, "connections.max.idle.ms"),

@@ -1,4 +1,4 @@
-"""Delegation tokens: made, renewed, described, expired and logged in by, from and to storage."""
+"""Delegation tokens are created, renewed, described, expired and used for logins, from and to ZooKeeper."""
 
 from __future__ import annotations
 
@@ -52,31 +52,31 @@ def served(records: FakeRecords) -> Iterator[Served]:
 def test_a_token_lives_until_it_is_expired(served: Served, records: FakeRecords) -> None:
     renewers = [{"principal_type": "User", "principal_name": "bob"}]
     with entered(served, "alice") as alice, entered(served, "bob") as bob, entered(served, "carol") as carol:
-        made = alice.ask(38, 3, renewers=renewers, max_lifetime=2 * DAY_MS)
-        assert (made["error_code"], made["principal_name"], made["token_requester_principal_name"]) == (
+        created = alice.ask(38, 3, renewers=renewers, max_lifetime=2 * DAY_MS)
+        assert (created["error_code"], created["principal_name"], created["token_requester_principal_name"]) == (
             0, "alice", "alice",
         )  # fmt: skip
-        assert made["expiry_timestamp"] - made["issue_timestamp"] == DAY_MS
-        assert made["max_timestamp"] - made["issue_timestamp"] == 2 * DAY_MS
+        assert created["expiry_timestamp"] - created["issue_timestamp"] == DAY_MS
+        assert created["max_timestamp"] - created["issue_timestamp"] == 2 * DAY_MS
         (path,) = records.records
-        assert path == f"/delegation_token/tokens/{made['token_id']}"
+        assert path == f"/delegation_token/tokens/{created['token_id']}"
         stored = json.loads(records.records[path])
         assert (stored["owner"], stored["renewers"], stored["version"]) == ("User%3Aalice", ["User%3Abob"], 3)
-        assert records.appended == [("/delegation_token/token_changes/token_change_", made["token_id"])]
+        assert records.appended == [("/delegation_token/token_changes/token_change_", created["token_id"])]
 
         for client in (alice, bob):
             (seen,) = client.ask(41, 3, owners=None)["tokens"]
-            assert (seen["token_id"], seen["hmac"]) == (made["token_id"], made["hmac"])
+            assert (seen["token_id"], seen["hmac"]) == (created["token_id"], created["hmac"])
         assert carol.ask(41, 3, owners=None)["tokens"] == []
         assert alice.ask(41, 3, owners=[])["tokens"] == []
         assert alice.ask(41, 3, owners=[{"principal_type": "User", "principal_name": "carol"}])["tokens"] == []
 
-        assert carol.ask(39, 2, hmac=made["hmac"], renew_period=-1)["error_code"] == 63
+        assert carol.ask(39, 2, hmac=created["hmac"], renew_period=-1)["error_code"] == 63
         assert bob.ask(39, 2, hmac=b"other", renew_period=-1)["error_code"] == 62
-        renewed = bob.ask(39, 2, hmac=made["hmac"], renew_period=10 * DAY_MS)
-        assert renewed["expiry_timestamp"] == made["max_timestamp"]  # no token lives longer
-        assert bob.ask(40, 2, hmac=made["hmac"], expiry_time_period=DAY_MS)["error_code"] == 0
-        assert bob.ask(40, 2, hmac=made["hmac"], expiry_time_period=-1)["error_code"] == 0
+        renewed = bob.ask(39, 2, hmac=created["hmac"], renew_period=10 * DAY_MS)
+        assert renewed["expiry_timestamp"] == created["max_timestamp"]  # No token can be renewed beyond that.
+        assert bob.ask(40, 2, hmac=created["hmac"], expiry_time_period=DAY_MS)["error_code"] == 0
+        assert bob.ask(40, 2, hmac=created["hmac"], expiry_time_period=-1)["error_code"] == 0
     assert records.records == {}
 
 
@@ -84,15 +84,17 @@ def test_tokens_of_other_principals_need_permission(served: Served, records: Fak
     of_alice = {"owner_principal_type": "User", "owner_principal_name": "alice"}
     with entered(served, "bob") as bob, entered(served, "root") as root:
         assert bob.ask(38, 3, **of_alice)["error_code"] == 65
-        made = root.ask(38, 3, **of_alice)
-        assert (made["principal_name"], made["token_requester_principal_name"]) == ("alice", "root")
+        created = root.ask(38, 3, **of_alice)
+        assert (created["principal_name"], created["token_requester_principal_name"]) == ("alice", "root")
         group = [{"principal_type": "Group", "principal_name": "g"}]
         assert root.ask(38, 3, renewers=group)["error_code"] == 67
         assert bob.ask(41, 3, owners=None)["tokens"] == []
         acl = {"principal": "User:bob", "permissionType": "Allow", "operation": "DescribeTokens", "host": "*"}
         records.records["/kafka-acl/User/User:alice"] = json.dumps({"version": 1, "acls": [acl]})
         any_filter = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-        root.ask(31, 3, filters=[{**any_filter, "resource_name_filter": "x"}])  # which has the ACLs read again
+        root.ask(
+            31, 3, filters=[{**any_filter, "resource_name_filter": "x"}]
+        )  # This makes the authorizer read the ACLs again.
         assert len(bob.ask(41, 3, owners=None)["tokens"]) == 1
 
 
@@ -124,11 +126,11 @@ def test_the_controller_deletes_expired_tokens(records: FakeRecords) -> None:
 
 
 def test_a_server_of_the_active_controller_deletes_expired_tokens(records: FakeRecords) -> None:
-    gone = Tokens("shared", 1, 1, lambda: 0).create(records, ALICE, ALICE, (), 0)
+    expired = Tokens("shared", 1, 1, lambda: 0).create(records, ALICE, ALICE, (), 0)
     interval = {"delegation.token.expiry.check.interval.ms": "10"}
     with Served({"t": [healthy(1)]}, config={**ENABLED, **interval}, records=records):
         assert until(lambda: not records.records, 30.0)
-    assert records.appended[-1] == ("/delegation_token/token_changes/token_change_", gone.token_id)
+    assert records.appended[-1] == ("/delegation_token/token_changes/token_change_", expired.token_id)
 
 
 def test_a_client_logs_in_by_a_token(records: FakeRecords) -> None:

@@ -1,5 +1,7 @@
-"""The transport to real brokers keeps the contract of transports, and does in seeded histories what the embedded one
-does: over sockets, with brokers that decode by kio."""
+"""The contract of transports on fake brokers over sockets, which decode requests by kio.
+
+In seeded histories the transport and the embedded one give the same requests.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,14 @@ class TestWireTransport(AnsweringContract):
     def make_fixture(
         self, transports: Callable[..., WireTransport]
     ) -> Iterator[Callable[[ClusterState], AnsweringFixture]]:
-        made: list[CountedBrokers] = []
+        fixtures: list[CountedBrokers] = []
 
         def make(cluster: ClusterState) -> AnsweringFixture:
-            made.append(CountedBrokers(transports(), cluster))
-            return made[-1]
+            fixtures.append(CountedBrokers(transports(), cluster))
+            return fixtures[-1]
 
         yield make
-        for fixture in made:
+        for fixture in fixtures:
             fixture.close()
 
 

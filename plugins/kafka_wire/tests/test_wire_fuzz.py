@@ -30,7 +30,7 @@ def served() -> Iterator[Served]:
 
 @pytest.fixture
 def bystander(served: Served) -> Iterator[Client]:
-    """Another client, which is served before and after."""
+    """Another client, which is served before and afterwards."""
     with served.client() as client:
         assert client.ask(3, 12, topics=None)["controller_id"] == 1000
         yield client
@@ -40,7 +40,7 @@ def bystander(served: Served) -> Iterator[Client]:
 
 
 def survived(client: Client) -> bool:
-    """Whether the connection still answers; else it was ended."""
+    """Whether the connection still answers. Otherwise it has ended."""
     try:
         client.send(codec.encode_request(18, 0, 4711, "x", {}))
         while struct.unpack_from(">i", client.receive())[0] != 4711:
@@ -78,7 +78,7 @@ def test_damaged_requests(seed: int, served: Served) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert ended > 20  # without damage that is noticed nothing was tested
+    assert ended > 20  # Otherwise the test would cover harmless frames only.
     assert answered > 5
     assert peak < 64 * 2**20
 
@@ -98,7 +98,7 @@ def test_malformed_frames_of_every_api(way: str, served: Served) -> None:
     assert peak < 64 * 2**20
 
 
-#: What stands where the size of a frame should.
+#: Replacements for the size of a frame.
 SIZES = {"negative": -1, "least": -(2**31), "largest": 2**31 - 1, "one more than allowed": MOST + 1}
 
 

@@ -1,4 +1,4 @@
-"""It keeps every selector's rules, and spreads leaders."""
+"""The selector passes the contract of selectors, and spreads leaders."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def chosen(batch: ElectionBatch) -> list[int]:
 
 
 def election(candidates: list[list[int]], broker_rack: list[int]) -> ElectionBatch:
-    """Partitions whose candidates may all lead; broker ``b`` is in rack number ``broker_rack[b]``."""
+    """Partitions whose candidates are all eligible. Broker ``b`` is in rack number ``broker_rack[b]``."""
     some = random_election(0, ElectionKind.OFFLINE, len(candidates), len(broker_rack))
     packed = Ragged.of(candidates)
     may = np.ones(len(packed.values), np.uint8)

@@ -1,1 +1,1 @@
-"""kframe on a real ZooKeeper: what Kafka 2.4 to 3.9 reads and writes there, read and written the same way."""
+"""kframe's store on ZooKeeper, which reads and writes the znodes of Kafka 2.4 to 3.9 byte for byte."""

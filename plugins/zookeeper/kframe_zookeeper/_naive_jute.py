@@ -1,6 +1,6 @@
-"""The kernels of ``_jute_*`` again, in plain Python: what the tests hold them to, and the easier of the two to read.
+"""Reference implementation of the ``_jute_*`` and ``_topic_read`` kernels in plain Python.
 
-Same names, signatures and results. Far too slow for a large cluster.
+The names, signatures and results are the same; differential tests compare them. It is far too slow for a large cluster.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ ISR_MOST: Final = 64
 REPLICAS_MOST: Final = 64
 TOPIC_VERSION: Final = 3
 ZNODE_BYTES_MOST: Final = 4 * 2**20
-#: A state as Kafka writes it holds nothing that needs another character.
+#: Kafka writes a state with these characters only.
 _PLAIN: Final = re.compile(rb'[{}\[\]:," \t\n\r0-9a-z_-]*')
-#: The same of a topic, whose id has capitals.
+#: The same for a topic, whose id also has capitals.
 _PLAIN_TOPIC: Final = re.compile(rb'[{}\[\]:," \t\n\r0-9A-Za-z_-]*')
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{21}[AQgw]")
@@ -40,14 +40,14 @@ def _path(root: UInt8, names: UInt8, name_at: Int32, topic: int, tail: str) -> b
 
 
 def _fill(out: UInt8, data: bytes) -> int:
-    """Put ``data`` into ``out``; what there is no room for is lost."""
+    """Copy ``data`` into ``out``, cut off at its end."""
     written = min(len(data), len(out))
     out[:written] = list(data[:written])
     return len(data) if len(data) <= len(out) else -1
 
 
 def write_reads(topic: Int32, partition: Int32, name_at: Int32, names: UInt8, root: UInt8, out: UInt8) -> int:
-    """Ask for the state of each row."""
+    """Encode a read of the state of each row."""
     operations = [
         HEADER.pack(GET_DATA, False, -1) + _path(root, names, name_at, topic_index, f"{number}/state") + b"\0"
         for topic_index, number in zip(topic.tolist(), partition.tolist(), strict=True)
@@ -73,7 +73,7 @@ def write_states(
     row_at: Int64,
     out: UInt8,
 ) -> int:
-    """Store the state of each row."""
+    """Encode the write of the state of each row."""
     operations = []
     created = acl.tobytes() + struct.pack(">i", 0)
     row_at[0] = 0
@@ -101,7 +101,7 @@ def write_states(
 
 
 class _Reader:
-    """Steps through an answer; raises struct.error where it ends too early."""
+    """Cursor in an answer. Raises struct.error if the answer ends too early."""
 
     def __init__(self, reply: UInt8, start: int) -> None:
         self.data = reply.tobytes()
@@ -118,7 +118,7 @@ class _Reader:
         return int(self.take(struct.Struct(">i"))[0])
 
     def step_over_buffer(self) -> int:
-        """The length that the buffer gives; null and empty take no room."""
+        """Return the length of a buffer, 0 for null, and skip the buffer."""
         length = self.take_int32()
         if length > len(self.data) - self.at:
             raise struct.error("a buffer that ends behind the answer")
@@ -137,7 +137,7 @@ def split_reads(
     mzxid: Int64,
     owner: Int64,
 ) -> int:
-    """Find the results of a multiRead."""
+    """Locate the results of a multiRead."""
     try:
         reader, count = _Reader(reply, start), 0
         while True:
@@ -168,7 +168,7 @@ def split_reads(
 
 
 def split_results(reply: UInt8, start: int, code: Int32, version: Int32, mzxid: Int64) -> int:
-    """Find the results of a multi."""
+    """Locate the results of a multi."""
     try:
         reader, count = _Reader(reply, start), 0
         while True:
@@ -204,7 +204,7 @@ def parse_states(
     isr: Int32,
     parsed: UInt8,
 ) -> int:
-    """Read states."""
+    """Parse states."""
     at, whole = 0, reply.tobytes()
     for i, (begin, length) in enumerate(zip(data_at.tolist(), data_length.tolist(), strict=True)):
         state = _state(whole[begin : begin + length]) if length > 0 and 0 <= begin <= len(whole) - length else None
@@ -220,7 +220,7 @@ def parse_states(
 
 
 def _state(data: bytes) -> dict[str, Any] | None:
-    """The object that ``data`` holds, if it is a state as Kafka writes it."""
+    """The object in ``data`` if it is a state as Kafka writes it, else None."""
     if not _PLAIN.fullmatch(data):
         return None
     try:
@@ -255,7 +255,7 @@ def parse_topics(
     replicas: Int32,
     parsed: UInt8,
 ) -> int:
-    """Read topics. ``counts`` and ``values`` only bound the sizes."""
+    """Parse topics. Only the sizes of ``counts`` and ``values`` are used."""
     row, at, whole = 0, 0, reply.tobytes()
     for i, (begin, length) in enumerate(zip(data_at.tolist(), data_length.tolist(), strict=True)):
         parsed[i] = partitions[i] = 0
@@ -276,7 +276,7 @@ def parse_topics(
 
 
 def _topic(data: bytes) -> tuple[bytes, list[list[int]]] | None:
-    """Id and assignment in ``data``, if it is a topic as Kafka writes it of which nothing is being moved."""
+    """Id and assignment in ``data`` if it is a topic as Kafka writes it without a reassignment, else None."""
     if not _PLAIN_TOPIC.fullmatch(data):
         return None
     try:

@@ -37,7 +37,7 @@ ALL: Final = 31
 _CHANGE: Final = ALL & ~READ
 #: Topics that the audit covers; each costs three small requests.
 TOPICS_MOST: Final = 1_000
-#: Written by a controller after an operator has created them.
+#: Operators create these nodes, and controllers write them.
 _LEFT: Final = (REASSIGN_PARTITIONS, PREFERRED_ELECTION)
 
 
@@ -50,7 +50,7 @@ class Permit(NamedTuple):
 
 
 OPEN: Final = (Permit(ALL, "world", "anyone"),)
-#: ZooKeeper puts the identity of the connection in place of "auth".
+#: ZooKeeper replaces "auth" by the identity of the connection.
 CREATOR_ONLY: Final = (Permit(ALL, "auth", ""),)
 CREATOR_AND_READERS: Final = (*CREATOR_ONLY, Permit(READ, "world", "anyone"))
 
@@ -67,7 +67,7 @@ def acl_of(path: str, secure: bool) -> tuple[Permit, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """A node that anybody who reaches ZooKeeper may change, or, where it holds secrets, read."""
+    """A node that any client may change, or read although it holds secrets."""
 
     path: str
     changeable: bool

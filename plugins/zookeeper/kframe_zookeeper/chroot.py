@@ -51,7 +51,7 @@ def _clusters_near(session: Session, chroot: str) -> list[str]:
     parent = chroot.rpartition("/")[0]
     candidates = list(dict.fromkeys(_nearby(session, chroot)))[:_CANDIDATES_MOST]
     exist = _exist(session, [candidate.rstrip("/") + paths.BROKER_IDS for candidate in candidates])
-    clusters = [candidate for candidate, there in zip(candidates, exist, strict=True) if there]
+    clusters = [candidate for candidate, exists in zip(candidates, exist, strict=True) if exists]
     clusters.sort(
         key=lambda path: (path.rpartition("/")[0] != parent, -SequenceMatcher(None, path, chroot).ratio(), path)
     )
@@ -62,7 +62,7 @@ def _nearby(session: Session, chroot: str) -> Iterator[str]:
     parent = chroot.rpartition("/")[0] or "/"
     for path in dict.fromkeys((parent, "/")):
         yield path
-        with suppress(StoreError):  # it may be closed to us, which is no reason to give no error
+        with suppress(StoreError):  # It may be closed to us, which is no reason to give no error.
             (names,) = read_children(session, [path])
             yield from (f"{path.rstrip('/')}/{name}" for name in sorted(names or ()))
 

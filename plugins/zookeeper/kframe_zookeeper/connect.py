@@ -83,7 +83,7 @@ def ensure_chroot(settings: ConnectSettings) -> None:
 
 def tls_context(tls: TlsSettings) -> ssl.SSLContext:
     """The context of TLS connections. Raises ConfigError if a file cannot be used."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # checks certificates and host names
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # Checks certificates and host names.
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     key = "truststore"
     try:
@@ -163,14 +163,14 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         with self._socket_error_handling():
             while remaining:
                 pending = getattr(self._socket, "pending", None)
-                # What TLS has decrypted already is not seen by select.
+                # ``select`` does not see bytes that TLS has decrypted already.
                 if not (pending and pending()) and not self.handler.select([self._socket], [], [], timeout)[0]:
                     raise self.handler.timeout_exception("socket time-out during read")
                 try:
                     chunk = self._socket.recv(min(remaining, _CHUNK))
                 except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                     continue
-                except ssl.SSLError as problem:  # in TLS 1.3 the server refuses our certificate only now
+                except ssl.SSLError as problem:  # TLS 1.3 servers refuse a client certificate only after the handshake.
                     self.handler.note(problem)
                     raise
                 if not chunk:
@@ -207,7 +207,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             if isinstance(error.__cause__, ConnectionDropped):
                 raise error.__cause__ from None
             raise
-        except KazooException as error:  # other errors of ZooKeeper
+        except KazooException as error:  # Other errors of ZooKeeper.
             raise AuthFailedError(f"the login was refused: {error!r}") from error
         except (struct.error, LookupError, RuntimeError, ValueError) as problem:
             raise ConnectionDropped(f"a malformed reply ({problem!r})") from problem
@@ -253,7 +253,7 @@ class _Client(KazooClient):  # type: ignore[misc]
         while not live.wait(min(_LOOK_S, max(end - time.monotonic(), 0.0))):
             if self._tls_refused or time.monotonic() >= end:
                 break
-        if self.connected:  # kazoo would check the chroot and warn on stderr; see ``chroot``
+        if self.connected:  # kazoo would check the chroot and warn on stderr; see ``chroot``.
             return
         failure, message = self.handler.failure, "Connection time-out"
         if self._tls_refused:
@@ -265,9 +265,9 @@ class _Client(KazooClient):  # type: ignore[misc]
         raise self.handler.timeout_exception(message) from failure
 
     def _session_callback(self, state: str) -> None:
-        # Before kazoo drops queued requests, so that none is queued behind.
+        # The gate closes before kazoo drops queued requests, so that no request is queued after that.
         with self._gate:
-            if not (state == KeeperState.CLOSED and self._refusal is AuthFailedError):  # keep the reason
+            if not (state == KeeperState.CLOSED and self._refusal is AuthFailedError):  # Keep the reason.
                 self._refusal = _REFUSALS[state]
         super()._session_callback(state)
 
@@ -280,10 +280,10 @@ class _Client(KazooClient):  # type: ignore[misc]
         if refusal is not None:
             async_object.set_exception(refusal())
             return False
-        with suppress(OSError, AttributeError):  # closed meanwhile; ``close`` answers queued requests
+        with suppress(OSError, AttributeError):  # Closed meanwhile; ``close`` answers queued requests.
             self._connection._write_sock.send(b"\0")
         return True
 
 
 def _ignore(_path: str) -> None:
-    """Called while no deletion is waited for."""
+    """The default callback for deleted nodes."""

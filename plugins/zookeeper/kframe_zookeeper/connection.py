@@ -109,7 +109,7 @@ class Connection:
             controller_id = decode_controller(holder.data).brokerid
             node = self.node(instance_path(controller_id))
             if node is None or node.owner != holder.owner:
-                return  # a broker, or an instance without a record
+                return  # A broker, or an instance without a record.
             instance, _, listener = decode_instance(str(controller_id), node.data)
         except ZnodeError as error:
             _log.debug("the end of the active controller's process will not be noticed: %s", error)
@@ -148,7 +148,7 @@ class Connection:
         if claim is None:
             return
         if reconnects != self._checked_reconnects:
-            self.session.call(Sync(self.root + CONTROLLER))  # the new server may lag behind the former one
+            self.session.call(Sync(self.root + CONTROLLER))  # The new server may lag behind the former one.
         node = self.node(CONTROLLER)
         with self._changing_role:
             lost = node is None or node.owner != self.session.session_id

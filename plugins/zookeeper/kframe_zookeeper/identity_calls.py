@@ -47,7 +47,7 @@ class IdentityCalls:
         def update() -> None:
             connection = self._connection
             if connection is not None:
-                with suppress(StoreError):  # the next session writes a complete record
+                with suppress(StoreError):  # The next session writes a complete record.
                     record.update(connection)
 
         record.instance = instance

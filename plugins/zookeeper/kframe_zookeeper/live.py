@@ -32,9 +32,9 @@ WARNINGS_MOST: Final = 50
 
 
 def open_cluster(url: str, config: Mapping[str, str]) -> ZooKeeperCluster:
-    """The cluster that a URL names, reached as ``config`` (Kafka's keys) says. Raises ConfigError.
+    """The cluster at a URL, with Kafka's keys from ``config``. Raises ConfigError.
 
-    All that stands in the URL wins: hosts, chroot and further keys.
+    The URL has precedence over ``config``: hosts, chroot and further keys.
     """
     plain, _, query = url.partition("?")
     connect_string = settings_of_url(plain).connect_string
@@ -57,7 +57,7 @@ class ZooKeeperCluster:
         return ZooKeeperStore(self._settings)
 
     def reader(self) -> ZooKeeperStore:
-        """A store that creates nothing where it connects; see ``LiveCluster.reader``."""
+        """A store that creates no znodes when it connects; see ``LiveCluster.reader``."""
         return ZooKeeperStore(self._settings, creates=False)
 
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
@@ -97,12 +97,12 @@ class ZooKeeperCluster:
         )
 
     def audit(self) -> tuple[str, ...]:
-        """Look at the ACLs of what a controller writes; see ``acls.audit``."""
+        """Audit the ACLs of the nodes that a controller writes; see ``acls.audit``."""
         with self._session() as session:
             return _warnings(session)
 
     def broker_addresses(self) -> dict[int, str]:
-        """See ``LiveCluster.broker_addresses``; names that are no ids are left out, and kframe's own records."""
+        """See ``LiveCluster.broker_addresses``. Malformed ids and kframe's own registrations are left out."""
         with self._session() as session:
             parent = session.client.chroot + paths.BROKER_IDS
             (names,) = read_children(session, [parent])
@@ -115,7 +115,7 @@ class ZooKeeperCluster:
         }
 
     def depose(self, controller_id: int | None = None) -> Resignation:
-        """Delete ``/controller`` as it stands, under the controller epoch as it stands; see ``LiveCluster.depose``."""
+        """Delete the present ``/controller`` unless another election happens meanwhile; see ``LiveCluster.depose``."""
         with self._session() as session:
             root = session.client.chroot
             epoch, holder = read_nodes(session, [root + paths.CONTROLLER_EPOCH, root + paths.CONTROLLER])
@@ -171,7 +171,7 @@ def _warnings(session: Session) -> tuple[str, ...]:
 
 
 def _addresses(broker_id: int, node: Node) -> str:
-    """Where a broker listens, by its registration."""
+    """The addresses in a broker's registration."""
     try:
         endpoints = decode_broker(str(broker_id), node.data, node.czxid).endpoints
     except ZnodeError as error:

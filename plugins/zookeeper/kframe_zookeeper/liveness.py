@@ -63,7 +63,7 @@ class LivenessListener:
                         return
                     if key.fileobj is self._server:
                         self._accept(selector)
-                    elif isinstance(key.fileobj, socket.socket):  # closed, or sends something
+                    elif isinstance(key.fileobj, socket.socket):  # The connection was closed, or sends something.
                         selector.unregister(key.fileobj)
                         self._connections.discard(key.fileobj)
                         key.fileobj.close()
@@ -137,7 +137,7 @@ class LivenessWatch:
             try:
                 while not self._closed.is_set() and connection.recv(1):
                     pass
-            except OSError:  # a reset is an end, too
+            except OSError:  # A reset is an end, too.
                 pass
             self._connection = None
             return True

@@ -167,7 +167,7 @@ def registrations(
     for name, node in zip(broker_ids, nodes, strict=True):
         path = f"{paths.BROKER_IDS}/{name}"
         if node is None or is_controller_only(node.data):
-            continue  # deleted meanwhile, which the watch on the list reports; or no broker
+            continue  # Deleted meanwhile, which the watch on the list reports; or no broker.
         broker_paths.append(path)
         owners[path] = node.owner
         known = memory.brokers.get(path)

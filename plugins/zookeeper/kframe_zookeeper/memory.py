@@ -35,7 +35,7 @@ class Memory:
     """The state of one session; a new session starts empty."""
 
     def __init__(self, instance: Instance | None = None) -> None:
-        """``instance``: this instance, if brokers with its id are to be left out."""
+        """``instance``: this instance, whose id no broker may use."""
         self.instance = instance
         self.follows = False
         """Whether events that only a controller handles are emitted."""

@@ -143,7 +143,7 @@ class Sending:
         fenced = bool(self._guard)
         results = _results(reply, int(operations.sum()) + fenced, fenced=fenced)
         if results is None:
-            return  # the fence was closed, so the request was sent without operations
+            return  # The fence was closed, so the request was sent without operations.
         code, version, mzxid = results
         ends = np.cumsum(operations) + fenced
         refused = np.flatnonzero(code)
@@ -175,7 +175,7 @@ def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, I
     if results_read != count:
         raise StoreError(f"ZooKeeper's answer to {count} writes has {results_read} results")
     code[(code == RolledBackError.code) | (code == RuntimeInconsistency.code)] = (
-        0  # rolled back because of another operation
+        0  # Rolled back because of another operation.
     )
     if fenced and code[0]:
         if code[0] == BadVersionError.code:
@@ -196,11 +196,11 @@ def write_all(session: Session, guard: bytes, writes: Writes) -> tuple[WriteOutc
         if lost.any():
             unverified |= lost
             session.await_connection()
-        left = np.flatnonzero(outcomes.code > 0)
-        if len(left) == 0:
+        remaining = np.flatnonzero(outcomes.code > 0)
+        if len(remaining) == 0:
             return outcomes, unverified
-        outcomes.put(left, write_once(session, guard, writes.take(left)))
-    raise StoreError(f"{len(left)} writes could not be finished in {ROUNDS_MOST} rounds")
+        outcomes.put(remaining, write_once(session, guard, writes.take(remaining)))
+    raise StoreError(f"{len(remaining)} writes could not be finished in {ROUNDS_MOST} rounds")
 
 
 def require(outcomes: WriteOutcomes, *tolerated: int) -> None:

@@ -1,4 +1,5 @@
-"""What this distribution offers to kframe: the store and the live cluster for ``zookeeper://`` URLs."""
+"""The extension points of kframe that this distribution implements: the store and the live cluster of ``zookeeper://``
+URLs."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from kframe.plugin import ClusterSpec, StoreSpec, hookimpl
 
 @hookimpl
 def kframe_stores() -> list[StoreSpec]:
-    """The store; its module, and kazoo with it, is imported when it is chosen."""
+    """The store. Its module, and with it kazoo, is imported on first use."""
     return [
         StoreSpec(
             "zookeeper",

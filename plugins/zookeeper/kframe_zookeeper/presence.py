@@ -22,7 +22,7 @@ _log = logging.getLogger("kframe.zookeeper")
 
 
 class Presence:
-    """The registration of a controller. Its failure costs old brokers a controlled shutdown, no more."""
+    """The registration of a controller. If it fails, only the controlled shutdown of old brokers is affected."""
 
     def __init__(self, registration: Registration, now_ms: int) -> None:
         self._path = paths.broker_path(registration.broker_id)

@@ -80,7 +80,7 @@ class RoleCalls:
         """Id of the present controller; -1 if there is none or its znode is malformed."""
         connection = self._connected()
         if connection.contender.pending():
-            return NO_CONTROLLER  # ``claim`` takes it
+            return NO_CONTROLLER  # ``claim`` takes it.
         connection.watches.exists(paths.CONTROLLER)
         node = connection.node(paths.CONTROLLER)
         if node is None:
@@ -126,7 +126,7 @@ class RoleCalls:
         try:
             connection.write([[delete(connection.root + paths.CONTROLLER)]], NO_NODE)
         except ControllerFenced:
-            pass  # another controller has taken over
+            pass  # Another controller has taken over.
         except StoreError as error:
             _log.warning("the role could not be given up, so the session is: %s", error)
             self._put(partial(self._expire, connection))
@@ -146,7 +146,7 @@ def _candidate(store: Calls, connection: Connection, controller_id: int) -> Cand
 
 def _claim(store: Calls, controller_id: int, *, takeover: bool = False, brokers_only: bool = False) -> int | None:
     connection = store._connected()
-    connection.take_role(None)  # an earlier claim must not count as the new one
+    connection.take_role(None)  # An earlier claim must not count as the new one.
     candidate = _candidate(store, connection, controller_id)
     if takeover:
         with suppress(ZnodeError):

@@ -51,11 +51,11 @@ class RequestLost(StoreError):
 
 
 class Request(Protocol):
-    """What kazoo sends."""
+    """A request that kazoo can send."""
 
     @property
     def type(self) -> Any:
-        """The operation, as ZooKeeper numbers it."""
+        """ZooKeeper's operation code."""
 
     def serialize(self) -> bytes | bytearray:
         """The body of the request; called when it is sent."""
@@ -150,7 +150,7 @@ class Session:
         self._end()
         self.client._stopped.set()
         self.client._queue.append((last, None))
-        with suppress(OSError, AttributeError):  # the client has ended already
+        with suppress(OSError, AttributeError):  # The client has ended already.
             self.client._connection._write_sock.send(b"\0")
 
     def dispose(self) -> None:
@@ -214,9 +214,9 @@ class Session:
         A lost request is sent again. If it is lost repeatedly, it is sent in halves, because oversized answers break
         the connection. Raises RequestLost if that fails, too, and StoreError for other errors of ZooKeeper.
         """
-        left = iter(requests)
-        waiting = deque((request, self.submit(request)) for request in islice(left, in_flight))
-        return self._asked(waiting, left, absent)
+        remaining = iter(requests)
+        waiting = deque((request, self.submit(request)) for request in islice(remaining, in_flight))
+        return self._asked(waiting, remaining, absent)
 
     def _asked(
         self, waiting: deque[tuple[Sent, Any]], left: Iterator[Sent], absent: type[KazooException] | None

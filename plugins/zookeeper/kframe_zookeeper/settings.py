@@ -1,9 +1,9 @@
-"""Where ZooKeeper is and how to connect: from a URL, or from Kafka's own configuration by Kafka's own keys.
+"""Connection settings from a URL, or from Kafka's own configuration keys.
 
     zookeeper://HOST:PORT[,HOST:PORT]...[/chroot][?session.timeout.ms=6000&set.acl=true]
 
-A URL may carry any key of ``KEYS``, its leading ``zookeeper.`` left out, but no password: URLs end up in logs and
-process lists. Passwords stand in a properties file or, for SASL, in a JAAS file as Kafka has one.
+A URL may have any key of ``KEYS`` without the prefix ``zookeeper.``. It may not have passwords, because URLs end up in
+logs and process lists. Passwords belong in a properties file, or for SASL in a JAAS file like Kafka's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _log = logging.getLogger("kframe.config")
 SCHEME: Final = "zookeeper"
 PREFIX: Final = "zookeeper."
 DEFAULT_PORT: Final = 2181
-#: Bytes of the longest reply that is read; longer ones cost the connection before they are held in memory.
+#: Bytes of the longest reply that is read. A longer reply closes the connection before memory is allocated for it.
 REPLY_BYTES_MAX: Final = 16 * 2**20
 
 _CONNECT: Final = "zookeeper.connect"
@@ -35,12 +35,12 @@ _HOST_PORT: Final = re.compile(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/?#@\s]+))(?::
 
 
 def _any_text(where: str, value: object) -> str:
-    """A text, maybe empty."""
+    """A string, which may be empty."""
     return "" if value == "" else text(where, value)
 
 
 def _pem(where: str, value: object) -> str:
-    """The type of a key store; others than PEM are Java's own."""
+    """The type of a key store. Only PEM is supported; other types are Java's own."""
     if str(value).upper() not in ("", "PEM"):
         raise ConfigError(where, shown(value), "PEM (convert others with keytool and openssl pkcs12)")
     return "PEM"
@@ -53,13 +53,13 @@ def _checks_names(where: str, value: object) -> str:
 
 
 def _unset(where: str, value: object) -> str:
-    """A setting that would make TLS stricter in a way that is not on offer: refused rather than ignored."""
+    """A TLS setting that is not supported. It is refused, because ignoring it would weaken TLS silently."""
     if str(value).lower() not in ("", "false"):
         raise ConfigError(where, shown(value), "no such setting: it has no counterpart here")
     return ""
 
 
-#: Every key that is read. Names, defaults and meaning are Kafka 3.9's, and those of the JVM for SASL.
+#: Every supported key. Names, defaults and meanings are those of Kafka 3.9, and for SASL those of the JVM.
 KEYS: Final[Mapping[str, Key]] = {
     key.name: key
     for key in (
@@ -88,7 +88,7 @@ KEYS: Final[Mapping[str, Key]] = {
         Key(_CREATE_CHROOT, boolean, "false", "Create the chroot of a cluster whose brokers have not started yet."),
     )
 }
-#: KEYS, and Kafka's other keys about ZooKeeper.
+#: KEYS, and the other ``zookeeper.`` keys of Kafka.
 _KNOWN: Final = frozenset({*KEYS, *(name for name in KAFKA_KEYS if name.startswith(PREFIX))})
 
 
@@ -105,7 +105,7 @@ class TlsSettings:
     """TLS settings. Host names are always checked; TLS 1.2 is the minimum."""
 
     authorities: Path | None = None
-    """PEM file of the trusted authorities; None trusts those of the system."""
+    """PEM file of the trusted authorities. None: the system's authorities."""
     key_and_certificate: Path | None = None
     """PEM file of the client certificate and its key, if any."""
     key_password: str | None = field(default=None, repr=False)

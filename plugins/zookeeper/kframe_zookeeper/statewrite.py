@@ -172,7 +172,7 @@ class StateWriter:
                 outcomes.put(there, pipelined.sending.finish().take(here))
                 self._pipelined, rest = None, np.delete(rest, there)
         sending = self._sending(states.take(rest), parent[rest])
-        sending.begin()  # the server works while the following rows are encoded
+        sending.begin()  # The server works while the following rows are encoded.
         behind = None if following is None else self._sending(following, np.zeros(len(following.topic), np.uint8))
         if following is not None and behind is not None:
             self._pipelined = Pipelined(following, behind)
@@ -205,8 +205,8 @@ class StateWriter:
                 codes[row] = _CODES.get(int(code[index]), WriteCode.FAILED)
                 continue
             open_[index] = True
-        left: Int32 = rows[open_]
-        return left
+        remaining: Int32 = rows[open_]
+        return remaining
 
     def _look(
         self, states: NewStates, rows: Int32, codes: UInt8, versions: Int32, parent: UInt8, unverified: Bool
@@ -218,11 +218,11 @@ class StateWriter:
         exists, creating = stored.code == 0, requested.expected == NO_STATE
         done = requested.equal(stored) & unverified[rows]
         codes[rows[done]], versions[rows[done]] = WriteCode.OK, stored.version[done]
-        again = np.where(creating, ~exists, stored.version == requested.expected) & ~done
-        codes[rows[~done & ~again]] = WriteCode.STALE
-        codes[rows[~done & ~again & creating]] = WriteCode.EXISTS
-        codes[rows[~done & ~again & ~exists]] = WriteCode.MISSING
-        retried: Int32 = rows[again]
+        resent = np.where(creating, ~exists, stored.version == requested.expected) & ~done
+        codes[rows[~done & ~resent]] = WriteCode.STALE
+        codes[rows[~done & ~resent & creating]] = WriteCode.EXISTS
+        codes[rows[~done & ~resent & ~exists]] = WriteCode.MISSING
+        retried: Int32 = rows[resent]
         parentless = retried[parent[retried] != 0]
         path = states.names.partition_path
         paths = [path(int(states.topic[row]), int(states.partition[row])) for row in parentless]

@@ -59,11 +59,11 @@ def counts_of(store: ZooKeeperStore) -> LiveCounts:
     store.read_log_dir_events()
     targets = store.read_reassignments()
     quarantined = store.quarantined()
-    defaults = store.read_configs(None)  # which a controller reads only when they change
-    asked = () if targets is None else zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
+    defaults = store.read_configs(None)  # A controller reads these only when they change.
+    requested = () if targets is None else zip(targets.topic.tolist(), targets.partition.tolist(), strict=True)
     names = () if targets is None else targets.names
-    left: frozenset[TopicPartition] = frozenset((names[topic], partition) for topic, partition in asked)
-    return LiveCounts(cluster, len(deletions), left, defaults, quarantined)
+    remaining: frozenset[TopicPartition] = frozenset((names[topic], partition) for topic, partition in requested)
+    return LiveCounts(cluster, len(deletions), remaining, defaults, quarantined)
 
 
 def _kind(record: ControllerZnode, brokers: frozenset[int], active: Instance | None) -> ControllerKind:

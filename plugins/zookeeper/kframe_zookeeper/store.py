@@ -228,7 +228,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         session.waits_for_server = True
         with self._changing:
             self._memory, self._connection = memory, connection
-        if self._worker is None:  # closed while we connected
+        if self._worker is None:  # Closed while we connected.
             self.close()
 
     def _beat_s(self) -> float:

@@ -69,17 +69,19 @@ class TopicCalls:
     def give_topic_ids(self: Calls, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new random id for each topic by compare-and-set. Deleted topics are skipped."""
         connection, memory = self._connected(), self._memory
-        ids, left = {name: _new_id() for name in names}, tuple(names)
+        ids, remaining = {name: _new_id() for name in names}, tuple(names)
         with memory.writing_topics:
             for _ in range(TRIES_MOST):
-                table, _ = read_table(connection, memory, left)
+                table, _ = read_table(connection, memory, remaining)
                 given = tuple(ids[name] for name in table.names)
                 table = replace(table, topic_ids=given)
                 codes = _write(connection, memory, table)
-                left = tuple(name for name, code in zip(table.names, codes, strict=True) if code == WriteCode.STALE)
-                if not left:
+                remaining = tuple(
+                    name for name, code in zip(table.names, codes, strict=True) if code == WriteCode.STALE
+                )
+                if not remaining:
                     return tuple(ids[name] for name in names)
-        raise StoreError(f"{len(left)} topics got no id in {TRIES_MOST} attempts because of concurrent writes")
+        raise StoreError(f"{len(remaining)} topics got no id in {TRIES_MOST} attempts because of concurrent writes")
 
     def create_topics(
         self: Calls, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True

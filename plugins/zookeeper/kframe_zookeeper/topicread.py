@@ -114,8 +114,8 @@ def warn_of_doubled(parts: Sequence[TopicPart]) -> None:
     """Log how many partitions name a broker twice, and the first of them by name."""
     count, named = sum(len(part.doubled) for part in parts), list[str]()
     for part in parts:
-        left = part.doubled[: max(_NAMED_MOST - len(named), 0)].tolist()
-        named += [f"{part.table.names[topic]}-{partition}" for topic, partition in left]
+        pairs = part.doubled[: max(_NAMED_MOST - len(named), 0)].tolist()
+        named += [f"{part.table.names[topic]}-{partition}" for topic, partition in pairs]
     if count:
         _log.warning("%d partitions have a broker twice among their replicas, which counts once: %s%s", count,
                      ", ".join(named), ", ..." if count > _NAMED_MOST else "")  # fmt: skip
@@ -124,7 +124,7 @@ def warn_of_doubled(parts: Sequence[TopicPart]) -> None:
 def _part(memory: Memory, names: Sequence[str], where: Sequence[str], results: Results) -> TopicPart:
     """The topics ``names`` from their answer."""
     lengths = results.data_length.copy()
-    lengths[[topic_name_problem(name) is not None for name in names]] = 0  # the decoder refuses them
+    lengths[[topic_name_problem(name) is not None for name in names]] = 0  # The decoder refuses them.
     read = TopicColumns.read(results.reply, results.data_at, lengths)
     there, unparsed = list[str](), dict[int, StoredTopic]()
     for i, (name, path, parsed) in enumerate(zip(names, where, read.parsed.tolist(), strict=True)):

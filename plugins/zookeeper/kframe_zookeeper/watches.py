@@ -1,9 +1,11 @@
 """One-shot watches that survive reconnects, armed in bulk by SetWatches requests.
 
-Kazoo drops all watches when a connection breaks. A SetWatches request (opcode 101) restores them: it lists the watched
-paths and the last zxid that the client has seen, and watches of paths that have changed since fire at once (ZooKeeper
-3.8 ``DataTree.setWatches``). It is sent after every reconnect. It also arms watches of nodes that were read by
-multiRead, which cannot arm any.
+kazoo drops all watches when a connection breaks. A SetWatches request (opcode 101) restores them. It lists the watched
+paths and the last zxid that the client has seen. If a path has changed since, its watch fires at once (ZooKeeper 3.8
+``DataTree.setWatches``).
+
+The request is sent after every reconnect. It also arms watches on nodes that were read by multiRead, which cannot arm
+any.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Worker:
             try:
                 task()
             except SessionOver as error:
-                _log.info("%s", error)  # the store handles it
+                _log.info("%s", error)  # The store handles it.
             except Exception:
                 _log.exception("%s failed", getattr(task, "__qualname__", task))
             if task == self._beat:

@@ -1,4 +1,4 @@
-"""ZooKeeper servers, each started when a test first asks for its kind and stopped after the last test."""
+"""ZooKeeper servers, each started on first use and stopped after the last test."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USERS = {"kafka": "its secret", "other": "another"}
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of the servers; tests that use it need real servers."""
+    """The data folder of the servers. Tests that use it need real servers."""
     if lacking := missing():
         pytest.skip(lacking)
     return tmp_path_factory.mktemp("zookeeper")
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Signs what servers and clients show each other."""
+    """The authority of all server and client certificates."""
     return Authority(tmp_path_factory.mktemp("certificates"))
 
 
@@ -49,7 +49,7 @@ def running(server: ServerHandle) -> Iterator[ServerHandle]:
 
 @pytest.fixture(scope="session")
 def zookeeper(folder: Path) -> Iterator[ServerHandle]:
-    """A server that lets everybody in. Tests keep to a chroot of their own and leave it running."""
+    """A server without authentication. Each test uses its own chroot and leaves the server running."""
     yield from running(ServerHandle(folder / "open", ServerOptions()))
 
 
@@ -61,32 +61,32 @@ def own_zookeeper(folder: Path, tmp_path: Path) -> Iterator[ServerHandle]:
 
 @pytest.fixture(scope="session")
 def tls_zookeeper(folder: Path, authority: Authority) -> Iterator[ServerHandle]:
-    """A server with a second port for TLS, whose certificate is valid at 127.0.0.1 and localhost."""
+    """A server with a second port for TLS. Its certificate is valid for 127.0.0.1 and localhost."""
     identity = authority.issue("server", HOST, "localhost")
     yield from running(ServerHandle(folder / "tls", ServerOptions(identity=identity)))
 
 
 @pytest.fixture(scope="session")
 def sasl_zookeeper(folder: Path) -> Iterator[ServerHandle]:
-    """A server that lets in only USERS."""
+    """A server that accepts USERS only."""
     yield from running(ServerHandle(folder / "sasl", ServerOptions(users=USERS)))
 
 
 @pytest.fixture(scope="session")
 def ensemble(folder: Path) -> Iterator[Ensemble]:
-    """Three servers; tests may end some of them and start() all again."""
+    """Three servers. A test may stop some of them, and calls start() afterwards."""
     yield from running_three(Ensemble(folder / "ensemble", ServerOptions()))
 
 
 @pytest.fixture(scope="session")
 def secured_ensemble(folder: Path, authority: Authority) -> Iterator[Ensemble]:
-    """Three servers that let in only USERS, and have ports for TLS."""
+    """Three servers that accept USERS only, with ports for TLS."""
     identity = authority.issue("ensemble", HOST)
     yield from running_three(Ensemble(folder / "secured", ServerOptions(identity=identity, users=USERS)))
 
 
 def running_three(servers: Ensemble) -> Iterator[Ensemble]:
-    """Start, lend, and end."""
+    """Start the servers, and stop them after use."""
     try:
         servers.start()
         yield servers
@@ -97,15 +97,15 @@ def running_three(servers: Ensemble) -> Iterator[Ensemble]:
 
 @pytest.fixture
 def make_fixture(zookeeper: ServerHandle) -> Iterator[FixtureFactory]:
-    made: list[ZooKeeperFixture] = []
+    fixtures: list[ZooKeeperFixture] = []
 
     def make(cluster: ClusterState, **others: Any) -> ZooKeeperFixture:
         settings = replace(settings_of_url(f"zookeeper://{zookeeper.address}"), **others)
-        made.append(ZooKeeperFixture(settings, cluster))
-        return made[-1]
+        fixtures.append(ZooKeeperFixture(settings, cluster))
+        return fixtures[-1]
 
     yield make
-    for fixture in made:
+    for fixture in fixtures:
         fixture.close()
 
 
@@ -125,7 +125,7 @@ def address(zookeeper: ServerHandle) -> str:
 
 @pytest.fixture
 def client(address: str) -> Iterator[KazooClient]:
-    """A session of its own in the chroot of the example cluster."""
+    """A session in the chroot of the example cluster."""
     client = KazooClient(address)
     client.start()
     yield client
@@ -135,7 +135,7 @@ def client(address: str) -> Iterator[KazooClient]:
 
 @pytest.fixture
 def start(address: str, tmp_path: Path) -> Iterator[Callable[..., ControllerRun]]:
-    """Starts ``kframe controller run`` with an id and further arguments."""
+    """Start ``kframe controller run`` with an id and further arguments."""
     runs: list[ControllerRun] = []
 
     def start(controller_id: int, *arguments: str, timeout_ms: int = 20_000) -> ControllerRun:

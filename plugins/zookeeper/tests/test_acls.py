@@ -79,7 +79,7 @@ def test_world_writable_and_secret_readable_nodes_are_exposed() -> None:
     ) == (Exposed("/admin", True), Exposed("/brokers", True), Exposed("/config/users", False))
 
 
-#: What Kafka 3.9 ``ZkData.defaultAcls`` gives when the brokers log in as kafka.
+#: Created by Kafka 3.9 ``ZkData.defaultAcls`` if the brokers log in as kafka.
 KAFKAS = [ACL(31, Id("sasl", "kafka")), ACL(1, Id("world", "anyone"))]
 SECRET = [ACL(31, Id("sasl", "kafka"))]
 ANYBODYS = [ACL(31, Id("world", "anyone"))]
@@ -87,7 +87,7 @@ ANYBODYS = [ACL(31, Id("world", "anyone"))]
 
 @contextmanager
 def started(settings: ConnectSettings) -> Iterator[KazooClient]:
-    """A client that is connected, in its chroot."""
+    """A connected client in its chroot."""
     client = make_client(settings)
     try:
         client.start()
@@ -99,7 +99,7 @@ def started(settings: ConnectSettings) -> Iterator[KazooClient]:
 
 @pytest.fixture(scope="module")
 def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
-    """Where a controller of a secured cluster has created all that one ever creates."""
+    """A secured cluster in which a controller has created every kind of node that it creates."""
     settings = replace(
         settings_of_url(f"zookeeper://{sasl_zookeeper.address}/all-that-is-created"),
         secure_acl=True,
@@ -126,7 +126,9 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
         controller.submit(partial(ProducerIdsRequested, 1, epoch)).result(20)
         client.delete("/brokers/ids/2")
         settle(controller)
-        controller.delete_topics(["marked"], timeout_ms=0).result(20)  # broker 2 is away: the mark stays
+        controller.delete_topics(["marked"], timeout_ms=0).result(
+            20
+        )  # Broker 2 is offline, so the deletion mark stays.
         settle(controller)
         controller.stop()
     return settings

@@ -1,7 +1,7 @@
-"""Decoded and encoded again, a znode that Kafka 3.9.1 wrote has the bytes that it had.
+"""Znodes that Kafka 3.9.1 wrote keep their bytes when they are decoded and encoded.
 
-``vectors/zkdata.tsv`` is what Kafka's own ``ZkData`` printed (``vectors/Vectors.java``); the dumps
-are of a real cluster.
+``vectors/zkdata.tsv`` is the output of Kafka's own ``ZkData`` (``vectors/Vectors.java``). The dumps come from a real
+cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VECTORS = [
 
 
 def dumped(phase: str) -> Iterator[tuple[str, str]]:
-    """Path and data of every znode of a dump that has some."""
+    """Path and data of each znode in a dump that has data."""
     with gzip.open(
         ROOT / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / f"{phase}.zookeeper.jsonl.gz", "rt"
     ) as lines:
@@ -47,7 +47,7 @@ def dumped(phase: str) -> Iterator[tuple[str, str]]:
 
 
 def again(path: str, raw: bytes) -> bytes:
-    """``raw`` decoded and encoded."""
+    """Decode and encode ``raw``."""
     if topic_partition_of(path):
         state, extra = znodes.decode_state(raw, path)
         return znodes.encode_state(
@@ -89,7 +89,7 @@ def _producer_ids(raw: bytes) -> bytes:
     return znodes.encode_producer_ids(block)
 
 
-#: The znodes that there is one of.
+#: Znodes that exist once in a cluster.
 SINGLE: dict[str, Callable[[bytes], bytes]] = {
     CONTROLLER: _controller,
     CONTROLLER_EPOCH: lambda raw: znodes.encode_controller_epoch(znodes.decode_controller_epoch(raw)),
@@ -100,7 +100,7 @@ SINGLE: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-#: Written for old inter-broker protocols, which a controller does not write: read, but not encoded to the same bytes.
+#: Old inter-broker protocols have this record. A controller reads it but never writes it.
 OLD_FEATURE = ["/feature", '{"features":{},"version":1,"status":1}']
 
 

@@ -1,4 +1,4 @@
-"""What a capture says of things that move while it reads, and of who resigns."""
+"""Captures of a tree that changes meanwhile, and resignations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster(zookeeper: ServerHandle, fixture: ZooKeeperFixture) -> ZooKeeperClus
 
 
 class Meddler:
-    """Writes during captures: a progress callback that acts in the given passes."""
+    """Write during captures: a progress callback that acts in the given passes."""
 
     def __init__(self, operator: KazooClient, passes: range, path: str = STATE) -> None:
         self._operator, self._passes, self._path = operator, passes, path

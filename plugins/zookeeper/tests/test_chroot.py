@@ -1,4 +1,4 @@
-"""A chroot that does not exist, or holds no cluster, is refused by every command and by the store."""
+"""Every command and the store refuse a chroot that does not exist or holds no cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe.errors import ConfigError
 
 _numbers = itertools.count()
-#: Every command that reaches a cluster in ZooKeeper, but for where that is.
+#: Every command that connects to a cluster, without the connect string.
 COMMANDS: Final = {
     "run": ("controller", "run", "--id", "1000", "--transport", "recording:", "--zookeeper"),
     "shadow": ("controller", "shadow", "--for", "0", "--zookeeper"),
@@ -42,7 +42,7 @@ def root(zookeeper: ServerHandle) -> Iterator[KazooClient]:
 
 @pytest.fixture
 def parent(root: KazooClient) -> str:
-    """A node with a cluster in its child ``kafka``, and a child ``other`` that holds none."""
+    """A node with a cluster in its child ``kafka``, and a child ``other`` without one."""
     path = f"/parent-{next(_numbers)}-{time.time_ns()}"
     for name in (paths.BROKER_IDS, paths.TOPICS):
         root.ensure_path(f"{path}/kafka{name}")
@@ -86,7 +86,7 @@ def test_chroot_without_a_cluster_is_refused(
 
 
 def test_error_names_clusters_below_the_root(zookeeper: ServerHandle, parent: str) -> None:
-    """A connect string that ends where the chroot should begin."""
+    """The connect string has no chroot."""
     done = kframe("controller", "status", "--zookeeper", f"{zookeeper.address}{parent}")
     assert done.returncode == 2
     with pytest.raises(ConfigError, match="holds no cluster"):
@@ -112,16 +112,16 @@ def test_store_creates_the_chroot_only_with_create_chroot(
     with pytest.raises(ConfigError, match="does not exist"):
         ZooKeeperStore(settings_of_url(f"{url}?kframe.create.chroot=true"), creates=False).open(lambda event: None)
     assert root.exists(f"{parent}/deeper") is None
-    creating, again = open_store(f"{url}?kframe.create.chroot=true"), open_store(url)
-    for store in (creating, again):
+    creating, reopened = open_store(f"{url}?kframe.create.chroot=true"), open_store(url)
+    for store in (creating, reopened):
         store.open(lambda event: None)
     assert root.exists(f"{parent}/deeper/new{paths.BROKER_IDS}")
     creating.close()
-    again.close()
+    reopened.close()
 
 
 def test_new_session_does_not_check_the_chroot_again(zookeeper: ServerHandle, root: KazooClient, parent: str) -> None:
-    """Only ``open`` refuses: a store that is at work goes on trying."""
+    """Only ``open`` checks the chroot; a later session is retried."""
     store = open_store(f"zookeeper://{zookeeper.address}{parent}/kafka")
     store.open(lambda event: None)
     before = store._connection
@@ -145,12 +145,12 @@ def test_create_chroot_is_needed_at_the_first_start_only(
 
 @pytest.fixture
 def runs() -> Iterator[Callable[..., ControllerRun]]:
-    made: list[ControllerRun] = []
+    started: list[ControllerRun] = []
 
     def make(controller_id: int, connect_string: str, folder: Path, *arguments: str) -> ControllerRun:
-        made.append(ControllerRun(controller_id, connect_string, folder, *arguments, timeout_ms=6_000))
-        return made[-1]
+        started.append(ControllerRun(controller_id, connect_string, folder, *arguments, timeout_ms=6_000))
+        return started[-1]
 
     yield make
-    for run in made:
+    for run in started:
         run.close()

@@ -1,4 +1,4 @@
-"""Claims of the role: rivals, older sessions, malformed znodes."""
+"""Claims of the role with rivals, older sessions and malformed znodes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_malformed_or_exhausted_controller_epoch_stops_the_claim(make_fixture: F
 def test_foreign_write_of_the_controller_epoch_makes_the_controller_resign(
     make_fixture: FixtureFactory, written: bytes
 ) -> None:
-    """All writes would be fenced, and no controller could be elected while ``/controller`` exists."""
+    """Otherwise all writes would be fenced, and no controller could be elected while ``/controller`` exists."""
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=4000), list[Event]()
     store = opened(fixture, events=events)
     assert store.claim(ONE) == 1
@@ -100,7 +100,7 @@ def test_foreign_write_of_the_controller_epoch_makes_the_controller_resign(
 def test_lowered_controller_epoch_is_not_followed(
     make_fixture: FixtureFactory, falls: Callable[[KazooClient], object], who: str
 ) -> None:
-    """Brokers remember the higher one, and would do nothing that is asked of them under a lower one."""
+    """Brokers remember the higher epoch, and ignore requests with a lower one."""
     fixture = make_fixture(small_cluster(), session_timeout_ms=4000)
     fixture.operator.create(paths.CONTROLLER_EPOCH, b"40")
     first, second = opened(fixture), opened(fixture)
@@ -132,7 +132,7 @@ def test_exhausted_controller_epoch_is_logged_and_ends_the_claim(
 
 
 def elect_broker(operator: KazooClient, broker_id: int) -> None:
-    """Have a registered broker claim the role, in the session that owns its registration, as brokers do."""
+    """Elect a registered broker in the session that owns its registration, as Kafka does."""
     operator.ensure_path(paths.CONTROLLER_EPOCH)
     epoch, stat = operator.get(paths.CONTROLLER_EPOCH)
     transaction = operator.transaction()
@@ -176,7 +176,7 @@ def test_two_standbys_spend_a_single_controller_epoch(make_fixture: FixtureFacto
 
 
 def test_lost_early_claim_changes_nothing(make_fixture: FixtureFactory) -> None:
-    """The epoch that was known is not that of the broker that was first; the next election is contended for anew."""
+    """The known epoch is outdated, because a broker was elected first. The store contends for the next election."""
     fixture, events = make_fixture(small_cluster()), list[Event]()
     active, standby = opened(fixture), opened(fixture, events=events)
     assert active.claim(ONE) == 1
@@ -221,7 +221,7 @@ def test_takeover_from_brokers_leaves_other_instances_alone(make_fixture: Fixtur
 
 
 def test_takeover_from_a_failed_broker_leaves_its_successor_alone(make_fixture: FixtureFactory, proxy: Proxy) -> None:
-    """The instance that follows the broker claims between the read and the write of the takeover."""
+    """Another instance is elected between the read and the write of the takeover."""
     fixture = make_fixture(small_cluster())
     successor, late = opened(fixture), opened(fixture, proxy)
     elect_broker(fixture.operator, 1)

@@ -1,4 +1,4 @@
-"""``kframe snapshot capture`` and ``kframe controller`` on a real ZooKeeper, each run as a process of its own."""
+"""``kframe snapshot capture`` and ``kframe controller`` on a real ZooKeeper, each run in a process of its own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Start = Callable[..., ControllerRun]
 
 
 def holds(client: KazooClient, number: int, controller_epoch: int) -> bool:
-    """Wait until this controller has the role under this epoch."""
+    """Wait until this controller has the role at this epoch."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         if client.exists(paths.CONTROLLER) and int(client.get(paths.CONTROLLER_EPOCH)[0]) >= controller_epoch:

@@ -1,4 +1,4 @@
-"""The client on real servers, through the proxy, and against servers that talk nonsense."""
+"""The client on real servers, through the proxy, and against servers that send malformed replies."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_oversized_reply_closes_the_connection_only(zookeeper: ServerHandle) -> 
         assert client.client_id == session
 
 
-#: A session of 6 s, number 1, without a password's worth of bytes missing.
+#: A new session: timeout 6 s, id 1, and a complete password.
 OPENED = struct.pack(">iiiqi", 37, 0, 6000, 1, 16) + bytes(17)
 
 
@@ -93,7 +93,7 @@ OPENED = struct.pack(">iiiqi", 37, 0, 6000, 1, 16) + bytes(17)
 )
 @pytest.mark.parametrize("opened", [b"", OPENED], ids=["first", "later"])
 def test_malformed_reply_closes_the_connection_only(sent: bytes, opened: bytes) -> None:
-    """After each piece of nonsense the client connects anew, on the same thread."""
+    """After each malformed reply the client reconnects, on the same thread."""
     answers = opened + sent
     connections = threading.Semaphore(0)
     listener = socket.create_server((HOST, 0))
@@ -123,7 +123,7 @@ def test_malformed_reply_closes_the_connection_only(sent: bytes, opened: bytes) 
 
 
 def test_reply_allocates_memory_as_it_arrives() -> None:
-    """However long it claims to be."""
+    """The claimed length has no influence."""
     client = make_client(replace(settings_for(f"{HOST}:1"), chroot=""))
     client._connection._socket, server = socket.socketpair()
     try:
@@ -144,7 +144,7 @@ def test_reply_allocates_memory_as_it_arrives() -> None:
 def test_unreachable_host_takes_a_share_of_the_timeout() -> None:
     full = socket.create_server((HOST, 0), backlog=0)
     address = full.getsockname()
-    # Once the queue is full, the system lets further attempts hang.
+    # Once the accept queue is full, further connection attempts hang.
     fillers = [socket.socket() for _ in range(4)]
     for filler in fillers:
         filler.setblocking(False)

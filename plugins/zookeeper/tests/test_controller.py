@@ -29,7 +29,8 @@ from kframe.testing.store_fixture import ONE, TWO
 
 PATIENCE_S = 120.0
 
-#: A controller in a process of its own: its id and its store's URL are arguments. Says when it is in office.
+#: A controller in a process of its own. The arguments are its id and the URL of its store. It prints a line after its
+#: election.
 SLEEPER = """
 import sys, time
 from kframe.core.controller import Controller
@@ -57,12 +58,12 @@ while True:
 
 @pytest.fixture
 def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
-    """Twenty partitions of three replicas each."""
+    """Twenty partitions with three replicas each."""
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
     settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=2000")
-    made = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
-    yield made
-    made.close()
+    zookeeper_fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
+    yield zookeeper_fixture
+    zookeeper_fixture.close()
 
 
 def loop_on(store: ZooKeeperStore, controller_id: int) -> ControllerLoop:
@@ -82,7 +83,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def leaders(fixture: ZooKeeperFixture) -> dict[tuple[int, int], int]:
-    """How many partitions have each (leader, controller epoch) in ZooKeeper."""
+    """The number of partitions by (leader, controller epoch) in ZooKeeper."""
     leaders_by_epoch: dict[tuple[int, int], int] = {}
     for topic in fixture.operator.get_children(paths.TOPICS):
         for number in range(2):
@@ -135,7 +136,7 @@ def test_deposed_controller_changes_nothing_when_it_wakes(fixture: ZooKeeperFixt
             while sleeper.stdout.readline() != "active\n":
                 assert sleeper.poll() is None
             sleeper.send_signal(signal.SIGSTOP)
-            fixture.unregister_brokers([1])  # it will find the watch of that when it wakes
+            fixture.unregister_brokers([1])  # The controller receives this watch event when it wakes.
             other = loop_on(fixture.connect(), TWO)
             until(lambda: other.status().active)
             until(lambda: leaders(fixture) == {(2, 2): 10, (2, 0): 10} or leaders(fixture) == {(2, 2): 20})

@@ -1,4 +1,4 @@
-"""What each decoder takes from every release of Kafka, and what it refuses, with place, found and expected."""
+"""Input of every Kafka release that each decoder accepts, and input that it refuses with field, found and expected."""
 
 from __future__ import annotations
 
@@ -124,18 +124,18 @@ def test_fields_of_tools_in_a_reassignment_are_ignored() -> None:
 )
 def test_unknown_fields_are_written_back_unchanged(raw: bytes) -> None:
     record, extra = state(raw)
-    again = znodes.encode_state(record.leader, record.leader_epoch, record.isr, record.controller_epoch, 0, extra)
-    assert again == STATE[:-1] + b',"zone":{"a":[1.50,"\\u00e9"]}}'
+    encoded = znodes.encode_state(record.leader, record.leader_epoch, record.isr, record.controller_epoch, 0, extra)
+    assert encoded == STATE[:-1] + b',"zone":{"a":[1.50,"\\u00e9"]}}'
 
 
 def test_unknown_fields_of_a_topic_are_written_back() -> None:
     decoded = topic(b'{"owner":"ann","partitions":{"0":[1]},"version":3}')
-    (again,) = znodes.encode_topics(znodes.table_of([decoded]), [decoded.extra])
-    assert again == b'{"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{},"version":3,"owner":"ann"}'
+    (encoded,) = znodes.encode_topics(znodes.table_of([decoded]), [decoded.extra])
+    assert encoded == b'{"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{},"version":3,"owner":"ann"}'
 
 
 def changed(old: bytes, new: bytes) -> bytes:
-    """STATE with one thing other; there must be such a thing."""
+    """STATE with ``old`` replaced, which must be present."""
     assert old in STATE
     return STATE.replace(old, new)
 
@@ -239,7 +239,7 @@ def test_repeated_replica_counts_at_its_first_position() -> None:
 
 
 def test_key_order_follows_java_hash_codes() -> None:
-    # The hash codes of "Aa" and "BB" are equal in Java; ties keep their order in Properties.
+    # The hash codes of "Aa" and "BB" are equal in Java. Properties keep insertion order for equal codes.
     assert scala_order([str(number) for number in range(11, -1, -1)])[:3] == ["11", "0", "1"]
     assert properties_order(["BB", "Aa"]) == ["BB", "Aa"]
     assert properties_order(["\U0001f600", "a"]) == ["a", "\U0001f600"]

@@ -1,4 +1,4 @@
-"""The fence shuts by our own clock, and lets nothing through once it is shut."""
+"""The fence closes by the local clock, and nothing passes a closed fence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe.testing.store_fixture import ONE, codes, small_cluster
 
 
 class Clock:
-    """Stands until it is moved."""
+    """A clock that advances only on request."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def fence(clock: Clock) -> Fence:
-    """In contact now, for ten seconds."""
+    """Open now, for ten seconds."""
     fence = Fence(clock)
     fence.timeout_s = 10.0
     fence.contact(clock.now_s)
@@ -87,13 +87,13 @@ def test_fence_counts_from_the_sending_of_the_request(clock: Clock, fence: Fence
 
 @pytest.fixture
 def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
-    made = ZooKeeperFixture(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
-    yield made
-    made.close()
+    zookeeper_fixture = ZooKeeperFixture(settings_of_url(f"zookeeper://{zookeeper.address}"), small_cluster())
+    yield zookeeper_fixture
+    zookeeper_fixture.close()
 
 
 def test_write_behind_a_closed_fence_waits_for_an_answer(fixture: ZooKeeperFixture) -> None:
-    """The request leaves without operations, and once more when its answer has proven that the session lives."""
+    """The request is sent without operations. After its answer proves that the session lives, it is sent again."""
     events: list[Event] = []
     store = fixture.connect()
     store.open(events.append)

@@ -1,4 +1,4 @@
-"""A million bent znodes: each is decoded or refused with a reason, by decoder and kernel; and ZooKeeper's replies.
+"""A million mutated znodes, which decoder and kernel decode or refuse with a reason, and ZooKeeper's replies.
 
 ``python -m kframe_zookeeper.testing.fuzz`` runs the same for longer, and repeats single cases.
 """
@@ -52,7 +52,7 @@ def test_corpus_outcomes_are_unchanged(target: Target) -> None:
     ] == entries
 
 
-# Findings of the fuzz.
+# Bugs that the fuzzing found.
 
 
 @pytest.mark.parametrize("module", [_jute_read, _naive_jute], ids=["kernel", "twin"])

@@ -1,4 +1,4 @@
-"""Golden scenarios played through a real ZooKeeper give the traces that they give in memory: Kafka's own."""
+"""Golden scenarios on a real ZooKeeper give the same traces as in memory: those of Kafka's controller."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCENARIOS = sorted((GOLDEN / "scenarios").glob("*.yaml"))
 
 
 class Storage(ZooKeeperFixture):
-    """Implements ``kframe.scenario.storage.ScenarioStorage``: reads back node by node, through kazoo alone."""
+    """Implements ``kframe.scenario.storage.ScenarioStorage``. Reads back each node by kazoo's own calls."""
 
     def stored(self) -> ClusterState:
         names = self.operator.get_children(paths.TOPICS)
@@ -64,14 +64,14 @@ class Storage(ZooKeeperFixture):
 
 @pytest.fixture
 def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], Storage]]:
-    made: list[Storage] = []
+    storages: list[Storage] = []
 
     def make(cluster: ClusterState) -> Storage:
-        made.append(Storage(settings_of_url(f"zookeeper://{zookeeper.address}"), cluster))
-        return made[-1]
+        storages.append(Storage(settings_of_url(f"zookeeper://{zookeeper.address}"), cluster))
+        return storages[-1]
 
     yield make
-    for storage in made:
+    for storage in storages:
         storage.close()
 
 

@@ -1,4 +1,4 @@
-"""Nodes of unknown length are asked for a few first, and then as many as fit into an answer."""
+"""Nodes of unknown length are read in small requests first, then in requests that fill an answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIT = ANSWER_BYTES // (2 * LENGTH)
 
 
 class Scripted(Session):
-    """Answers every read with a node of ``LENGTH`` bytes, whose version is its number, as soon as it is waited for."""
+    """Answers each read with nodes of ``LENGTH`` bytes whose version is their number."""
 
     def __init__(self) -> None:
         self.fence, self.has_multi_read = Fence(), True
@@ -40,7 +40,11 @@ class Scripted(Session):
 @pytest.mark.parametrize(
     "probe_first, at_once, sent",
     [
-        (False, [16] * 4, [*[16] * 5, FIT, COUNT - 80 - FIT]),  # the fifth leaves before the first is looked at
+        (
+            False,
+            [16] * 4,
+            [*[16] * 5, FIT, COUNT - 80 - FIT],
+        ),  # The fifth request is sent before the first answer is processed.
         (True, [16], [16, FIT, COUNT - 16 - FIT]),
     ],
 )

@@ -1,7 +1,7 @@
-"""Clusters of real Kafka 3.9.1 brokers whose controller is now Kafka's own, now kframe, on one ZooKeeper.
+"""Clusters of real Kafka 3.9.1 brokers on one ZooKeeper, with Kafka's own controller and kframe in turn.
 
-kframe records here what it would send, so brokers hear nothing from it. What it has written to ZooKeeper they learn
-from Kafka's controller, which reads all of that when it takes the role back.
+kframe uses the recording transport, so brokers receive nothing from it. They learn of its changes when Kafka's
+controller takes the role back and reads ZooKeeper.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from kframe_zookeeper.testing.servers import ServerHandle
 
 @pytest.fixture(scope="module")
 def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterFixture]:
-    """Three brokers, Kafka's own controller among them."""
+    """Three brokers with Kafka's own controller."""
     folder = tmp_path_factory.mktemp("handover")
-    # A broker that is frozen stays registered while kframe starts; one that is killed is missed a little later.
+    # A frozen broker stays registered while kframe starts. The end of a killed broker is noticed a little later.
     settings = {"zookeeper.session.timeout.ms": "20000"}
     with running_fixture(f"{zookeeper.address}/handover", folder, settings) as fixture:
         yield fixture
@@ -39,7 +39,8 @@ def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def fixture(running: ClusterFixture) -> Iterator[ClusterFixture]:
-    """The cluster with all brokers up and one of them controller. They must complain of nothing but the usual."""
+    """The cluster with all brokers running and one of them controller. Afterwards the logs must have USUAL lines only.
+    The cluster with all brokers running and one of them controller. Afterwards the logs must have USUAL lines only."""
     running.cluster.start()
     assert until(lambda: running.controller()[0] in ALL, PATIENCE_S)
     before = set(running.cluster.complaints())
@@ -54,7 +55,7 @@ def fixture(running: ClusterFixture) -> Iterator[ClusterFixture]:
 
 
 def by_kframe(fixture: ClusterFixture) -> Callable[[], int]:
-    """kframe takes the role; called later, it resigns and a broker takes over."""
+    """Let kframe take the role. The returned function lets kframe resign, so that a broker is elected."""
     contender = fixture.take_over()
     _, controller_epoch = fixture.controller()
     report = kframe("controller", "status", "--zookeeper", fixture.cluster.zookeeper)
@@ -71,7 +72,7 @@ def by_kframe(fixture: ClusterFixture) -> Callable[[], int]:
 
 
 def by_kafka(fixture: ClusterFixture) -> Callable[[], int]:
-    """The control: brokers take the role from each other."""
+    """The control group: brokers take the role from each other."""
 
     def depose() -> int:
         controller_id, controller_epoch = fixture.controller()
@@ -83,26 +84,26 @@ def by_kafka(fixture: ClusterFixture) -> Callable[[], int]:
 
 
 class Topics(NamedTuple):
-    """What one story is about, with a suffix that tells stories apart."""
+    """The topics of one test, with a unique suffix."""
 
     orders: str
-    """Six partitions, each on all brokers in another order."""
+    """Six partitions with a replica on each broker, in different orders."""
     lone: str
     """One partition, on broker 3 only."""
     moving: str
-    """One partition, from 1 and 3 to 1 and 2."""
+    """One partition, reassigned from 1 and 3 to 1 and 2."""
     risky: str
-    """One partition, from 3 to 3 and 1, that may have a leader that is behind."""
+    """One partition, reassigned from 3 to 3 and 1, with unclean leader election enabled."""
     turned: str
-    """One partition, on 1 and 2, then preferably led by 2."""
+    """One partition on 1 and 2, for which broker 2 becomes the preferred leader."""
     deleting: str
-    """One partition, on 1 and 2, to be deleted."""
+    """One partition on 1 and 2, which is deleted."""
     left: str
-    """Two partitions, written to ZooKeeper without an id, as tools of Kafka 2.7 did; then three."""
+    """Two partitions, later three. Written to ZooKeeper without an id, as tools of Kafka 2.7 do."""
 
 
 def prepare(fixture: ClusterFixture, topics: Topics) -> dict[str, list[str]]:
-    """Have Kafka make the topics, and fill them; returns what is in ``orders``, by partition."""
+    """Create the topics by Kafka and produce to them. Return the records of ``orders`` by partition."""
     replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
     fixture.create(topics.orders, replicas)
     fixture.create(topics.lone, [[3]])
@@ -119,7 +120,7 @@ def prepare(fixture: ClusterFixture, topics: Topics) -> dict[str, list[str]]:
 
 
 def change(fixture: ClusterFixture, topics: Topics) -> None:
-    """Request every operation that needs no broker's answer, then kill a broker."""
+    """Request every operation that needs no answer of a broker, then kill a broker."""
     fixture.tool.ask("configure", topic=topics.orders, key="min.insync.replicas", value="2")
     fixture.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
     eventually((2, [2, 3, 1]), fixture.leader_and_isr, topics.left, 1)
@@ -179,7 +180,7 @@ def test_kafka_completes_operations_that_kframe_began(
 
 
 def test_back_and_forth(fixture: ClusterFixture) -> None:
-    """Three times to kframe and back: it is asked to end, killed, and killed with work undone."""
+    """Three handovers to kframe and back: after SIGTERM, after SIGKILL, and after SIGKILL with pending work."""
     values: dict[str, list[str]] = {}
     ends: tuple[Callable[[ControllerRun], object], ...] = ControllerRun.stop, ControllerRun.kill, ControllerRun.kill
     for reign, end in enumerate(ends):

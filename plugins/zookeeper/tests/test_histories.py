@@ -1,4 +1,4 @@
-"""The store does in seeded histories what the embedded one does: every result, refusal and notification."""
+"""The store and the embedded store give the same results, errors and notifications in seeded histories."""
 
 from __future__ import annotations
 

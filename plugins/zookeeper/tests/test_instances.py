@@ -38,12 +38,12 @@ from kframe.testing.clusters import registration
 from kframe.testing.store_fixture import ONE, small_cluster
 
 OURS: Final = paths.instance_path(ONE)
-#: Of sessions whose end a test waits for.
+#: Timeout of sessions that tests let expire.
 BRIEF_MS: Final = 1_000
 
 
 def elsewhere(controller_id: int = ONE) -> Instance:
-    """An instance on another machine, of which this one cannot tell whether it lives."""
+    """An instance on another machine, whose process this machine cannot check."""
     return replace(Instance.of_this_process(controller_id), host="elsewhere", machine="another")
 
 
@@ -57,7 +57,7 @@ def ended(controller_id: int = ONE) -> Instance:
 def enlisted(
     fixture: ZooKeeperFixture, instance: Instance, *, duplicate: bool = False, **settings: Any
 ) -> ZooKeeperStore:
-    """A store that shows an instance, open."""
+    """An open store that has registered its instance."""
     store = fixture.connect(**settings)
     store.enlist(instance, duplicate=duplicate)
     store.open(list[Event]().append)
@@ -173,7 +173,7 @@ def test_allowed_duplicate_starts(make_fixture: FixtureFactory, caplog: pytest.L
 
 
 def test_record_of_an_ended_process_is_replaced_at_once(make_fixture: FixtureFactory) -> None:
-    """Though its session lives on, and with it the role that it had."""
+    """Its session still lives, and with it the role."""
     fixture, first, second = make_fixture(small_cluster()), ended(), Instance.of_this_process(ONE)
     before = enlisted(fixture, first)
     before.claim(ONE)
@@ -221,7 +221,7 @@ def test_remote_instance_that_outlives_its_session_timeout_is_live(
 
 
 def test_controller_with_our_id_and_no_record_is_a_live_instance(make_fixture: FixtureFactory) -> None:
-    """As an instance of an older release."""
+    """Older releases register no instance."""
     fixture = make_fixture(small_cluster())
     fixture.operator.create(paths.CONTROLLER, encode_controller(ONE, 0), ephemeral=True)
     with pytest.raises(ConfigError, match="the present controller"):
@@ -280,7 +280,7 @@ Start = Callable[..., ControllerRun]
 
 
 def refused(address: str, number: int, *arguments: str) -> str:
-    """What an instance says that refuses to start."""
+    """The error of an instance that refuses to start."""
     done = kframe("controller", "run", "--zookeeper", address, "--id", number, "--transport", "recording:", *arguments)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     return done.stderr.splitlines()[-1]
@@ -290,13 +290,13 @@ def refused(address: str, number: int, *arguments: str) -> str:
 def test_second_instance_with_the_same_id_does_not_start(
     start: Start, address: str, client: KazooClient, arguments: tuple[str, ...]
 ) -> None:
-    """Nor does it take the role, however it is asked to."""
+    """It does not take the role either, whatever its arguments are."""
     first = start(1000)
     assert first.settle(), first.log
-    said = refused(address, 1000, *arguments)
+    error = refused(address, 1000, *arguments)
     pattern = r"error: option --id key broker\.id: found 1000, which is the id of the live instance on .+ pid (\d+), "
-    match = re.match(pattern + r"started 20\S+, expected an id that no live instance has, or --allow-dup", said)
-    assert match is not None, said
+    match = re.match(pattern + r"started 20\S+, expected an id that no live instance has, or --allow-dup", error)
+    assert match is not None, error
     assert int(match[1]) == first.pid
     assert client.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     assert "Resigned" not in first.log
@@ -328,9 +328,9 @@ OURS_OF_1000: Final = paths.instance_path(1000)
 
 def test_id_of_a_registered_broker_is_refused(start: Start, address: str, client: KazooClient) -> None:
     (endpoint,) = json.loads(client.get("/brokers/ids/3")[0])["endpoints"]
-    said = refused(address, 3)
-    assert f"key broker.id: found 3, which is the id of the registered broker at {endpoint}" in said
-    assert "expected an id that no broker has, or --allow-duplicate-id" in said
+    error = refused(address, 3)
+    assert f"key broker.id: found 3, which is the id of the registered broker at {endpoint}" in error
+    assert "expected an id that no broker has, or --allow-duplicate-id" in error
     permitted = start(3, "--allow-duplicate-id")
     assert permitted.settle(), permitted.log
     assert "id 3 is that of a registered broker" in permitted.log

@@ -1,4 +1,4 @@
-"""The kernels and their twins say the same of everything, sound or broken."""
+"""Kernels and reference implementations give the same results for valid and malformed input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def array(data: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def columns(data: bytes, spots: list[tuple[int, int]], module: Any) -> dict[str, list[int]]:
-    """What ``parse_states`` makes of the texts at ``spots``; undefined values left out."""
+    """The result of ``parse_states`` for the JSON at ``spots``, without undefined values."""
     k = len(spots)
     at, length = np.array([spot[0] for spot in spots], np.int64), np.array([spot[1] for spot in spots], np.int32)
     numbers = [np.zeros(k, np.int32) for _ in range(3)]
@@ -52,7 +52,7 @@ STATES = st.fixed_dictionaries(
 
 
 def written(state: dict[str, Any], order: int, spaces: bool, position: int | None, replacement: bytes) -> bytes:
-    """JSON of a state, maybe with keys in another order, maybe with a byte of it changed."""
+    """JSON of a state, with another order of keys or with a replaced byte if requested."""
     ordered = {key: state[key] for key in sorted(state, key=lambda key: zlib.crc32(f"{order}{key}".encode()))}
     text = json.dumps(ordered, separators=(", ", ": ") if spaces else (",", ":")).encode()
     return text if position is None else text[:position] + replacement + text[position + 1 :]
@@ -107,7 +107,7 @@ def test_kafkas_states_are_parsed() -> None:
 
 
 def result(kind: int, text: bytes, number: int) -> bytes:
-    """One result of a multi or a multiRead."""
+    """A result of a multi or a multiRead."""
     stat = STAT.pack(number, number + 1, 0, 0, number % 1000, 0, 0, number + 2, 0, 0, 0)
     body = {
         -1: struct.pack(">i", -abs(number) % 200), 1: struct.pack(">i", len(text)) + text, 2: b"", 5: stat, 13: b"",
@@ -193,7 +193,7 @@ def test_kernel_and_reference_write_operations_alike(
 )
 @TWINS
 def test_state_is_written_in_kafkas_bytes(module: Any, recovery: int, expected: bytes) -> None:
-    """Both are what Kafka 3.9.1's ``TopicPartitionStateZNode.encode`` made of these values."""
+    """The expected bytes come from Kafka 3.9.1's ``TopicPartitionStateZNode.encode``."""
     ones, out = np.array([1], np.int32), np.zeros(400, np.uint8)
     isr = Ragged.of([[1]])
     written = module.write_states(

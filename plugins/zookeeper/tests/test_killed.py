@@ -1,8 +1,9 @@
-"""The controller dies, or is overtaken, at every point at which it writes; the next one finds a whole cluster.
+"""A controller is killed or deposed at each of its writes; the next controller finds a consistent cluster.
 
-Points W1 to W22 are those of ``invariants.md``. At each the process is ended as -9 does when the proxy has
-its request in hand: not yet sent on, done but not answered, or answered. In a fourth way it is frozen there, another
-takes the role over, and only then does the request arrive."""
+W1 to W22 are the writes of ``invariants.md``. The process is killed by SIGKILL while the proxy holds its request:
+before it is forwarded, before the answer is forwarded, or afterwards. In a fourth variant the process is frozen,
+another controller takes over, and only then the request is forwarded.
+"""
 
 from __future__ import annotations
 
@@ -75,16 +76,16 @@ ELECT_ANY: Final = calls("elect_leaders", ElectionType.UNCLEAN, [("lost", 0)])
 ASK_MOVE: Final = calls("reassign", {("moving", 0): (3, 4)})
 ASK_DELETE: Final = calls("delete_topics", ["doomed"])
 STOP: Final = calls("controlled_shutdown", 1)
-#: The preferred replica does not lead.
+#: The preferred replica is not the leader.
 APART: Final = {"apart": [PartitionSpec((1, 2), leader=2, isr=(2, 1))]}
-#: A replica is to catch up.
+#: A replica has to catch up.
 BEHIND: Final = {"behind": [PartitionSpec((1, 2), leader=1, isr=(1,))]}
-#: A topic of which one replica cannot be reached, so that its deletion waits.
+#: A topic with a replica on an offline broker, so that its deletion waits.
 HALTED: Final = {"halted": [PartitionSpec((2, 6), leader=2, isr=(2,))]}
-#: All that are in sync are away, and another replica is not.
+#: All in-sync replicas are offline, and another replica is online.
 LOST: Final = {"lost": [PartitionSpec((6, 2), isr=(6,))]}
 ALLOW_UNCLEAN: Final = configures("lost", {"unclean.leader.election.enable": "true"})
-#: Its only replica is away.
+#: The only replica is offline.
 OFFLINE: Final = {"away": [PartitionSpec((6,), isr=(6,))]}
 
 LOG_DIR: Final = f"{paths.LOG_DIR_EVENT}0000000000"
@@ -173,16 +174,16 @@ KILLS: Final = [
 
 @pytest.fixture
 def make_fixture(zookeeper: ServerHandle) -> Iterator[Callable[[Case], ZooKeeperFixture]]:
-    made: list[ZooKeeperFixture] = []
+    fixtures: list[ZooKeeperFixture] = []
 
     def make(case: Case) -> ZooKeeperFixture:
         settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
-        made.append(ZooKeeperFixture(settings, cluster_of({**CLUSTER, **case.topics}, BROKERS)))
-        case.before(made[-1], nothing)
-        return made[-1]
+        fixtures.append(ZooKeeperFixture(settings, cluster_of({**CLUSTER, **case.topics}, BROKERS)))
+        case.before(fixtures[-1], nothing)
+        return fixtures[-1]
 
     yield make
-    for fixture in made:
+    for fixture in fixtures:
         fixture.close()
 
 

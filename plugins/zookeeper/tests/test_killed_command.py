@@ -1,7 +1,8 @@
-"""``kframe controller run`` itself dies, or is overtaken, at points at which it writes; see ``test_killed``.
+"""``kframe controller run`` is killed or deposed at some of its writes; see ``test_killed``.
 
-That is before the request is sent on, when it is done, and frozen there until another has taken over. The command has
-no brokers that answer, and hears what is wanted of it by ZooKeeper only. The one that follows has both.
+The process stops before its request is forwarded, after the server has performed it, or is frozen until another
+controller has the role. It has no brokers that answer, and receives requests through ZooKeeper only. The controller
+that follows has both.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.testing.store_fixture import ONE
 
-#: No broker has to say that its replicas are gone.
+#: No broker has to confirm a deletion.
 EMPTY: Final[dict[str, list[PartitionSpec]]] = {"empty": []}
 NEW: Final = writes_topic("new", (1, 2), (2, 3))
 MOVE: Final = moves({("moving", 0): (3, 4)})

@@ -1,4 +1,4 @@
-"""A server that lags behind its ensemble: a claim does not believe it before it has caught up."""
+"""A claim at a server that lags behind its ensemble syncs first."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.store_fixture import ONE, small_cluster
 
-#: The opcode by which a client asks its server to catch up with its leader.
+#: Opcode of a sync: the server catches up with its leader.
 SYNC: Final = 9
 
 
 def test_claim_syncs_with_a_lagging_server(make_fixture: FixtureFactory, proxy: Proxy) -> None:
-    """What the ensemble has done is seen by our server only when it catches up: then the old controller is gone."""
+    """The server shows a deleted ``/controller`` until it syncs."""
     fixture = make_fixture(small_cluster())
     fixture.operator.create(paths.CONTROLLER, b'{"version":1,"brokerid":7,"timestamp":"0"}')
 

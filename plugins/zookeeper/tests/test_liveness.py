@@ -1,4 +1,4 @@
-"""A standby notices the end of the active process, and nothing else, by the connection to its port."""
+"""A standby detects the end of the active process, and nothing else, by the connection to its port."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kframe.testing.store_fixture import ONE, TWO, small_cluster
 
 HOST = "127.0.0.1"
 TOKEN = "0123456789abcdef" * 2
-#: Far longer than any test: only the liveness watch can notice the end of a process.
+#: Far longer than any test, so that only the liveness watch can detect the end of a process.
 LONG_SESSION_MS = 120_000
 
 
@@ -36,7 +36,7 @@ def listener() -> Iterator[LivenessListener]:
 
 
 def connect(address: ListenerAddress) -> tuple[socket.socket, bytes]:
-    """A connection, and the token that it begins with."""
+    """A connection, and the token received on it."""
     connection = socket.create_connection((address.host, address.port), 10.0)
     token = b""
     while len(token) < TOKEN_BYTES and (chunk := connection.recv(TOKEN_BYTES)):
@@ -58,7 +58,7 @@ def test_closed_listener_is_noticed_after_its_token(listener: LivenessListener) 
 
 
 def test_connection_that_ends_while_the_port_accepts_is_made_again(listener: LivenessListener) -> None:
-    """The listener closes connections that send; its process lives."""
+    """The listener closes connections that send. Its process lives."""
     liveness_watch, ended = watch(listener.address)
     until(lambda: liveness_watch._connection is not None)
     first = liveness_watch._connection
@@ -73,7 +73,7 @@ def test_connection_that_ends_while_the_port_accepts_is_made_again(listener: Liv
 
 
 def test_port_that_never_sent_the_token_proves_nothing(listener: LivenessListener) -> None:
-    """It refuses connections from the beginning, or belongs to another process."""
+    """It refuses connections from the start, or belongs to another process."""
     with socket.create_server((HOST, 0)) as unused:
         free = unused.getsockname()[1]
     watches = [watch(listener.address, "00" * TOKEN_BYTES), watch(ListenerAddress(HOST, free))]
@@ -123,7 +123,7 @@ def test_contending_adds_the_listener_to_the_record_of_the_instance(make_fixture
     until(lambda: record(fixture)[0].instance.metrics == "h:1")
     assert record(fixture)[0].listener == connection.listener
     fixture.expire(store)
-    assert record(fixture)[0].listener is None  # the new session has no listener yet
+    assert record(fixture)[0].listener is None  # The new session has no listener yet.
     store.contend(ONE)
     assert store._connection is not None
     registered, owner = record(fixture)
@@ -132,7 +132,7 @@ def test_contending_adds_the_listener_to_the_record_of_the_instance(make_fixture
 
 
 def contend(controller: Controller) -> None:
-    """In the process of a victim."""
+    """Runs in the process of a victim."""
     store = controller.store
     assert isinstance(store, ZooKeeperStore)
     store.contend(ONE)
@@ -155,7 +155,7 @@ def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStor
 
 
 def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> None:
-    """Long before its session ends; brokers never see the role free."""
+    """The takeover precedes the session expiry. Brokers never see the role vacant."""
     fixture = make_fixture(small_cluster())
     active = Victim(ONE, fixture.settings(session_timeout_ms=LONG_SESSION_MS))
     try:
@@ -170,7 +170,7 @@ def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> N
 
 
 def test_frozen_controller_keeps_the_role_until_its_session_ends(make_fixture: FixtureFactory) -> None:
-    """The kernel keeps the connections of a stopped process."""
+    """The kernel keeps the connections of a stopped process open."""
     fixture = make_fixture(small_cluster())
     active = Victim(ONE, fixture.settings(session_timeout_ms=4_000))
     try:

@@ -1,4 +1,4 @@
-"""What the store reads: broken nodes are left out, answers may be lost or too long, old servers do."""
+"""Loads with malformed nodes, lost answers, oversized answers and old servers."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ CHANGES: dict[str, tuple[int, bytes, Callable[[KazooClient], object], type[Event
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_change_during_a_load_is_notified(make_fixture: FixtureFactory, proxy: Proxy, what: str) -> None:
-    """It happens when the server has answered the request that would have shown it, and the answer is on its way."""
+    """The change happens after the server has sent the answer that would have shown it."""
     fixture, events = make_fixture(big_cluster()), list[Event]()
     opcode, holding, change, expected = CHANGES[what]
     store = opened(fixture, proxy, events)

@@ -1,4 +1,4 @@
-"""A store whose login is refused, at the start and while it is at work."""
+"""A store whose login is refused, at its start and later."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def own_sasl(folder: Path, tmp_path: Path) -> Iterator[ServerHandle]:
 
 
 def change_password(server: ServerHandle, password: str) -> None:
-    """Restart the server with another password of kafka's."""
+    """Restart the server with another password for the user kafka."""
     server.stop()
     server.options = replace(server.options, users={"kafka": password})
     server._write_files()
@@ -52,7 +52,7 @@ def test_wrong_password_is_logged_and_not_retried(sasl_zookeeper: ServerHandle) 
 
 
 def test_login_refused_on_reconnect_ends_the_session_and_is_retried(own_sasl: ServerHandle) -> None:
-    """As when an operator changes passwords in two steps, whichever comes first."""
+    """This happens when an operator changes the passwords of server and client one after the other."""
     events = list[Event]()
     store = ZooKeeperStore(replace(settings_for(own_sasl, "its secret"), create_chroot=True))
     store.open(events.append)
@@ -63,7 +63,7 @@ def test_login_refused_on_reconnect_ends_the_session_and_is_retried(own_sasl: Se
         until(lambda: SessionExpired() in events)
         assert Elect() not in events
         change_password(own_sasl, "its secret")
-        until(lambda: events.count(Elect()) == 2)  # the second when the server has ended the old session
+        until(lambda: events.count(Elect()) == 2)  # The second event follows when the server has ended the old session.
         assert store.claim(ONE) == 2
         assert store.controller() == ONE
         assert store._connection is not None

@@ -36,7 +36,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def controller_of(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperStore, ClusterState]:
-    """A store that holds the role, connected through a proxy, and the cluster as it has loaded it."""
+    """A store that has the role, connected through a proxy, and the cluster that it has loaded."""
     store = fixture.connect(proxy.address)
     store.open(lambda _event: None)
     assert store.claim(ONE) == 1
@@ -46,15 +46,15 @@ def controller_of(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperSto
 
 @pytest.fixture
 def make_fixture() -> Iterator[Callable[[str], ZooKeeperFixture]]:
-    made: list[ZooKeeperFixture] = []
+    fixtures: list[ZooKeeperFixture] = []
 
     def make(address: str) -> ZooKeeperFixture:
         settings = settings_of_url(f"zookeeper://{address}?session.timeout.ms=20000")
-        made.append(ZooKeeperFixture(settings, small_cluster()))
-        return made[-1]
+        fixtures.append(ZooKeeperFixture(settings, small_cluster()))
+        return fixtures[-1]
 
     yield make
-    for fixture in made:
+    for fixture in fixtures:
         fixture.close()
 
 
@@ -62,8 +62,10 @@ def make_fixture() -> Iterator[Callable[[str], ZooKeeperFixture]]:
 def test_write_that_lands_after_verification_is_recognised(
     make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, landed: int
 ) -> None:
-    """A server that lags behind its ensemble shows what was there before: the write is tried again, refused, and looked
-    for again. ``landed`` of the three states are as the lost request would have left them."""
+    """A lagging server shows the old states. The write is sent again, refused, and verified again.
+
+    The lost request has stored the first ``landed`` of the three states.
+    """
     fixture = make_fixture(zookeeper.address)
 
     def land(_: Link) -> None:
@@ -98,7 +100,7 @@ def test_write_that_lands_after_verification_is_recognised(
 def test_two_pipelined_writes_are_both_verified(
     make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, break_point: BreakPoint, nth: int
 ) -> None:
-    """The connection breaks at the first or at the one behind it: each row is stored once, and said to be."""
+    """The connection breaks at the first write or at the second. Each row is stored once and reported as stored."""
     fixture = make_fixture(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
         store, cluster = controller_of(fixture, proxy)
@@ -125,7 +127,7 @@ def test_two_pipelined_writes_are_both_verified(
 def test_lost_answers_store_configs_once(
     make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, break_point: BreakPoint, nth: int
 ) -> None:
-    """They had none: the write finds no node, creates it, and leaves word."""
+    """The topics have no settings yet. The write creates the node and a notification."""
     fixture = make_fixture(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
         store = fixture.connect(proxy.address)
@@ -138,8 +140,11 @@ def test_lost_answers_store_configs_once(
 
 
 def late_lands_nowhere(fixture: ZooKeeperFixture, first: ServerHandle, following: ServerHandle) -> None:
-    """A request is still on its way to the server ``first`` when its client has gone on at ``following``, done it once
-    more, and something else after that: it is not performed. It has no condition that it could fail by."""
+    """A request in flight to the server ``first`` is not performed after its client has moved to ``following``.
+
+    The client has repeated the request there and performed another one. The request has no version check that could
+    fail.
+    """
     arrives = threading.Event()
     links: list[Link] = []
 
@@ -159,7 +164,7 @@ def late_lands_nowhere(fixture: ZooKeeperFixture, first: ServerHandle, following
         store.write_configs("orders", {"x": "2"})
         settled = read_tree(fixture.operator)
         arrives.set()
-        until(lambda: links[0].closed)  # the server has read all that came, or hung up before
+        until(lambda: links[0].closed)  # The server has read all bytes, or has closed the connection before.
         assert changes(settled, caught_up(fixture.settings(first.address))) == []
         data, _ = fixture.operator.get(paths.config_path("topics", "orders"))
         assert decode_config(data, "orders")[0] == {"x": "2"}
@@ -167,7 +172,7 @@ def late_lands_nowhere(fixture: ZooKeeperFixture, first: ServerHandle, following
 
 
 def caught_up(settings: ConnectSettings) -> Tree:
-    """The content after all earlier requests of a server."""
+    """The tree after all earlier requests of a server."""
     client: KazooClient = make_client(settings)
     client.start(PATIENCE_S)
     try:

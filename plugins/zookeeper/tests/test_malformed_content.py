@@ -1,4 +1,4 @@
-"""Every znode that is decoded, with each thing in it that a parser might take for something else."""
+"""Every decoded znode, with each kind of malformed content that a parser might misread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kframe.errors import ZnodeError
 
 
 class Kind(NamedTuple):
-    """A znode: its decoder, what Kafka writes there, and the bytes of one number in it with its key."""
+    """A znode: its decoder, its content as Kafka writes it, and one number in it with its key."""
 
     decode: Callable[[bytes], Any]
     raw: bytes
@@ -50,14 +50,14 @@ KINDS: Final = {
         znodes.decode_targets, b'{"version":1,"partitions":[{"topic":"t","partition":3,"replicas":[1]}]}',
         b'"partition":3'),
 }  # fmt: skip
-#: In place of a number.
+#: Replacements for a number.
 NUMBERS: Final = {
     "NaN": b"NaN", "infinity": b"Infinity", "true": b"true", "null": b"null", "a text": b'"1"', "a fraction": b"1.0",
     "an exponent": b"1e0", "2^31": b"2147483648", "2^63": b"9223372036854775808", "2^64": b"18446744073709551616",
     "1e400": b"1e400", "endless": b"9" * 5000, "below -2^31": b"-2147483649", "octal": b"01", "hexadecimal": b"0x1",
     "a list": b"[1]", "Arabic": b"\xd9\xa1",
 }  # fmt: skip
-#: In place of the whole, made of what Kafka writes.
+#: Replacements for the whole content, derived from Kafka's.
 WHOLES: Final[dict[str, Callable[[bytes], bytes]]] = {
     "too long": lambda raw: raw + b" " * znodes.ZNODE_BYTES_MAX,
     "a list": lambda raw: b"[" + raw + b"]",
@@ -92,7 +92,7 @@ def test_malformed_numbers_are_refused(kind: Kind, number: bytes) -> None:
     assert len(str(caught.value)) < 400
 
 
-#: Versions are held elsewhere, and Kafka takes any number for a replica.
+#: Versions are checked by another test. Any number is a valid replica, as in Kafka.
 ANY_NUMBER: Final = {"topic", *(name for name, kind in NUMBERED.items() if b'"version"' in kind.number)}
 
 

@@ -1,4 +1,4 @@
-"""A whole controller on a tree full of bent znodes: it takes office, does its work beside them, and writes to none."""
+"""A controller on a tree with many malformed znodes is elected, does its work, and never writes to them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from kframe_simulator.fuzz import Cases
 PATIENCE_S = 60.0
 SEED = 8
 TOPICS = 40
-#: Of each four topics, the first has bent states, the second is bent itself, the third has bent settings.
+#: Of each four topics, the first has malformed states, the second a malformed topic znode, the third malformed
+#: settings.
 KINDS = 4
 
 
 def refused(kind: str) -> Iterator[bytes]:
-    """Bent znodes of a kind that are refused, without end."""
+    """An endless sequence of malformed znodes of a kind."""
     target = next(target for target in targets() if target.name == kind)
     for first in itertools.count(0, 1024):
         for _, batch in Cases(target, SEED).batches(first, 1024):
@@ -45,7 +46,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def poisoned(fixture: ZooKeeperFixture) -> dict[str, bytes]:
-    """Bend znodes of the world; what stands in each now, by path."""
+    """Make znodes of the cluster malformed. Return the data of each by path."""
     states, topics, configs, brokers = (refused(kind) for kind in ("state", "topic", "config", "broker"))
     mutated: dict[str, bytes] = {}
     for number in range(0, TOPICS, KINDS):

@@ -1,4 +1,4 @@
-"""Names from ZooKeeper that no topic and no broker can have: nothing is done by them, and nothing is broken by them."""
+"""Malformed names of topics and brokers in ZooKeeper have no effect."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.testing.store_fixture import ONE
 
-#: ZooKeeper itself refuses "/", ".", ".." and control characters in a path, not in the data of a node.
+#: ZooKeeper itself refuses "/", ".", ".." and control characters in a path, but not in the data of a node.
 TOPICS: Final = [
     "a b", "tab;rm", "\u00e4", "x" * 250, '"quoted"', "line\u2028break", "\u202eright to left", "{label}", "%s",
 ]  # fmt: skip
 INSIDE: Final = [*TOPICS, "", ".", "..", "a/b", "../../controller", "line\nbreak", "bell\a", "nul\0"]
 BROKERS: Final = ["-1", "01", "x", "99999999999", "\u0663", "1 "]
 ASSIGNMENT: Final = b'{"version":2,"partitions":{"0":[1,2]},"adding_replicas":{},"removing_replicas":{}}'
-#: A sample of Prometheus' text format whose labels are numbers.
+#: A sample of the Prometheus text format whose label values are numbers.
 SAMPLE: Final = re.compile(r'[a-z_][a-z0-9_]*(\{[a-z_]+="[0-9.]+"(,[a-z_]+="[0-9.]+")*\})?')
 
 

@@ -1,4 +1,4 @@
-"""Decoders accept any bytes or raise ZnodeError, and accepted records survive a round trip."""
+"""Decoders accept any bytes or raise ZnodeError. Accepted records survive a round trip."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VECTORS: Final = [
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A znode of Kafka's with some pieces cut out, doubled or put in."""
+    """A znode of Kafka with some pieces deleted, repeated or inserted."""
     raw = draw(st.sampled_from(VECTORS))
     for _ in range(draw(st.integers(1, 4))):
         begin = draw(st.integers(0, len(raw)))
@@ -49,10 +49,10 @@ def test_decoded_state_round_trip(raw: bytes) -> None:
         state, extra = znodes.decode_state(raw, "/x/state")
     except ZnodeError:
         return
-    again = znodes.encode_state(
+    encoded = znodes.encode_state(
         state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state, extra
     )
-    decoded_again, extra_again = znodes.decode_state(again, "/x/state")
+    decoded_again, extra_again = znodes.decode_state(encoded, "/x/state")
     assert (decoded_again.leader, decoded_again.leader_epoch, decoded_again.isr) == (
         state.leader,
         state.leader_epoch,
@@ -69,8 +69,8 @@ def test_decoded_topic_round_trip(raw: bytes) -> None:
         topic = znodes.decode_topic("t", raw)
     except ZnodeError:
         return
-    (again,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
-    decoded_again = znodes.decode_topic("t", again)
+    (encoded,) = znodes.encode_topics(znodes.table_of([topic]), [topic.extra])
+    decoded_again = znodes.decode_topic("t", encoded)
     assert (decoded_again.topic_id, decoded_again.replicas, decoded_again.adding) == (
         topic.topic_id,
         topic.replicas,
@@ -80,7 +80,7 @@ def test_decoded_topic_round_trip(raw: bytes) -> None:
 
 
 def settled_quickly(raw: bytes) -> tuple[bool, bool]:
-    """Whether a topic's znode is taken as wholly known without a close look, and whether a close look agrees."""
+    """The results of the quick check and of the full check of a topic's znode."""
     record = TOPIC_DECODER.decode(raw)
     try:
         agreed = strict._unknown_fields(raw, "/t", record.__struct_encode_fields__) is NO_EXTRA
@@ -96,7 +96,7 @@ def settled_quickly(raw: bytes) -> tuple[bool, bool]:
 def test_fast_path_accepts_only_valid_content(raw: bytes) -> None:
     try:
         quickly, agreed = settled_quickly(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # no topic's znode
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # Not the znode of a topic.
         return
     assert agreed or not quickly
 

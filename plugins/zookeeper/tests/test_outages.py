@@ -1,4 +1,4 @@
-"""ZooKeeper is killed and started again: sessions outlive that, and with them the role and the controller epoch."""
+"""ZooKeeper is killed and restarted: sessions survive, and with them the role and the controller epoch."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from kframe.model.events import ElectionType
 from kframe.testing.clusters import cluster_of, healthy, registration
 from kframe.testing.store_fixture import ONE, TWO
 
-#: Short, so that a controller soon holds its session for uncertain.
+#: Short, so that the fence of a controller closes soon.
 TIMEOUT_MS = 2_000
 PATIENCE_S = 120.0
-#: Partition 0 of each is led by its second replica once broker 1 is gone.
+#: The second replica of each partition 0 is the leader after the failure of broker 1.
 TOPICS = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
 
 
@@ -37,7 +37,7 @@ def fixture_at(address: str, timeout_ms: int = TIMEOUT_MS) -> ZooKeeperFixture:
 
 @contextmanager
 def controller_at(fixture: ZooKeeperFixture, controller_id: int, address: str | None = None) -> Iterator[Controller]:
-    """A controller with a thread of its own, which has settled."""
+    """A controller with its own thread that has handled its events."""
     controller, loop = build(controller_id, fixture.connect(address))
     controller.open()
     loop.start()
@@ -49,7 +49,7 @@ def controller_at(fixture: ZooKeeperFixture, controller_id: int, address: str | 
 
 
 def role(fixture: ZooKeeperFixture) -> tuple[bytes | None, bytes]:
-    """The record of the controller, None if there is none, and the controller epoch."""
+    """The record of the controller, or None, and the controller epoch."""
     try:
         record = fixture.operator.get(paths.CONTROLLER)[0]
     except NoNodeError:
@@ -58,7 +58,7 @@ def role(fixture: ZooKeeperFixture) -> tuple[bytes | None, bytes]:
 
 
 def leads(fixture: ZooKeeperFixture, leader: int) -> bool:
-    """Whether all partitions 0 are led by ``leader``."""
+    """Whether ``leader`` leads each partition 0."""
     return all(b'"leader":%d,' % leader in fixture.operator.get(paths.state_path(name, 0))[0] for name in TOPICS)
 
 
@@ -76,8 +76,10 @@ def store_of(controller: Controller) -> ZooKeeperStore:
 
 @pytest.mark.parametrize("long", [False, True], ids=["within the session", "beyond the session by its own clock"])
 def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) -> None:
-    """A server gives each session its full timeout when it is back. Kafka's controller keeps the role, too
-    (``test_failovers.py`` in the Kafka plugin compares)."""
+    """A restarted server gives each session its full timeout, so Kafka's controller keeps the role, too.
+
+    ``test_failovers.py`` in the Kafka plugin compares both.
+    """
     fixture = fixture_at(own_zookeeper.address)
     try:
         with controller_at(fixture, ONE) as controller, controller_at(fixture, TWO) as standby:
@@ -86,7 +88,7 @@ def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) 
             if long:
                 until(lambda: uncertain(store_of(controller)))
             own_zookeeper.start()
-            # What happens next is noticed: watches are there again.
+            # The watches are armed again, so the next change is notified.
             until(lambda: fixture.operator.connected)
             fixture.unregister_brokers([1])
             until(lambda: leads(fixture, 2))
@@ -99,7 +101,7 @@ def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) 
 
 
 def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle) -> None:
-    """The write waits; brokers are sent nothing until the session is certain to live."""
+    """The write waits. Brokers receive nothing until the session is certain to live."""
     fixture = fixture_at(own_zookeeper.address)
     try:
         with controller_at(fixture, ONE) as controller:
@@ -123,7 +125,7 @@ def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle
 
 
 def test_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle) -> None:
-    """It does not wait for a server that may never be back; its record goes when its session ends."""
+    """It does not wait for a server that may never return. Its record is deleted when its session expires."""
     fixture = fixture_at(own_zookeeper.address)
     try:
         with controller_at(fixture, ONE) as controller:
@@ -137,7 +139,7 @@ def test_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle)
 
 
 def test_role_survives_a_killed_ensemble_member(ensemble: Ensemble) -> None:
-    """The member that the controller is connected to is killed; it goes on in its session on another one."""
+    """The controller continues its session on another member."""
     ensemble.start()
     fixture = fixture_at(ensemble.address, timeout_ms=10_000)
     try:
@@ -159,7 +161,8 @@ def test_role_survives_a_killed_ensemble_member(ensemble: Ensemble) -> None:
 
 
 def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHandle) -> None:
-    """The server ends the session: another is elected at one epoch, and the first changes nothing when it is back."""
+    """The server expires the session and another controller is elected once. The first changes nothing after its
+    return."""
     fixture = fixture_at(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
         try:
@@ -172,7 +175,7 @@ def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHan
                 assert role(fixture)[1] == b"2"
                 fixture.unregister_brokers([1])
                 until(lambda: leads(fixture, 2))
-                assert first.status().active  # as far as it knows; it waits for the server
+                assert first.status().active  # The controller still considers itself active, and waits for the server.
                 proxy.refuse(False)
                 until(lambda: not first.status().active)
                 until(lambda: first.status().active_controller == TWO)
@@ -183,7 +186,7 @@ def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHan
 
 
 def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: ServerHandle) -> None:
-    """The session goes on, so only the record of the controller tells; nothing is done before it was read."""
+    """The session lives, so only ``/controller`` shows the loss. Nothing is done before it was read."""
     fixture, worker_goes_on = fixture_at(zookeeper.address, timeout_ms=20_000), threading.Event()
 
     def hold() -> None:

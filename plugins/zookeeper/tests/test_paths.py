@@ -1,4 +1,4 @@
-"""Paths are made, and taken apart, as Kafka does."""
+"""Paths are built and parsed as in Kafka."""
 
 from __future__ import annotations
 

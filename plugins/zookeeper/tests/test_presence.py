@@ -18,7 +18,7 @@ OURS = paths.broker_path(ONE)
 
 
 def announcing(fixture: ZooKeeperFixture) -> ZooKeeperStore:
-    """A store that registers its controller; it does not have the role yet."""
+    """A store that registers its controller but does not have the role yet."""
     store = opened(fixture)
     store.announce(registration(ONE))
     return store

@@ -26,7 +26,7 @@ WAIT_S = 60.0
 
 
 class EchoServer:
-    """Answers each frame with one of the same number, and remembers what it saw."""
+    """Answers each frame with one of the same number, and records what it receives."""
 
     def __init__(self) -> None:
         self.seen: list[int] = []
@@ -63,7 +63,7 @@ def read_frame(connection: socket.socket) -> bytes | None:
 
 
 class Client:
-    """Speaks frames of a number and an opcode; the first opens the session."""
+    """Sends frames of a number and an opcode. The first frame opens the session."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -74,7 +74,7 @@ class Client:
         self.socket.sendall(struct.pack(">iii", 8, number, opcode))
 
     def read(self) -> int | None:
-        """The number of the next answer; None if the connection is gone."""
+        """The number of the next answer, or None after the connection has ended."""
         try:
             frame = read_frame(self.socket)
         except ConnectionError:
@@ -86,7 +86,7 @@ class Client:
         return self.read()
 
     def is_silent(self) -> bool:
-        """Whether nothing comes for a while."""
+        """Whether nothing arrives for a while."""
         self.socket.settimeout(0.1)
         try:
             self.socket.recv(1, socket.MSG_PEEK)
@@ -133,7 +133,7 @@ def test_proxy_forwards(proxy: Proxy) -> None:
 
 @pytest.mark.parametrize("lingering", [None, (1, 0)], ids=["ends", "is reset"])
 def test_connection_closed_by_its_client_is_closed(proxy: Proxy, lingering: tuple[int, int] | None) -> None:
-    """Not left to the garbage collector, which would tell some later test of an unclosed socket."""
+    """Otherwise the garbage collector would warn of an unclosed socket in a later test."""
     with connected(proxy) as client:
         (link,) = proxy.links
         if lingering is not None:
@@ -238,7 +238,7 @@ def test_half_close_ends_one_direction(server: EchoServer, proxy: Proxy) -> None
         proxy.half_close(Direction.TO_CLIENT)
         assert client.read() is None
         client.send(1, MULTI)
-        assert server.answered.acquire(timeout=WAIT_S)  # the session's opening
+        assert server.answered.acquire(timeout=WAIT_S)  # The opening of the session.
         assert server.answered.acquire(timeout=WAIT_S)
         assert server.seen == [0, 1]
 
@@ -259,7 +259,7 @@ def test_stopped_server_closes_connections(server: EchoServer, proxy: Proxy) -> 
 
 @pytest.mark.parametrize("lingering", [None, (1, 0)], ids=["ends", "is reset"])
 def test_connection_closed_by_its_server_is_closed(lingering: tuple[int, int] | None) -> None:
-    """A client that learned of it by missing answers would take two thirds of its session's timeout for that."""
+    """Otherwise a client would notice the end only after two thirds of its session timeout."""
     listener = socket.create_server((HOST, 0))
     with (
         listener,

@@ -1,5 +1,4 @@
-"""Commands that reach a cluster through ZooKeeper end at once where TLS is refused, however long they may wait for a
-connection."""
+"""Commands end at once when TLS is refused, whatever their connection timeout is."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
 PATIENCE_S: Final = 150.0
 HOURS_MS: Final = 24 * 3_600_000
-#: What the command is, and whose authority's certificate it shows; empty shows none.
+#: Commands, and the authority of the client certificate; empty for no certificate.
 ASKED: Final = {
     "controller run": (("controller", "run", "--id", "1000", "--listener", f"PLAINTEXT://{HOST}:0"), "stranger"),
     "controller shadow": (("controller", "shadow"), "stranger"),
@@ -38,10 +37,10 @@ def test_tls_refusal_ends_the_command(
     command = [sys.executable, "-m", "kframe.cli", *arguments, "--config", str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
     assert done.returncode != 0
-    said = " ".join(done.stderr.split())
+    error = " ".join(done.stderr.split())
     pattern = (
         f"zookeeper.ssl.keystore.location={shown}" if signer else "none (zookeeper.ssl.keystore.location is not set)"
     )
-    assert f"{tls_zookeeper.secure_address}: refuses the client certificate" in said
-    assert f"found {pattern}, expected a certificate that it trusts" in said
-    assert "Traceback" not in said
+    assert f"{tls_zookeeper.secure_address}: refuses the client certificate" in error
+    assert f"found {pattern}, expected a certificate that it trusts" in error
+    assert "Traceback" not in error

@@ -27,7 +27,7 @@ USERS = {"kafka": "its secret"}
 
 
 def refused(settings: ConnectSettings, why: str = "") -> None:
-    """A client does not get a connection, and says why as soon as it knows."""
+    """Check that a client gets no connection, and reports the reason as soon as it is known."""
     for seconds in (0.6, 5.0, WAIT_S):
         client = make_client(settings)
         with pytest.raises(KazooTimeoutError) as caught:
@@ -38,7 +38,7 @@ def refused(settings: ConnectSettings, why: str = "") -> None:
 
 
 def refused_at_once(settings: ConnectSettings, *why: str) -> None:
-    """A client that would retry forever fails, and names host, what was found and what was expected."""
+    """Check that the client fails without retries, with an error that names host, found and expected."""
     with pytest.raises(KazooTimeoutError) as caught:
         make_client(settings).start(math.inf)
     host, port = settings.hosts[0]
@@ -84,10 +84,10 @@ class TestTls:
             elsewhere = replace(settings, hosts=((HOST, server.secure_port),))
             refused_at_once(elsewhere, "certificate is not valid for '127.0.0.1'")
             with started(replace(settings, hosts=elsewhere.hosts + settings.hosts)):
-                pass  # one of two will do
+                pass  # One of the two servers is enough.
             down = make_client(replace(settings, hosts=(*elsewhere.hosts, (HOST, 1))))
             with pytest.raises(KazooTimeoutError, match=r"^Connection time-out"):
-                down.start(0.6)  # one that is down may come back
+                down.start(0.6)  # A server that is down may return, so the client retries.
         finally:
             server.kill()
 
@@ -138,7 +138,7 @@ class TestTls:
 
 
 def log_in_wrongly(settings: ConnectSettings) -> None:
-    """Log in with a wrong password, wait until the client has given up, and use it."""
+    """Log in with a wrong password, wait until the client has given up, then use it."""
     client = make_client(replace(settings, chroot="", sasl=SaslLogin("kafka", "wrong")))
     states = States(client)
     try:

@@ -1,4 +1,4 @@
-"""docs/howto/zookeeper.md: every threat to ZooKeeper has a row, and the tests that it names exist."""
+"""docs/howto/zookeeper.md has a row for each threat to ZooKeeper, and the tests that it names exist."""
 
 from __future__ import annotations
 

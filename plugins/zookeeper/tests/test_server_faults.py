@@ -1,4 +1,4 @@
-"""Servers that die under a bulk write, and controllers that are frozen by turns: all is written, and written once."""
+"""Servers die during a bulk write, and controllers are frozen in turn: everything is written exactly once."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from kframe.testing.store_fixture import ONE, TWO
 
 PATIENCE_S = 240.0
 EVERYTHING = os.environ.get("KFRAME_FAULTS") == "all"
-#: Each takes some seconds; by default two of the four run.
+#: Each takes some seconds, so two of the four run by default.
 BREAK_POINTS = pytest.mark.parametrize(
     "break_point",
     list(BreakPoint) if EVERYTHING else [BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_ANSWER],
     ids=lambda break_point: break_point.name.lower(),
 )
-#: States that are written when broker 1 goes: three requests.
+#: States that change when broker 1 fails, in three requests.
 TOPICS, PARTITIONS = 12, 100
 
 
 def until(holds: Callable[[], bool], missing: str = "it does not happen") -> None:
-    """To look at thousands of nodes is work for the servers too: who waits leaves them as much time between."""
+    """Wait until ``holds``. Reading thousands of nodes loads the servers, so the pauses are as long as the reads."""
     end = time.monotonic() + PATIENCE_S
     while True:
         looked_s = time.monotonic()
@@ -47,14 +47,14 @@ def until(holds: Callable[[], bool], missing: str = "it does not happen") -> Non
 
 
 def bulk() -> ClusterState:
-    """Broker 1 leads everything."""
+    """A cluster in which broker 1 leads all partitions."""
     topics = {f"topic-{number:02}": [healthy(1, 2)] * PARTITIONS for number in range(TOPICS)}
     return cluster_of(topics, registered=[1, 2, 3])
 
 
 @contextmanager
 def at_work(fixture: ZooKeeperFixture, proxy: Proxy) -> Iterator[Controller]:
-    """A controller behind a proxy, in office and idle."""
+    """An active, idle controller behind a proxy."""
     controller, loop = build(ONE, fixture.connect(proxy.address))
     controller.open()
     loop.start()
@@ -67,7 +67,7 @@ def at_work(fixture: ZooKeeperFixture, proxy: Proxy) -> Iterator[Controller]:
 
 
 def leaders(tree: Tree) -> dict[tuple[int, int, int], int]:
-    """How many states there are of each (leader, leader epoch, version)."""
+    """The number of states by (leader, leader epoch, version)."""
     leaders_by_epoch: dict[tuple[int, int, int], int] = {}
     for path, node in tree.items():
         if paths.topic_partition_of(path) is not None:
@@ -78,7 +78,7 @@ def leaders(tree: Tree) -> dict[tuple[int, int, int], int]:
 
 
 def looked_at(fixture: ZooKeeperFixture) -> Tree:
-    """The tree; the operator's connection may be gone as well, for a while."""
+    """The tree. The operator's connection may be down for a while, too."""
     trees: list[Tree] = []
 
     def look() -> bool:
@@ -93,14 +93,14 @@ def looked_at(fixture: ZooKeeperFixture) -> Tree:
 
 
 def writes_each_once(fixture: ZooKeeperFixture, proxy: Proxy, broken: Break) -> None:
-    """Broker 1 fails during ``broken``; the controller then has moved every leader, once."""
+    """Fail broker 1 during ``broken``. Check that the controller moves every leader exactly once."""
     before = looked_at(fixture)
     with at_work(fixture, proxy) as controller:
         proxy.script(broken)
         fixture.unregister_brokers([1])
         assert broken.happened.wait(PATIENCE_S)
-        wanted = {(2, 1, 1): TOPICS * PARTITIONS}
-        until(lambda: leaders(looked_at(fixture)) == wanted)
+        expected = {(2, 1, 1): TOPICS * PARTITIONS}
+        until(lambda: leaders(looked_at(fixture)) == expected)
         until(lambda: controller.status().active)
         assert faults(before, looked_at(fixture)) == []
         fixture.register_brokers([registration(1)])
@@ -121,7 +121,7 @@ def writes_each_once(fixture: ZooKeeperFixture, proxy: Proxy, broken: Break) -> 
 def test_server_restart(
     own_zookeeper: ServerHandle, break_point: BreakPoint, how: Callable[[ServerHandle], None]
 ) -> None:
-    """Nobody is let in while it starts: a 3.8.4 server that a client comes upon too early may hang for good."""
+    """No client connects while it starts: a 3.8.4 server that receives a request too early may hang."""
 
     def restart(_: Link) -> None:
         proxy.refuse()
@@ -175,7 +175,9 @@ def test_controllers_frozen_in_alternation(zookeeper: ServerHandle) -> None:
             active, other = rivals[number % 2], rivals[1 - number % 2]
             before = read_tree(fixture.operator)
             active.freeze()
-            fixture.unregister_brokers([1])  # it finds the watch of that when it wakes, and would move leaders
+            fixture.unregister_brokers(
+                [1]
+            )  # The frozen controller sees this watch event when it wakes, and would move leaders.
             until(other.settle)
             until(lambda before=before: not faults(before, read_tree(fixture.operator)))  # type: ignore[misc]
             assert other.settle()

@@ -1,4 +1,4 @@
-"""Servers start, stop, die, freeze and come back on the same data."""
+"""Servers start, stop, die, freeze and restart on the same data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions that end, or may have ended: what was begun in one is not done in the next."""
+"""Sessions that end, or may have ended: a request of one session is never performed in the next."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ def test_session_expiry_during_a_write_stops_the_write(
         store.write_states(cluster, every_row(cluster, 2, 5))
     until(lambda: events[-1:] == [Elect()])
     assert events[0] == SessionExpired()
-    left = described(store.load())
+    stored = described(store.load())
     assert store._connection is not before
     with pytest.raises(ControllerFenced):
         store.write_states(cluster, every_row(cluster, 2, 5))
     assert store.claim(TWO) == 2
-    assert described(store.load()) == left, "nothing of the old session arrives in the new one"
+    assert described(store.load()) == stored, "nothing of the old session arrives in the new one"
 
 
 def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy: Proxy) -> None:
-    """The session may have ended by our own clock, so the controller does not act; only the server ends the session."""
+    """The session may have ended by the local clock, so the controller does not act. Only the server ends the session.
+    The session may have ended by the local clock, so the controller does not act. Only the server ends the session."""
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=3000), list[Event]()
     store, cluster = controller(fixture, proxy, events)
     before = store._connection

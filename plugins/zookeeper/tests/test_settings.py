@@ -1,4 +1,4 @@
-"""Settings from URLs, from Kafka's configuration and from JAAS files: what they say, and what is refused."""
+"""Settings from URLs, Kafka's configuration and JAAS files: accepted values and errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""``kframe controller shadow`` beside the controller of real Kafka 3.9.1 brokers: it agrees, finds what was done by
-hand, and leaves no trace."""
+"""``kframe controller shadow`` beside the controller of real Kafka 3.9.1 brokers.
+
+It agrees with Kafka, reports manual changes, and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ STATE: Final = "/brokers/topics/t/partitions/0/state"
 
 
 class Shadowing(Process):
-    """One ``kframe controller shadow``; what it prints and what it counts."""
+    """A ``kframe controller shadow`` process, with its output and counters."""
 
     def __init__(self, connect_string: str, folder: Path) -> None:
         super().__init__()
@@ -97,21 +99,21 @@ def shadow(cluster: Cluster, tmp_path: Path) -> Iterator[Shadowing]:
 
 
 def written(client: KazooClient) -> dict[str, tuple[int, int, int]]:
-    """Which transactions have created and changed each node and its list of children."""
+    """The transactions that created and changed each node, and its list of children."""
     written, waiting = {}, [""]
     while waiting:
-        here = waiting.pop()
+        parent = waiting.pop()
         try:
-            _, stat = client.get(here or "/")
-            waiting += [f"{here}/{name}" for name in client.get_children(here or "/")]
+            _, stat = client.get(parent or "/")
+            waiting += [f"{parent}/{name}" for name in client.get_children(parent or "/")]
         except NoNodeError:
             continue
-        written[here] = (stat.czxid, stat.mzxid, stat.pzxid)
+        written[parent] = (stat.czxid, stat.mzxid, stat.pzxid)
     return written
 
 
 def in_sync(client: KazooClient, topic: str, count: int) -> bool:
-    """Whether all of three replicas of each partition are in sync."""
+    """Whether each partition has three replicas in sync."""
     states = (client.get(f"/brokers/topics/{topic}/partitions/{number}/state")[0] for number in range(count))
     return all(len(json.loads(state)["isr"]) == 3 for state in states)
 
@@ -119,7 +121,7 @@ def in_sync(client: KazooClient, topic: str, count: int) -> bool:
 def test_shadow_agrees_with_kafka_and_reports_missing_actions(
     cluster: Cluster, tool: Tool, client: KazooClient, shadow: Shadowing
 ) -> None:
-    """Each step is one round: it ends when nothing has moved for two seconds."""
+    """Each step is one round, which ends after two seconds without a change."""
     replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2]] * 4
     controller = int(json.loads(client.get(paths.CONTROLLER)[0])["brokerid"])
     other, third = sorted({1, 2, 3} - {controller})
@@ -160,7 +162,7 @@ def test_shadow_agrees_with_kafka_and_reports_missing_actions(
 
 
 def test_shadow_writes_nothing(cluster: Cluster, client: KazooClient, tmp_path: Path) -> None:
-    """Every node has been created and changed by the same transactions as before, from its start to its end."""
+    """The zxids of all nodes are the same before its start and after its end."""
     before = written(client)
     shadowing = Shadowing(cluster.zookeeper, tmp_path / "shadow")
     shadowing.stop()

@@ -32,7 +32,7 @@ def first_line(address: str) -> str:
 
 
 def metric(run: ControllerRun, name: str) -> float:
-    """What an instance says on its page of metrics."""
+    """The value of a metric of an instance."""
     address = re.search(r"METRICS on (\S+:\d+)", run.log)
     assert address is not None, run.log
     connection = HTTPConnection(address[1], timeout=60)
@@ -96,7 +96,7 @@ def test_counts_equal_those_of_the_active_controller(start: Start, address: str,
 
 
 def test_pending_deletions_and_reassignments_are_counted(address: str, client: KazooClient) -> None:
-    """There is no controller, so they stay."""
+    """They stay pending, because there is no controller."""
     topic = client.get_children(paths.TOPICS)[0]
     client.create(paths.delete_topic_path(topic))
     plan = {"version": 1, "partitions": [{"topic": "later", "partition": 0, "replicas": [1]}]}
@@ -107,7 +107,7 @@ def test_pending_deletions_and_reassignments_are_counted(address: str, client: K
     assert (report["topics_to_delete"], report["reassigning_partitions"]) == (1, 2)
 
 
-#: A record of each kind that a controller reads and cannot.
+#: A malformed record of each kind that a controller reads.
 BROKEN: Final = {
     "/brokers/topics/torn": b'{"partitions":{"0":[1,',
     "/brokers/ids/9": b"not JSON",

@@ -1,4 +1,4 @@
-"""The store contract on real ZooKeeper servers: single and ensemble, in clear text, over TLS, with a login."""
+"""The store contract on real ZooKeeper servers: standalone and ensemble, in clear text, over TLS, with a login."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def settings_at(address: str) -> ConnectSettings:
 
 
 class _ZooKeeperSuite(StoreSuite):
-    """Makes fixtures on the server of ``settings``."""
+    """Creates fixtures on the server of ``settings``."""
 
     @pytest.fixture
     def make_storage(self, settings: ConnectSettings) -> Iterator[StorageFactory]:
@@ -44,7 +44,7 @@ class TestAlone(_ZooKeeperSuite, StoreContract):
         return settings_at(zookeeper.address)
 
 
-#: Enough for several batches where only the way to the server is another than in TestAlone.
+#: Several batches, which is enough where only the connection differs from TestAlone.
 SOME_ROWS = 2_000
 
 
@@ -80,7 +80,7 @@ class TestTls(_ZooKeeperSuite, StoreContract):
 
 
 class TestEnsembleWithTlsAndLogin(_ZooKeeperSuite, RoleContract, StatesContract):
-    """All of it together; roles and bulk are the parts that could tell."""
+    """All of it together. Only the role and bulk tests could give other results."""
 
     bulk_rows = SOME_ROWS
 

@@ -1,4 +1,4 @@
-"""The kernel that reads topics, its twin and the strict decoder say the same of everything, sound or broken."""
+"""Kernel, reference implementation and strict decoder parse valid and malformed topics alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOUND = json.dumps(
 
 
 def columns(texts: Sequence[bytes], module: Any) -> list[Any]:
-    """What ``parse_topics`` makes of each text, None where it leaves it to the decoder."""
+    """The result of ``parse_topics`` for each text; None where it is left to the decoder."""
     lengths = np.array([len(text) for text in texts], np.int32)
     at = np.cumsum(lengths, dtype=np.int64) - lengths
     read = TopicColumns.read(np.frombuffer(b"".join(texts), np.uint8), at, lengths, module.parse_topics)
@@ -40,7 +40,7 @@ def columns(texts: Sequence[bytes], module: Any) -> list[Any]:
 
 
 def decoded(text: bytes) -> Any:
-    """The same by the strict decoder."""
+    """The result of the strict decoder."""
     try:
         topic = decode_topic("t", text)
     except ZnodeError:
@@ -99,14 +99,14 @@ def test_truncated_topic_is_not_read(end: int) -> None:
 
 
 def test_kafkas_topics_are_read() -> None:
-    """As Kafka 3.9 writes it, with its order of partitions; and by our own encoder, which does the same."""
+    """As Kafka 3.9 writes them, with its order of partitions, and as our encoder does."""
     text = (
         b'{"removing_replicas":{},"partitions":{"1":[2],"0":[1,2]},"topic_id":"' + ID.encode() + b'",'
         b'"adding_replicas":{},"version":3}'
     )
     assert columns([text], _topic_read) == [(bytes(7) + b"\1" + bytes(7) + b"\1", [[1, 2], [2]], ())]
-    (again,) = encode_topics(table_of([decode_topic("t", text)]))
-    assert columns([again], _topic_read) == columns([text], _topic_read)
+    (encoded,) = encode_topics(table_of([decode_topic("t", text)]))
+    assert columns([encoded], _topic_read) == columns([text], _topic_read)
 
 
 @pytest.mark.parametrize("begin, length", [(-1, 5), (0, -1), (1, len(SOUND)), (0, 2**31 - 1)])

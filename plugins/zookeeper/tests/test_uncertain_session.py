@@ -1,4 +1,4 @@
-"""A controller that may be deposed tells brokers nothing (``docs/reference/invariants.md`` I3), on a real ZooKeeper."""
+"""A controller that may be deposed sends brokers nothing (``docs/reference/invariants.md`` I3), on a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ PATIENCE_S = 120.0
 def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
     settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
-    made = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
-    yield made
-    made.close()
+    zookeeper_fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
+    yield zookeeper_fixture
+    zookeeper_fixture.close()
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -47,7 +47,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 class Sleepy(ZooKeeperStore):
-    """Falls asleep for ``nap_s`` seconds once it has written states, and so does its clock's owner."""
+    """Sleeps for ``nap_s`` seconds after it has written states."""
 
     fixture: ZooKeeperFixture
     nap_s = 0.0
@@ -82,7 +82,7 @@ class Sleepy(ZooKeeperStore):
 def test_stored_states_are_sent_only_while_the_session_is_certain(
     fixture: ZooKeeperFixture, nap_s: float, ends: bool, silent: bool
 ) -> None:
-    """The timeout is 20 seconds. No event tells of the nap: the fence alone knows, and then the server is asked."""
+    """The session timeout is 20 seconds. No event reports the nap; the fence detects it, and the server is queried."""
     store = Sleepy(fixture.settings())
     store.fixture = fixture
     fixture.stores.append(store)
@@ -105,7 +105,7 @@ def test_stored_states_are_sent_only_while_the_session_is_certain(
 
 
 def test_lost_role_takes_effect_before_queued_events(fixture: ZooKeeperFixture) -> None:
-    """There is no new election, so the controller epoch alone would not fence the writes."""
+    """Without a new election, the controller epoch alone would not fence the writes."""
     events: list[Event] = []
     store, transport = fixture.connect(), RecordingTransport()
     loop = ControllerLoop(Core(ONE, ControllerConfig(), Selection({})), store, transport, SystemClock())
@@ -129,7 +129,7 @@ def test_lost_role_takes_effect_before_queued_events(fixture: ZooKeeperFixture) 
 def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(
     fixture: ZooKeeperFixture, zookeeper: ServerHandle
 ) -> None:
-    """The answer to its write is the first thing that it reads then, before anything that tells of its end."""
+    """On waking, it reads the answer to its write before any event about its deposition."""
     frozen, wakes = threading.Event(), threading.Event()
 
     def freeze(_: Link) -> None:

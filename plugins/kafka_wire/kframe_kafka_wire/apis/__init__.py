@@ -1,1 +1,1 @@
-"""The requests that a controller answers, API by API."""
+"""The handlers of requests to the controller, one module for each group of APIs."""

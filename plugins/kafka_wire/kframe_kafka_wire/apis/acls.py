@@ -1,4 +1,4 @@
-"""DescribeAcls, CreateAcls and DeleteAcls, from and to storage (Kafka 3.9 ``AclApis`` and ``AclAuthorizer``)."""
+"""DescribeAcls, CreateAcls and DeleteAcls, from and to ZooKeeper (Kafka 3.9 ``AclApis`` and ``AclAuthorizer``)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FAILED: Final = "Failed to create ACL"
 
 
 async def describe_acls(call: Call) -> Fields:
-    """The entries that the filter selects, by resource pattern."""
+    """The entries that the filter matches, by resource pattern."""
     call.require(Operation.DESCRIBE)
     _authorizer(call, "No Authorizer is configured on the broker")
     acl_filter = _filter(call.body)
@@ -68,7 +68,7 @@ async def create_acls(call: Call) -> Fields:
 
 
 async def delete_acls(call: Call) -> Fields:
-    """Delete the entries that any filter selects; each is reported for the first filter that selects it."""
+    """Delete the entries that any filter matches. Each is reported for the first filter that matches it."""
     call.require(Operation.ALTER)
     authorizer = _authorizer(call, _NO_AUTHORIZER)
     filters = [_filter(each) for each in call.body["filters"]]
@@ -99,7 +99,7 @@ def _add(writer: RecordWriter, pattern: ResourcePattern, new: set[Acl]) -> None:
 def _remove(
     writer: RecordWriter, pattern: ResourcePattern, selecting: Sequence[tuple[int, AclFilter]], owners: dict[Acl, int]
 ) -> None:
-    """Delete entries of a pattern; ``owners`` gets each with the index of the first filter that selects it."""
+    """Delete entries of a pattern. ``owners`` receives each with the index of the first matching filter."""
 
     def change(acls: set[Acl]) -> set[Acl]:
         for acl in acls:
@@ -112,7 +112,7 @@ def _remove(
 
 
 def _authorizer(call: Call, message: str) -> AclAuthorizer:
-    """The authorizer whose entries are in ZooKeeper. Raises RequestError where there is none, or another one."""
+    """The authorizer with entries in ZooKeeper. Raises RequestError if none or another one is configured."""
     authorizer = call.desk.authorizer
     if isinstance(authorizer, SuperUsersOnly):
         raise RequestError(ErrorCode.SECURITY_DISABLED, "kframe has no access to the ACLs of this authorizer")

@@ -1,4 +1,4 @@
-"""What brokers ask of their controller: to shut down, for producer ids; and what they should not (sections 6 and 8)."""
+"""Requests of brokers: controlled shutdown, producer ids, and requests that only a broker serves (sections 6 and 8)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kframe_kafka_wire.acls import Kind, Operation
 from kframe_kafka_wire.calls import Call
 
 Fields = Mapping[str, Any]
-#: Types of feature updates (``UpgradeType``): upgrades only, downgrades without loss, any downgrade.
+#: Types of feature updates (``UpgradeType``): safe downgrade and unsafe downgrade.
 _DOWNGRADES: Final = (2, 3)
 
 
 async def controlled_shutdown(call: Call) -> Fields:
-    """The partitions that the broker still leads although they have other replicas; none: it may go."""
+    """The partitions with other replicas that the broker still leads. If there are none, it may shut down."""
     if not call.may(Operation.CLUSTER_ACTION):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     broker_epoch = call.body.get("broker_epoch", NO_BROKER_EPOCH)
@@ -32,13 +32,15 @@ async def allocate_producer_ids(call: Call) -> Fields:
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     broker_id, broker_epoch = call.body["broker_id"], call.body["broker_epoch"]
     if broker_id == call.desk.node.broker_id:
-        return {"error_code": ErrorCode.BROKER_ID_NOT_REGISTERED}  # that is us, and we do not ask ourselves
+        return {
+            "error_code": ErrorCode.BROKER_ID_NOT_REGISTERED
+        }  # The controller never requests producer ids from itself.
     answer = await call.desk.wait(call.desk.controller.allocate_producer_ids(broker_id, broker_epoch))
     return {"error_code": answer.error, "producer_id_start": answer.first, "producer_id_len": answer.length}
 
 
 async def init_producer_id(call: Call) -> Fields:
-    """An id for an idempotent producer, from a block of our own; transactions belong to a coordinator."""
+    """An id for an idempotent producer, from a block of the controller. Transactions need a coordinator."""
     if call.body["transactional_id"] is not None:
         return _no_producer(ErrorCode.NOT_COORDINATOR)
     if not call.may(Operation.IDEMPOTENT_WRITE) and not call.may_some(Operation.WRITE, Kind.TOPIC):
@@ -50,7 +52,7 @@ async def init_producer_id(call: Call) -> Fields:
         if not desk.producer_ids:
             block = await desk.wait(desk.controller.allocate_producer_ids(desk.node.broker_id))
             if block.error is not ErrorCode.NONE:
-                return _no_producer(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # which makes producers try again elsewhere
+                return _no_producer(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Producers retry this error on another node.
             desk.producer_ids = range(block.first, block.first + block.length)
         producer_id, desk.producer_ids = desk.producer_ids[0], desk.producer_ids[1:]
     return {"producer_id": producer_id, "producer_epoch": 0}
@@ -61,13 +63,14 @@ def _no_producer(code: int) -> Fields:
 
 
 async def stale_controller(call: Call) -> Fields:
-    """LeaderAndIsr, StopReplica and UpdateMetadata: we host nothing, and obey no other controller."""
+    """Refuse LeaderAndIsr, StopReplica and UpdateMetadata: the controller has no replicas and obeys no other
+    controller."""
     call.require(Operation.CLUSTER_ACTION)
     return {"error_code": ErrorCode.STALE_CONTROLLER_EPOCH}
 
 
 async def update_features(call: Call) -> Fields:
-    """Brokers in ZooKeeper mode support no feature, so that nothing can be finalised."""
+    """Brokers in ZooKeeper mode support no feature, so none can be finalized."""
     if not call.may(Operation.ALTER):
         return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": "Cluster authorization failed."}
     updates = tuple(

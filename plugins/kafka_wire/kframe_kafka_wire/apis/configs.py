@@ -17,15 +17,15 @@ from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.records import NoRecords, Records, settings_at
 
 Fields = Mapping[str, Any]
-#: A code, the settings of a topic, and those of all brokers.
+#: An error code, the settings of a topic, and the defaults of all brokers.
 _Stored = tuple[int, Mapping[str, str], Mapping[str, str]]
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
-#: Where a value comes from (``DescribeConfigsResponse.ConfigSource``).
+#: Sources of a value (``DescribeConfigsResponse.ConfigSource``).
 _OF_TOPIC, _OF_ALL_BROKERS, _STATIC, _DEFAULT = 1, 3, 4, 5
 _SECRET: Final = re.compile(r"password|secret|sasl\.jaas\.config|keystore\.key|keystore\.certificate", re.IGNORECASE)
-#: What CreateTopics tells of a setting.
+#: The fields of a setting in the response to CreateTopics.
 _NEW_TOPIC_FIELDS: Final = "name", "value", "read_only", "config_source", "is_sensitive"
-#: What we show of ourselves.
+#: The controller's own settings that DescribeConfigs shows.
 _OURS: Final = (
     "broker.id", "node.id", "broker.rack", "listeners", "advertised.listeners", "listener.security.protocol.map",
     "inter.broker.listener.name", "control.plane.listener.name", "inter.broker.protocol.version", "zookeeper.connect",
@@ -33,12 +33,12 @@ _OURS: Final = (
 
 
 async def alter_configs(call: Call) -> Fields:
-    """Each resource's settings are replaced by those given."""
+    """Replace the settings of each resource."""
     return await _alter(call, replace=True)
 
 
 async def incremental_alter_configs(call: Call) -> Fields:
-    """Settings of each resource are set, deleted, appended to or subtracted from."""
+    """Set, delete, append to or subtract from settings of each resource."""
     return await _alter(call, replace=False)
 
 
@@ -86,7 +86,7 @@ def _operations(configs: list[Fields]) -> tuple[tuple[ConfigOperation, str, str 
 
 
 def _malformed(configs: list[Fields]) -> str | None:
-    """Kafka's words for settings that are named twice or have no value; None if there are none."""
+    """Kafka's message for settings that are repeated or have no value, else None."""
     names = [config["name"] for config in configs]
     if len(set(names)) < len(names):
         return "Error due to duplicate config keys"
@@ -100,7 +100,7 @@ def _malformed(configs: list[Fields]) -> str | None:
 def _refusal(
     call: Call, kind: int, name: str, operation: Operation = Operation.ALTER_CONFIGS
 ) -> tuple[int, str | None]:
-    """Error code of a resource that cannot be described or changed here; 0 if it can."""
+    """The error code of a resource that cannot be described or changed here, else 0."""
     ours = str(call.desk.node.broker_id)
     if kind == TOPIC:
         if not call.may(operation, Kind.TOPIC, name):
@@ -121,7 +121,7 @@ def _refusal(
 
 
 async def describe_configs(call: Call) -> Fields:
-    """Settings of topics, of all brokers, and a few of our own."""
+    """Settings of topics, defaults of all brokers, and a few settings of the controller."""
     results = []
     for resource in call.body["resources"]:
         kind, name = resource["resource_type"], resource["resource_name"]
@@ -131,7 +131,7 @@ async def describe_configs(call: Call) -> Fields:
             code, entries = await _described(call, kind, name)
             message = "" if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else reason(call, code, name)
         keys = resource["configuration_keys"]
-        keys_requested = set(keys) if keys else None  # none listed means all of them, as in Kafka
+        keys_requested = set(keys) if keys else None  # An empty list requests all settings, as in Kafka.
         results.append(
             {
                 "error_code": code,
@@ -175,7 +175,7 @@ async def _described(call: Call, kind: int, name: str) -> tuple[int, list[Fields
 
 
 def _looked_up(records: Records, kind: int, name: str) -> _Stored:
-    """The same from storage alone: who stands by answers as any broker would, where its store shows records."""
+    """The same from the store's records: a standby can describe settings as any broker does."""
     if isinstance(records, NoRecords):
         return ErrorCode.NOT_CONTROLLER, {}, {}
     if kind == TOPIC and (topic_name_problem(name) or records.read_record(f"/brokers/topics/{name}") is None):
@@ -185,8 +185,11 @@ def _looked_up(records: Records, kind: int, name: str) -> _Stored:
 
 
 async def configs_of(call: Call, given: Mapping[str, Mapping[str, str]]) -> tuple[int, dict[str, list[Fields]]]:
-    """All settings of topics that have been ``given`` these of their own, as CreateTopics tells them, by topic; and a
-    code that says whether they could be made out (Kafka 3.9 ``ConfigHelper.createTopicConfigEntry``)."""
+    """An error code, and all settings of topics as CreateTopics reports them, by topic.
+
+    ``given`` has the settings of the topics themselves. The code is not 0 if defaults are unknown (Kafka 3.9
+    ``ConfigHelper.createTopicConfigEntry``).
+    """
     store = call.desk.controller.store
     try:
         of_brokers = await call.desk.look(lambda _cluster: store.read_configs(None))
@@ -203,10 +206,10 @@ async def configs_of(call: Call, given: Mapping[str, Mapping[str, str]]) -> tupl
 def _topic_entry(
     call: Call, key: str, of_topic: Mapping[str, str], of_brokers: Mapping[str, str], static: Mapping[str, str]
 ) -> Fields:
-    """The value in effect, and all that would be in effect without it (Kafka ``ConfigHelper.createTopicConfigEntry``).
+    """The value in effect, and its synonyms in order of precedence (Kafka ``ConfigHelper.createTopicConfigEntry``).
 
-    ``of_brokers`` is set for all brokers, ``static`` in the server.properties of a broker; our own settings say nothing
-    of the cluster.
+    ``of_brokers`` are the defaults of all brokers, ``static`` the server.properties of a broker. The controller's own
+    settings have no influence.
     """
     setting = TOPIC_SETTINGS[key]
     configs = [(of_brokers, _OF_ALL_BROKERS), (static, _STATIC)]

@@ -1,7 +1,7 @@
-"""Kafka's internal topics, and who coordinates a group or a transaction (FindCoordinator; section 18).
+"""Kafka's internal topics, and the coordinators of groups and transactions (FindCoordinator; section 18).
 
-We answer by ourselves instead of asking a broker: a broker that creates these topics counts us among those that could
-host them, and we do not.
+The controller creates these topics itself. A broker would also assign replicas to the controller, which cannot host
+any.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Fields = Mapping[str, Any]
 OFFSETS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 INTERNAL: Final = frozenset({OFFSETS, TRANSACTIONS})
-#: The settings of brokers that say how internal topics are made: partitions, replicas, bytes of a segment, replicas in
-#: sync (Kafka 3.9 ``AutoTopicCreationManager``).
+#: Broker settings for internal topics: partitions, replicas, segment bytes, and minimum in-sync replicas (Kafka 3.9
+#: ``AutoTopicCreationManager``).
 _SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     OFFSETS: (
         "offsets.topic.num.partitions", "offsets.topic.replication.factor", "offsets.topic.segment.bytes",
@@ -30,7 +30,7 @@ _SIZES: Final[Mapping[str, tuple[str, ...]]] = {
         "transaction.state.log.segment.bytes", "transaction.state.log.min.isr",
     ),
 }  # fmt: skip
-#: By type of key: the internal topic, the kind of resource, and the error of a denied request.
+#: By key type: the internal topic, the resource type, and the error of a denied request.
 _KEYS: Final = {
     0: (OFFSETS, Kind.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
     1: (TRANSACTIONS, Kind.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
@@ -38,7 +38,7 @@ _KEYS: Final = {
 
 
 def java_hash(text: str) -> int:
-    """``String.hashCode``: of UTF-16 units, in 32 bits with a sign."""
+    """``String.hashCode`` of a text: UTF-16 units, signed 32 bits."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -47,17 +47,16 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, count: int) -> int:
-    """The partition of an internal topic that a key belongs to (Kafka ``Utils.abs``)."""
+    """The partition of an internal topic for a key (Kafka ``Utils.abs``)."""
     value = java_hash(key)
     return (0 if value == -(2**31) else abs(value)) % count
 
 
 async def creation(call: Call, name: str) -> NewTopic | None:
-    """An internal topic with the settings that Kafka gives it; None if its partition count is unknown.
+    """An internal topic with Kafka's settings for it; None if its partition count is unknown.
 
-    Brokers reckon with the number in their own settings from their start on: with any other number of partitions they
-    would find no coordinator until they are restarted. So it is theirs, if our own settings do not have it: one of them
-    is asked for it in our name.
+    Brokers read the partition count from their own settings when they start. With another count they would find no
+    coordinator until a restart. If the controller's settings do not have it, the controller requests it from a broker.
     """
     desk = call.desk
     known = {key: value for key in _SIZES[name] if (value := desk.setting(key, ""))}
@@ -83,7 +82,7 @@ def _creation(name: str, known: Mapping[str, str]) -> NewTopic | None:
 
 
 async def find_coordinator(call: Call) -> Fields:
-    """One key, or from version 4 many."""
+    """Find the coordinator of one key, or from version 4 on of many keys."""
     kind = call.body.get("key_type", 0)
     keys = call.body.get("coordinator_keys")
     results = [await _coordinator(call, kind, key) for key in (keys if keys is not None else [call.body["key"]])]
@@ -100,7 +99,7 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
         return _no_coordinator(key, denied, f"{call.session.principal} may not see it")
 
     def look(cluster: ClusterState | None) -> tuple[bool, int, Endpoint | None] | None:
-        """Whether the topic is there; the leader of the key's partition and where it is reached."""
+        """Whether the topic exists, the leader of the key's partition, and its endpoint."""
         index = None if cluster is None else cluster.topics.find(topic)
         if cluster is None or index is None or not cluster.topics.partition_count[index]:
             return None if cluster is None else (False, -1, None)
@@ -115,10 +114,10 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
     seen = await call.desk.look(look)
     if seen is None:
         return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "this is not the controller, ask a broker")
-    there, broker_id, endpoint = seen
+    exists, broker_id, endpoint = seen
     if endpoint is not None:
         return {"key": key, "node_id": broker_id, "host": endpoint.host, "port": endpoint.port, "error_code": 0}
-    if there:
+    if exists:
         return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"its partition of {topic} has no leader")
     new_topic = await creation(call, topic)
     if new_topic is None:

@@ -23,15 +23,15 @@ from kframe_kafka_wire.shapes import ZERO_ID
 
 Fields = Mapping[str, Any]
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
-#: From these versions on: topics by id; LISTENER_NOT_FOUND is known.
+#: Versions from which on topics have ids, and LISTENER_NOT_FOUND is known.
 _IDS_SINCE: Final = 12
 _LISTENER_SINCE: Final = 6
-#: Types of endpoints that DescribeCluster may ask for.
+#: Endpoint types of DescribeCluster.
 _BROKERS, _CONTROLLERS = 1, 2
 
 
 async def api_versions(call: Call) -> Fields:
-    """What this connection may ask, version by version."""
+    """The APIs and versions that this connection may use."""
     for name in ("client_software_name", "client_software_version"):
         if name in call.body and _SOFTWARE.fullmatch(call.body[name]) is None:
             return {"error_code": ErrorCode.INVALID_REQUEST}
@@ -39,7 +39,7 @@ async def api_versions(call: Call) -> Fields:
 
 
 def offered_keys(offered: Mapping[int, tuple[int, int]]) -> list[Fields]:
-    """The versions on offer as ApiVersions tells them."""
+    """The offered versions as in the response to ApiVersions."""
     return [
         {"api_key": key, "min_version": least, "max_version": most} for key, (least, most) in sorted(offered.items())
     ]
@@ -47,7 +47,7 @@ def offered_keys(offered: Mapping[int, tuple[int, int]]) -> list[Fields]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionTable:
-    """Partitions as UpdateMetadata describes them, an entry each; lists are broker ids."""
+    """Partitions as in UpdateMetadata, one entry each. Lists are broker ids."""
 
     partition: Int32
     leader: Int32
@@ -59,7 +59,7 @@ class PartitionTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicView:
-    """A topic: entries ``first`` to ``end`` of the table."""
+    """A topic: the entries from ``first`` up to ``end`` in the table."""
 
     name: str
     topic_id: bytes
@@ -70,17 +70,17 @@ class TopicView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Registered brokers, and the topics that were asked about."""
+    """Registered brokers, and the requested topics."""
 
     brokers: tuple[Registration, ...]
     topics: Mapping[str, TopicView]
 
 
 async def look(call: Call, choose: Callable[[ClusterState], Iterable[int]]) -> ClusterView:
-    """The cluster as it is now. Raises Refused where this is not the controller, and so knows none.
+    """The present cluster. Raises Refused on a standby, which has no cluster state.
 
-    Clients that get no answer ask another node. An answer without brokers would not do: Java's admin client takes the
-    topics out of it, of which there are none either, and keeps to the node until its metadata are too old.
+    Clients without a response use another node. An empty response would be wrong: Java's admin client would find no
+    topics in it, and keep using this node until its metadata expire.
     """
     ids = call.desk.topic_ids
     view = await call.desk.look(lambda cluster: None if cluster is None else view_of(cluster, choose, ids))
@@ -92,14 +92,14 @@ async def look(call: Call, choose: Callable[[ClusterState], Iterable[int]]) -> C
 def view_of(
     cluster: ClusterState, choose: Callable[[ClusterState], Iterable[int]], topic_ids: bool = True
 ) -> ClusterView:
-    """Brokers, and the topics (indexes) that ``choose`` names, copied out of the columns in a few array passes; without
-    ``topic_ids`` they have none.
+    """Brokers, and the topics (indexes) that ``choose`` returns, copied from the columns in a few array passes.
 
-    A partition without a state, and a topic that is queued for deletion, are known to the controller alone.
+    Without ``topic_ids`` topics have no ids. Partitions without a state, and topics queued for deletion, are left out:
+    only the controller knows them.
     """
     topics, p = cluster.topics, cluster.partitions
     registered = zip(cluster.brokers.registrations, cluster.brokers.registered, strict=True)
-    brokers = tuple(broker for broker, here in registered if broker is not None and here)
+    brokers = tuple(broker for broker, is_registered in registered if broker is not None and is_registered)
     chosen = np.fromiter(choose(cluster), np.int64)
     if not len(chosen):
         return ClusterView(brokers, {})
@@ -130,7 +130,7 @@ def _table(cluster: ClusterState, rows: Int32) -> PartitionTable:
 
 
 async def metadata(call: Call) -> Fields:
-    """Brokers, ourselves among them, and topics as brokers know them."""
+    """Brokers with the controller among them, and topics as brokers know them."""
     topics_requested = call.body["topics"]
     everything = topics_requested is None or (call.version == 0 and not topics_requested)
     listed = [] if everything else topics_requested
@@ -167,14 +167,14 @@ async def metadata(call: Call) -> Fields:
 
 
 def _cluster_operations(call: Call) -> int:
-    """What the client may do to the cluster if it asks for that; 0 unless it may describe the cluster."""
+    """The authorized cluster operations if the client requests them; 0 unless it may describe the cluster."""
     if not call.body.get("include_cluster_authorized_operations"):
         return NOT_ASKED
     return call.operations(Kind.CLUSTER, CLUSTER) if call.may(Operation.DESCRIBE) else 0
 
 
 def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
-    """All nodes that can be reached on this listener, and which of them is controller (-1: none of them)."""
+    """All nodes with this listener, and the id of the controller (-1 if it is none of them)."""
     entries: list[Fields] = []
     for registration in (*view.brokers, call.desk.node):
         endpoint = call.endpoint(registration)
@@ -204,7 +204,7 @@ def _by_id(call: Call, view: ClusterView, topic: TopicView | None, topic_id: byt
 
 
 async def _create(call: Call, name: str) -> int:
-    """Create a topic because somebody has asked for it, where that is wanted; the code to answer now."""
+    """Create a requested topic if automatic creation is enabled. Return the error code of the present response."""
     allowed = call.body.get("allow_auto_topic_creation", True)
     if not (allowed and call.desk.enabled("auto.create.topics.enable", default=True)):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -224,20 +224,20 @@ def _missing(name: str | None, topic_id: bytes, code: int) -> Fields:
 
 
 def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
-    here = {broker.broker_id: call.endpoint(broker) is not None for broker in view.brokers}
+    is_reachable = {broker.broker_id: call.endpoint(broker) is not None for broker in view.brokers}
     unreachable = ErrorCode.LISTENER_NOT_FOUND if call.version >= _LISTENER_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
     partitions = []
     table = topic.table
     for number in range(topic.first, topic.end):
         leader = int(table.leader[number])
         replicas, isr = table.replicas[number].tolist(), table.isr[number].tolist()
-        code = ErrorCode.NONE if here.get(leader) else unreachable
-        if leader not in here:
+        code = ErrorCode.NONE if is_reachable.get(leader) else unreachable
+        if leader not in is_reachable:
             code = ErrorCode.LEADER_NOT_AVAILABLE
-        if call.version == 0:  # which shows only what is alive
+        if call.version == 0:  # Version 0 shows live replicas only.
             alive, in_sync = (
-                [replica for replica in replicas if here.get(replica)],
-                [replica for replica in isr if here.get(replica)],
+                [replica for replica in replicas if is_reachable.get(replica)],
+                [replica for replica in isr if is_reachable.get(replica)],
             )
             if code is ErrorCode.NONE and (len(alive) < len(replicas) or len(in_sync) < len(isr)):
                 code = ErrorCode.REPLICA_NOT_AVAILABLE
@@ -263,7 +263,7 @@ def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
 
 
 async def describe_cluster(call: Call) -> Fields:
-    """The same nodes as in Metadata."""
+    """The nodes of Metadata."""
     kind = call.body.get("endpoint_type", _BROKERS)
     if kind != _BROKERS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if kind == _CONTROLLERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE

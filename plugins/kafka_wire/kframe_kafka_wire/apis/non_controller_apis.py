@@ -1,6 +1,6 @@
-"""What clients ask a node that is neither leader nor coordinator of anything (``wire.md`` section 18).
+"""Requests to leaders and coordinators, which the controller never is (``wire.md`` section 18).
 
-Answered so that a client looks for the right node, or finds nothing where every node is asked for its part.
+The answer makes a client look for the right node. Where a client queries every node for its part, the answer is empty.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _NOT_COORDINATOR: Final = {"error_code": ErrorCode.NOT_COORDINATOR}
 
 
 async def refer_to_leader(call: Call) -> Fields | None:
-    """NOT_LEADER_OR_FOLLOWER for each partition: the client looks for the leaders."""
+    """NOT_LEADER_OR_FOLLOWER for each partition, so that the client looks for the leaders."""
     return refusal(call.header.api_key, call.version, call.body, ErrorCode.NOT_LEADER_OR_FOLLOWER, None)
 
 
 async def refer_to_coordinator(call: Call) -> Fields | None:
-    """NOT_COORDINATOR for each item: the client looks for the coordinator."""
+    """NOT_COORDINATOR for each item, so that the client looks for the coordinator."""
     return refusal(call.header.api_key, call.version, call.body, ErrorCode.NOT_COORDINATOR, None)
 
 
 async def fetch(call: Call) -> Fields:
-    """NOT_LEADER_OR_FOLLOWER for each partition in every version, outside of any session."""
+    """NOT_LEADER_OR_FOLLOWER for each partition in every version, without a fetch session."""
     return {"responses": fetched(call.body["topics"], _NOT_LEADER), "session_id": 0}
 
 
 async def offset_fetch(call: Call) -> Fields | None:
-    """NOT_COORDINATOR for each group, and where there is no place for that for each partition too."""
+    """NOT_COORDINATOR for each group. Versions without groups have it for each partition, too."""
     answer = await refer_to_coordinator(call)
     if answer is None or "groups" in call.body:
         return answer
@@ -44,7 +44,7 @@ async def offset_fetch(call: Call) -> Fields | None:
 
 
 async def add_partitions(call: Call) -> Fields | None:
-    """NOT_COORDINATOR for each partition, of several transactions too."""
+    """NOT_COORDINATOR for each partition, also for several transactions."""
     if "transactions" not in call.body:
         return await refer_to_coordinator(call)
     results = [
@@ -58,7 +58,7 @@ async def add_partitions(call: Call) -> Fields | None:
 
 
 async def txn_markers(call: Call) -> Fields | None:
-    """NOT_LEADER_OR_FOLLOWER for each partition, to brokers."""
+    """NOT_LEADER_OR_FOLLOWER for each partition. Only brokers send this request."""
     call.require(Operation.CLUSTER_ACTION)
     return await refer_to_leader(call)
 
@@ -70,17 +70,17 @@ async def alter_replica_log_dirs(call: Call) -> Fields | None:
 
 
 async def describe_log_dirs(call: Call) -> Fields:
-    """One that is empty: AdminClient takes no directory at all for a refusal."""
+    """An empty log directory. AdminClient would take an empty list for a refusal."""
     call.require(Operation.DESCRIBE)
     return {"results": [{"error_code": 0, "log_dir": "none", "topics": (), "total_bytes": -1, "usable_bytes": -1}]}
 
 
 async def nothing(call: Call) -> Fields:
-    """No error, and nothing there."""
+    """An empty answer without error."""
     return {}
 
 
-#: API key to its answer.
+#: Handlers by API key.
 NON_CONTROLLER_APIS: Final[Mapping[int, Handler]] = {
     0: refer_to_leader, 1: fetch, 2: refer_to_leader, 8: refer_to_coordinator, 9: offset_fetch,
     11: refer_to_coordinator, 12: refer_to_coordinator, 13: refer_to_coordinator, 14: refer_to_coordinator,

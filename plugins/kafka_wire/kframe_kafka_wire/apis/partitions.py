@@ -16,7 +16,7 @@ _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _grouped(partitions: Iterable[tuple[str, Fields]]) -> Iterator[tuple[str, list[Fields]]]:
-    """Entries topic by topic, topics in the order in which they first come."""
+    """Entries grouped by topic, topics in order of first occurrence."""
     topics: dict[str, list[Fields]] = {}
     for topic, entry in partitions:
         topics.setdefault(topic, []).append(entry)
@@ -24,7 +24,7 @@ def _grouped(partitions: Iterable[tuple[str, Fields]]) -> Iterator[tuple[str, li
 
 
 async def alter_reassignments(call: Call) -> Fields:
-    """Answered when the moves have begun."""
+    """Answer when the reassignments have started."""
     call.require(Operation.ALTER)
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
     ours = []
@@ -32,7 +32,7 @@ async def alter_reassignments(call: Call) -> Fields:
         for partition in topic["partitions"]:
             name, replicas = (topic["name"], partition["partition_index"]), partition["replicas"]
             if replicas is not None and call.desk.node.broker_id in replicas:
-                ours.append(name)  # we are no broker: nothing can be put here
+                ours.append(name)  # The controller is no broker, so it cannot have replicas.
             else:
                 targets[name] = None if replicas is None else tuple(replicas)
     answer = await call.desk.wait(call.desk.controller.reassign(targets))
@@ -51,7 +51,7 @@ async def alter_reassignments(call: Call) -> Fields:
 
 
 async def list_reassignments(call: Call) -> Fields:
-    """What is being moved, of what was asked about."""
+    """The requested partitions with a reassignment."""
     call.require(Operation.DESCRIBE)
     topics = call.body["topics"]
     chosen = None
@@ -77,7 +77,7 @@ async def list_reassignments(call: Call) -> Fields:
 
 
 async def elect_leaders(call: Call) -> Fields:
-    """Of all partitions (null) only those are answered that needed an election."""
+    """If all partitions (null) are requested, the response has only those that needed an election."""
     listed = call.body["topic_partitions"]
     chosen = None
     if listed is not None:
@@ -90,7 +90,7 @@ async def elect_leaders(call: Call) -> Fields:
     answer = await call.desk.wait(call.desk.controller.elect_leaders(ElectionType(kind), chosen))
     codes: dict[TopicPartition, int] = dict(answer.by_partition())
     if answer.error is not ErrorCode.NONE:
-        # Kafka names the refusal for each partition, so that clients of version 0 see it.
+        # Kafka repeats the error for each partition, so that clients of version 0 see it.
         return _elected(call, ErrorCode.NONE, dict.fromkeys(chosen or (), answer.error) | codes, answer.error)
     return _elected(call, ErrorCode.NONE, codes)
 
@@ -105,7 +105,7 @@ def _elected(call: Call, error: int, codes: Mapping[TopicPartition, int], refusa
 
 
 async def alter_partition(call: Call) -> Fields:
-    """A broker proposes ISRs."""
+    """A leader proposes ISRs."""
     if not call.may(Operation.CLUSTER_ACTION):
         return {"error_code": _DENIED}
     by_id = call.version >= 2

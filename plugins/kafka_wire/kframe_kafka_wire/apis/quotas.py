@@ -1,4 +1,4 @@
-"""DescribeClientQuotas and AlterClientQuotas, from and to storage (Kafka 3.9 ``ZkAdminManager``, KIP-546)."""
+"""DescribeClientQuotas and AlterClientQuotas, from and to ZooKeeper (Kafka 3.9 ``ZkAdminManager``, KIP-546)."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from kframe_kafka_wire.records import (
 
 Fields = Mapping[str, Any]
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
-#: How a component of a filter names entities: by name, the default entity, or any of its type.
+#: Match types of a filter component: an exact name, the default entity, or any entity of the type.
 _EXACT, _DEFAULT, _ANY = 0, 1, 2
-#: Quotas of users and clients, and of addresses, with the type of their values (``QuotaConfigs``).
+#: Quotas of users and clients, and of IP addresses, with their value types (``QuotaConfigs``).
 _USER_QUOTAS: Final[Mapping[str, type]] = {
     "producer_byte_rate": int, "consumer_byte_rate": int, "request_percentage": float,
     "controller_mutation_rate": float,
 }  # fmt: skip
 _IP_QUOTAS: Final[Mapping[str, type]] = {"connection_creation_rate": int}
-#: A value this far from a whole number counts as one.
+#: A value this close to a whole number counts as that number.
 _EPSILON: Final = 1e-6
 _INT32_MOST: Final = 2**31 - 1
 
 
 class _Stored(NamedTuple):
-    """The quotas of an entity: by type, its names (None: the default entity)."""
+    """The quotas of an entity. ``entity`` has names by type; None is the default entity."""
 
     entity: Mapping[str, str | None]
     quotas: Mapping[str, float]
 
 
 async def describe_quotas(call: Call) -> Fields:
-    """The quotas of all entities that the filter selects."""
+    """The quotas of all entities that the filter matches."""
     if not call.may(Operation.DESCRIBE_CONFIGS):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     components, strict = _components(call.body["components"]), call.body["strict"]
@@ -65,7 +65,7 @@ async def describe_quotas(call: Call) -> Fields:
 
 
 def _components(listed: Sequence[Fields]) -> dict[str, Fields]:
-    """The components of a filter by type of entity. Raises RequestError for those that contradict each other."""
+    """The components of a filter by entity type. Raises RequestError for contradictory components."""
     for component in listed:
         kind = component["entity_type"]
         if not kind:
@@ -89,7 +89,7 @@ def _components(listed: Sequence[Fields]) -> dict[str, Fields]:
 
 
 def _selects(components: Mapping[str, Fields], entity: Mapping[str, str | None], strict: bool) -> bool:
-    """Whether a filter selects an entity; a strict one selects only what has all its types and no other."""
+    """Whether a filter matches an entity. A strict filter requires exactly its own entity types."""
     if not components.keys() <= entity.keys() or (strict and entity.keys() != components.keys()):
         return False
     for kind, component in components.items():
@@ -100,7 +100,7 @@ def _selects(components: Mapping[str, Fields], entity: Mapping[str, str | None],
 
 
 def _user_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_Stored]:
-    """Quotas of users, of clients, and of clients of a user, as far as the filter may select them."""
+    """Quotas of users, of clients, and of clients of a user that the filter may match."""
     if IP in components:
         return
     for user in _names(records, "users", components.get(USER)):
@@ -113,7 +113,7 @@ def _user_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator
 
 
 def _ip_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_Stored]:
-    """Quotas of addresses, as far as the filter may select them."""
+    """Quotas of IP addresses that the filter may match."""
     if USER in components or CLIENT_ID in components:
         return
     for ip in _names(records, "ips", components.get(IP)):
@@ -121,7 +121,7 @@ def _ip_quotas(records: Records, components: Mapping[str, Fields]) -> Iterator[_
 
 
 def _names(records: Records, folder: str, component: Fields | None) -> tuple[str, ...]:
-    """The names, as in paths, of the entities in a folder that a component may select."""
+    """The names of entities in a folder that a component may match, as in paths."""
     if component is None or component["match_type"] == _ANY:
         return records.read_record_names(f"/config/{folder}")
     exact = component["match_type"] == _EXACT
@@ -131,7 +131,7 @@ def _names(records: Records, folder: str, component: Fields | None) -> tuple[str
 def _stored(
     records: Records, path: str, entity: Mapping[str, str | None], known: Mapping[str, type]
 ) -> Iterator[_Stored]:
-    """The quotas in a record, if there are any. Raises RequestError for values that are no numbers."""
+    """The quotas in a record, if it has any. Raises RequestError for values that are not numbers."""
     settings = settings_at(records, f"/config/{path}")
     try:
         quotas = {key: float(settings[key]) for key in known if key in settings}
@@ -173,7 +173,7 @@ def _alter(writer: RecordWriter, path: str, changes: Mapping[str, str | None]) -
 
 
 def _entity_path(entity: Sequence[Fields]) -> tuple[str, Mapping[str, type]]:
-    """Where the quotas of an entity are stored below ``/config``, and which it may have. Raises RequestError."""
+    """The path of an entity's quotas below ``/config``, and the quotas it may have. Raises RequestError."""
     names: dict[str, str] = {}
     for part in entity:
         kind, name = part["entity_type"], part["entity_name"]
@@ -196,7 +196,7 @@ def _entity_path(entity: Sequence[Fields]) -> tuple[str, Mapping[str, type]]:
 
 
 def _check_address(path: str) -> None:
-    """Raises RequestError for an address that is none (``DynamicConfig.Ip.isValidIpEntity``)."""
+    """Raises RequestError for an invalid address (``DynamicConfig.Ip.isValidIpEntity``)."""
     name = desanitized(path.partition("/")[2])
     if name is not None:
         try:
@@ -221,7 +221,7 @@ def _changes(ops: Sequence[Fields], known: Mapping[str, type]) -> dict[str, str 
 
 
 def _whole(key: str, value: float, small: bool) -> str:
-    """A value that has to be a whole number, as text; ``small``: of 32 bits, and not negative. Raises RequestError."""
+    """A whole number as text. With ``small``, it must be a non-negative int32. Raises RequestError."""
     number = int(value + _EPSILON) if abs(value) < 2**63 else 0
     if abs(number - value) > _EPSILON or (small and not 0 <= number <= _INT32_MOST):
         kind = "INT" if small else "LONG"

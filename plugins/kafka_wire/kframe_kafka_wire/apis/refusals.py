@@ -1,7 +1,7 @@
-"""A refusal of a whole request in the shape of its API (Kafka 3.9 ``AbstractRequest.getErrorResponse``).
+"""The error response to a whole request, in the format of its API (Kafka 3.9 ``AbstractRequest.getErrorResponse``).
 
-Where an API answers item by item, a refusal names every item of the request with the same code: clients look for their
-items there, and take an item that is missing for a defect of the broker.
+Where a response has items, it repeats the error code for each item of the request. Clients would take a missing item
+for a bug of the broker.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 Fields = Mapping[str, Any]
-#: (version, body of the request, code and maybe message of the refusal) to the body of the response.
+#: Returns the body of the response for a version, a request body, and the fields of the error.
 Shape = Callable[[int, Fields, Fields], Fields]
-#: From these versions on Fetch is refused without partitions, LeaderAndIsr names topics by id, OffsetFetch and
-#: AddPartitionsToTxn are refused by one code, and JoinGroup has null for no protocol.
+#: The first versions with another format of errors. Fetch has no partitions, LeaderAndIsr names topics by id,
+#: OffsetFetch and AddPartitionsToTxn have a single code, and JoinGroup has a null protocol.
 _FETCH_WHOLE, _LEADER_BY_ID, _OFFSETS_WHOLE, _TXN_WHOLE, _PROTOCOL_NULL = 13, 5, 2, 4, 7
 
 
 def refusal(api_key: int, version: int, body: Fields, code: int, message: str | None) -> Fields | None:
-    """The body of the response that refuses a request; None where the client wants no response."""
+    """The body of the error response; None where the client expects no response."""
     error: dict[str, Any] = {"error_code": code, "error_message": message}
     if api_key == _PRODUCE and body["acks"] == 0:
         return None
@@ -26,7 +26,7 @@ def refusal(api_key: int, version: int, body: Fields, code: int, message: str | 
 
 
 def partitions(topics: Iterable[Fields], error: Fields, listed: str = "partitions", **more: Any) -> list[Fields]:
-    """Each partition of each topic with the same code, where topics are named ``name`` both ways."""
+    """The error for each partition of each topic, where request and response have the topic's ``name``."""
     return [
         {
             "name": topic["name"],
@@ -37,7 +37,7 @@ def partitions(topics: Iterable[Fields], error: Fields, listed: str = "partition
 
 
 def index_of(partition: Any) -> int:
-    """The index of a partition that is a number or a struct."""
+    """The index of a partition, which is a number or a struct."""
     return int(partition if isinstance(partition, int) else partition["partition_index"])
 
 
@@ -46,7 +46,7 @@ def _whole(version: int, body: Fields, error: Fields) -> Fields:
 
 
 def _each(listed: str, answered: str, *names: str) -> Shape:
-    """Each element of ``listed`` by its fields ``names``, with the error."""
+    """The error for each element of ``listed``, identified by its fields ``names``."""
 
     def shape(version: int, body: Fields, error: Fields) -> Fields:
         return {answered: [{**{name: each[name] for name in names if name in each}, **error} for each in body[listed]]}
@@ -55,7 +55,7 @@ def _each(listed: str, answered: str, *names: str) -> Shape:
 
 
 def _each_name(listed: str, answered: str, name: str) -> Shape:
-    """Each text in ``listed``, with the error."""
+    """The error for each string in ``listed``."""
 
     def shape(version: int, body: Fields, error: Fields) -> Fields:
         return {answered: [{name: each, **error} for each in body[listed]]}
@@ -64,7 +64,7 @@ def _each_name(listed: str, answered: str, name: str) -> Shape:
 
 
 def _each_partition(listed: str = "partitions", **more: Any) -> Shape:
-    """Each partition of each topic."""
+    """The error for each partition of each topic."""
 
     def shape(version: int, body: Fields, error: Fields) -> Fields:
         return {"topics": partitions(body["topics"], error, listed, **more)}
@@ -85,7 +85,7 @@ def _produce(version: int, body: Fields, error: Fields) -> Fields:
 
 
 def fetched(topics: Iterable[Fields], error: Fields) -> list[Fields]:
-    """Each partition that was to be fetched."""
+    """The error for each requested partition of a fetch."""
     nothing = {**error, "high_watermark": -1, "records": None, "aborted_transactions": ()}
     return [
         {
@@ -130,7 +130,7 @@ def _stop_replica(version: int, body: Fields, error: Fields) -> Fields:
 
 
 def _partition_errors(body: Fields, ungrouped: str, error: Fields) -> list[Fields]:
-    """Each partition with the name of its topic, whichever way the request lists them."""
+    """Each partition with its topic name, from either format of the request."""
     named = [(each["topic_name"], each["partition_index"]) for each in body.get(ungrouped, ())]
     for topic in body.get("topic_states", ()):
         named += [(topic["topic_name"], each["partition_index"]) for each in topic["partition_states"]]
@@ -194,7 +194,7 @@ def _add_partitions(version: int, body: Fields, error: Fields) -> Fields:
 
 
 def added(topics: Iterable[Fields], code: int) -> list[Fields]:
-    """Each partition that was to be added to a transaction."""
+    """The error for each partition that a transaction adds."""
     return [
         {
             "name": topic["name"],
@@ -274,7 +274,7 @@ def _cluster(version: int, body: Fields, error: Fields) -> Fields:
 
 
 _PRODUCE: Final = 0
-#: Those that are not the error alone.
+#: Error responses with more than the error itself.
 _SHAPES: Final[Mapping[int, Shape]] = {
     0: _produce,
     1: _fetch,

@@ -1,4 +1,4 @@
-"""Which API is answered by what."""
+"""The handler of each API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kframe_kafka_wire.apis import acls, brokers, configs, internal, metadata, p
 from kframe_kafka_wire.apis.non_controller_apis import NON_CONTROLLER_APIS, Handler
 from kframe_kafka_wire.apis.versions import API_VERSIONS, METADATA
 
-#: What we answer ourselves.
+#: The APIs with a handler of their own.
 OWN: Final[Mapping[int, Handler]] = {
     METADATA: metadata.metadata,
     4: brokers.stale_controller,
@@ -47,5 +47,5 @@ OWN: Final[Mapping[int, Handler]] = {
 
 
 def handler_of(api_key: int) -> Handler:
-    """What answers an API on offer."""
+    """The handler of an offered API."""
     return OWN[api_key] if api_key in OWN else NON_CONTROLLER_APIS[api_key]

@@ -1,4 +1,4 @@
-"""Create, renew, expire and describe delegation tokens, from and to storage (Kafka 3.9 ``KafkaApis``, KIP-48)."""
+"""Create, renew, expire and describe delegation tokens, from and to ZooKeeper (Kafka 3.9 ``KafkaApis``, KIP-48)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHECK_MS: Final = 3_600_000
 
 
 async def create_token(call: Call) -> Fields:
-    """A new token for who asks, or for another principal that it may create tokens for."""
+    """Create a token for the requester, or for another principal if the requester may do so."""
     requester, body = call.session.principal, call.body
     name = body.get("owner_principal_name")
     owner = Principal(name, body["owner_principal_type"] or "") if name else requester
@@ -43,7 +43,7 @@ async def create_token(call: Call) -> Fields:
 
 
 async def renew_token(call: Call) -> Fields:
-    """Have a token live longer."""
+    """Extend the expiry time of a token."""
     tokens, token = await _found(call)
     if token.is_expired(tokens.now_ms()):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
@@ -53,7 +53,7 @@ async def renew_token(call: Call) -> Fields:
 
 
 async def expire_token(call: Call) -> Fields:
-    """Have a token expire after some time, or delete it at once."""
+    """Let a token expire after some time, or delete it at once."""
     tokens, token = await _found(call)
     period_ms, now_ms = call.body["expiry_time_period"], tokens.now_ms()
     if period_ms < 0:
@@ -69,7 +69,7 @@ async def expire_token(call: Call) -> Fields:
 
 
 async def describe_tokens(call: Call) -> Fields:
-    """The tokens of these owners, or all, as far as who asks may see them (``DelegationTokenManager.filterToken``)."""
+    """The tokens of these owners, or all, that the requester may see (``DelegationTokenManager.filterToken``)."""
     if not _is_allowed(call):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = call.desk.tokens
@@ -90,9 +90,9 @@ async def describe_tokens(call: Call) -> Fields:
 
 
 async def expire_tokens(desk: Desk, tokens: Tokens) -> None:
-    """Delete the tokens that have expired, now and then while this is the active controller, until it is cancelled.
+    """Delete expired tokens periodically while this is the active controller, until cancelled.
 
-    Brokers leave that to the controller (Kafka 3.9 ``KafkaController.processTokenExpiry``).
+    Brokers leave this to the controller (Kafka 3.9 ``KafkaController.processTokenExpiry``).
     """
     interval_ms = desk.number("delegation.token.expiry.check.interval.ms", _CHECK_MS)
     while True:
@@ -119,15 +119,17 @@ def _is_visible(call: Call, token: Token) -> bool:
 
 
 def _is_allowed(call: Call) -> bool:
-    """Whether this connection may send token requests: it is authenticated, and not by a token
-    (``KafkaApis.allowTokenRequests``)."""
+    """Whether this connection may send token requests (``KafkaApis.allowTokenRequests``).
+
+    It must be authenticated, but not by a token.
+    """
     session = call.session
     anonymous = session.protocol == "PLAINTEXT" or (session.protocol == "SSL" and session.principal == ANONYMOUS)
     return not (anonymous or session.principal.by_token)
 
 
 async def _found(call: Call) -> tuple[Tokens, Token]:
-    """The token that a request is about, which who asks may renew. Raises RequestError."""
+    """The token of a request, which the requester may renew. Raises RequestError."""
     if not _is_allowed(call):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
     tokens = call.desk.tokens

@@ -1,4 +1,4 @@
-"""The settings of a topic as DescribeConfigs shows them: type, default, and where a broker's own default stands.
+"""The settings of a topic in DescribeConfigs: type, default, and the broker settings that override the default.
 
 Kafka 3.9 ``LogConfig`` and ``ServerTopicConfigSynonyms``.
 """
@@ -27,15 +27,16 @@ class Type(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. ``broker_keys`` are the keys of a broker that stand for it, by precedence, each with the factor that
-    makes its value one of the setting (hours to milliseconds).
+    """A topic setting. ``broker_keys`` are the broker settings with the same meaning, by precedence.
+
+    Each has the factor that converts its value (hours to milliseconds).
     """
 
     type: Type
     default: str
     broker_keys: tuple[tuple[str, int], ...] = ()
     broker_default: tuple[str, str] | None = None
-    """The broker key that has a default, and that default, where it is not the first of ``broker_keys``."""
+    """The broker key that has a default, and the default, if that is not the first of ``broker_keys``."""
 
 
 def _same(type_: Type, default: str, *keys: str) -> Setting:
@@ -95,17 +96,17 @@ TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
 }  # fmt: skip
 
 
-#: The keys of brokers that set defaults for topics.
+#: The broker keys that set defaults for topics.
 BROKER_KEYS: Final = tuple(dict.fromkeys(key for setting in TOPIC_SETTINGS.values() for key, _ in setting.broker_keys))
 
 
 def broker_synonyms(
     setting: Setting, configs: Sequence[tuple[Mapping[str, str], int]], default_source: int
 ) -> list[tuple[str, str, int]]:
-    """The broker keys that stand for a setting, with their values and sources, by precedence of the sources.
+    """The broker keys for a setting with their values and sources, in order of precedence of the sources.
 
-    ``configs`` are settings of brokers, each with its source. As in Kafka the list begins with the first key by name:
-    what is set by another one before it is not shown (Kafka 3.9 ``ConfigHelper.configSynonyms``).
+    ``configs`` are settings of brokers, each with its source. As in Kafka the list begins with the first key by name. A
+    key that takes precedence over it is not shown (Kafka 3.9 ``ConfigHelper.configSynonyms``).
     """
     if not setting.broker_keys:
         return []
@@ -122,7 +123,7 @@ def broker_synonyms(
 
 
 def of_broker(setting: Setting, config: Mapping[str, str]) -> tuple[str, str] | None:
-    """The key and value by which a broker's configuration sets a default for topics; None if it does not."""
+    """The key and value by which a broker's configuration sets a topic default, else None."""
     for key, factor in setting.broker_keys:
         value = config.get(key, "").strip()
         if value:

@@ -16,16 +16,16 @@ from kframe_kafka_wire.shapes import ZERO_ID
 
 Fields = Mapping[str, Any]
 
-#: Replicas that one request may create: what a topic's record in ZooKeeper could hold many times over.
+#: Replicas that one request may create, far more than the record of a topic in ZooKeeper can hold.
 REPLICAS_MOST: Final = 1_000_000
-#: The first version of DeleteTopics that knows TOPIC_DELETION_DISABLED.
+#: The first version of DeleteTopics with TOPIC_DELETION_DISABLED.
 _DISABLED_SINCE: Final = 3
-#: The first version of CreateTopics that tells what the new topics are like.
+#: The first version of CreateTopics whose response describes the new topics.
 _DESCRIBED_SINCE: Final = 5
 
 
 async def create_topics(call: Call) -> Fields:
-    """Each topic has its own result: refused here, or the controller's."""
+    """Create topics; each succeeds or fails separately."""
     topics: list[Fields] = call.body["topics"]
     listed = Counter(topic["name"] for topic in topics)
     everywhere = call.desk.controller.status().active and call.may(Operation.CREATE)
@@ -60,7 +60,7 @@ async def create_topics(call: Call) -> Fields:
 
 
 async def _shown(call: Call, made: list[NewTopic]) -> dict[str, Fields]:
-    """Id, partitions, replicas and settings of new topics, or of those that would be, for who may see settings."""
+    """Id, partitions, replicas and settings of new or validated topics, if the client may describe settings."""
     visible = [topic for topic in made if call.may(Operation.DESCRIBE_CONFIGS, Kind.TOPIC, topic.name)]
     if not visible:
         return {}
@@ -68,7 +68,7 @@ async def _shown(call: Call, made: list[NewTopic]) -> dict[str, Fields]:
     code, configs = await configs_of(call, {topic.name: topic.config for topic in visible})
     shown: dict[str, Fields] = {}
     for topic in visible:
-        # What is only checked is not there.
+        # A topic that was only validated does not exist.
         topic_id, partitions, factor = shapes.get(topic.name, (ZERO_ID, *_counts(call, topic)))
         shown[topic.name] = {
             "topic_id": topic_id, "num_partitions": partitions, "replication_factor": factor,
@@ -78,7 +78,7 @@ async def _shown(call: Call, made: list[NewTopic]) -> dict[str, Fields]:
 
 
 def _counts(call: Call, topic: NewTopic) -> tuple[int, int]:
-    """Partitions and replicas that are asked for."""
+    """The requested number of partitions and replicas."""
     if topic.assignments is not None:
         return len(topic.assignments), len(topic.assignments[0][1])
     partitions = topic.partitions if topic.partitions > 0 else call.desk.number("num.partitions", 1)
@@ -87,7 +87,7 @@ def _counts(call: Call, topic: NewTopic) -> tuple[int, int]:
 
 
 def _size(topic: Fields) -> int:
-    """Replicas that a topic asks for; at least one a partition."""
+    """The requested number of replicas, at least one for each partition."""
     if topic["assignments"]:
         return sum(max(1, len(assignment["broker_ids"])) for assignment in topic["assignments"])
     return max(1, int(topic["num_partitions"])) * max(1, int(topic["replication_factor"]))
@@ -102,7 +102,7 @@ def _new_topic(topic: Fields) -> NewTopic:
 
 
 def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, tuple[bytes, int, int]]:
-    """Topic id, partitions and replicas of those of these topics that there are."""
+    """Topic id, partition count and replication factor of the existing ones among these topics."""
     shapes = {}
     for name in names:
         index = None if cluster is None else cluster.topics.find(name)
@@ -116,7 +116,7 @@ def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, t
 def _created(call: Call, name: str, code: int, message: str | None, shown: Fields | None) -> Fields:
     if code:
         if code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-            message = "Authorization failed."  # Kafka's own words
+            message = "Authorization failed."  # Kafka's message.
         message = message or reason(call, code, name)
         return {"name": name, "error_code": code, "error_message": message, "configs": ()}
     hidden = {
@@ -127,7 +127,7 @@ def _created(call: Call, name: str, code: int, message: str | None, shown: Field
 
 
 async def delete_topics(call: Call) -> Fields:
-    """Topics by name, from version 6 also by id; the name of an id that somebody may not see stays hidden."""
+    """Delete topics by name, from version 6 on also by id. The name is not shown to unauthorized clients."""
     requested = _asked(call)
     if any(name is not None and topic_id != ZERO_ID for name, topic_id in requested):
         return {
@@ -163,14 +163,14 @@ async def delete_topics(call: Call) -> Fields:
 
 
 def _asked(call: Call) -> list[tuple[str | None, bytes]]:
-    """Name or id of each topic; the other is None, or zeros. Nothing at all is an id that no topic has."""
+    """Name or id of each topic; the other is None or zeros. A topic with neither counts as an unknown id."""
     if "topic_names" in call.body:
         return [(name, ZERO_ID) for name in call.body["topic_names"]]
     return [(topic["name"], topic["topic_id"]) for topic in call.body["topics"]]
 
 
 def names_by_id(cluster: ClusterState | None, ids: Iterable[bytes]) -> dict[bytes, str]:
-    """Names of the topics that have these ids."""
+    """Names of the topics with these ids."""
     if cluster is None:
         return {}
     indexes = ((topic_id, cluster.topics.find_id(topic_id)) for topic_id in ids)
@@ -180,8 +180,8 @@ def names_by_id(cluster: ClusterState | None, ids: Iterable[bytes]) -> dict[byte
 def _deleted(call: Call, name: str | None, topic_id: bytes, code: int) -> Fields:
     if code == ErrorCode.TOPIC_DELETION_DISABLED and call.version < _DISABLED_SINCE:
         code = ErrorCode.INVALID_REQUEST
-    what = name if name is not None else topic_id.hex()
-    return {"name": name, "topic_id": topic_id, "error_code": code, "error_message": reason(call, code, what)}
+    label = name if name is not None else topic_id.hex()
+    return {"name": name, "topic_id": topic_id, "error_code": code, "error_message": reason(call, code, label)}
 
 
 async def create_partitions(call: Call) -> Fields:

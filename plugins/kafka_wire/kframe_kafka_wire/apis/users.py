@@ -1,7 +1,4 @@
-"""What is kept of users' passwords: DescribeUserScramCredentials and AlterUserScramCredentials.
-
-Kafka 3.9 ``ZkAdminManager``, KIP-554.
-"""
+"""DescribeUserScramCredentials and AlterUserScramCredentials (Kafka 3.9 ``ZkAdminManager``, KIP-554)."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 async def alter_credentials(call: Call) -> Fields:
-    """Each user succeeds or fails separately, with all of its changes."""
+    """Change credentials. All changes of a user succeed or fail together."""
     changes: dict[str, list[Fields]] = {}
     for change in (*call.body["deletions"], *call.body["upsertions"]):
         changes.setdefault(change["name"], []).append(change)
@@ -69,8 +66,8 @@ async def _alter(call: Call, user: str, changes: list[Fields]) -> tuple[int, str
                 raise RequestError(ErrorCode.RESOURCE_NOT_FOUND, message)
             settings.pop(mechanism, None)
             if "iterations" in each:
-                made = credential_of(mechanism, each["salted_password"], each["salt"], each["iterations"])
-                settings[mechanism] = credential_text(made)
+                credential = credential_of(mechanism, each["salted_password"], each["salt"], each["iterations"])
+                settings[mechanism] = credential_text(credential)
         return settings
 
     try:
@@ -83,7 +80,7 @@ async def _alter(call: Call, user: str, changes: list[Fields]) -> tuple[int, str
 
 
 async def describe_credentials(call: Call) -> Fields:
-    """Which credentials users have, not what is in them; without a list, of all users that have any."""
+    """The mechanisms and iterations of users. Without a list, of all users with credentials."""
     if not call.may(Operation.DESCRIBE):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     users = [each["name"] for each in call.body["users"] or ()]

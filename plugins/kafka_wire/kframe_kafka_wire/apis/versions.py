@@ -1,4 +1,4 @@
-"""Which APIs are offered, and in which versions: those of a 3.9 broker in ZooKeeper mode."""
+"""The offered APIs and versions: those of a 3.9 broker in ZooKeeper mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SASL_AUTHENTICATE: Final = 36
 METADATA: Final = 3
 PRODUCE: Final = 0
 
-#: Newest versions (``wire.md`` section 18.1). Forwarding and the new group protocol (58, 68, 69) are left out.
+#: Newest versions (``wire.md`` section 18.1). Forwarding and the new group protocol (58, 68, 69) are not offered.
 NEWEST: Final[Mapping[int, int]] = {
     0: 11, 1: 17, 2: 9, 3: 12, 4: 7, 5: 4, 6: 8, 7: 3, 8: 9, 9: 9, 10: 6, 11: 9, 12: 4, 13: 5, 14: 5, 15: 5, 16: 5,
     17: 1, 18: 4, 19: 7, 20: 6, 21: 2, 22: 5, 23: 4, 24: 5, 25: 4, 26: 4, 27: 1, 28: 4, 29: 3, 30: 3, 31: 3, 32: 4,
@@ -19,5 +19,5 @@ NEWEST: Final[Mapping[int, int]] = {
     49: 1, 50: 0, 51: 0, 56: 3, 57: 1, 60: 1, 61: 0, 65: 0, 66: 1, 67: 0,
 }  # fmt: skip
 
-#: Every API on offer and its range of versions.
+#: Every offered API and its range of versions.
 OFFERED: Final[Mapping[int, tuple[int, int]]] = {key: (0, newest) for key, newest in NEWEST.items()}

@@ -1,1 +1,1 @@
-"""What tests of the plugin need: brokers that a script directs."""
+"""Test tools of the plugin: fake and real brokers, clients, and Kafka's command-line tools."""

@@ -1,4 +1,4 @@
-"""A client that asks one question at a time, by the codec and by nothing else."""
+"""A client that uses only the codec, with one request at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATIENCE_S: Final = 30.0
 
 
 class Client:
-    """One connection. A context manager."""
+    """A connection, usable as a context manager."""
 
     def __init__(self, address: str, context: ssl.SSLContext | None = None) -> None:
         """Connect to HOST:PORT."""
@@ -29,7 +29,8 @@ class Client:
         self.socket.close()
 
     def ask(self, api_key: int, version: int, **fields: Any) -> dict[str, Any]:
-        """The body of the answer. Raises ConnectionError if there is none, CodecError if it is none."""
+        """Send a request, and return the body of the response. Raises ConnectionError without one, CodecError if
+        malformed."""
         self._last += 1
         self.send(codec.encode_request(api_key, version, self._last, "a-test", fields))
         correlation_id, body = codec.decode_response(api_key, version, self.receive())
@@ -37,16 +38,16 @@ class Client:
         return body
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Send raw bytes."""
         self.socket.sendall(data)
 
     def receive(self) -> bytes:
-        """The next frame without its size. Raises ConnectionError where the other side ends the connection."""
+        """The next frame without its size. Raises ConnectionError if the server closes the connection."""
         (size,) = struct.unpack(">i", self._read(4))
         return self._read(size)
 
     def ended(self) -> bool:
-        """Whether the other side ends the connection without another word."""
+        """Whether the server closes the connection without sending anything."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:

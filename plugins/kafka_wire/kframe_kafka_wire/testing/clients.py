@@ -1,6 +1,6 @@
-"""Ordinary clients of three makes, each with the same verbs: Kafka's own in Java, librdkafka and kafka-python.
+"""Three client libraries with the same interface: Kafka's Java client, librdkafka and kafka-python.
 
-Those that are not installed raise ImportError when made. What a client is refused it raises by its own error.
+Constructors raise ImportError if a library is not installed. Errors of the broker raise the library's own exceptions.
 """
 
 from __future__ import annotations
@@ -18,63 +18,63 @@ from kframe_zookeeper.testing.kafka import Tool
 from kframe_kafka_wire.testing.gathering import PATIENCE_S as _PATIENCE_S
 from kframe_kafka_wire.testing.gathering import Place, gathered
 
-#: What a group reads is what transactions have committed, from the start; its place is committed by hand.
+#: A group reads committed records from the beginning, and commits its offsets explicitly.
 GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.auto.commit": False}
-#: By partition: leader (-1 for none), replicas and ISR, both sorted as told.
+#: By partition: leader (-1 for none), replicas and ISR, both sorted.
 Partitions = Mapping[int, tuple[int, list[int], list[int]]]
 
 
 class AnyClient(Protocol):
-    """What clients do all day."""
+    """Common operations of clients."""
 
-    #: Whether it can ask for reassignments: librdkafka knows no such request.
+    #: Whether reassignments are supported; librdkafka has none.
     reassigns: bool
 
     def create(self, topic: str, partitions: int, factor: int) -> None:
-        """A topic whose replicas the controller places."""
+        """Create a topic whose replicas the controller assigns."""
 
     def describe(self) -> Mapping[str, Partitions]:
-        """All topics."""
+        """Describe all topics."""
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
-        """Idempotently, until all replicas in sync have the values."""
+        """Produce idempotently, and wait until all in-sync replicas have the values."""
 
     def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
         """Abort a transaction, then commit another."""
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
-        """The next so many committed values for a member of a group; fewer only when patience ends.
+        """The next ``count`` committed values for a member of a group; fewer after a timeout.
 
-        Each record counts once: a member that has to join its group again before it has committed gets some twice.
+        Each record counts once. A member that joins its group again before it has committed reads some records twice.
         """
 
     def grow(self, topic: str, partitions: int) -> None:
-        """Give a topic more partitions."""
+        """Add partitions to a topic."""
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        """Begin to move a partition."""
+        """Start the reassignment of a partition."""
 
     def reassignments(self) -> bool:
-        """Whether any partition is on the move."""
+        """Whether any partition has a reassignment."""
 
     def elect(self, topic: str, partition: int) -> None:
-        """Have the preferred replica lead."""
+        """Elect the preferred leader."""
 
     def configure(self, topic: str, key: str, value: str) -> None:
-        """Set a topic's own setting."""
+        """Change a setting of a topic."""
 
     def configs(self, topic: str) -> Mapping[str, str]:
-        """A topic's own settings, at least."""
+        """The settings of a topic, at least those that differ from defaults."""
 
     def delete(self, topic: str) -> None:
         """Delete a topic."""
 
     def close(self) -> None:
-        """End it."""
+        """Close the client."""
 
 
 class JavaClient:
-    """Kafka's own, in a JVM."""
+    """Kafka's own client, in a JVM."""
 
     reassigns = True
 
@@ -107,7 +107,7 @@ class JavaClient:
         return list(self._tool.ask("group", group=group, topic=topic, count=count))
 
     def all_values(self, topic: str) -> Mapping[str, Sequence[str]]:
-        """All that there is, by partition: read from first to last offset, and by no group that could read twice."""
+        """All values by partition, from the first to the last offset. Without a group, none is read twice."""
         values: Mapping[str, Sequence[str]] = self._tool.ask("consume", topic=topic)
         return values
 
@@ -145,7 +145,7 @@ class JavaClient:
 
 
 class Librdkafka:
-    """librdkafka, by confluent-kafka."""
+    """librdkafka, through confluent-kafka."""
 
     reassigns = False
 
@@ -195,7 +195,7 @@ class Librdkafka:
             return {(record.partition(), record.offset()): _text(record) for record in batches}
 
         def commit(behind: Mapping[int, int]) -> bool:
-            with suppress(self._lib.KafkaException):  # by now the group may be joining again
+            with suppress(self._lib.KafkaException):  # The group may be joining again by now.
                 positions = [self._lib.TopicPartition(topic, *position) for position in behind.items()]
                 return all(
                     position.error is None for position in consumer.commit(offsets=positions, asynchronous=False)
@@ -212,11 +212,11 @@ class Librdkafka:
         self._admin.create_partitions([self._names.NewPartitions(topic, partitions)])[topic].result(_PATIENCE_S)
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        """Not known to librdkafka. Raises NotImplementedError."""
+        """Not supported by librdkafka. Raises NotImplementedError."""
         raise NotImplementedError
 
     def reassignments(self) -> bool:
-        """Not known to librdkafka. Raises NotImplementedError."""
+        """Not supported by librdkafka. Raises NotImplementedError."""
         raise NotImplementedError
 
     def elect(self, topic: str, partition: int) -> None:
@@ -244,13 +244,13 @@ class Librdkafka:
         self._admin.delete_topics([topic])[topic].result(_PATIENCE_S)
 
     def close(self) -> None:
-        """Nothing: it ends with the last reference."""
+        """Nothing to close: the client ends with its last reference."""
 
     @contextmanager
     def producing(self, topic: str) -> Iterator[list[tuple[str, Any]]]:
-        """Produce idempotently while the block runs, and until all is delivered or given up.
+        """Produce idempotently while the block runs, and until each record is delivered or has failed.
 
-        The list grows by each value whose fate is known: the value, and the error or None.
+        The list receives each value with its error, or None if it was delivered.
         """
         done: list[tuple[str, Any]] = []
         producer = self._lib.Producer({**self._own, "enable.idempotence": True, "linger.ms": 5})

@@ -1,6 +1,6 @@
-"""Real brokers whose controller is kframe: on a ZooKeeper of the caller's, with a WireTransport and no server.
+"""Real brokers on the caller's ZooKeeper with kframe as their controller, a WireTransport and no server.
 
-What brokers know is asked of each of them by Metadata, whether they lead by ListOffsets, over our own connections.
+Tests read each broker's metadata by Metadata, and check its leadership by ListOffsets.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Known = tuple[int, list[int], list[int]]
 
 
 class LiveCluster:
-    """Brokers on a chroot, and kframe as their controller. kframe takes the role before the first broker starts."""
+    """Brokers in a chroot, with kframe as their controller. kframe takes the role before the first broker starts."""
 
     def __init__(
         self, folder: Path, zookeeper: str, *, broker_ids: Sequence[int] = (1, 2, 3), version: str = VERSION,
         settings: Mapping[str, str] = {}, own: Mapping[str, str] = {},
     ) -> None:  # fmt: skip
-        """``settings`` are those of the brokers, ``own`` those of kframe where they differ."""
+        """``settings`` are those of the brokers. ``own`` are kframe's, where they differ."""
         ports = free_ports(2)
         self.cluster = Cluster(folder, zookeeper, broker_ids, settings, version)
         listeners = {"listeners": settings.get("listeners", f"PLAINTEXT://{HOST}:{{port}}")}
@@ -95,7 +95,7 @@ def knows(broker: Broker) -> tuple[int, list[int], dict[str, Known]]:
 
 
 def serves(broker: Broker, topic: str, partition: int) -> int:
-    """The error with which a broker answers for the end of a partition: 0 if it leads."""
+    """The error code of a broker's response to ListOffsets: 0 if it is the leader."""
     module = import_module("kio.schema.list_offsets.v5.request")
     partition_request = module.ListOffsetsPartition(
         partition_index=i32(partition), current_leader_epoch=i32(-1), timestamp=i64(-1)
@@ -109,34 +109,34 @@ def serves(broker: Broker, topic: str, partition: int) -> int:
 
 
 def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] = (1, 2, 3)) -> bool:
-    """Whether, sooner or later, these brokers, and no others but ourselves, are there, know just this of these topics,
-    and lead."""
+    """Wait until these brokers know exactly each other, kframe and this metadata, and serve as leaders. Return success.
+    Wait until these brokers know exactly each other, kframe and this metadata, and serve as leaders. Return success."""
     alive = [cluster.brokers[broker_id] for broker_id in brokers]
     topics = {name.rpartition("-")[0] for name in known}
 
     def looks() -> bool:
         try:
             for node in alive:
-                controller_id, there, states = knows(node)
+                controller_id, brokers_known, states = knows(node)
                 ours = {name: state for name, state in states.items() if name.rpartition("-")[0] in topics}
-                if (controller_id, there, ours) != (US, sorted([*brokers, US]), known):
+                if (controller_id, brokers_known, ours) != (US, sorted([*brokers, US]), known):
                     return False
             led = ((name.rpartition("-"), cluster.brokers[leader]) for name, (leader, _, _) in known.items())
             return all(serves(broker, topic, int(number)) == 0 for (topic, _, number), broker in led)
-        except OSError:  # a broker that is too busy to answer in time
+        except OSError:  # A busy broker may answer too late.
             return False
 
     return until(looks, PATIENCE_S)
 
 
 def create(client: KazooClient, topic: str, replicas: Sequence[Sequence[int]]) -> None:
-    """Leave a topic in ZooKeeper, as Kafka's tools did up to 2.7."""
+    """Write a topic to ZooKeeper, as Kafka's tools up to 2.7 do."""
     partitions = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
     client.create(f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode())
 
 
 def ask(broker: Broker, api: tuple[int, int], name: str, request: Any) -> Any:
-    """One request to a broker's plain port, and its answer."""
+    """Send a request to a broker's plaintext port, and return its response."""
     api_key, api_version = api
     flexible = request.__flexible__
     stream = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Ends the active instance of kframe again and again while standbys and real brokers contend for the role."""
+"""End the active instance of kframe repeatedly while standbys and real brokers contend for the role."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 from kframe_kafka_wire.testing.instances import Instance
 
 PATIENCE_S: Final = 150.0
-#: Ids of the instances: an active instance, two standbys, and an instance that restarts.
+#: Ids of the instances: an active instance, two standbys, and a restarting instance.
 INSTANCES: Final = (1000, 1001, 1002, 1003)
 STANDBYS_LEAST: Final = 2
-#: Session timeout of instances: how long a failover takes, more or less.
+#: Session timeout of the instances, about the duration of a failover.
 SESSION_MS: Final = 3_000
-#: Sessions of brokers and of the observer outlive a busy machine.
+#: Session timeout of brokers and of the observing client, long enough for a busy machine.
 _OBSERVER_SESSION_S: Final = 60.0
 _TOPIC: Final = "failovers"
 _REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
-#: What a broker logs when it has won the role (Kafka 3.9 ``KafkaController.elect``).
+#: A broker logs this when it is elected (Kafka 3.9 ``KafkaController.elect``).
 _WON_BY_BROKER: Final = re.compile(r"successfully elected as the controller\. Epoch incremented to (\d+)")
 _numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
 class Failover:
-    """One failover: how the active instance ended, who followed, and what it cost."""
+    """A failover: how the active instance ended, its successor, and the duration."""
 
     cause: str
     previous: int
     winner: int
     """Id of the instance that is active afterwards."""
     controller_epochs: int
-    """By how much the controller epoch rose; 1 if no other contender was elected in between."""
+    """The increase of the controller epoch; 1 if no other contender was elected in between."""
     elected_s: float
-    """From the end of the instance until the winner owned ``/controller``, in seconds."""
+    """Seconds from the end of the instance until the winner owned ``/controller``."""
     active_s: float
-    """From the end of the instance until the winner had taken over the cluster, in seconds."""
+    """Seconds from the end of the instance until the winner had completed the failover."""
 
 
 class FailoverCluster:
@@ -67,7 +67,7 @@ class FailoverCluster:
         client.DataWatch(paths.CONTROLLER_EPOCH, self._on_epoch)
 
     def start(self) -> None:
-        """Start all instances; returns when one is active and the others stand by."""
+        """Start all instances. Return when one is active and the others are standbys."""
         for number in INSTANCES:
             self._start(number)
         self._await_standbys(len(INSTANCES) - 1)
@@ -78,7 +78,7 @@ class FailoverCluster:
             instance.kill()
 
     def controller(self) -> tuple[int, int]:
-        """Id in ``/controller``, -1 if there is none, and the controller epoch."""
+        """The id in ``/controller`` (-1 for none) and the controller epoch."""
         try:
             controller_id = int(json.loads(self._client.get(paths.CONTROLLER)[0])["brokerid"])
         except NoNodeError:
@@ -86,7 +86,7 @@ class FailoverCluster:
         return controller_id, int(self._client.get(paths.CONTROLLER_EPOCH)[0])
 
     def kill(self) -> Failover:
-        """Kill the active instance (SIGKILL), and start it again once another is active."""
+        """Kill the active instance (SIGKILL), and restart it when another one is active."""
         self._await_standbys(STANDBYS_LEAST)
         previous = self.controller()[0]
         failover = self._fail("killed", self._instances[previous].kill)
@@ -94,7 +94,7 @@ class FailoverCluster:
         return failover
 
     def freeze(self) -> Failover:
-        """Freeze the active instance (SIGSTOP) until another is active; then it stands by."""
+        """Freeze the active instance (SIGSTOP) until another one is active. It becomes a standby."""
         self._await_standbys(STANDBYS_LEAST)
         previous = self.controller()[0]
         failover = self._fail("frozen", self._instances[previous].pause)
@@ -103,9 +103,9 @@ class FailoverCluster:
         return failover
 
     def outage(self) -> None:
-        """Kill ZooKeeper, and start it again on its data when no instance can be sure of its session any more.
+        """Kill ZooKeeper, and restart it on its data when the fence of every instance is closed.
 
-        Without instances it is down for as long. Returns when the observer is connected again.
+        Without instances the outage is as long. Returns when the observing client is connected again.
         """
         down_s = SESSION_MS / 1000
         self._zookeeper.kill()
@@ -115,27 +115,27 @@ class FailoverCluster:
         assert until(lambda: self._client.connected, PATIENCE_S)
 
     def stop_instances(self) -> None:
-        """Stop all instances in order; returns when a broker is controller."""
+        """Stop all instances with SIGTERM. Return when a broker is controller."""
         for instance in self._instances.values():
             instance.stop()
         assert until(lambda: self.controller()[0] in self.cluster.brokers, PATIENCE_S)
 
     def lose(self, broker_id: int) -> None:
-        """Kill a broker, and end its session."""
+        """Kill a broker and end its session."""
         self.cluster.lose(broker_id, self._client)
 
     def states(self) -> list[bytes]:
-        """Stored states of the partitions of the topic."""
+        """Stored partition states of the topic."""
         paths_of = (paths.state_path(_TOPIC, number) for number in range(len(_REPLICAS)))
         return [self._client.get(path)[0] for path in paths_of]
 
     def won_by_brokers(self) -> list[int]:
-        """Controller epochs that brokers were elected under."""
+        """Controller epochs of elected brokers."""
         logs = (broker.log("controller") for broker in self.cluster.brokers.values())
         return sorted(int(epoch) for log in logs for epoch in _WON_BY_BROKER.findall(log))
 
     def log(self) -> str:
-        """What the instances that run now have logged."""
+        """The logs of the running instances."""
         return "\n".join(f"{number}:\n{instance.log[-4000:]}" for number, instance in self._instances.items())
 
     def _fail(self, cause: str, end: Callable[[], None]) -> Failover:
@@ -162,7 +162,7 @@ class FailoverCluster:
         self._starting.add(number)
 
     def _await_standbys(self, count: int) -> None:
-        """Return when one instance is active and at least ``count`` others stand by for it."""
+        """Return when one instance is active and at least ``count`` others are its standbys."""
 
         def ready() -> bool:
             active = self.controller()[0]
@@ -174,7 +174,7 @@ class FailoverCluster:
         assert until(ready, PATIENCE_S), self.log()
 
     def _stands_by(self, number: int) -> bool:
-        """Whether an instance that was started is ready; it may be the active one at the beginning."""
+        """Whether a started instance is ready. It may be the active one at first."""
         status, text = self._instances[number].page("/readyz")
         return status == 200 and json.loads(text)["active_controller"] == self.controller()[0]
 
@@ -185,8 +185,8 @@ class FailoverCluster:
 
 @contextmanager
 def failover_cluster(folder: Path) -> Iterator[FailoverCluster]:
-    """A ZooKeeper, three brokers and four instances of kframe; all end with it."""
-    zookeeper, cluster, made = ServerHandle(folder / "zookeeper", ServerOptions()), None, None
+    """A ZooKeeper server, three brokers and four instances of kframe, which end with the block."""
+    zookeeper, cluster, failover = ServerHandle(folder / "zookeeper", ServerOptions()), None, None
     client = KazooClient(zookeeper.address, timeout=_OBSERVER_SESSION_S)
     try:
         zookeeper.start()
@@ -196,12 +196,12 @@ def failover_cluster(folder: Path) -> Iterator[FailoverCluster]:
         tool.ask("create", topic=_TOPIC, replicas=_REPLICAS)
         tool.close()
         client.start()
-        made = FailoverCluster(folder, zookeeper, cluster, client)
-        made.start()
-        yield made
+        failover = FailoverCluster(folder, zookeeper, cluster, client)
+        failover.start()
+        yield failover
     finally:
-        if made is not None:
-            made.close()
+        if failover is not None:
+            failover.close()
         client.stop()
         client.close()
         if cluster is not None:

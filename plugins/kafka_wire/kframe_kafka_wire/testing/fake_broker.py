@@ -1,4 +1,4 @@
-"""A fake broker: it receives control requests over sockets, decodes them by kio, and answers as a test directs."""
+"""A fake broker: receives control requests on a socket, decodes them by kio, and responds as a test demands."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ APIS: Final = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata"}
 US: Final = 1000
 _MODULES: Final = {4: "leader_and_isr", 5: "stop_replica", 6: "update_metadata"}
 
-#: What a broker does with one request: gets the connection, the header and the reply that it would send.
+#: An action for one request. It receives the connection and the encoded response.
 Action = Callable[[socket.socket, bytes], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A request as it came."""
+    """A received request."""
 
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None
     body: Any
-    """An object of kio's."""
+    """The object of kio."""
 
     @property
     def trace(self) -> Request:
-        """As a trace shows it; the broker's id is for the caller to add."""
+        """The request as in a trace. The caller adds the broker id."""
         body = self.body
         content = {"api": APIS[self.api_key], "controller_epoch": body.controller_epoch}
         partitions = {f"{topic}-{content[0]}": content[1] for topic, content in _partitions(self)}
@@ -56,22 +56,22 @@ class Received:
 
 
 def answered(connection: socket.socket, reply: bytes) -> None:
-    """Answer as one should."""
+    """Send the normal response."""
     connection.sendall(struct.pack(">i", len(reply)) + reply)
 
 
 def closed(connection: socket.socket, _reply: bytes) -> None:
-    """Close the connection without an answer."""
+    """Close the connection without a response."""
     connection.shutdown(socket.SHUT_RDWR)
 
 
 def send_frame(length: int, content: bytes) -> Action:
-    """Answer any request with these bytes."""
+    """An action that sends these bytes."""
     return lambda connection, _reply: connection.sendall(struct.pack(">i", length) + content)
 
 
 def hold_next_answer(broker: FakeBroker) -> threading.Event:
-    """Have a broker hold its next answer back until the event is set."""
+    """Delay the next response of a broker until the event is set."""
     release = threading.Event()
 
     def hold(connection: socket.socket, reply: bytes) -> None:
@@ -83,34 +83,36 @@ def hold_next_answer(broker: FakeBroker) -> threading.Event:
 
 
 def settings(**more: str) -> dict[str, str]:
-    """A controller by Kafka's keys, in which dots are written as underscores."""
+    """Settings of a controller by Kafka's keys, with underscores for dots."""
     own = {"broker.id": str(US), "listeners": "PLAINTEXT://127.0.0.1:9999", "broker.rack": "r1"}
     return own | {key.replace("_", "."): value for key, value in more.items()}
 
 
 class FakeBroker:
-    """Listens on a port of its own until ``close``. ``script`` holds what it does with the next requests, one action
-    each; then it does what is ``usual``, which is to answer. ``errors`` has what it answers for a partition, by api key
-    and name."""
+    """Listens on its own port until ``close``.
+
+    ``script`` has an action for each of the next requests; ``usual`` is the action after that. ``errors`` has error
+    codes of partitions by API key and name.
+    """
 
     def __init__(
         self, wrap: Callable[[socket.socket], socket.socket] = lambda connection: connection, port: int = 0
     ) -> None:
         self.requests: list[Received] = []
         self.raw: list[bytes] = []
-        """The bytes of each, without size."""
+        """The bytes of each request without size."""
         self.unanswered: list[Received] = []
-        """Those of them at which it closed the connection."""
+        """The requests after which it closed the connection."""
         self.script: deque[Action] = deque()
         self.usual: Action = answered
         self.errors: dict[tuple[int, str], int] = {}
         self.top: dict[int, int] = {}
-        """Error for a whole api: no partition is answered for then."""
+        """Top-level errors by API key. Such a response has no partitions."""
         self.connections = 0
         self.kraft = False
-        """Whether it is in KRaft mode: it serves no controller, and closes the connection on what one sends."""
+        """Whether it acts as a KRaft-mode broker, which closes the connection on control requests."""
         self.metadata: dict[str, Any] | None = None
-        """Its answer to Metadata; None to close the connection."""
+        """Its response to Metadata; None closes the connection."""
         self._wrap = wrap
         self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
@@ -119,7 +121,7 @@ class FakeBroker:
         self._threads[0].start()
 
     def close(self) -> None:
-        """Close the port and every connection, and wait for the threads."""
+        """Close the port and all connections, and wait for the threads."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -130,7 +132,7 @@ class FakeBroker:
             thread.join()
 
     def await_requests(self, count: int) -> bool:
-        """Whether that many have come, sooner or later."""
+        """Wait for that many requests. Return whether they have arrived."""
         return until(lambda: len(self.requests) >= count)
 
     def _accept(self) -> None:
@@ -192,7 +194,7 @@ class FakeBroker:
 
 
 def read_frame(connection: socket.socket) -> bytes | None:
-    """One frame without its size; None where the other side has gone."""
+    """A frame without its size; None at the end of the stream."""
     head = _read(connection, 4)
     return None if head is None else _read(connection, int.from_bytes(head, "big"))
 
@@ -208,7 +210,7 @@ def _read(connection: socket.socket, length: int) -> bytes | None:
 
 
 def decode(frame: bytes) -> Received:
-    """A control request by kio; nothing may be left over."""
+    """Decode a control request by kio. Trailing bytes are an error."""
     api_key, api_version = struct.unpack_from(">hh", frame)
     schema = getattr(_module(api_key, api_version, "request"), f"{APIS[api_key]}Request")
     header, body_offset = entity_reader(schema.__header_schema__)(frame, 0)
@@ -218,7 +220,7 @@ def decode(frame: bytes) -> Received:
 
 
 def encode_reply(received: Received, top: int, errors: dict[tuple[str, int], int]) -> bytes:
-    """The answer to a request by kio, with these errors for its partitions."""
+    """Encode the response to a request by kio, with these errors of partitions."""
     module = _module(received.api_key, received.api_version, "response")
     prefix = "LeaderAndIsr" if received.api_key == 4 else "StopReplica"
     content: dict[str, Any] = {"error_code": KioError(top)}

@@ -1,4 +1,4 @@
-"""Fake brokers for the registrations of a cluster, and the requests that they received."""
+"""Fake brokers for the registrations of a cluster, and the requests that they receive."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kframe_kafka_wire.transport import WireTransport
 
 
 def open_fake_brokers(url: str, cluster: ClusterState) -> FakeBrokers:
-    """What ``kframe plugins check`` tries the transport in: brokers on ports of this machine, and nothing else."""
+    """The brokers of ``kframe plugins check`` for the transport, on loopback ports."""
     return FakeBrokers(WireTransport(settings()), cluster)
 
 
 class FakeBrokers:
-    """Implements ``kframe.testing.far_end.FarEnd``. Brokers answer until a test changes that."""
+    """Implements ``kframe.testing.far_end.FarEnd``. Brokers respond until a test changes that."""
 
     def __init__(self, transport: WireTransport, cluster: ClusterState) -> None:
-        """Start a broker for each registration of ``cluster``, whose endpoint is changed to where it listens."""
+        """Start a broker for each registration of ``cluster``, and change its endpoint to the broker's port."""
         self.transport = transport
         self.brokers: dict[int, FakeBroker] = {}
         self._held: dict[int, Channel | None] = {}
-        """The channels whose requests a silent broker has taken."""
+        """The channels with a request to a silent broker."""
         self._released: dict[int, threading.Event] = {}
         for index, known in enumerate(cluster.brokers.registrations):
             if known is not None:
@@ -38,18 +38,18 @@ class FakeBrokers:
                 cluster.brokers.registrations[index] = replace(known, endpoints=(replace(endpoint, port=fake.port),))
 
     def close(self) -> None:
-        """End all brokers."""
+        """Close all brokers."""
         for released in self._released.values():
             released.set()
         for broker in self.brokers.values():
             broker.close()
 
     def settle(self) -> None:
-        """Return when every channel has nothing to do, or waits for a silent broker or for the role."""
+        """Return when every channel is idle, or waits for a silent broker or for the role."""
         assert until(lambda: all(self._settled(*channel) for channel in self.transport.channels.items()))
 
     def received(self) -> Sequence[Request]:
-        """What has come since the last call, without ourselves among the live brokers."""
+        """The requests since the last call, without the controller among the live brokers."""
         traces = []
         for broker_id, broker in self.brokers.items():
             came, broker.requests = broker.requests, []
@@ -61,7 +61,7 @@ class FakeBrokers:
         return traces
 
     def silence(self, broker_id: int) -> None:
-        """From now on a broker takes requests and does not answer."""
+        """From now on a broker receives requests without responding."""
         released = self._released[broker_id] = threading.Event()
 
         def hold(connection: socket.socket, reply: bytes) -> None:
@@ -72,13 +72,13 @@ class FakeBrokers:
         self.brokers[broker_id].usual = hold
 
     def answer(self, broker_id: int) -> None:
-        """A broker answers again, also what it has taken."""
+        """A broker responds again, also to the requests that it has received."""
         self.brokers[broker_id].usual = answered
         self._held.pop(broker_id, None)
         self._released.pop(broker_id).set()
 
     def lose_next(self, broker_id: int) -> None:
-        """The next request is taken, and its connection breaks."""
+        """Break the connection after the next request."""
         self.brokers[broker_id].script.append(_break)
 
     def _settled(self, broker_id: int, channel: Channel) -> bool:

@@ -18,12 +18,12 @@ class FakeCluster:
     """Partitions ``t-0`` and ``u-0`` with the only replica on broker 1, and ``t-1`` on brokers 1 and 2."""
 
     def __init__(self, transport: WireTransport, brokers: Mapping[int, FakeBroker]) -> None:
-        """Open the transport; brokers are by id, from 1 on, and not connected yet."""
+        """Open the transport. ``brokers`` are by id from 1 on, and not connected yet."""
         self.transport = transport
         self.brokers = dict(brokers)
         self.state = cluster_of({"t": [healthy(1), healthy(1, 2)], "u": [healthy(1)]}, registered=tuple(brokers))
         self.events: list[Event] = []
-        """What the transport notified."""
+        """The notifications of the transport."""
         self.has_role = True
         self.role_checks = 0
         transport.open(self.events.append, self._may_act)
@@ -43,18 +43,18 @@ class FakeCluster:
         return [APIS[request.api_key] for request in self.broker.requests]
 
     def registration(self, broker_id: int = 1, broker_epoch: int = 7) -> Registration:
-        """A registration of a broker at the port of its fake."""
+        """A registration of a broker with the port of its fake."""
         registered = registration(broker_id, broker_epoch=broker_epoch)
         endpoint = replace(registered.endpoints[0], port=self.brokers[broker_id].port)
         return replace(registered, endpoints=(endpoint,))
 
     def register(self, *registrations: Registration) -> tuple[int, ...]:
-        """Put registrations into the cluster; without any, those of all brokers. Returns the broker indexes."""
+        """Add registrations to the cluster, by default those of all brokers. Return the broker indexes."""
         registrations = registrations or tuple(self.registration(broker_id) for broker_id in self.brokers)
         return tuple(self.state.brokers.register(registrations).tolist())
 
     def connect(self, *registrations: Registration) -> None:
-        """``register``, and connect the transport to them."""
+        """Register brokers, and connect the transport to them."""
         self.transport.connect(self.state, self.register(*registrations))
 
     def send(self, *partitions: str, controller_epoch: int = 1) -> None:

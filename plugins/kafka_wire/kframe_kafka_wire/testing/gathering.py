@@ -1,4 +1,4 @@
-"""What a member of a group reads until it has enough: each record once, however often it is given."""
+"""Collect the records that a member of a group reads, each record once."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Place = tuple[int, int]
 def gathered(
     count: int, more: Callable[[bool], Mapping[Place, str]], commit: Callable[[Mapping[int, int]], bool]
 ) -> list[str]:
-    """So many values, with the group's place committed behind them; fewer only when patience ends.
+    """The next ``count`` values, whose offsets are committed; fewer after a timeout.
 
-    ``more`` hears whether any lack, and has what has come; ``commit`` is told offsets by partition, and whether it has
-    done so is what it returns: a group that was joined again meanwhile refuses, and gives the same records once more.
+    ``more`` receives whether records are missing, and returns new ones. ``commit`` receives offsets by partition, and
+    returns its success. It fails after the group has rebalanced, and the same records are read again.
     """
     texts: dict[Place, str] = {}
 

@@ -1,4 +1,4 @@
-"""``kframe controller run`` as an operator starts it: with Kafka's protocol both ways, logs and pages."""
+"""``kframe controller run`` as an operator starts it: with Kafka's protocol in both directions, logs and HTTP pages."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ PATIENCE_S: Final = 150.0
 
 
 class Instance(Process):
-    """One ``kframe controller run``; ids 1000 and 1001 are never replicas."""
+    """A ``kframe controller run`` process. Ids 1000 and 1001 are never replicas."""
 
     def __init__(
         self, zookeeper: str, folder: Path, number: int, *arguments: str, settings: Mapping[str, str] = {},
         session_ms: int = 30_000,
     ) -> None:  # fmt: skip
-        """Start it under id ``number``, at HOST:PORT/CHROOT, with more of Kafka's ``settings``. In these ``{address}``
-        is where it is, ``{other_address}`` another address of its own. ``folder`` is made for what it reads and says.
+        """Start an instance with id ``number`` at HOST:PORT/CHROOT, with further Kafka ``settings``.
 
-        ``session_ms`` is how long it may be silent: a machine that is busy with brokers that start keeps anybody silent
+        In these, ``{address}`` and ``{other_address}`` are replaced by its own addresses. ``folder`` is created for
+        configuration and logs. ``session_ms`` must be long, because a machine that starts brokers may delay a process
         for seconds.
         """
         super().__init__()
@@ -50,23 +50,23 @@ class Instance(Process):
 
     @property
     def log(self) -> str:
-        """All that it has said, in its log and outside of it."""
+        """All output: the log, stdout and stderr."""
         paths = (self.folder / "logs" / "controller.log", self.folder / "log.txt")
         return "".join(path.read_text() for path in paths if path.exists())
 
     @property
     def changes(self) -> str:
-        """Its log of state changes."""
+        """The state change log."""
         return (self.folder / "logs" / "state-change.log").read_text()
 
     @property
     def memory_kib(self) -> int:
-        """The most memory that it has held so far, in KiB. Linux tells."""
+        """The peak memory in KiB, as Linux reports it."""
         (peak,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
         return int(peak)
 
     def page(self, path: str) -> tuple[int, str]:
-        """Status and text of a page; 0 while there are no pages."""
+        """Status and text of a page; 0 while there is no HTTP server."""
         match = re.search(r"METRICS on (\S+:\d+)", self.log)
         if match is None:
             return 0, ""
@@ -78,7 +78,7 @@ class Instance(Process):
         return answer.status, text
 
     def await_ready(self, active: bool) -> None:
-        """Return when it is the active controller, or stands by for one."""
+        """Return when it is the active controller, or a standby."""
 
         def ready() -> bool:
             status, text = self.page("/readyz")

@@ -77,7 +77,7 @@ class KafkaPython:
         consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
 
         def more(lacking: bool) -> dict[Place, str]:
-            # Nor may a poll end while the group is being joined.
+            # A poll must not end while the group is being joined.
             batches = consumer.poll(1000 * _PATIENCE_S if lacking else 1000).values()
             return {
                 (record.partition, record.offset): record.value.decode() for records in batches for record in records
@@ -94,7 +94,7 @@ class KafkaPython:
             return False
 
         try:
-            # A member whose metadata changes while it joins its group can lose its assignment.
+            # A member whose metadata change while it joins its group may lose its assignment.
             assert until(lambda: bool(consumer.partitions_for_topic(topic)), _PATIENCE_S)
             consumer.subscribe([topic])
             return gathered(count, more, commit)

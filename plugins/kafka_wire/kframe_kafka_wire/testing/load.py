@@ -17,11 +17,11 @@ _PATIENCE_S: Final = 240.0
 _OFFSET_BITS: Final = 44
 
 Records = NDArray[np.int64]
-"""Shape (count, 3), in the order of the file: of acknowledgements, or of reading."""
+"""Columns with shape (count, 3), in the order of acknowledgement or of reading."""
 
 
 class Count(NamedTuple):
-    """Numbers of records of a producer."""
+    """Record counts of a producer."""
 
     sent: int
     acknowledged: int
@@ -36,22 +36,22 @@ class LoadReport:
     lost: int
     """Acknowledged but not consumed."""
     misplaced: int
-    """Acknowledged at an offset that has another record."""
+    """Another record has the acknowledged offset."""
     duplicated: int
     """Consumed more than once."""
     out_of_order: int
-    """Behind a later record of the same partition."""
+    """Consumed after a later record of the same partition."""
     unexpected: int
     """Consumed, but neither acknowledged nor failed."""
 
     @property
     def good(self) -> bool:
-        """Whether every acknowledged record is there exactly once and in order, and no other."""
+        """Whether every acknowledged record was consumed exactly once and in order, and no other record."""
         return not (self.lost or self.misplaced or self.duplicated or self.out_of_order or self.unexpected)
 
 
 def compare_records(acknowledged: Records, consumed: Records, failed: NDArray[np.int64]) -> LoadReport:
-    """Compare records; ``failed`` (count,) are the numbers of records that may be there or not."""
+    """Compare records. ``failed`` (count,) has the numbers of records that may be present or not."""
     numbers, times = np.unique(consumed[:, NUMBER], return_counts=True)
     by_offset = consumed[np.lexsort((consumed[:, OFFSET], consumed[:, PARTITION]))]
     same = by_offset[1:, PARTITION] == by_offset[:-1, PARTITION]
@@ -67,12 +67,12 @@ def compare_records(acknowledged: Records, consumed: Records, failed: NDArray[np
 
 
 def _numbers_at(expected: Records, by_offset: Records) -> NDArray[np.int64]:
-    """(count,) the record numbers at the offsets of ``expected``, -1 for none. ``by_offset`` is sorted by offset."""
+    """The record numbers at the offsets of ``expected`` (count,), -1 for none. ``by_offset`` is sorted by offset."""
     if not len(by_offset):
         return np.full(len(expected), -1, np.int64)
-    expected_keys, there = (rows[:, PARTITION] << _OFFSET_BITS | rows[:, OFFSET] for rows in (expected, by_offset))
-    indexes = np.minimum(np.searchsorted(there, expected_keys), len(there) - 1)
-    numbers: NDArray[np.int64] = np.where(there[indexes] == expected_keys, by_offset[indexes, NUMBER], -1)
+    expected_keys, keys = (rows[:, PARTITION] << _OFFSET_BITS | rows[:, OFFSET] for rows in (expected, by_offset))
+    indexes = np.minimum(np.searchsorted(keys, expected_keys), len(keys) - 1)
+    numbers: NDArray[np.int64] = np.where(keys[indexes] == expected_keys, by_offset[indexes, NUMBER], -1)
     return numbers
 
 
@@ -80,7 +80,7 @@ class Load(Process):
     """A producer in its own JVM, which sends until ``finish``."""
 
     def __init__(self, folder: Path, address: str, topic: str, partitions: int, records_per_second: int) -> None:
-        """Start it. ``address`` is where clients of Kafka connect."""
+        """Start the producer. ``address`` has the bootstrap servers."""
         super().__init__()
         folder.mkdir(parents=True)
         self.folder = folder
@@ -95,7 +95,7 @@ class Load(Process):
         self._launch([*client_command(source, folder), *arguments], folder, asked=True)
 
     def count(self) -> Count:
-        """The counts at present."""
+        """The present counts."""
         return Count(*map(int, self._answer("count").split()))
 
     def await_more(self, records: int) -> None:
@@ -104,7 +104,7 @@ class Load(Process):
         assert until(lambda: self.count().acknowledged >= goal, _PATIENCE_S), (goal, self.count())
 
     def finish(self) -> Count:
-        """Send nothing more, and return when everything is acknowledged or has failed."""
+        """Stop producing, and return when every record is acknowledged or has failed."""
         return Count(*map(int, self._answer("stop").split()))
 
     def report(self) -> LoadReport:

@@ -1,4 +1,4 @@
-"""Frames that are no requests, of every API: broken off, of sizes and versions that there are not, and noise."""
+"""Malformed request frames of every API: truncated, with wrong sizes or versions, or random bytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER: Final = struct.Struct(">hh")
 
 
 def sized(content: bytes, size: int | None = None) -> bytes:
-    """A frame that says that it is of this ``size``, its own without."""
+    """A frame with the header ``size``, by default its actual size."""
     return struct.pack(">i", len(content) if size is None else size) + content
 
 
@@ -48,7 +48,7 @@ NEVER_WHOLE: Final = {"shorter than it says", "oversized", "of a negative length
 
 
 def malformed_frames(way: str, seed: int) -> Iterator[tuple[int, bytes]]:
-    """API and frame, one of each API on offer, made in that one of WAYS."""
+    """(API key, frame) for each offered API, mutated in this way."""
     chance = random.Random(f"{way} {seed}")
     for api_key, newest in NEWEST.items():
         version = chance.randrange(newest + 1)
@@ -59,14 +59,14 @@ def malformed_frames(way: str, seed: int) -> Iterator[tuple[int, bytes]]:
 
 
 def answers(address: str, frame: bytes) -> bool:
-    """Whether a server answers an odd frame; if not, it has ended the connection.
+    """Whether a server responds to a malformed frame. Otherwise it has closed the connection.
 
-    Nothing is sent behind the frame, so that who waits for the rest of it finds that there is none.
+    The client half-closes the connection after the frame, so that a server does not wait for more bytes.
     """
     with Client(address) as client:
         client.socket.settimeout(120)
         client.send(frame)
-        with suppress(OSError):  # closed already
+        with suppress(OSError):  # The server may have closed the connection already.
             client.socket.shutdown(socket.SHUT_WR)
         try:
             client.receive()

@@ -1,4 +1,4 @@
-"""Messages of every API and version, drawn at random from the layouts themselves."""
+"""Random messages of every API and version, generated from the layouts."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _RANGES = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "timedelta_i32": 31
 
 
 def every_version() -> Iterator[tuple[int, int]]:
-    """(API key, version) of all that there is a layout for."""
+    """(API key, version) of every layout."""
     for api_key, name in sorted(api_key_map.items()):
         for version in sorted(schema_name_map[name]):
             yield api_key, version
 
 
 def request_class(api_key: int, version: int) -> Any:
-    """Kio's class of a request."""
+    """The kio class of a request."""
     return load_request_schema(api_key, version)
 
 
 def response_class(api_key: int, version: int) -> Any:
-    """Kio's class of a response."""
+    """The kio class of a response."""
     return load_response_schema(api_key, version)
 
 
 def draw(entity: Any, chance: random.Random) -> dict[str, Any]:
-    """A struct of that class with something in each field."""
+    """A random struct of this class with a value in each field."""
     return {field.name: _value(field, field.type, chance, "tag" in field.metadata) for field in fields(entity)}
 
 

@@ -1,10 +1,10 @@
-"""Kafka's tools on one cluster, under Kafka's own controller and then under kframe: their outputs must be the same.
+"""Run Kafka's tools on a cluster under Kafka's own controller, then under kframe. The outputs must be the same.
 
     .venv/bin/python -m kframe_kafka_wire.testing.parity --repeat 50 --evidence docs/evidence/tools.md
 
 Brokers and kframe have two listeners, with and without passwords, each with or without TLS. Each call runs as every
-principal: ``kafka`` may do anything, ``alice`` some things, ``eve`` nothing, anonymous clients may describe a topic.
-Passwords are checked by PLAIN, and without TLS by SCRAM too.
+principal: ``kafka`` may do anything, ``alice`` some things, ``eve`` nothing, and anonymous clients may describe a
+topic. Passwords are checked by PLAIN, and without TLS also by SCRAM.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KFRAME: Final = 1000
 SUPER, ALLOWED, DENIED, ANONYMOUS = "kafka", "alice", "eve", "anonymous"
 SCRAM: Final = "SCRAM-SHA-256"
 _PASSWORDS: Final = {SUPER: "secret", ALLOWED: "a-secret", DENIED: "x"}
-#: A client gives up in time, so that a call that nobody answers is a difference and not a hang.
+#: Short client timeouts, so that a missing response is a difference and does not block the test.
 _CLIENT: Final = {"request.timeout.ms": "15000", "default.api.timeout.ms": "30000"}
 _UNIQUE: Final = count(1)
 _ALLOWED: Final = ("Describe", "DescribeConfigs")
@@ -56,19 +56,19 @@ _ALLOWED: Final = ("Describe", "DescribeConfigs")
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How a cluster is secured."""
+    """The security of a cluster."""
 
     tls: bool
     authorizer: bool
 
     @property
     def name(self) -> str:
-        """For reports and folders."""
+        """The name in reports and folders."""
         return f"{'TLS' if self.tls else 'plain'}-{'authorizer' if self.authorizer else 'open'}"
 
     @property
     def protocols(self) -> tuple[str, str]:
-        """Of the listener without and with passwords."""
+        """The protocols of the listeners without and with passwords."""
         return ("SSL", "SASL_SSL") if self.tls else ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
@@ -77,7 +77,7 @@ SETUPS: Final = tuple(Setup(tls, authorizer) for tls in (False, True) for author
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A principal on a listener."""
+    """A principal at a listener."""
 
     principal: str
     protocol: str
@@ -85,29 +85,29 @@ class Client:
 
     @property
     def name(self) -> str:
-        """For reports."""
+        """The name in reports."""
         mechanism = self.settings.get("sasl.mechanism")
         return f"{self.principal} on {self.protocol}" + (f" ({mechanism})" if mechanism else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """How often calls run under kframe: in rounds, each of which runs every call at most once as every client."""
+    """How often calls run under kframe. Each round runs every call at most once as every client."""
 
     repeat: int
     """A call runs in at least this many rounds."""
     tool_runs: int = 0
-    """The calls of a tool run in further rounds until the tool has run this many times as each client."""
+    """A tool's calls run in further rounds until it has run this many times as each client."""
     seconds: float = float("inf")
-    """No round begins later than this after the first."""
+    """The latest start of a round after the first."""
 
     def includes(self, number: int, tool_runs: int) -> bool:
-        """Whether a call runs in this round, if its tool has run ``tool_runs`` times in earlier rounds."""
+        """Whether a call runs in this round, after ``tool_runs`` runs of its tool in earlier rounds."""
         return number < self.repeat or tool_runs < self.tool_runs
 
 
 class ParityCluster:
-    """Brokers under Kafka's controller, with something to show; ``take_over`` has kframe become the controller."""
+    """Brokers under Kafka's controller with example content. ``take_over`` makes kframe the controller."""
 
     def __init__(self, folder: Path, zookeeper: str, setup: Setup, brokers: int) -> None:
         self.setup = setup
@@ -139,11 +139,11 @@ class ParityCluster:
         self.kframe: Instance | None = None
 
     def start(self) -> None:
-        """Start the brokers: one of them is the controller."""
+        """Start the brokers, of which one becomes controller."""
         self.cluster.start()
 
     def take_over(self) -> None:
-        """Start kframe, and wait until it is the controller of all brokers."""
+        """Start kframe, and wait until all brokers know it as controller."""
         first, second = self.setup.protocols
         listeners = {"listeners": f"{first}://{{address}},{second}://{{other_address}}"}
         self.kframe = Instance(
@@ -152,7 +152,7 @@ class ParityCluster:
         self.kframe.await_ready(active=True)
 
     def end(self) -> None:
-        """End all processes."""
+        """Kill all processes."""
         self.cluster.kill()
         if self.kframe is not None:
             self.kframe.kill()
@@ -169,7 +169,7 @@ class ParityCluster:
                 yield Client(name, second, {"security.protocol": second, **tls, **login(mechanism, name, password)})
 
     def address(self, protocol: str) -> str:
-        """Where clients find the first broker."""
+        """The bootstrap address of the first broker."""
         broker = self.cluster.brokers[1]
         return broker.address if protocol == self.setup.protocols[0] else f"{HOST}:{broker.other_port}"
 
@@ -182,7 +182,7 @@ class ParityCluster:
 
 
 def prepare(tools: Tools, setup: Setup) -> None:
-    """Topics, records, a group, quotas, credentials and ACLs for the calls to show."""
+    """Create the topics, records, group, quotas, credentials and ACLs that the calls show."""
     for topic in (TOPIC, OTHER_TOPIC):
         more = ("--config", "retention.ms=360000000") if topic == TOPIC else ()
         tools.run("kafka-topics", "--create", "--topic", topic, "--partitions", str(PARTITIONS),
@@ -207,14 +207,14 @@ def prepare(tools: Tools, setup: Setup) -> None:
     tools.run("kafka-producer-perf-test", "--topic", OTHER_TOPIC, "--num-records", "5", "--record-size", "10",
               "--throughput", "-1", "--transactional-id", "parity", "--transaction-duration-ms", "60000")  # fmt: skip
     for each in READING:
-        tools.tried(each.tool, *each.arguments)  # some of them make a group, or the loggers of a broker
+        tools.tried(each.tool, *each.arguments)  # Some calls create a group, or the loggers of a broker.
     tools.run("kafka-delegation-tokens", "--create", "--max-life-time-period", "-1", "--owner-principal", "User:alice")
     if setup.authorizer:
         _allow(tools)
 
 
 def _allow(tools: Tools) -> None:
-    """Let alice describe the cluster, and read and write a topic, and anonymous clients describe a topic."""
+    """Allow alice to describe the cluster and to use a topic, and anonymous clients to describe a topic."""
     for user in ("User:alice", "User:CN=alice"):
         for operation in _ALLOWED:
             tools.run("kafka-acls", "--add", "--allow-principal", user, "--operation", operation, "--cluster")
@@ -227,7 +227,7 @@ def _allow(tools: Tools) -> None:
               "--topic", "pre-", "--resource-pattern-type", "prefixed")  # fmt: skip
 
 
-#: What is different in every run, and what it is replaced by.
+#: Patterns of output that differs in every run, and their replacements.
 _CHANGING: Final = (
     (re.compile(rf"{re.escape(HOST)}:\d+"), "HOST:PORT"),
     (re.compile(r"\d+\.?\d* records/sec.*"), "RATES"),
@@ -235,15 +235,15 @@ _CHANGING: Final = (
      "Request is not authorized"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d+Z)?|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+|\d{13}"), "TIME"),
     (re.compile(r"(?<=Created delegation token with tokenId : )\S+|^\S{22} \S{88}(?= )", re.MULTILINE), "TOKEN"),
-    (re.compile(r"(?<=^TOKEN )(User:\S+)\s+User:\S+", re.MULTILINE), r"\1"),  # who of several has asked for it
+    (re.compile(r"(?<=^TOKEN )(User:\S+)\s+User:\S+", re.MULTILINE), r"\1"),  # The requester of the token.
     (re.compile(r"(?<=number of tokens : )\d+|(?<=\"size\":)\d+|(?<=^parity-other:\d:)\d+", re.MULTILINE), "NUMBER"),
-    # Topics that come and go.
+    # Topics that are created and deleted meanwhile.
     (re.compile(r"^(__\w+:\d+:\d+|.*\badded-\d+-0\b.*|added-\d+)$", re.MULTILINE), ""),
     (re.compile(r"^(\s*Topic: added-\d+\b.*|Dynamic configs for topic added-\d+ .*)$", re.MULTILINE), ""),
     (re.compile(r"\badded-\d+\b"), "ADDED"),
-    (re.compile(r"^  \S+=\w+ sensitive=false synonyms={}$", re.MULTILINE), ""),  # loggers come and go
+    (re.compile(r"^  \S+=\w+ sensitive=false synonyms={}$", re.MULTILINE), ""),  # Loggers appear and disappear.
     (re.compile(r"(?<=[\[}]),?{"), "\n"),
-    (re.compile(r"[\]},]+(\"version\":1})?$", re.MULTILINE), ""),  # which broker comes last
+    (re.compile(r"[\]},]+(\"version\":1})?$", re.MULTILINE), ""),  # The order of brokers varies.
     (re.compile(r"\S*/client.properties"), "PROPERTIES"),
     (re.compile(r"^\[TIME\] (WARN|INFO) .*\n", re.MULTILINE), ""),
     (re.compile(r"^\s+at \S+\(.*\)\n|^\s+\.\.\. \d+ more\n", re.MULTILINE), ""),
@@ -251,14 +251,14 @@ _CHANGING: Final = (
 
 
 def normalized(said: str) -> str:
-    """An output without what is different in every run, its lines in order: tools print what hash tables hold."""
+    """An output without parts that differ in every run. Lines are sorted, because tools print hash tables."""
     for pattern, replacement in _CHANGING:
         said = pattern.sub(replacement, said)
     return "\n".join(sorted({_ordered(line.strip()) for line in said.splitlines() if line.strip()}))
 
 
 def _ordered(line: str) -> str:
-    """A line whose settings are in order: tools print them as a hash table has them."""
+    """A line with its settings sorted, because tools print hash tables."""
     head, separator, settings = line.partition(" are ")
     return f"{head}{separator}{', '.join(sorted(settings.split(', ')))}" if line.startswith("Quota configs") else line
 
@@ -276,7 +276,7 @@ def compared(
 ) -> Comparison:
     """Run these calls ``expected`` times under Kafka's controller, and in ``rounds`` under kframe.
 
-    ``after_round`` gets the comparison of all rounds so far, after each round.
+    ``after_round`` receives the comparison of all rounds so far.
     """
     cluster, box = ParityCluster(folder, zookeeper, setup, brokers), ToolBox(folder / "box")
     try:
@@ -299,7 +299,7 @@ def compared(
 
 
 def main() -> int:
-    """Compare every set-up, write the page after each round, and return 1 if anything differs."""
+    """Compare every setup, and write the page after each round. Return 1 if anything differs."""
     arguments = _parsed()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
     command = f"python -m kframe_kafka_wire.testing.parity {' '.join(sys.argv[1:])}"
@@ -352,7 +352,8 @@ def collect(
     rounds: Rounds,
     outputs: Outputs,
 ) -> Iterator[int]:
-    """Run the calls as these clients and add what they print to ``outputs``; yields the number of each ended round."""
+    """Run the calls as these clients, and add their output to ``outputs``. Yields the number of each completed round.
+    Run the calls as these clients, and add their output to ``outputs``. Yields the number of each completed round."""
     end = time.monotonic() + rounds.seconds
     tools = {client.name: _tools(cluster, box, client) for client in clients}
     tool_runs: Counter[tuple[str, str]] = Counter()
@@ -376,13 +377,13 @@ def _tools(cluster: ParityCluster, box: ToolBox, client: Client) -> Tools:
 
 
 def _run(tools: Tools, client: str, call: ToolCall, outputs: Outputs) -> None:
-    """Run the steps of a call and count what they print."""
+    """Run the steps of a call, and count their outputs."""
     unique = str(next(_UNIQUE))
     for position, step in enumerate(call.steps()):
         arguments = [each.replace("{broker}", "1").replace("{unique}", unique) for each in step.arguments]
-        code, said = tools.tried(step.tool, *arguments, given=step.input)
+        code, output = tools.tried(step.tool, *arguments, given=step.input)
         name = step.name if step is call else f"{step.name} [{position} after: {call.name}]"
-        outputs.setdefault((client, name), Counter())[f"exit {code}\n{normalized(said)}"] += 1
+        outputs.setdefault((client, name), Counter())[f"exit {code}\n{normalized(output)}"] += 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The calls of Kafka's command-line tools whose outputs are compared under kframe and under Kafka's own controller."""
+"""Calls of Kafka's command-line tools whose outputs are compared under kframe and under Kafka's own controller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-#: What ``prepare`` makes before anything is compared.
+#: ``prepare`` creates these before the comparison.
 TOPIC, OTHER_TOPIC, GROUP = "parity", "parity-other", "parity-group"
 PARTITIONS, RECORDS = 3, 12
 _TOPIC: Final = ("--entity-type", "topics", "--entity-name", TOPIC)
@@ -14,10 +14,11 @@ _TOPIC: Final = ("--entity-type", "topics", "--entity-name", TOPIC)
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call: ``input`` is what the tool reads; in the arguments ``{broker}`` is the id of a broker, and ``{unique}``
-    a number that no other call has: a topic that is deleted may still be there when the next call runs.
+    """A call of a tool. ``input`` is its standard input.
 
-    A call may have others ``after`` it that undo it; their outputs are compared as well.
+    In the arguments, ``{broker}`` is replaced by the id of a broker. ``{unique}`` is replaced by a number that no other
+    call has, because a deleted topic may still exist during the next call. The calls in ``after`` undo the call; their
+    outputs are compared as well.
     """
 
     tool: str
@@ -27,7 +28,7 @@ class ToolCall:
 
     @property
     def name(self) -> str:
-        """The command line, without what says where and as whom to connect."""
+        """The command line without address and credentials."""
         return " ".join((self.tool, *self.arguments))
 
     def steps(self) -> Iterator[ToolCall]:
@@ -37,7 +38,7 @@ class ToolCall:
 
 
 def call(tool: str, *arguments: str, given: str = "", after: tuple[ToolCall, ...] = ()) -> ToolCall:
-    """A call, its arguments one by one."""
+    """A call with its arguments."""
     return ToolCall(tool, arguments, given, after)
 
 
@@ -46,19 +47,19 @@ def _describe(*entity: str) -> ToolCall:
 
 
 def _alter(*entity: str, add: str, delete: str) -> ToolCall:
-    """Settings that are added, shown, and deleted."""
+    """Add, show and delete settings."""
     undo = call("kafka-configs", "--alter", *entity, "--delete-config", delete)
     return call("kafka-configs", "--alter", *entity, "--add-config", add, after=(_describe(*entity), undo))
 
 
 def _acl(*resource: str) -> ToolCall:
-    """An entry that is added, listed, and removed."""
+    """Add, list and remove an ACL."""
     entry = ("--allow-principal", "User:added", "--operation", "Read", *resource)
     undo = call("kafka-acls", "--remove", "--force", *entry)
     return call("kafka-acls", "--add", *entry, after=(call("kafka-acls", "--list", "--principal", "User:added"), undo))
 
 
-#: Calls that leave everything as it was.
+#: Calls that change nothing.
 READING: Final = (
     call("kafka-acls", "--list"),
     call("kafka-acls", "--list", "--topic", TOPIC),
@@ -116,10 +117,11 @@ READING: Final = (
          "--timeout-ms", "20000"),
     call("kafka-console-consumer", "--topic", TOPIC, "--from-beginning", "--max-messages", str(RECORDS), "--timeout-ms",
          "20000", "--consumer-property", "enable.auto.commit=false", "--group", "parity-readers",
-         # A broker also drops the empty group when any topic is deleted, so what lists groups would depend on that.
+         # A broker also deletes the empty group with any topic, which would change the output of calls that list
+         # groups.
          after=(call("kafka-consumer-groups", "--delete", "--group", "parity-readers"),)),
 )  # fmt: skip
-#: Calls that change something, each with calls that undo it.
+#: Calls that change something, each with calls that undo the change.
 WRITING: Final = (
     _acl("--topic", "added"),
     _acl("--topic", "added-", "--resource-pattern-type", "prefixed"),
@@ -149,7 +151,7 @@ WRITING: Final = (
          "--throughput", "-1"),
     call("kafka-features", "upgrade", "--feature", "metadata.version=20"),
 )  # fmt: skip
-#: Those whose requests any node may get, by tools that send few others.
+#: Calls whose requests any node may receive, by tools that send few other requests.
 ANY_NODE: Final = tuple(
     each for each in READING if each.tool in ("kafka-acls", "kafka-configs", "kafka-delegation-tokens", "kafka-topics")
 )

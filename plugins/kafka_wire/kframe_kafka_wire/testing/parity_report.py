@@ -1,4 +1,4 @@
-"""Outputs of tools under both controllers compared, what differs by design, and the page of evidence."""
+"""Compare the outputs of tools under both controllers, without intended differences, and write the evidence page."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-#: Outputs by name of the client and of the step, each with how often it came.
+#: Outputs by names of client and step, with the count of each.
 Outputs = dict[tuple[str, str], Counter[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Designed:
-    """A difference that is meant: lines of these tools that match a pattern do not count, under either controller."""
+    """An intended difference: lines of these tools that match a pattern are ignored under both controllers."""
 
     tools: re.Pattern[str]
     lines: re.Pattern[str]
@@ -50,7 +50,7 @@ DESIGNED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An output under kframe that did not come under Kafka's controller, with how often it came."""
+    """An output under kframe that Kafka's controller did not cause, and its count."""
 
     setup: str
     client: str
@@ -62,23 +62,23 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of comparing one set-up."""
+    """The comparison of one setup."""
 
     outputs: int
-    """How many steps as how many clients."""
+    """The number of steps times clients."""
     runs: int
-    """How many times a tool ran under kframe."""
+    """The number of tool runs under kframe."""
     repetitions: int
-    """How often each step ran under kframe as each client, at least."""
+    """The least runs of a step under kframe as one client."""
     tool_runs: int
-    """How often each tool ran under kframe as all clients together, at least."""
+    """The least runs of a tool under kframe as all clients together."""
     by_design: Mapping[str, int]
-    """How many outputs differ in lines that do not count, by reason."""
+    """The number of outputs with ignored differences, by reason."""
     differences: tuple[Difference, ...]
 
 
 def compare(setup: str, kafka: Outputs, kframe: Outputs) -> Comparison:
-    """Each output under kframe must be one that came under Kafka's controller, but for lines that differ by design."""
+    """Each output under kframe must also occur under Kafka's controller, apart from intended differences."""
     by_design: Counter[str] = Counter()
     differences = []
     for (client, step), outputs in kframe.items():
@@ -115,7 +115,7 @@ def _without(rules: Sequence[Designed], output: str) -> str:
 
 
 def page(comparisons: Mapping[str, Comparison], command: str, machine: str, commit: str) -> str:
-    """The page of evidence in Markdown."""
+    """The evidence page in Markdown."""
     rows = [
         f"| {name} | {each.outputs} | {each.runs} | {each.repetitions} | {each.tool_runs} |"
         f" {sum(each.by_design.values())} | {len(each.differences)} |"

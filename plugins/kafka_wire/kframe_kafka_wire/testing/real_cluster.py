@@ -24,21 +24,23 @@ US: Final = 1000
 INTERNAL: Final = 6
 #: Defaults of automatically created topics, of brokers and of kframe.
 SIZES: Final = {"auto.create.topics.enable": "true", "num.partitions": "4", "default.replication.factor": "3"}
-#: Only brokers have the size of internal topics, so that they create them.
+#: The sizes of internal topics are set on brokers only.
 SETTINGS: Final = {
     **SIZES, "offsets.topic.num.partitions": str(INTERNAL), "transaction.state.log.num.partitions": str(INTERNAL),
     "group.initial.rebalance.delay.ms": "0", "zookeeper.session.timeout.ms": "8000",
-    # A throttled replica stays out of sync for an hour; deleted logs are removed at once.
+    # A throttled replica stays out of sync for an hour. Deleted logs are removed at once.
     "replication.quota.window.num": "3600", "log.segment.delete.delay.ms": "100",
 }  # fmt: skip
-#: Least pause between two samples of all nodes, and the pause as a multiple of a sample's time.
+#: The shortest pause between two samples of all nodes, and the pause in relation to a sample's duration.
 _PAUSE_S: Final = 0.05
 _REST: Final = 2.0
 #: Release of the brokers, and the inter-broker protocol.
 Setup = tuple[str, str]
 NEWEST: Final[Setup] = ("3.9.1", "3.9")
-#: Settings of kframe by release of the brokers. Before 3.4.1 brokers ignore a StopReplica with the current leader
-#: epoch, which is what Kafka's controller sends too when a reassignment is cancelled.
+#: kframe's settings by release of the brokers.
+#:
+#: Before 3.4.1 brokers ignore a StopReplica with the current leader epoch. Kafka's controller sends such a request,
+#: too, when a reassignment is cancelled.
 OWN: Final[Mapping[str, Mapping[str, str]]] = {"2.8.2": {"kframe.reassignment.strict": "true"}}
 SETUPS: Final[list[Setup]] = [NEWEST, ("3.9.1", "2.8"), ("3.9.1", "2.4"), ("2.8.2", "2.8")]
 
@@ -52,7 +54,8 @@ class RealCluster:
     """Brokers, kframe, and their state in ZooKeeper."""
 
     def __init__(self, folder: Path, zookeeper: str, version: str, protocol: str) -> None:
-        """A release of Kafka, and the inter-broker protocol; entering starts all of it."""
+        """``version`` is the release, ``protocol`` the inter-broker protocol. Entering the context starts all
+        processes."""
         self.folder = folder
         spoken = {"inter.broker.protocol.version": protocol}
         self.settings = {**SETTINGS, **spoken}
@@ -97,14 +100,14 @@ class RealCluster:
         return ",".join(self.nodes)
 
     def assignment(self, topic: str) -> dict[int, list[int]]:
-        """Replicas by partition, as stored; nothing for no such topic."""
+        """Stored replicas by partition; empty for a missing topic."""
         with suppress(NoNodeError):
             stored = json.loads(self.client.get(f"/brokers/topics/{topic}")[0])
             return {int(number): replicas for number, replicas in stored["partitions"].items()}
         return {}
 
     def state(self, topic: str, partition: int) -> dict[str, Any]:
-        """The state of a partition, as stored."""
+        """The stored state of a partition."""
         stored = self.client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")[0]
         return dict(json.loads(stored))
 
@@ -128,12 +131,12 @@ class Sampler:
         self._thread.join()
 
     def _run(self) -> None:
-        # With a pause, because brokers run on the same cores.
+        # The pause leaves CPU to the brokers on the same cores.
         took_s = 0.0
         while not self._over.wait(max(_PAUSE_S, _REST * took_s)):
             begun_s = time.monotonic()
             for address in self._cluster.nodes:
-                with suppress(OSError):  # a broker may be down
+                with suppress(OSError):  # A broker may be down.
                     states = partitions(address)
                     self.answered[address] += 1
                     if offline := [name for name, leader, _ in states if leader < 0]:
@@ -142,7 +145,7 @@ class Sampler:
 
 
 def metadata(address: str) -> Mapping[str, Any]:
-    """A node's answer to Metadata for all topics."""
+    """A node's response to Metadata for all topics."""
     with Client(address) as client:
         return client.ask(3, 9, topics=None, allow_auto_topic_creation=False)
 

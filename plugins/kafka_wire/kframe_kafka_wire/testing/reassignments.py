@@ -21,7 +21,7 @@ from kframe_kafka_wire.testing.instances import PATIENCE_S
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.real_cluster import RealCluster, await_metadata, metadata
 
-#: What a leader logs of each leader epoch that it takes up, 2.8 and 3.9: ISR, adding and removing replicas.
+#: Log lines of a leader for each new leader epoch, 2.8 and 3.9: ISR, adding and removing replicas.
 _LEADS: Final = (
     r"Leader {} .*starts at leader epoch \d+ .*ISR \[([\d,]*)\],? adding ?[rR]eplicas \[([\d,]*)\] (?:and )?"
     r"removing ?[rR]eplicas \[([\d,]*)\]"
@@ -40,7 +40,7 @@ def check_reassignment_completes(cluster: RealCluster) -> None:
     assert until(lambda: _in_sync(cluster, topic, before), PATIENCE_S)
     _reassign(cluster, topic, targets)
     assert until(lambda: _assigned(cluster, topic) == [(target, [], []) for target in targets], PATIENCE_S)
-    # A reassignment that is reported complete is complete: there is no wait for the ISR here.
+    # A reassignment that is reported complete must be complete, so there is no wait for the ISR here.
     assert [sorted(cluster.state(topic, number)["isr"]) for number in range(3)] == [
         sorted(target) for target in targets
     ]
@@ -73,9 +73,9 @@ def check_cancelled_reassignment(cluster: RealCluster) -> None:
 
     _reassign(cluster, topic, [None])
     assert until(lambda: _folders(added, "data", topic) == [], PATIENCE_S)
-    left = cluster.state(topic, 0)
-    assert (sorted(left["isr"]), left["leader"], _assigned(cluster, topic)[0]) == ([1, 2], 1, ([1, 2], [], []))
-    assert left["leader_epoch"] > moving["leader_epoch"]
+    state = cluster.state(topic, 0)
+    assert (sorted(state["isr"]), state["leader"], _assigned(cluster, topic)[0]) == ([1, 2], 1, ([1, 2], [], []))
+    assert state["leader_epoch"] > moving["leader_epoch"]
     assert all(_folders(cluster.kafka.brokers[broker_id], "data", topic) for broker_id in (1, 2))
     _delete(cluster, topic)
 
@@ -157,14 +157,14 @@ def _throttle(cluster: RealCluster, topic: str, leader: int) -> None:
     }
     for path, config in settings.items():
         data = json.dumps({"version": 1, "config": config}).encode()
-        cluster.client.ensure_path(f"/config/{path}")  # earlier tests may have left settings of the broker
+        cluster.client.ensure_path(f"/config/{path}")  # Earlier tests may have left settings of the broker.
         cluster.client.set(f"/config/{path}", data)
     # A broker that processes the second notification has processed all before it.
     for path in (*settings, f"topics/{topic}"):
         data = json.dumps({"version": 2, "entity_path": path}).encode()
         cluster.client.create("/config/changes/config_change_", data, sequence=True)
-    said = f"Processing override for entityPath: topics/{topic} "
-    assert until(lambda: cluster.kafka.brokers[leader].log("server").count(said) == 2, PATIENCE_S)
+    line = f"Processing override for entityPath: topics/{topic} "
+    assert until(lambda: cluster.kafka.brokers[leader].log("server").count(line) == 2, PATIENCE_S)
 
 
 def _produce(cluster: RealCluster, topic: str, values: Sequence[str]) -> None:

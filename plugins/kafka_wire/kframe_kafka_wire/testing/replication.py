@@ -1,4 +1,4 @@
-"""A cluster under load whose brokers and controllers a test ends, freezes and starts again."""
+"""A cluster under load whose brokers and controllers a test stops, kills, freezes and restarts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.load import Load
 
 PATIENCE_S: Final = 240.0
-#: How long a kframe that died or sleeps keeps the role.
+#: The session timeout, for which a dead or frozen kframe keeps the role.
 SESSION_MS: Final = 8_000
-#: Of one topic: every broker leads two.
+#: The assignment of a topic in which each broker is the preferred leader of two partitions.
 REPLICAS: Final = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1]]
 RECORDS_PER_SECOND: Final = 10_000
-#: What a broker logs of each request of a controller that it has carried out; of each partition for LeaderAndIsr.
+#: Log lines of a broker for each executed control request, and for LeaderAndIsr for each partition.
 _CARRIED_OUT: Final = re.compile(
     r"(?:UpdateMetadata request sent by|Completed LeaderAndIsr request correlationId \d+ from) controller \d+"
     r" epoch (\d+)"
@@ -36,9 +36,10 @@ class Scene:
     """One topic of a cluster with a steady producer, and the kframe instances of one test."""
 
     def __init__(self, fixture: ClusterFixture, name: str, folder: Path, settings: Mapping[str, str] = {}) -> None:
-        """Create the topic, and remember every state of its partitions and every controller epoch from now on.
+        """Create the topic, and record all partition states and controller epochs from now on.
 
-        ``settings`` are those of instances of kframe."""
+        ``settings`` are those of the kframe instances.
+        """
         self.fixture = fixture
         self._settings = settings
         self.topic = f"records-{name}"
@@ -53,7 +54,7 @@ class Scene:
         self.load = Load(folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), RECORDS_PER_SECOND)
 
     def close(self) -> None:
-        """End the load and all instances, as a power cut would."""
+        """Kill the producer and all instances."""
         self.load.close()
         for instance in self._instances:
             instance.kill()
@@ -61,7 +62,7 @@ class Scene:
     # -- controllers
 
     def instance(self, number: int, *arguments: str) -> Instance:
-        """Another kframe under this id."""
+        """Start another instance of kframe with this id."""
         self._instances.append(
             Instance(
                 self.fixture.cluster.zookeeper,
@@ -89,14 +90,15 @@ class Scene:
     # -- brokers
 
     def leader(self) -> Broker:
-        """The broker that leads partition 0, once there is one."""
+        """The leader of partition 0, after waiting for one."""
         assert until(lambda: self._leader_id() in ALL, PATIENCE_S)
         return self.fixture.cluster.brokers[self._leader_id()]
 
     def end(self, broker: Broker, hard: bool, *, waits: bool = True) -> None:
-        """End a broker, and return when its registration has ended too.
+        """Stop or kill a broker, and return when its registration has ended.
 
-        ``waits``: until the server ends the session of a broker that was killed; else that is done for it."""
+        ``waits``: wait for the session timeout of a killed broker; otherwise the session is ended at once.
+        """
         ended = broker.log("server").count("shut down completed")
         if hard and waits:
             broker.kill()
@@ -109,12 +111,12 @@ class Scene:
         assert until(lambda: self.fixture.client.exists(registered) is None, PATIENCE_S)
 
     def begin(self, broker: Broker) -> None:
-        """Start a broker again."""
+        """Restart a broker."""
         broker.start()
         broker.await_started()
 
     def await_full(self) -> None:
-        """Return when all partitions of all topics have a leader, all their replicas in sync, and clients hear so."""
+        """Return when all partitions have a leader and all replicas in sync, and clients see it."""
 
         def lacking() -> list[tuple[str, int]]:
             return [
@@ -131,11 +133,11 @@ class Scene:
 
     @property
     def went_offline(self) -> bool:
-        """Whether a partition of the topic was seen without a leader."""
+        """Whether a partition of the topic was without a leader at any time."""
         return any(state.get("leader") == -1 for states in self._seen.values() for state in states)
 
     def fallen(self) -> list[Any]:
-        """Epochs that fell: in what was stored, and in the requests that brokers have carried out."""
+        """Decreased epochs in stored states, and in the requests that brokers have executed."""
         events: list[Any] = [
             (path, before, after)
             for path, states in self._seen.items()

@@ -1,4 +1,4 @@
-"""A controller behind listeners with TLS and SASL, on loopback, and the settings of clients that come there."""
+"""A controller with TLS and SASL listeners on loopback, and the settings of its clients."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from kframe_kafka_wire.testing.served import FakeRecords, Served, user_record
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 PROTOCOLS: Final = ("SSL", "SASL_PLAINTEXT", "SASL_SSL")
-#: Who may do anything; everybody else may do nothing.
+#: Super users. Other users may do nothing.
 FRIENDS: Final = "User:CN=client;User:alice;User:carol;User:dave"
 
 
 def certificates(folder: Path) -> Path:
-    """Put files of an authority, a server, a client and an untrusted client into a folder."""
+    """Write the files of an authority, a server, a client and an untrusted client to a folder."""
     authority = Authority(folder, "authority")
     authority.issue("server", "127.0.0.1")
     authority.issue("client")
@@ -31,9 +31,10 @@ def certificates(folder: Path) -> Path:
 
 
 def secured(folder: Path, topics: Mapping[str, Sequence[PartitionSpec]], brokers: Sequence[int] = (1,)) -> Served:
-    """One listener for each of PROTOCOLS, on which brokers are said to be as well; not started before it is made.
+    """A controller, not started yet, with a listener for each of PROTOCOLS. Brokers are registered on them, too.
 
-    Users: alice (PLAIN, "secret"), carol and dave (SCRAM-SHA-256 and 512, "pencil"); eve (PLAIN, "x") has no rights.
+    Users: alice (PLAIN, "secret"), carol and dave (SCRAM-SHA-256 and 512, "pencil"), and eve (PLAIN, "x") without
+    rights.
     """
     ports = dict(zip(PROTOCOLS, free_ports(len(PROTOCOLS)), strict=True))
     config = {
@@ -64,7 +65,7 @@ def secured(folder: Path, topics: Mapping[str, Sequence[PartitionSpec]], brokers
 
 
 def login(mechanism: str, user: str, password: str) -> dict[str, str]:
-    """What a client says of who it is."""
+    """The SASL settings of a client."""
     module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
     return {
         "sasl.mechanism": mechanism,
@@ -73,13 +74,13 @@ def login(mechanism: str, user: str, password: str) -> dict[str, str]:
 
 
 def tls(folder: Path, key: str = "", authority: str = "authority") -> dict[str, str]:
-    """A client's truststore, and its certificate if it has any."""
+    """A client's truststore, and its certificate if ``key`` is given."""
     trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(folder / f"{authority}.pem")}
     own = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(folder / f"{key}.pem")}
     return trust | (own if key else {})
 
 
-#: (listener, settings of the login, certificate) of clients whose login succeeds.
+#: (listener, SASL settings, certificate) of clients whose login succeeds.
 LET_IN: Final[Mapping[str, tuple[str, dict[str, str], str]]] = {
     "a certificate": ("SSL", {}, "client"),
     "PLAIN": ("SASL_PLAINTEXT", login("PLAIN", "alice", "secret"), ""),

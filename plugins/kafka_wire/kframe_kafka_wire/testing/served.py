@@ -1,4 +1,4 @@
-"""A controller over a cluster in memory, with brokers that apply requests at once, behind a server on loopback."""
+"""A controller on an in-memory cluster, with brokers that apply requests at once, and its server on loopback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAIN = {"listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": str(OURS)}
 
 
 class ObedientBrokers(RecordingTransport):
-    """Answers each request with success at once."""
+    """Responds to each request with success at once."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Save the callback."""
@@ -31,18 +31,18 @@ class ObedientBrokers(RecordingTransport):
 
     @property
     def acknowledges(self) -> bool:
-        """Answers to UpdateMetadata name the batch."""
+        """Always true: responses to UpdateMetadata name the batch."""
         return True
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Record a batch, and answer it."""
+        """Record a batch, and respond to it."""
         super().send(cluster, requests)
         for answer in successful_answers(cluster, requests):
             self._notify(answer)
 
 
 def broker(broker_id: int, *listeners: str, rack: str | None = None, ports: int = 9000) -> Registration:
-    """The registration of a broker with these listeners, on ports from ``ports + broker_id`` on."""
+    """A registration with these listeners. Ports begin at ``ports + broker_id``."""
     endpoints = (
         Endpoint(listener, "127.0.0.1", ports + broker_id + 100 * index)
         for index, listener in enumerate(listeners or ("PLAINTEXT",))
@@ -51,7 +51,7 @@ def broker(broker_id: int, *listeners: str, rack: str | None = None, ports: int 
 
 
 class Served:
-    """A controller and its server, both running until ``stop``. A context manager."""
+    """A controller and its server, which run until ``stop``. A context manager."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Served:
         *,
         standby: bool = False,
     ) -> None:
-        """``standby``: broker 1 is controller, and stays it."""
+        """``standby``: broker 1 is the controller for the whole test."""
         registrations = [broker(entry) if isinstance(entry, int) else entry for entry in brokers]
         self.ensemble = MemoryEnsemble.from_cluster(cluster_of(topics, registrations))
         if standby:
@@ -79,14 +79,14 @@ class Served:
             servers=[self.server],
         ).build()
         self.controller.start()
-        self.controller.inspect(lambda cluster: None).result(timeout=30)  # the election is over
+        self.controller.inspect(lambda cluster: None).result(timeout=30)  # Wait for the end of the election.
 
     def client(self, listener: str = "PLAINTEXT") -> Client:
-        """A connection without TLS."""
+        """A plaintext connection."""
         return Client(self.server.addresses[listener])
 
     def stop(self) -> None:
-        """End both."""
+        """Stop both."""
         self.controller.stop()
 
     def __enter__(self) -> Served:
@@ -103,23 +103,23 @@ class FakeRecords:
         self.records = dict(records)
         self.versions: Counter[str] = Counter()
         self.appended: list[tuple[str, str]] = []
-        """Prefix and text of what was appended, in order."""
+        """Prefix and text of appended records, in order."""
 
     def read_record(self, path: str) -> bytes | None:
-        """What stands there."""
+        """The text at a path, or None."""
         return self.records[path].encode() if path in self.records else None
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
-        """Names of all that begins with the path."""
+        """Names of the children of a path."""
         below = [name.removeprefix(f"{path}/") for name in self.records if name.startswith(f"{path}/")]
         return tuple(dict.fromkeys(path.partition("/")[0] for path in below))
 
     def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
-        """What stands there, and how often it was written."""
+        """The text at a path and the number of its writes."""
         return (self.records[path].encode(), self.versions[path]) if path in self.records else None
 
     def write_record(self, path: str, data: bytes, version: int | None) -> bool:
-        """Replace a text of that version, or add one."""
+        """Replace or create a record by version."""
         if version != (self.versions[path] if path in self.records else None):
             return False
         self.records[path] = data.decode()
@@ -127,26 +127,29 @@ class FakeRecords:
         return True
 
     def delete_record(self, path: str, version: int) -> bool:
-        """Take a text of that version away, unless there are others below its path."""
+        """Delete a record by version, unless it has children."""
         if path not in self.records or version != self.versions[path] or self.read_record_names(path):
             return False
         del self.records[path]
         return True
 
     def append_record(self, prefix: str, data: bytes) -> None:
-        """Note it in ``appended``."""
+        """Add the record to ``appended``."""
         self.appended.append((prefix, data.decode()))
 
 
 def user_record(mechanism: str, password: str, iterations: int = 4096) -> str:
     """The record of a user as kafka-configs writes it."""
-    made = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
-    return json.dumps({"version": 1, "config": {mechanism: made}})
+    credential = credential_text(make_credential(mechanism, password, b"some-salt", iterations))
+    return json.dumps({"version": 1, "config": {mechanism: credential}})
 
 
 def sample_cluster() -> Served:
-    """Topic ``t`` on three brokers, the last of them on another listener than ours, its partition 1 not led by the
-    preferred replica; topic ``dead``, whose leader has gone; and a cluster id."""
+    """A cluster with an id, three brokers and two topics.
+
+    The third broker has another listener than the controller. Partition 1 of ``t`` is not led by its preferred replica.
+    The leader of ``dead`` is offline.
+    """
     topics = {
         "t": [healthy(1, 2), PartitionSpec((2, 3), leader=3, isr=(3, 2))],
         "dead": [PartitionSpec((9, 1), leader=9, isr=(9,))],

@@ -1,4 +1,4 @@
-"""A broker on loopback that tells its settings."""
+"""A fake broker on loopback for DescribeConfigs."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from kframe_kafka_wire.codec import decode_header, decode_request, encode_respon
 
 
 class SettingsBroker:
-    """A broker that answers DescribeConfigs with values of its server.properties, and nothing else."""
+    """Responds to DescribeConfigs with static settings, and supports nothing else."""
 
     def __init__(self, values: Mapping[str, str], code: int = 0) -> None:
-        """``code`` refuses every request, if it is not 0."""
+        """A ``code`` other than 0 refuses every request."""
         self.values, self.code = values, code
         self.asked: list[list[str]] = []
-        """The keys of each request."""
+        """The requested keys of each request."""
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
 
     def close(self) -> None:
-        """Accept no connection any more."""
+        """Stop accepting connections."""
         self._listener.close()
 
     def registration(self, broker_id: int = 1) -> Registration:
-        """How it is registered."""
+        """Its registration."""
         return Registration(broker_id, 100 * broker_id, (Endpoint("PLAINTEXT", "127.0.0.1", self.port),))
 
     def _serve(self) -> None:

@@ -43,50 +43,50 @@ def check_tools(tools: Tools, cluster: RealCluster) -> None:
 
 
 def _describes(tools: Tools, pattern: str) -> None:
-    """Wait until the topic is described like that: UpdateMetadata is asynchronous."""
-    said: list[str] = []
+    """Wait until the topic is described like that, because UpdateMetadata is asynchronous."""
+    outputs: list[str] = []
 
     def is_described() -> bool:
-        said.append(tools.tried("kafka-topics", "--describe", "--topic", TOPIC)[1])
-        return re.search(pattern, said[-1]) is not None
+        outputs.append(tools.tried("kafka-topics", "--describe", "--topic", TOPIC)[1])
+        return re.search(pattern, outputs[-1]) is not None
 
-    assert until(is_described, PATIENCE_S), said[-1]
+    assert until(is_described, PATIENCE_S), outputs[-1]
 
 
 def _produce_and_consume(tools: Tools) -> None:
-    """Idempotently, then in a transaction, each read by a group."""
+    """Produce idempotently, then in a transaction, and consume each by a group."""
     once = ("--producer-property", "enable.idempotence=true", "--producer-property", "acks=all")
     tools.run("kafka-console-producer", "--topic", TOPIC, *once, given="".join(f"{value}\n" for value in VALUES))
     assert sorted(_consumed(tools, len(VALUES))) == VALUES
     many = ("--num-records", str(_PER_TRANSACTION), "--record-size", "10", "--throughput", "-1")
     whole = ("--transactional-id", "tooled", "--transaction-duration-ms", "60000")
-    said = tools.run("kafka-producer-perf-test", "--topic", TOPIC, *many, *whole)
-    assert f"{_PER_TRANSACTION} records sent" in said, said
+    output = tools.run("kafka-producer-perf-test", "--topic", TOPIC, *many, *whole)
+    assert f"{_PER_TRANSACTION} records sent" in output, output
     assert len(_consumed(tools, _PER_TRANSACTION)) == _PER_TRANSACTION
-    said = tools.run("kafka-consumer-groups", "--describe", "--group", GROUP)
-    ends = [line.split()[3:6] for line in said.splitlines() if line.startswith(GROUP)]
-    assert sum(int(end) for _, end, _ in ends) >= len(VALUES) + _PER_TRANSACTION, said
+    output = tools.run("kafka-consumer-groups", "--describe", "--group", GROUP)
+    ends = [line.split()[3:6] for line in output.splitlines() if line.startswith(GROUP)]
+    assert sum(int(end) for _, end, _ in ends) >= len(VALUES) + _PER_TRANSACTION, output
 
 
 def _consumed(tools: Tools, count: int) -> list[str]:
-    """The group's next so many committed values."""
+    """The next ``count`` committed values of the group."""
     how = ("--isolation-level", "read_committed", "--from-beginning", "--group", GROUP)
     bounds = ("--max-messages", str(count), "--timeout-ms", str(int(1000 * PATIENCE_S)))
-    said = tools.run("kafka-console-consumer", "--topic", TOPIC, *how, *bounds).splitlines()
-    assert f"Processed a total of {count} messages" in said, said
-    return said[:count]
+    lines = tools.run("kafka-console-consumer", "--topic", TOPIC, *how, *bounds).splitlines()
+    assert f"Processed a total of {count} messages" in lines, lines
+    return lines[:count]
 
 
 def _reassign_and_elect(tools: Tools, cluster: RealCluster) -> None:
-    """Partition 0 goes to the broker that has none of it, which then is to lead."""
+    """Reassign partition 0 to a new broker, then elect that broker."""
     before = cluster.assignment(TOPIC)[0]
     (third,) = {1, 2, 3} - set(before)
     after = [third, before[0]]
     plan = tools.folder / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": TOPIC, "partition": 0, "replicas": after}]}))
     moving = ("--reassignment-json-file", str(plan))
-    said = tools.run("kafka-reassign-partitions", "--execute", *moving)
-    assert f"Successfully started partition reassignment for {TOPIC}-0" in said, said
+    output = tools.run("kafka-reassign-partitions", "--execute", *moving)
+    assert f"Successfully started partition reassignment for {TOPIC}-0" in output, output
     done = f"Reassignment of partition {TOPIC}-0 is completed."
     assert until(lambda: done in tools.run("kafka-reassign-partitions", "--verify", *moving), PATIENCE_S)
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")

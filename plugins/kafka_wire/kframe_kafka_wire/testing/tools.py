@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, run against a server. They need what ``kframe_zookeeper.testing.java`` needs."""
+"""Kafka's own command-line tools. They need what ``kframe_zookeeper.testing.java`` needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kframe_zookeeper.testing.java import JVM, compiled, fetched
 from kframe_zookeeper.testing.kafka import VERSION
 from kframe_zookeeper.testing.process import Process
 
-#: The scripts by the classes that they start.
+#: Scripts and the classes that they run.
 TOOLS: Final = {
     "kafka-acls": "kafka.admin.AclCommand",
     "kafka-topics": "org.apache.kafka.tools.TopicCommand",
@@ -34,23 +34,23 @@ TOOLS: Final = {
     "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
-#: Options for client settings, if not --command-config.
+#: Options for client settings where it is not --command-config.
 _CONFIG_OPTIONS: Final = {
     "kafka-cluster": "--config", "kafka-leader-election": "--admin.config",
     "kafka-console-producer": "--producer.config", "kafka-console-consumer": "--consumer.config",
     "kafka-producer-perf-test": "--producer.config", "kafka-consumer-perf-test": "--consumer.config",
 }  # fmt: skip
-#: Tools that take bootstrap servers from the settings only.
+#: Tools that read the bootstrap servers from the settings only.
 _BY_SETTINGS: Final = {"kafka-producer-perf-test"}
 
 
 def jars() -> Path:
-    """The folder of the tools' jars; KFRAME_KAFKA_TOOLS_LIBS names another one than Maven fills."""
+    """The folder of the tools' jars. KFRAME_KAFKA_TOOLS_LIBS selects another folder."""
     return fetched(f"kafka-tools-{VERSION}", "pom-tools.xml", "KFRAME_KAFKA_TOOLS_LIBS")
 
 
 class ToolBox(Process):
-    """A JVM that runs one tool after another, each by the ``main`` that its script starts."""
+    """A JVM that runs the ``main`` methods of tools one after another."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -64,9 +64,9 @@ class ToolBox(Process):
         )  # fmt: skip
 
     def run(self, tool: str, arguments: list[str], given: str) -> tuple[int, str]:
-        """Exit code, and what the tool says on both outputs; ``given`` is its input."""
-        what = {"class": TOOLS[tool], "arguments": arguments, "input": given}
-        reply = json.loads(self._answer(json.dumps(what)))
+        """Exit code and output of a tool. ``given`` is its standard input."""
+        request = {"class": TOOLS[tool], "arguments": arguments, "input": given}
+        reply = json.loads(self._answer(json.dumps(request)))
         return reply["code"], reply["said"]
 
 
@@ -74,7 +74,7 @@ class Tools:
     """Runs tools with the same client settings."""
 
     def __init__(self, box: ToolBox, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
-        """``folder`` is where the settings are written, and files for tools may be."""
+        """``folder`` receives the settings, and may have further files for tools."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._box = box
@@ -84,14 +84,14 @@ class Tools:
         self._settings.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
     def run(self, tool: str, *arguments: str, given: str = "") -> str:
-        """What a tool says on both outputs, when it has ended well. Raises AssertionError when it has not."""
-        code, said = self.tried(tool, *arguments, given=given)
-        assert code == 0, said
-        return said
+        """The output of a successful tool. Raises AssertionError if the tool fails."""
+        code, output = self.tried(tool, *arguments, given=given)
+        assert code == 0, output
+        return output
 
     def tried(self, tool: str, *arguments: str, given: str = "") -> tuple[int, str]:
-        """Exit code, and what it says."""
+        """Exit code and output."""
         config = [_CONFIG_OPTIONS.get(tool, "--command-config"), str(self._settings)]
-        where = [] if tool in _BY_SETTINGS else ["--bootstrap-server", self._address]
-        first = [arguments[0]] if tool == "kafka-cluster" else []  # which has commands, and options behind them
-        return self._box.run(tool, [*first, *where, *config, *arguments[len(first) :]], given)
+        address = [] if tool in _BY_SETTINGS else ["--bootstrap-server", self._address]
+        first = [arguments[0]] if tool == "kafka-cluster" else []  # kafka-cluster expects options after the subcommand.
+        return self._box.run(tool, [*first, *address, *config, *arguments[len(first) :]], given)

@@ -1,1 +1,1 @@
-"""For tests: real ZooKeeper servers on loopback, certificates, and a proxy that breaks connections by script."""
+"""Test tools: real ZooKeeper servers on loopback, certificates, and a proxy that breaks connections by script."""

@@ -17,12 +17,12 @@ from kframe_zookeeper.testing.victims import Task
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_state, decode_topic, encode_topics
 
-#: The id of a controller that is neither of those in the scene.
+#: The id of a third controller.
 THREE: Final = 103
 
 #: Runs a task in a controller.
 Do = Callable[[Task], None]
-#: An action on the fixture or, by the task runner, on the controller.
+#: An action on the fixture or, through the task runner, on the controller.
 Action = Callable[[ZooKeeperFixture, Do], None]
 
 
@@ -34,12 +34,12 @@ def nothing(*_: object) -> None:
 
 
 def fails(*brokers: int) -> Action:
-    """These brokers lose their registrations in one instant."""
+    """Delete the registrations of these brokers in one transaction."""
     return lambda fixture, _: fixture.unregister_brokers(brokers)
 
 
 def registers(broker: int) -> Action:
-    """A broker comes, or comes back."""
+    """A broker registers, or registers again."""
 
     def register(fixture: ZooKeeperFixture, _: Do) -> None:
         fixture.register_brokers([registration(broker)])
@@ -48,12 +48,12 @@ def registers(broker: int) -> Action:
 
 
 def loses_log_dir(fixture: ZooKeeperFixture, _: Do) -> None:
-    """Broker 2 says that it has lost a log directory."""
+    """Broker 2 reports a failed log directory."""
     fixture.notify_log_dir_event(2)
 
 
 def notifies(fixture: ZooKeeperFixture, _: Do) -> None:
-    """A leader says that it has changed an ISR."""
+    """A leader reports an ISR change."""
     fixture.notify_isr_changes([("orders", 0)])
 
 
@@ -63,7 +63,7 @@ def calls(name: str, *arguments: Any, **others: Any) -> Action:
 
 
 def writes_topic(name: str, *replicas: tuple[int, ...]) -> Action:
-    """As tools before topic ids write it, who do not know of the id."""
+    """Write a topic without an id, as tools before Kafka 2.8 do."""
 
     def write(fixture: ZooKeeperFixture, _: Do) -> None:
         (data,) = encode_topics(TopicTable.of((name,), [replicas]))
@@ -76,7 +76,7 @@ def writes_topic(name: str, *replicas: tuple[int, ...]) -> Action:
 
 
 def leaves_partition_without_state(fixture: ZooKeeperFixture, _: Do) -> None:
-    """A controller has died while it created a topic."""
+    """Leave a partition without a state, as a controller does that dies while it creates a topic."""
     (data,) = encode_topics(TopicTable.of(("new",), [[(1, 2), (2, 3)]]))
     transaction = fixture.operator.transaction()
     transaction.create(paths.topic_path("new"), data)
@@ -86,46 +86,46 @@ def leaves_partition_without_state(fixture: ZooKeeperFixture, _: Do) -> None:
 
 
 def grows_while_deleted(fixture: ZooKeeperFixture, do: Do) -> None:
-    """A topic under deletion gets a partition and a replica that is not there."""
+    """Give a topic under deletion a new partition and a replica on a missing broker."""
     deletes("halted")(fixture, do)
     writes_topic("halted", (2, 6), (2, 3))(fixture, do)
 
 
 def moves_and_cancels(_: ZooKeeperFixture, do: Do) -> None:
-    """A client asks for a move, and then for its end."""
-    for wanted in ((3, 4), None):
-        do(methodcaller("reassign", {("moving", 0): wanted}))
+    """A client requests a reassignment, then cancels it."""
+    for target in ((3, 4), None):
+        do(methodcaller("reassign", {("moving", 0): target}))
 
 
 def moves(targets: Mapping[tuple[str, int], Sequence[int]]) -> Action:
-    """An operator leaves these moves, as Kafka's tools did up to 2.8."""
+    """An operator writes these reassignments, as Kafka's tools up to 2.8 do."""
     return lambda fixture, _: fixture.leave_reassignments(Targets.of(list(targets.items())))
 
 
 def deletes(*names: str) -> Action:
-    """An operator marks these topics."""
+    """An operator marks these topics for deletion."""
     return lambda fixture, _: fixture.mark_for_deletion(names)
 
 
 def prefers(*partitions: tuple[str, int]) -> Action:
-    """An operator leaves partitions whose preferred leaders are wanted."""
+    """An operator requests preferred leader elections."""
     return lambda fixture, _: fixture.leave_preferred_election(partitions)
 
 
 def another_rules(fixture: ZooKeeperFixture, _: Do) -> None:
-    """Another controller has the role, and does not stand again when it loses it."""
+    """Another controller takes the role, and does not contend again when it loses it."""
     store = fixture.connect()
     store.open(nothing)
     assert store.claim(THREE) == 1
 
 
 def configures(topic: str, config: Mapping[str, str]) -> Action:
-    """An operator changes settings of a topic."""
+    """An operator changes the settings of a topic."""
     return lambda fixture, _: fixture.configure_topic(topic, config)
 
 
 def rebalances(_: ZooKeeperFixture, do: Do) -> None:
-    """The timer for moving leaders back to their preferred replicas goes off."""
+    """The timer of the preferred leader rebalancing fires."""
     do(_look_at_balance)
 
 
@@ -134,7 +134,7 @@ def _look_at_balance(controller: Controller) -> None:
 
 
 def gets_producer_ids(fixture: ZooKeeperFixture, do: Do) -> None:
-    """Broker 1 asks for a block of producer ids."""
+    """Broker 1 requests a block of producer ids."""
     epoch = fixture.operator.exists(paths.broker_path(1)).czxid
     do(methodcaller("submit", partial(events.ProducerIdsRequested, 1, epoch)))
 
@@ -155,46 +155,46 @@ def replicas(tree: Tree, partition: str) -> list[int]:
 
 
 def led(partition: str, leader: int) -> Callable[[Tree], bool]:
-    """Whether this broker leads."""
+    """Whether this broker is the leader."""
     return lambda tree: bool(stored(tree, partition).leader == leader)
 
 
 def synced(partition: str, *isr: int) -> Callable[[Tree], bool]:
-    """Whether these are in sync."""
+    """Whether the ISR has these members."""
     return lambda tree: set(stored(tree, partition).isr) == set(isr)
 
 
 def placed(partition: str, *wanted: int) -> Callable[[Tree], bool]:
-    """Whether these are the replicas, all in sync."""
+    """Whether these are the replicas, and all are in sync."""
     return lambda tree: replicas(tree, partition) == list(wanted) and set(stored(tree, partition).isr) == set(wanted)
 
 
 def moved_or_stayed(tree: Tree) -> bool:
-    """Whether the cancellation was stored or not."""
-    return any(placed("moving-0", *wanted)(tree) for wanted in ((3, 4), (1, 2)))
+    """Whether the reassignment is complete or cancelled."""
+    return any(placed("moving-0", *target)(tree) for target in ((3, 4), (1, 2)))
 
 
 def gone(topic: str) -> Callable[[Tree], bool]:
-    """Whether nothing has the topic's name any more."""
+    """Whether no node of the topic is left."""
     return lambda tree: not any(f"/{topic}/" in f"{path}/" for path in tree)
 
 
 def grown(topic: str, count: int) -> Callable[[Tree], bool]:
-    """Whether so many partitions have a state."""
+    """Whether ``count`` partitions have a state."""
     return lambda tree: len(children(tree, paths.partitions_path(topic))) == count
 
 
 def configured(tree: Tree) -> bool:
-    """Whether RETENTION is stored and told."""
+    """Whether the setting is stored, with a notification."""
     path = paths.config_path("topics", "orders")
-    said = [node.data for path, node in tree.items() if path.startswith(paths.CONFIG_CHANGE)]
+    notifications = [node.data for path, node in tree.items() if path.startswith(paths.CONFIG_CHANGE)]
     return decode_config(tree[path].data, path)[0].get("retention.ms") == "5" and any(
-        b"orders" in record for record in said
+        b"orders" in record for record in notifications
     )
 
 
 def allocated(tree: Tree) -> bool:
-    """Whether the block of producer ids makes sense."""
+    """Whether the block of producer ids is valid."""
     block = decode_producer_ids(tree[paths.PRODUCER_IDS].data)
     return block is not None and block.first % 1000 == 0
 

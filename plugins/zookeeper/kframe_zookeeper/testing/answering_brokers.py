@@ -1,4 +1,4 @@
-"""Embedded brokers that answer at once and whose replicas join the ISR, as a reassignment needs."""
+"""Embedded brokers that answer at once, and whose replicas join the ISR, as a reassignment needs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from kframe.plugin.cluster import ClusterState
 from kframe.plugin.columns import Ragged
 from kframe.plugin.transport import AlterPartitionRequested, BrokerQueue, ControlRequests, Event, MayAct, Notify
 
-#: The last AlterPartition that names topics by name.
+#: The last version of AlterPartition with topic names instead of ids.
 _BY_NAME = 1
 
 
 class AnsweringBrokers:
-    """Implements ``ports.Transport``.
+    """Implements ``ports.Transport``. Each leader that learns of its partition proposes an ISR.
 
-    Every leader that hears of its partition proposes its ISR and all other live replicas, but for those on ``slow``
-    brokers.
+    The ISR has all live replicas except new ones on ``slow`` brokers.
     """
 
     def __init__(self, slow: Collection[int] = ()) -> None:
@@ -28,10 +27,10 @@ class AnsweringBrokers:
         self._slow = frozenset(slow)
         self._notify: Notify = _ignore
         self.received = 0
-        """How many requests brokers have received."""
+        """The number of requests that brokers have received."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready; ``notify`` hears answers and proposals."""
+        """Start; ``notify`` receives answers and proposals."""
         self._notify = notify
         self._brokers.open(notify, may_act)
 
@@ -40,15 +39,15 @@ class AnsweringBrokers:
         self._brokers.close()
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) have registered."""
+        """Connect these registered brokers (indexes)."""
         self._brokers.connect(cluster, brokers)
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) are gone."""
+        """Disconnect these unregistered brokers (indexes)."""
         self._brokers.disconnect(cluster, brokers)
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Have a batch answered, and leaders propose what follows from it."""
+        """Answer a batch, and send the proposals of the leaders."""
         self._brokers.send(cluster, requests)
         live = cluster.brokers.ids_of(np.flatnonzero(cluster.brokers.live))
         for request in self._brokers.take():
@@ -57,13 +56,13 @@ class AnsweringBrokers:
                 self._propose(cluster, request, [broker for broker in live if broker not in self._slow])
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """Nothing waits here for long."""
+        """Empty, because brokers answer at once."""
         return self._brokers.queues()
 
     def _propose(self, cluster: ClusterState, request: Request, ready: Collection[int]) -> None:
         led = {name: state for name, state in request["partitions"].items() if state["leader"] == request["broker"]}
-        wanted = {name: _in_sync(state, ready) for name, state in led.items()}
-        names = [name for name, isr in wanted.items() if isr != tuple(led[name]["isr"])]
+        proposed = {name: _in_sync(state, ready) for name, state in led.items()}
+        names = [name for name, isr in proposed.items() if isr != tuple(led[name]["isr"])]
         if not names:
             return
         split = [name.rpartition("-") for name in names]
@@ -74,13 +73,13 @@ class AnsweringBrokers:
                 tuple((topic, int(number)) for topic, _, number in split),
                 np.array([led[name]["leader_epoch"] for name in names], np.int32),
                 np.array([led[name]["partition_epoch"] for name in names], np.int32),
-                np.zeros(len(names), np.uint8), Ragged.of([wanted[name] for name in names]),
+                np.zeros(len(names), np.uint8), Ragged.of([proposed[name] for name in names]),
             )
         )  # fmt: skip
 
 
 def _in_sync(state: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...]:
-    """The ISR as far as it is assigned, and behind it the replicas that are ready to join."""
+    """The assigned members of the ISR, then the replicas that are ready to join."""
     isr = tuple(replica for replica in state["isr"] if replica in state["replicas"])
     return isr + tuple(replica for replica in state["replicas"] if replica in ready and replica not in isr)
 

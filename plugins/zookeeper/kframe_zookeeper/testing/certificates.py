@@ -1,4 +1,4 @@
-"""A certificate authority that lives as long as a test run, as PEM files. Needs ``cryptography``."""
+"""A certificate authority for one test run, as PEM files. Needs ``cryptography``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _VALIDITY: Final = timedelta(days=2)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who somebody is over TLS: one file with key and certificate, and the file of the authority that it trusts."""
+    """A TLS identity: a file with key and certificate, and the file of the trusted authority."""
 
     key_and_certificate: Path
     authority: Path
 
 
 class Authority:
-    """Signs certificates. Two of them know nothing of each other."""
+    """Signs certificates. Each authority trusts its own certificates only."""
 
     def __init__(self, folder: Path, name: str = "kframe-tests") -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``kframe controller run`` in a process of its own, to be killed and frozen as users' are."""
+"""``kframe controller run`` in a process of its own, which tests kill and freeze."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kframe_zookeeper.testing.victims import Task
 
 #: Seconds that a command may take.
 _PATIENCE_S: Final = 150.0
-#: What a controller logs when it has taken over; its controller epoch follows.
+#: A controller logs this after its election, followed by its controller epoch.
 READY: Final = "Ready to serve as the new controller with epoch"
-#: Stands in every configuration file, and in no log.
+#: Every configuration file has this password. No log may have it.
 PASSWORD: Final = "correct horse battery staple"
 
 
 def kframe(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """``kframe ARGUMENTS`` as a process of its own, run to its end."""
+    """Run ``kframe ARGUMENTS`` in a process of its own, to its end."""
     command = [sys.executable, "-m", "kframe.cli", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=_PATIENCE_S, env={**os.environ, **environment}
@@ -33,7 +33,7 @@ class ControllerRun(Process):
     def __init__(
         self, controller_id: int, connect_string: str, folder: Path, *arguments: str, timeout_ms: int = 20_000
     ) -> None:
-        """``place`` is HOST:PORT/CHROOT; ``folder`` is made for what it reads and says."""
+        """``connect_string`` is HOST:PORT/CHROOT. ``folder`` is created for the configuration and the log."""
         super().__init__()
         self._folder = folder
         folder.mkdir()
@@ -50,37 +50,38 @@ class ControllerRun(Process):
 
     @property
     def log(self) -> str:
-        """Its log."""
+        """The content of the log."""
         return (self._folder / "log.txt").read_text()
 
     def stand(self) -> None:
-        """Start it."""
+        """Start the process."""
         self._launch(self._command, self._folder)
 
     def logs(self, text: str) -> bool:
-        """Wait until ``text`` is in the log; False if the process ends without."""
+        """Wait until ``text`` is in the log. Return false if the process ends before."""
         assert until(lambda: text in self.log or self.pid is None, _PATIENCE_S), self.log
         return text in self.log
 
     def settle(self) -> bool:
-        """Wait until it has taken office, and, once woken from a freeze, lost it; whether it has the role then."""
+        """Wait until the process is the active controller or, after a freeze, has resigned. Return whether it has the
+        role."""
         last = "Resigned" if self._woken else READY
         assert until(lambda: last in self.log or self.pid is None), self.log
         return self.log.rfind(READY) > self.log.rfind("Resigned")
 
     def do(self, _task: Task) -> NoReturn:
-        """The command is reachable by ZooKeeper only."""
+        """Not available: the command takes requests through ZooKeeper only."""
         raise AssertionError("the command takes no requests")
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         self.pause()
 
     def wake(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._woken = True
         self.resume()
 
     def close(self) -> None:
-        """End it if it runs."""
+        """End the process if it runs."""
         self.kill()

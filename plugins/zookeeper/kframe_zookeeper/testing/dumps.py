@@ -1,4 +1,4 @@
-"""Dumps of ZooKeeper trees (the format ``zookeeper`` of ``kframe.snapshot``) loaded into a real one."""
+"""Load dumps of ZooKeeper trees (the format ``zookeeper`` of ``kframe.snapshot``) into a real server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 
-#: Operations in one of kazoo's transactions.
+#: Operations in one transaction.
 _TOGETHER: Final = 500
 
 
 def load_dump(hosts: str, path: Path) -> None:
-    """Create all nodes of a gzipped dump below the chroot of ``hosts``, each at its version, but for ``/controller``.
+    """Create the nodes of a gzipped dump below the chroot of ``hosts``, each at its version, except ``/controller``.
 
-    Nodes that were ephemeral are not. Nodes are to stand behind their parents.
+    Ephemeral nodes become persistent. In the dump, parents precede their children.
     """
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         nodes = sorted((json.loads(line) for line in lines), key=lambda node: str(node["path"]))

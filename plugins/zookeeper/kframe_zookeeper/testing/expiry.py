@@ -1,4 +1,4 @@
-"""Sessions of processes that are dead, ended before their time is over: to everybody else it is the same."""
+"""End the sessions of dead processes before their timeout; other clients see a normal expiry."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ _MULTIPLIER, _MASK = 0x5DEECE66D, 2**48 - 1
 
 
 def password_of(session_id: int) -> bytes:
-    """What a ZooKeeper 3.8 server wants to hear from whoever goes on in a session (``ZooKeeperServer.generatePasswd``):
-    16 bytes of ``java.util.Random``, seeded by the number of the session."""
+    """The password of a session at a ZooKeeper 3.8 server (``ZooKeeperServer.generatePasswd``).
+
+    It has 16 bytes of ``java.util.Random``, seeded by the session id.
+    """
     return b"".join(_ints(session_id ^ _SECRET, 4))
 
 
@@ -27,9 +29,9 @@ def _ints(seed: int, count: int) -> Iterator[bytes]:
 
 
 def end_session_of(client: KazooClient, address: str, path: str) -> None:
-    """End the session that owns what is at ``path`` (below the chroot); nothing if that is gone already.
+    """End the session that owns the node at ``path`` (below the chroot). A missing node is ignored.
 
-    Its owner must be dead: he would go on in another one.
+    The owner must be dead, because a live client would continue in another session.
     """
     try:
         owner = client.get(path)[1].owner_session_id

@@ -1,4 +1,4 @@
-"""A cluster of real Kafka brokers on one ZooKeeper that kframe and Kafka hand to each other, and who looks at it."""
+"""A cluster of real Kafka brokers on one ZooKeeper whose controller is kframe and Kafka's own in turn."""
 
 from __future__ import annotations
 
@@ -22,28 +22,30 @@ from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import until
 
 PATIENCE_S: Final = 150.0
-#: Of those who look on: they outlive whatever befalls the machine.
+#: Session timeout of the observing clients, long enough for a busy machine.
 SESSION_S: Final = 60.0
 OURS: Final = 1001
 ALL: Final = [1, 2, 3]
-#: What brokers complain of as well where Kafka's own controllers follow each other: in ``by_kafka``, and of ``doomed``
-#: where the first of them is deposed before its StopReplica requests are answered.
+#: Log lines that brokers also write when one of Kafka's own controllers follows another.
+#:
+#: Tests observe them in ``by_kafka``. The topic ``doomed`` causes some of them, when a controller is deposed before its
+#: StopReplica requests are answered.
 USUAL: Final = re.compile(
     "|".join(
         [
-            # A broker that has just started, is dead or sleeps, or a machine that is too busy for a while.
+            # A broker is starting, dead or frozen, or the machine is busy.
             r".+ \((org\.apache\.zookeeper|kafka\.zookeeper|org\.apache\.kafka\.clients)\..+\)$",
             r"\[.+\] Connection to node -?\d (\(.+\) )?could not be established",
             r"\[RequestSendThread controllerId=\d\] Controller \d's connection to broker .+ was unsuccessful",
             r"\[RequestSendThread controllerId=\d\] Controller \d (epoch \d+ )?fails to send (a )?request",
             r"\[ReplicaFetcher .+\] Error in response for fetch request",
-            # A change has reached some brokers, not all.
+            # A change has not reached all brokers yet.
             r"\[ReplicaFetcher .+\] Received UNKNOWN_TOPIC_(ID|OR_PARTITION) from the leader",
             r"\[ReplicaFetcher .+\] Partition .+ marked as failed",
-            # No live broker has the partition, its topic is half deleted, or its leader died during the handover.
+            # No live broker has the partition, its topic is being deleted, or its leader died during the handover.
             r"\[Broker .+\] Received LeaderAndIsrRequest .+ leader -1 is unavailable",
             r"\[Controller .+\] .+ change state for partition (lone|risky)-.+ from OfflinePartition to OnlinePartition",
-            # A controller that takes up a move that another began says so of each replica that is added.
+            # A controller that continues another's reassignment logs this for each added replica.
             r"\[Controller .+\] .+ partition (moving|risky)-.+ from OnlineReplica to NewReplica failed",
         ]
     )
@@ -55,7 +57,7 @@ _numbers = itertools.count()
 
 @dataclass
 class ClusterFixture:
-    """A cluster of three brokers, and those who look at it."""
+    """A cluster of three brokers, and the clients that observe it."""
 
     cluster: Cluster
     tool: Tool
@@ -66,7 +68,7 @@ class ClusterFixture:
     # -- the controller
 
     def controller(self) -> tuple[int, int]:
-        """Its broker id, or -1, and the controller epoch."""
+        """The controller's broker id, or -1, and the controller epoch."""
         try:
             controller_id = int(json.loads(self.client.get(paths.CONTROLLER)[0])["brokerid"])
         except NoNodeError:
@@ -74,7 +76,7 @@ class ClusterFixture:
         return controller_id, int(self.client.get(paths.CONTROLLER_EPOCH)[0])
 
     def await_kframe(self, contender: ControllerRun) -> int:
-        """Return the controller epoch when kframe has the role and has taken it up."""
+        """Wait until kframe is the active controller. Return the controller epoch."""
         until(
             lambda: READY in contender.log or contender.pid is None,
             PATIENCE_S,
@@ -85,13 +87,13 @@ class ClusterFixture:
         return controller_epoch
 
     def await_kafka(self, controller_epoch: int) -> int:
-        """Return which broker has the role under this very epoch."""
+        """Wait until a broker has the role under this controller epoch. Return its id."""
         assert until(lambda: self.controller()[0] in ALL, PATIENCE_S), self.controller()
         assert self.controller()[1] == controller_epoch
         return self.controller()[0]
 
     def take_over(self) -> ControllerRun:
-        """Kframe takes the role from a broker."""
+        """Let kframe take the role from a broker."""
         _, before = self.controller()
         folder = self.folder / f"kframe-{next(_numbers)}"
         contender = ControllerRun(OURS, self.cluster.zookeeper, folder, "--takeover", timeout_ms=8000)
@@ -103,47 +105,47 @@ class ClusterFixture:
     # -- what is stored
 
     def get(self, path: str) -> Any:
-        """The JSON of a node."""
+        """The JSON in a node."""
         return json.loads(self.client.get(path)[0])
 
     def replicas(self, topic: str) -> Any:
-        """Of partition 0."""
+        """The replicas of partition 0."""
         return self.get(f"/brokers/topics/{topic}")["partitions"]["0"]
 
     def put(self, path: str, value: Any) -> None:
-        """Create a node with its parents."""
+        """Create a node and its parents."""
         self.client.create(path, b"" if value is None else json.dumps(value).encode(), makepath=True)
 
     def move(self, topics: dict[str, list[int]]) -> None:
-        """Ask for other replicas of partition 0, as Kafka's tools did up to 2.8."""
+        """Request a reassignment of partition 0, as Kafka's tools up to 2.8 do."""
         parts = [{"topic": topic, "partition": 0, "replicas": replicas} for topic, replicas in topics.items()]
         self.put(paths.REASSIGN_PARTITIONS, {"version": 1, "partitions": parts})
 
     def grow(self, topic: str, replicas: list[int]) -> None:
-        """Add a partition, as Kafka's tools did up to 2.8."""
+        """Add a partition, as Kafka's tools up to 2.8 do."""
         assignment = self.get(f"/brokers/topics/{topic}")
         assignment["partitions"][str(len(assignment["partitions"]))] = replicas
         self.client.set(f"/brokers/topics/{topic}", json.dumps(assignment, separators=(",", ":")).encode())
 
     def elect_preferred(self, topic: str) -> None:
-        """Ask for the preferred leader of partition 0, as Kafka's tools did up to 2.8."""
+        """Request the preferred leader of partition 0, as Kafka's tools up to 2.8 do."""
         part = {"topic": topic, "partition": 0}
         self.put(paths.PREFERRED_ELECTION, {"version": 1, "partitions": [part]})
 
     def tree(self) -> dict[str, tuple[bytes | None, int]]:
-        """All that a controller may write: data, and which change wrote it."""
+        """All nodes that a controller may write: data and mzxid."""
         tree: dict[str, tuple[bytes | None, int]] = {}
         for root in ("/controller", "/controller_epoch", "/brokers/topics", "/admin", "/config/topics"):
             waiting = [root]
             while waiting:
-                here = waiting.pop()
-                data, stat = self.client.get(here)
-                tree[here] = (data, stat.mzxid)
-                waiting += [f"{here}/{child}" for child in self.client.get_children(here)]
+                parent = waiting.pop()
+                data, stat = self.client.get(parent)
+                tree[parent] = (data, stat.mzxid)
+                waiting += [f"{parent}/{child}" for child in self.client.get_children(parent)]
         return tree
 
     def states(self) -> dict[str, dict[int, State]]:
-        """Of all topics, by name and partition; read again when a topic goes away meanwhile."""
+        """The states of all topics, by name and partition. They are read again if a topic vanishes meanwhile."""
         while True:
             try:
                 return {topic: self.states_of(topic) for topic in self.client.get_children(paths.TOPICS)}
@@ -151,13 +153,13 @@ class ClusterFixture:
                 continue
 
     def states_of(self, topic: str) -> dict[int, State]:
-        """None for a topic that no controller has taken up yet."""
+        """The states of a topic; empty until a controller has created them."""
         under = f"/brokers/topics/{topic}/partitions"
         numbers = self.client.get_children(under) if self.client.exists(under) else []
         return {int(number): self.get(f"{under}/{number}/state") for number in numbers}
 
     def state(self, topic: str, partition: int = 0) -> State | None:
-        """None for a partition that no controller has taken up yet."""
+        """The state of a partition; None until a controller has created it."""
         try:
             state: State = self.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
         except NoNodeError:
@@ -165,21 +167,22 @@ class ClusterFixture:
         return state
 
     def leader_and_isr(self, topic: str, partition: int = 0) -> tuple[int, list[int]] | None:
-        """Of a partition; None while it has none."""
+        """Leader and ISR of a partition; None until it has a state."""
         state = self.state(topic, partition)
         return None if state is None else (state["leader"], state["isr"])
 
     def unlike_kafkas(self) -> dict[str, tuple[bytes, bytes]]:
-        """Znodes whose bytes are not those that Kafka writes for the same values: found, and written by Kafka.
+        """Znodes whose bytes differ from those that Kafka writes for the same values: stored bytes and Kafka's.
 
-        What a broker of another release than the tool's says of itself as controller has that release's version."""
+        The record of a controller is skipped if its broker has another release than the tool.
+        """
         differences: dict[str, tuple[bytes, bytes]] = {}
 
         def look(kind: str, path: str) -> None:
             data = self.client.get(path)[0]
-            again = self.tool.encoded(kind, data)
-            if data != again:
-                differences[path] = (data, again)
+            expected = self.tool.encoded(kind, data)
+            if data != expected:
+                differences[path] = (data, expected)
 
         holder = self.cluster.brokers.get(self.controller()[0])
         if holder is None or holder.version == VERSION:
@@ -195,12 +198,12 @@ class ClusterFixture:
     # -- what clients see
 
     def create(self, topic: str, replicas: list[list[int]]) -> None:
-        """By Kafka's own admin client; returns when it is stored and all brokers know it."""
+        """Create a topic by Kafka's admin client. Return when it is stored and all brokers know it."""
         self.tool.ask("create", topic=topic, replicas=replicas)
         self.await_agreement(topic)
 
     def disagreement(self, *topics: str) -> list[Any]:
-        """Where what Kafka's admin client describes of these topics, or of all, is not what is stored."""
+        """The partitions where Kafka's admin client and ZooKeeper disagree, of these topics or of all."""
         try:
             described, stored = _seen(self.tool.ask("describe")), _seen(self.states())
         except KafkaError as error:
@@ -211,15 +214,15 @@ class ClusterFixture:
         )
 
     def await_agreement(self, *topics: str) -> None:
-        """Return when Kafka's admin client describes what is stored."""
+        """Return when Kafka's admin client describes the stored state."""
         assert until(lambda: not self.disagreement(*topics), PATIENCE_S), self.disagreement(*topics)
 
     def produce(self, topic: str, partition: int, *values: str) -> None:
-        """Acknowledged by all in-sync replicas."""
+        """Produce records with acks=all."""
         assert self.tool.ask("produce", topic=topic, partition=partition, values=values) == len(values)
 
     def consume(self, topic: str) -> dict[str, list[str]]:
-        """All that these partitions hold, by partition; a new leader learns by and by how much of that it may show."""
+        """The records of a topic by partition. A new leader may not show all of them at once."""
         records: dict[str, list[str]] = self.tool.ask("consume", topic=topic)
         return records
 
@@ -228,7 +231,7 @@ class ClusterFixture:
 def running_fixture(
     zookeeper: str, folder: Path, settings: Mapping[str, str] | None = None, version: str = VERSION
 ) -> Iterator[ClusterFixture]:
-    """Three brokers, Kafka's own controller among them, and those who look at them; ``zookeeper`` has a chroot."""
+    """Three brokers with Kafka's own controller, and observing clients. ``zookeeper`` has a chroot."""
     cluster = Cluster(folder / "kafka", zookeeper, settings=settings or {}, version=version)
     try:
         cluster.start()
@@ -253,7 +256,7 @@ def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[i
 
 
 def kframe(*arguments: object) -> Any:
-    """What a command of kframe says, as JSON."""
+    """The JSON output of a kframe command."""
     command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), "-o", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
@@ -261,7 +264,7 @@ def kframe(*arguments: object) -> Any:
 
 
 def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]]) -> None:
-    """No epoch of a partition ever falls, unless its topic is being deleted and its state is gone."""
+    """Check that no partition's epoch decreases, unless its topic is being deleted and its state is gone."""
     for topic, partitions in before.items():
         for number, state in partitions.items():
             if number in after.get(topic, {}):
@@ -270,6 +273,6 @@ def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]
 
 
 def eventually(expected: Any, look: Callable[..., Any], *arguments: Any) -> None:
-    """Wait until this is what a look finds."""
+    """Wait until ``look`` returns this value."""
     until(lambda: look(*arguments) == expected, PATIENCE_S)
     assert look(*arguments) == expected

@@ -1,7 +1,7 @@
-"""Real Kafka brokers for tests: 3.9.1, or another release, as Maven Central has it, in ZooKeeper mode, on loopback.
+"""Real Kafka brokers for tests, in ZooKeeper mode on loopback: 3.9.1 or another release from Maven Central.
 
-``Cluster`` is some brokers on one ZooKeeper; ``Tool`` is Kafka's own clients and encoders of znodes, in one JVM that
-answers questions. They need a JDK, and Maven once for each machine; ``java.missing()`` says what is not there.
+``Cluster`` is a set of brokers on one ZooKeeper. ``Tool`` is a JVM with Kafka's own clients and znode encoders, which
+answers requests. They need a JDK and, once for each machine, Maven. ``java.missing()`` names a missing requirement.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ __all__ = [
 ]
 
 VERSION: Final = "3.9.1"
-#: The logs that a broker writes, as Kafka's own config/log4j.properties divides them, and their loggers.
+#: The logs of a broker and their loggers, as in Kafka's config/log4j.properties.
 LOGS: Final = {"server": "", "controller": "kafka.controller", "state-change": "state.change.logger"}
 _START_S: Final = 150.0
 _COMPLAINT: Final = re.compile(r"^\[([-0-9 :,]+)\] (WARN|ERROR|FATAL) (.*)$", re.MULTILINE)
-#: A broker in tests serves one client, and shares two cores with two others and ZooKeeper.
+#: Small settings: a test broker serves one client, and shares two cores with two other brokers and ZooKeeper.
 _SETTINGS: Final = {
     "zookeeper.session.timeout.ms": "12000",
     "controlled.shutdown.max.retries": "1",
-    # Kafka's default: on a busy machine, live brokers stay in ISRs.
+    # Kafka's default, so that live brokers stay in the ISR on a busy machine.
     "replica.lag.time.max.ms": "30000",
     "replica.socket.timeout.ms": "5000",
     "auto.create.topics.enable": "false",
@@ -61,20 +61,19 @@ _SETTINGS: Final = {
 
 
 def jars(version: str = VERSION) -> Path:
-    """The folder of Kafka's jars; KFRAME_KAFKA_LIBS, or KFRAME_KAFKA_2_8_2_LIBS for 2.8.2 and so on, names another one
-    than Maven fills."""
+    """The folder of Kafka's jars. KFRAME_KAFKA_LIBS, or KFRAME_KAFKA_2_8_2_LIBS for 2.8.2, selects another folder."""
     variable = "KFRAME_KAFKA_LIBS" if version == VERSION else f"KFRAME_KAFKA_{version.replace('.', '_')}_LIBS"
     return fetched(f"kafka-{version}", "pom-kafka.xml", variable, f"kafka.version={version}")
 
 
 @cache
 def mapped(version: str = VERSION) -> tuple[str, ...]:
-    """Options of a JVM that maps the classes of a broker, or of a client, of this release."""
+    """JVM options that map the classes of a broker or client of this release."""
     return sharing(f"kafka-{version}", jars(version), lambda options: _train(version, options))
 
 
 def _train(version: str, options: tuple[str, ...]) -> None:
-    """Have a broker start and end under these options."""
+    """Start and stop a broker with these options."""
     with tempfile.TemporaryDirectory() as scratch:
         zookeeper = ServerHandle(Path(scratch) / "zookeeper", ServerOptions())
         try:
@@ -88,13 +87,13 @@ def _train(version: str, options: tuple[str, ...]) -> None:
 
 
 def client_command(source: Path, folder: Path) -> list[str]:
-    """How a client of Kafka's that is one source file is started, to log as ``log4j.properties`` in ``folder`` says."""
+    """The command of a Kafka client with one source file. It logs according to ``log4j.properties`` in ``folder``."""
     log4j = f"-Dlog4j.configuration=file:{folder / 'log4j.properties'}"
     return ["java", *JVM, *mapped(), "-Xmx256m", log4j, "-cp", compiled(source, jars()), source.stem]
 
 
 class Complaint(NamedTuple):
-    """What a broker has logged at WARN or above: the first line, with the logger's name behind it."""
+    """A log entry at WARN or above: its first line, followed by the name of the logger."""
 
     broker_id: int
     log: str
@@ -104,12 +103,12 @@ class Complaint(NamedTuple):
 
 
 class Broker(Process):
-    """One broker: a process that can be stopped, killed, frozen, and started again on the same data and port."""
+    """A broker process that can be stopped, killed, frozen, and restarted on the same data and port."""
 
     def __init__(
         self, folder: Path, zookeeper: str, broker_id: int, settings: Mapping[str, str], version: str = VERSION
     ) -> None:
-        """``{port}`` and ``{other_port}`` in ``settings`` are two ports of the broker's own."""
+        """In ``settings``, ``{port}`` and ``{other_port}`` are replaced by two free ports."""
         super().__init__()
         self.id = broker_id
         self.folder = folder
@@ -133,11 +132,11 @@ class Broker(Process):
 
     @property
     def address(self) -> str:
-        """Where clients connect."""
+        """The bootstrap address."""
         return f"{HOST}:{self.port}"
 
     def start(self, options: Sequence[str] | None = None) -> None:
-        """Start the process; ``await_started`` returns when it serves. ``options`` of the JVM replace ``mapped``."""
+        """Start the process; ``await_started`` waits until it serves. JVM ``options`` replace ``mapped``."""
         options = mapped(self.version) if options is None else options
         self._starts += 1
         self._launch(
@@ -147,19 +146,19 @@ class Broker(Process):
         )  # fmt: skip
 
     def await_started(self) -> None:
-        """Return when the broker has said that it is started. Raises RuntimeError if it does not within 150 s."""
-        said = f"[KafkaServer id={self.id}] started"
-        until(lambda: self.pid is None or self.log("server").count(said) >= self._starts, _START_S)
-        if self.pid is None or self.log("server").count(said) < self._starts:
+        """Return when the broker logs that it has started. Raises RuntimeError after 150 s."""
+        line = f"[KafkaServer id={self.id}] started"
+        until(lambda: self.pid is None or self.log("server").count(line) >= self._starts, _START_S)
+        if self.pid is None or self.log("server").count(line) < self._starts:
             raise RuntimeError(f"broker {self.id} does not start:\n{self.log('server')[-4000:]}")
 
     def log(self, name: str) -> str:
-        """All that the broker has written to one of LOGS."""
+        """The content of one of LOGS."""
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def complaints(self, name: str) -> list[Complaint]:
-        """What stands at WARN, ERROR or FATAL in one of LOGS."""
+        """The entries at WARN, ERROR or FATAL in one of LOGS."""
         return [Complaint(self.id, name, *match) for match in _COMPLAINT.findall(self.log(name))]
 
 
@@ -178,11 +177,11 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Where clients connect: all of the brokers."""
+        """The bootstrap addresses of all brokers."""
         return ",".join(broker.address for broker in self.brokers.values())
 
     def start(self) -> None:
-        """Start those that do not run, all at once, and return when all serve."""
+        """Start all stopped brokers together, and return when all serve."""
         for broker in self.brokers.values():
             if broker.pid is None:
                 broker.start()
@@ -190,27 +189,27 @@ class Cluster:
             broker.await_started()
 
     def lose(self, broker_id: int, client: KazooClient) -> None:
-        """Kill a broker, and end its session at once instead of after its timeout."""
+        """Kill a broker, and end its session without waiting for the timeout."""
         self.brokers[broker_id].kill()
         end_session_of(client, self.zookeeper, f"/brokers/ids/{broker_id}")
 
     def kill(self) -> None:
-        """Kill all brokers; for the end of a test."""
+        """Kill all brokers at the end of a test."""
         for broker in self.brokers.values():
             broker.kill()
 
     def complaints(self) -> list[Complaint]:
-        """What any broker has written to any log at WARN or above."""
+        """The entries at WARN or above in all logs of all brokers."""
         return [complaint for broker in self.brokers.values() for name in LOGS for complaint in broker.complaints(name)]
 
 
 class KafkaError(Exception):
-    """What one of Kafka's own clients has thrown."""
+    """An exception of one of Kafka's own clients."""
 
 
 @contextmanager
 def running_cluster(folder: Path, settings: Mapping[str, str] = {}) -> Iterator[Cluster]:
-    """Three brokers at work on a ZooKeeper of their own; both end with it."""
+    """Three brokers on a ZooKeeper of their own, which ends with them."""
     zookeeper, cluster = ServerHandle(folder / "zookeeper", ServerOptions()), None
     try:
         zookeeper.start()
@@ -224,10 +223,10 @@ def running_cluster(folder: Path, settings: Mapping[str, str] = {}) -> Iterator[
 
 
 class Tool(Process):
-    """Kafka's own admin client, producer, consumer and encoders of znodes, in a JVM that lives until ``close``."""
+    """A JVM with Kafka's own admin client, producer, consumer and znode encoders, until ``close``."""
 
     def __init__(self, folder: Path, address: str, settings: Mapping[str, str] = {}) -> None:
-        """``settings`` are those of all its clients."""
+        """``settings`` apply to all its clients."""
         super().__init__()
         folder.mkdir(parents=True)
         (folder / "log4j.properties").write_text("log4j.rootLogger=OFF\n")
@@ -236,14 +235,14 @@ class Tool(Process):
         self._launch([*client_command(source, folder), address, "client.properties"], folder, asked=True)
 
     def ask(self, verb: str, **what: Any) -> Any:
-        """One question, answered. Raises KafkaError with what Kafka's client has thrown."""
+        """Send a request and return the answer. Raises KafkaError with the exception of Kafka's client."""
         reply = json.loads(self._answer(json.dumps({"do": verb, **what})))
         if "error" in reply:
             raise KafkaError(reply["error"])
         return reply["answer"]
 
     def encoded(self, kind: str, data: bytes) -> bytes:
-        """What Kafka writes for the values that it reads from ``data``: a state, topic, config or controller."""
+        """Decode and encode ``data`` by Kafka's own classes. ``kind`` is state, topic, config or controller."""
         return base64.b64decode(self.ask("encode", kind=kind, data=base64.b64encode(data).decode()))
 
     def close(self) -> None:
@@ -252,7 +251,7 @@ class Tool(Process):
 
 
 def _log4j(folder: Path) -> str:
-    """Each of LOGS in a file of its own, laid out as Kafka's."""
+    """A configuration that writes each of LOGS to its own file in Kafka's layout."""
     lines = ["log4j.rootLogger=INFO, server", "log4j.logger.state.change.logger=TRACE, state-change"]
     lines += ["log4j.logger.kafka.controller=INFO, controller"]
     for name, logger in LOGS.items():

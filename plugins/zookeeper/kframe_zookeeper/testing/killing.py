@@ -1,4 +1,4 @@
-"""A controller and its request part at one moment of one write: the cases, and the scene."""
+"""Kill or freeze a controller at one write: the cases, and the steps of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE_S: Final = 120.0
 _OPERATION: Final = struct.Struct(">i?i")
 CREATED, DELETED, WRITTEN = 1, 2, 5
 
-#: Brokers 1 to 5 are registered; partition stuck-0 waits for a leader when the first controller takes office.
+#: Brokers 1 to 5 are registered. Partition stuck-0 has no leader when the first controller is elected.
 BROKERS: Final = (1, 2, 3, 4, 5)
 CLUSTER: Final = {
     "orders": [healthy(1, 2, 3), healthy(2, 3, 1)],
@@ -33,7 +33,7 @@ CLUSTER: Final = {
 
 
 class Way(Enum):
-    """How the controller and its request come to part."""
+    """How the controller is separated from its request."""
 
     UNSENT = "killed before the request is sent on"
     UNANSWERED = "killed when the server has done it"
@@ -51,7 +51,7 @@ BREAK_POINTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A write, and what leads to it."""
+    """A write of a controller, and its cause."""
 
     point: int
     name: str
@@ -60,56 +60,56 @@ class Case:
     trouble: Action = nothing
     nth: int = 1
     before: Action = nothing
-    """What the first controller finds, and is asked, before it is watched."""
+    """Actions before the write of the first controller is intercepted."""
     topics: Mapping[str, Sequence[PartitionSpec]] = field(default_factory=dict)
     slow: tuple[int, ...] = ()
     takeover: bool = False
-    """The first controller takes the role from another one, which ``before`` has given it."""
+    """The first controller takes the role from another controller, which ``before`` has elected."""
     repair: Action = nothing
-    """What happens once the next controller is at work."""
+    """Action after the next controller is active."""
     asked: bool = False
-    """The trouble is a client's, who asks the next controller again."""
+    """The cause is a client's request, which the client repeats at the next controller."""
     fenced: bool = True
     reached: Callable[[Tree], bool] = bool
 
     def frame(self, root: str) -> bytes:
-        """How the operation begins in a request."""
+        """The first bytes of the operation in a request."""
         path = (root + self.path).encode()
         return _OPERATION.pack(self.operation, False, -1) + struct.pack(">i", len(path)) + path
 
 
 class Mortal(Protocol):
-    """A controller in a process of its own: ``victims.Victim``, or ``commands.ControllerRun``."""
+    """A controller in a process of its own: ``victims.Victim`` or ``commands.ControllerRun``."""
 
     def stand(self) -> None:
-        """Let it stand for election."""
+        """Let it contend for the role."""
 
     def settle(self) -> bool:
         """Wait until its queued events are handled. Return whether it is the active controller then."""
 
     def do(self, task: Task, /) -> None:
-        """Have something done there."""
+        """Run a task in the process."""
 
     def kill(self) -> None:
-        """-9."""
+        """Send SIGKILL."""
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
 
     def wake(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
 
     def close(self) -> None:
-        """End it if it runs."""
+        """End the process if it runs."""
 
 
 class Scene:
-    """The first controller, and the moment at which it and its request part."""
+    """The first controller, stopped at its write."""
 
     def __init__(
         self, case: Case, way: Way, fixture: ZooKeeperFixture, proxy: Proxy, victim: Mortal | None = None
     ) -> None:
-        """``victim`` reaches the server by ``proxy``; without, it is a Victim."""
+        """``victim`` must connect through ``proxy``. The default is a Victim."""
         self._way = way
         self._parting: list[Link] = []
         self._parted, self._arrives = threading.Event(), threading.Event()
@@ -134,7 +134,7 @@ class Scene:
             fixture.end_session(link.client_id)
 
     def deliver(self) -> None:
-        """Let the request of the frozen controller arrive, and wake it."""
+        """Deliver the delayed request of the frozen controller, and wake the controller."""
         self._arrives.set()
         assert self._answered.happened.wait(PATIENCE_S)
         self.victim.wake()
@@ -159,14 +159,14 @@ class Scene:
 
 
 def wrong(case: Case, before: Tree, fixture: ZooKeeperFixture) -> list[str]:
-    """What there is to say against the tree as it is now."""
+    """The faults of the present tree."""
     after = read_tree(fixture.operator)
     problems = faults(before, after)
     return problems or ([] if case.reached(after) else ["the goal is not reached"])
 
 
 def until(holds: Callable[[], bool], missing: Callable[[], str] = lambda: "it does not happen") -> None:
-    """Return when ``holds``; fail with what is ``missing`` if it does not within PATIENCE_S."""
+    """Return when ``holds``. Fail with the text of ``missing`` after PATIENCE_S."""
     end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end, missing()
@@ -174,7 +174,7 @@ def until(holds: Callable[[], bool], missing: Callable[[], str] = lambda: "it do
 
 
 def play(scene: Scene, case: Case, way: Way, fixture: ZooKeeperFixture) -> None:
-    """Let the next controller come, and see that it finds a whole cluster and ends what was begun."""
+    """Start the next controller. Check that it finds a consistent cluster and completes the interrupted work."""
     try:
         before = read_tree(fixture.operator)
         following, loop = build(TWO, fixture.connect())

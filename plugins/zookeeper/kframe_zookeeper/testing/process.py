@@ -1,4 +1,4 @@
-"""Programs that tests run as processes of their own, each ended by its handle."""
+"""Processes of tests, each started and ended by a handle."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-#: How often it is looked whether something has happened; looks that take long come as much later, so that they leave
-#: the machine to those who are looked at.
+#: Seconds between two checks of a condition. After a slow check the pause is longer, to save CPU for the processes
+#: under test.
 _LOOK_S: Final = 0.02
 _REST: Final = 4.0
 _REST_MOST_S: Final = 0.5
-_END_S: Final = 60.0  # a broker that hands its partitions over first takes its time
+_END_S: Final = 60.0  # A broker needs time to hand over its partitions.
 _started: Final[set[Process]] = set()
 
 
 class Process:
-    """A program that can be stopped, killed and frozen, and started again."""
+    """A program that can be started, stopped, killed, frozen, and started again."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -28,30 +28,30 @@ class Process:
 
     @property
     def pid(self) -> int | None:
-        """The number of the running process; None while there is none."""
+        """The id of the running process, or None."""
         return None if self._process is None or self._process.poll() is not None else self._process.pid
 
     def stop(self, seconds: float = _END_S, number: signal.Signals = signal.SIGTERM) -> int | None:
-        """Send ``number`` and wait until the process has ended; it is killed if it has not within ``seconds``.
+        """Send signal ``number``, and wait until the process has ended. After ``seconds`` it is killed.
 
-        The exit code is that of ``subprocess``: below 0 for the signal that has ended it, None if none was running.
+        Returns the exit code as in ``subprocess``: negative after a signal, None if no process was running.
         """
         return self._end(number, seconds)
 
     def kill(self) -> None:
-        """End the process as a power cut would."""
+        """End the process with SIGKILL, as a power failure would."""
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Freeze the process (SIGSTOP): connections stay open, nothing is answered."""
+        """Freeze the process (SIGSTOP): connections stay open, but it does not answer."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a frozen process go on (SIGCONT)."""
+        """Continue a frozen process (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
     def _launch(self, command: Sequence[str], folder: Path, *, asked: bool = False) -> None:
-        """Start the process in ``folder``, where log.txt takes what it says; ``asked``: but for its answers."""
+        """Start the process in ``folder``; its output goes to log.txt. With ``asked``, stdout is kept for answers."""
         assert self.pid is None, "running already"
         self._log_path = folder / "log.txt"
         ours = subprocess.PIPE if asked else subprocess.DEVNULL
@@ -61,11 +61,11 @@ class Process:
         _started.add(self)
 
     def _answer(self, line: str) -> str:
-        """What the process answers to a line by one. Raises RuntimeError, with its log, if it has ended."""
+        """Send a line and return the answer line. Raises RuntimeError with the log if the process has ended."""
         assert self._process is not None, "not started"
         assert self._process.stdin is not None, "not asked"
         assert self._process.stdout is not None, "not asked"
-        with suppress(BrokenPipeError):  # then there is no answer either
+        with suppress(BrokenPipeError):  # Without a reader there is no answer, which is reported below.
             self._process.stdin.write(line.encode() + b"\n")
             self._process.stdin.flush()
         answer = self._process.stdout.readline().decode()
@@ -82,7 +82,7 @@ class Process:
         if self._process is None:
             return None
         self._process.send_signal(number)
-        self._process.send_signal(signal.SIGCONT)  # a frozen process hears nothing but SIGKILL
+        self._process.send_signal(signal.SIGCONT)  # A frozen process receives SIGKILL only.
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -91,7 +91,7 @@ class Process:
         code = self._process.returncode
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):  # a line that the process did not live to read
+                with suppress(BrokenPipeError):  # The process may have ended before it read the line.
                     pipe.close()
         self._process = None
         _started.discard(self)
@@ -99,12 +99,12 @@ class Process:
 
 
 def left_running() -> list[Process]:
-    """Processes that were started and not ended by their handles: none when tests are over."""
+    """Processes that were started and not ended by their handles. After the tests there must be none."""
     return [process for process in _started if process.pid is not None]
 
 
 def until(holds: Callable[[], bool], seconds: float = 90.0) -> bool:
-    """Wait until ``holds``; False if it still does not after so many ``seconds``."""
+    """Wait until ``holds``. Return false after ``seconds``."""
     end = time.monotonic() + seconds
     while True:
         begun = time.monotonic()

@@ -1,8 +1,10 @@
-"""A TCP proxy between clients and one ZooKeeper server that breaks connections where a test says.
+"""A TCP proxy between clients and one ZooKeeper server that breaks connections on request.
 
-By hand: ``delay``, ``freeze``, ``drop``, ``cut``, ``half_close``, ``refuse``. By script: a Break cuts the connection,
-or does something else, at the n-th request of a kind: before or after it is forwarded, or when its answer comes back.
-Scripts read ZooKeeper's frames, so they need clear text; the rest works over TLS too (``framed=False``).
+Manual faults are ``delay``, ``freeze``, ``drop``, ``cut``, ``half_close`` and ``refuse``. A script of Breaks acts at
+the n-th request of a kind: before or after the request is forwarded, or when its answer arrives. By default a Break
+cuts the connection.
+
+Scripts parse ZooKeeper's frames and so need clear text. Manual faults also work over TLS (``framed=False``).
 """
 
 from __future__ import annotations
@@ -18,20 +20,20 @@ from enum import Enum
 from typing import Final, Self
 
 HOST: Final = "127.0.0.1"
-#: Opcodes that scripts are likely to wait for.
+#: Opcodes for scripts.
 CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, GET_CHILDREN, PING, MULTI, MULTI_READ = 1, 2, 3, 4, 5, 8, 11, 14, 22
 _CHUNK: Final = 65_536
 _LENGTH: Final = struct.Struct(">i")
 _REQUEST: Final = struct.Struct(">iii")
 _ANSWER: Final = struct.Struct(">ii")
-#: Length, protocol, timeout, number of the session, length of its password.
+#: Length, protocol, timeout, session id, and length of the password.
 _GREETING: Final = struct.Struct(">iiiqi")
-#: Closing a socket with this set resets the connection: what is on the way is lost on both sides.
+#: A socket closed with this option resets the connection. Bytes in flight are lost in both directions.
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
 class Direction(Enum):
-    """Which way bytes travel."""
+    """The direction of bytes."""
 
     TO_SERVER = "to server"
     TO_CLIENT = "to client"
@@ -41,7 +43,7 @@ BOTH: Final = tuple(Direction)
 
 
 class BreakPoint(Enum):
-    """Where in the life of a request a Break happens."""
+    """The stage of a request at which a Break happens."""
 
     BEFORE_REQUEST = "the server has not seen it"
     AFTER_REQUEST = "the server will have it; the client gets no answer"
@@ -51,10 +53,10 @@ class BreakPoint(Enum):
 
 @dataclass(slots=True, eq=False)
 class Break:
-    """Do something, once, at ``moment`` of the ``nth`` request from now: of those of ``opcode``, or of all but pings,
-    that hold ``holding``.
+    """An action at ``break_point`` of the ``nth`` matching request from now, once.
 
-    ``action`` sees the connection; what it leaves open goes on. ``happened`` is set when it is done.
+    A request matches if it contains ``holding`` and has ``opcode``. Without an opcode, all requests but pings match.
+    ``action`` receives the connection. ``happened`` is set after the action.
     """
 
     break_point: BreakPoint
@@ -63,13 +65,13 @@ class Break:
     action: Callable[[Link], None] | None = None
     """None cuts the connection."""
     holding: bytes = b""
-    """Bytes of a request: an operation in a multi, say."""
+    """Bytes that the request must contain, for example an operation in a multi."""
     happened: threading.Event = field(default_factory=threading.Event, init=False)
     _waits_for: tuple[Link, int] | None = field(default=None, init=False)
-    """The connection and the number of the request whose answer is the moment."""
+    """The connection and the number of the request whose answer triggers the action."""
 
     def meets(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> BreakPoint | None:
-        """The moment, if this frame is the one: a request of ``opcode``, or the answer to request ``number``."""
+        """The break point if this frame is the matching request, or its answer; else None."""
         if direction is Direction.TO_CLIENT:
             return self.break_point if self._waits_for == (link, number) else None
         if self._waits_for is not None or (opcode == PING if self.opcode is None else opcode != self.opcode):
@@ -85,7 +87,7 @@ class Break:
         return None
 
     def do(self, link: Link) -> None:
-        """Act on ``link``."""
+        """Run the action on ``link``."""
         if self.action is not None:
             self.action(link)
         else:
@@ -94,7 +96,7 @@ class Break:
 
 
 class Link:
-    """One client's connection through the proxy."""
+    """A client's connection through the proxy."""
 
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self._proxy = proxy
@@ -104,38 +106,39 @@ class Link:
         self._ended: set[Direction] = set()
         self.closed = False
         self.client_id: tuple[int, bytes] | None = None
-        """Number and password of the session, as the server has told the client."""
+        """Session id and password, as the server has sent them to the client."""
         for direction in BOTH:
             threading.Thread(target=self._pump, args=(direction,), daemon=True).start()
 
     def cut(self, *, gently: bool = False) -> None:
-        """End the connection on both sides. ``gently``: what was passed on still arrives; without, that may be lost."""
+        """Close the connection on both sides. With ``gently``, forwarded bytes still arrive; otherwise they may be
+        lost."""
         self.closed = True
         for end in self.sockets:
             with suppress(OSError):
                 if not gently:
                     end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-                end.shutdown(socket.SHUT_RD)  # wakes the thread that reads from it
+                end.shutdown(socket.SHUT_RD)  # Wakes the thread that reads from this socket.
             with suppress(OSError):
                 end.close()
 
     def leave(self) -> None:
-        """End the client's side; the server is not told, and what is on its way to it may still arrive."""
+        """Close the client's side only. The server is not notified, and bytes in flight to it may still arrive."""
         with suppress(OSError):
             self.sockets[0].shutdown(socket.SHUT_RDWR)
 
     def half_close(self, direction: Direction) -> None:
-        """Send an end of stream in one direction, and nothing after it; the other direction goes on."""
+        """Send an end of stream in one direction, and nothing after it. The other direction continues."""
         self._muted.add(direction)
         with suppress(OSError):
             self._ends(direction)[1].shutdown(socket.SHUT_WR)
 
     def mute(self, direction: Direction) -> None:
-        """Swallow what comes from now on in one direction."""
+        """Discard bytes in one direction from now on."""
         self._muted.add(direction)
 
     def _ends(self, direction: Direction) -> tuple[socket.socket, socket.socket]:
-        """Where bytes come from and where they go."""
+        """The source and the destination of a direction."""
         client, server = self.sockets
         return (client, server) if direction is Direction.TO_SERVER else (server, client)
 
@@ -145,14 +148,14 @@ class Link:
             for piece in self._pieces(source):
                 self._pass_on(direction, sink, piece)
             self.half_close(direction)
-        except OSError:  # one side is gone: the other is to know
+        except OSError:  # One side has closed, so close the other.
             self.cut(gently=True)
         self._ended.add(direction)
         if len(self._ended) == len(BOTH):
             self.cut(gently=True)
 
     def _pieces(self, source: socket.socket) -> Iterator[bytes]:
-        """Whole frames, or whatever comes."""
+        """Whole frames, or unframed chunks."""
         waiting = bytearray()
         while chunk := source.recv(_CHUNK):
             if not self._proxy.framed:
@@ -174,7 +177,7 @@ class Link:
         if scheduled is not None and break_point in (BreakPoint.BEFORE_REQUEST, BreakPoint.BEFORE_ANSWER):
             scheduled.do(self)
         if scheduled is not None and break_point is BreakPoint.AFTER_REQUEST and scheduled.action is None:
-            self.mute(Direction.TO_CLIENT)  # the answer may be faster than the cut
+            self.mute(Direction.TO_CLIENT)  # The answer may be faster than the cut.
         proxy.flowing[direction].wait()
         if direction not in self._muted and direction not in proxy.dropping and not self.closed:
             sink.sendall(piece)
@@ -182,7 +185,7 @@ class Link:
             scheduled.do(self)
 
     def _break_at(self, direction: Direction, piece: bytes) -> Break | None:
-        """The Break that this piece is the moment of. The first frame each way opens the session and has no number."""
+        """The Break that this frame triggers. The first frame in each direction opens the session and has no number."""
         if not self._proxy.framed:
             return None
         if not self._greeted[direction] or len(piece) < _REQUEST.size:
@@ -199,7 +202,7 @@ class Link:
 
 
 class Proxy:
-    """Listens on loopback and forwards to ``upstream`` ("host:port"); a context manager that ends all of it."""
+    """Listens on loopback and forwards to ``upstream`` ("host:port"). A context manager that closes everything."""
 
     def __init__(self, upstream: str, *, framed: bool = True) -> None:
         self.lead_to(upstream)
@@ -239,17 +242,17 @@ class Proxy:
         self._upstream = (host, int(port))
 
     def script(self, *breaks: Break) -> None:
-        """Replace the script. Counting begins now."""
+        """Replace the script, and count from now on."""
         with self._lock:
             self._breaks = list(breaks)
 
     def delay(self, seconds: float, *directions: Direction) -> None:
-        """Hold each piece back for so long; 0 ends that."""
+        """Delay each frame by ``seconds``; 0 ends the delay."""
         for direction in directions or BOTH:
             self.delay_s[direction] = seconds
 
     def freeze(self, *directions: Direction) -> None:
-        """Let nothing pass until ``thaw``; it is kept, not lost."""
+        """Forward nothing until ``thaw``. Bytes are kept."""
         for direction in directions or BOTH:
             self.flowing[direction].clear()
 
@@ -259,7 +262,7 @@ class Proxy:
             event.set()
 
     def drop(self, *directions: Direction) -> None:
-        """Swallow what comes from now on; ``drop`` without a direction ends that."""
+        """Discard bytes from now on. Without a direction, forward again."""
         self.dropping = set(directions)
 
     def cut(self) -> None:
@@ -273,18 +276,18 @@ class Proxy:
             link.half_close(direction)
 
     def refuse(self, refusing: bool = True) -> None:
-        """Close new connections at once; those that stand go on."""
+        """Close new connections at once. Open connections continue."""
         self._refusing = refusing
 
     @property
     def links(self) -> list[Link]:
-        """The connections that stand."""
+        """The open connections."""
         with self._lock:
             self._links = [link for link in self._links if not link.closed]
             return list(self._links)
 
     def break_at(self, link: Link, direction: Direction, number: int, opcode: int, frame: bytes) -> Break | None:
-        """Take out the Break that a frame is the moment of; each frame is counted by every Break of the script."""
+        """Remove and return the Break that a frame triggers. Every Break of the script counts each frame."""
         with self._lock:
             scheduled = [
                 scheduled_break
@@ -302,7 +305,7 @@ class Proxy:
                 self._connect(client)
 
     def _connect(self, client: socket.socket) -> None:
-        """Join a client to the server, or leave it."""
+        """Connect a client to the server, or close it."""
         if self._refusing or self._over.is_set():
             client.close()
             return
@@ -316,5 +319,5 @@ class Proxy:
         link = Link(self, client, server)
         with self._lock:
             self._links.append(link)
-        if self._over.is_set():  # since this connection came
+        if self._over.is_set():  # The proxy was closed meanwhile.
             link.cut()

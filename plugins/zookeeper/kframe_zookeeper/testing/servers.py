@@ -1,7 +1,7 @@
-"""Real ZooKeeper servers for tests: 3.8.4, which Kafka 3.9.1 ships, one or three of them, on loopback.
+"""Real ZooKeeper servers for tests on loopback: one or three servers of 3.8.4, the version that Kafka 3.9.1 ships.
 
-They need a JDK, and Maven once for each machine, to fetch the jars; ``missing()`` says what is not there. Data stands
-in a folder of the caller's and is not forced to disk: what is tested is the protocol, not the disk.
+They need a JDK and, once for each machine, Maven to download the jars. ``missing()`` names a missing requirement. The
+caller provides the data folder. Data is not synced to disk, because tests cover the protocol and not the disk.
 """
 
 from __future__ import annotations
@@ -23,23 +23,22 @@ __all__ = ["HOST", "VERSION", "Ensemble", "ServerHandle", "ServerOptions", "free
 
 HOST: Final = "127.0.0.1"
 VERSION: Final = "3.8.4"
-#: Below the ports that the system gives to outgoing connections, which could otherwise take one between two starts.
+#: Below the ephemeral ports, which outgoing connections could take between two starts.
 _PORTS: Final = range(15_000, 32_000)
-#: A server that is not up by then will not be: it takes a second or two, and ten times that where three of them share a
-#: core with others. Who ends one that is merely slow makes the others slower.
+#: A start takes one or two seconds, and ten times as long if three servers share a core. After this time it has failed.
+#: Killing a slow server earlier would slow down the others.
 _START_S: Final = 60.0
 _ANSWER_S: Final = 3.0
 _STARTS_MAX: Final = 3
-#: What a server says, once, when it is started.
+#: A server logs this once, when it has started.
 _STARTED: Final = "ZooKeeper audit is disabled."
 _LOGGED: Final = ("defaultLogLevel=warn", "log.org.apache.zookeeper.audit.ZKAuditProvider=info", "showDateTime=true")
-#: A member whose vote was lost says it again within a second; by default it would wait twice as long each time, up to a
-#: minute.
+#: A member repeats a lost vote within a second. By default the interval doubles each time, up to a minute.
 _VOTES_ANEW: Final = "-Dzookeeper.fastleader.maxNotificationInterval=1000"
 
 
 def jars() -> Path:
-    """The folder of the server's jars; KFRAME_ZOOKEEPER_LIBS names another one than Maven fills."""
+    """The folder of the server's jars. KFRAME_ZOOKEEPER_LIBS selects another folder."""
     return fetched(f"zookeeper-{VERSION}", "pom.xml", "KFRAME_ZOOKEEPER_LIBS")
 
 
@@ -61,12 +60,12 @@ def free_ports(count: int) -> list[int]:
 
 @cache
 def mapped() -> tuple[str, ...]:
-    """Options of a JVM that maps the classes of a server."""
+    """JVM options that map the classes of a server."""
     return sharing(f"zookeeper-{VERSION}", jars(), _train)
 
 
 def _train(options: tuple[str, ...]) -> None:
-    """Have a server start and end under these options."""
+    """Start and stop a server with these options."""
     with tempfile.TemporaryDirectory() as scratch:
         server = ServerHandle(Path(scratch) / "server", ServerOptions())
         try:
@@ -78,14 +77,14 @@ def _train(options: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How servers of one kind are set up."""
+    """The configuration of servers."""
 
     tick_ms: int = 100
-    """What sessions are counted in; a follower is given up after 50 of them."""
+    """The tick, the unit of session timeouts. The leader drops a follower after 50 ticks."""
     identity: Identity | None = None
-    """Opens a second port, for TLS; clients must show a certificate of the same authority."""
+    """Open a second port for TLS. Clients must present a certificate of the same authority."""
     users: Mapping[str, str] = field(default_factory=dict)
-    """Passwords of SASL DIGEST-MD5 users. With users, a login is required."""
+    """Passwords of SASL DIGEST-MD5 users. With users, a login is mandatory."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Further lines of ``zoo.cfg``."""
     jvm: tuple[str, ...] = ()
@@ -93,10 +92,10 @@ class ServerOptions:
 
 
 class ServerHandle(Process):
-    """One server: a process that can be stopped, killed, frozen, and started again on the same data and ports."""
+    """A server process that can be stopped, killed, frozen, and restarted on the same data and ports."""
 
     def __init__(self, folder: Path, options: ServerOptions, members: Mapping[int, str] | None = None, number: int = 1):
-        """``members`` are the addresses of an ensemble by number; without, the server stands alone."""
+        """``members`` are the addresses of an ensemble by number. Without members, the server is standalone."""
         super().__init__()
         self.folder = folder
         self.options = options
@@ -108,22 +107,22 @@ class ServerHandle(Process):
 
     @property
     def address(self) -> str:
-        """Where clients connect, in clear text."""
+        """The client address, in clear text."""
         return f"{HOST}:{self.port}"
 
     @property
     def secure_address(self) -> str:
-        """Where clients connect over TLS, if the server has an identity."""
+        """The client address for TLS, if the server has an identity."""
         return f"{HOST}:{self.secure_port}"
 
     @property
     def log(self) -> str:
-        """What the server has said: that it is started, warnings and worse."""
+        """The log: the start message, warnings and errors."""
         path = self.folder / "log.txt"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def start(self, *, wait: bool = True, options: tuple[str, ...] | None = None) -> None:
-        """Start the process, and return when it serves clients (``wait``). ``options``: of the JVM, else ``mapped``."""
+        """Start the process. With ``wait``, return when it serves clients. JVM ``options`` replace ``mapped``."""
         options = mapped() if options is None else options
         main = "quorum.QuorumPeerMain" if self._members else "ZooKeeperServerMain"
         self._starts = self.log.count(_STARTED) + 1
@@ -136,10 +135,10 @@ class ServerHandle(Process):
             self.await_serving()
 
     def await_serving(self) -> None:
-        """Return when the server serves clients. Raises RuntimeError, with its log, if it does not in three starts.
+        """Return when the server serves clients. Raises RuntimeError with its log after three failed starts.
 
-        A 3.8.4 server that is asked something while it starts may choke on the question, and then never answers: so
-        nothing is asked before it has said that it is started.
+        A 3.8.4 server that receives a request while it starts may never answer. So no request is sent before it logs
+        its start.
         """
         for _ in range(_STARTS_MAX):
             if until(lambda: self._answers() or self.pid is None, _START_S) and self.pid is not None:
@@ -159,14 +158,14 @@ class ServerHandle(Process):
         self.start()
 
     def mode(self) -> str | None:
-        """``standalone``, ``leader`` or ``follower``; None while no clients are served."""
+        """``standalone``, ``leader`` or ``follower``; None while the server does not serve clients."""
         for line in self.ask("srvr").splitlines():
             if line.startswith("Mode: "):
                 return line.removeprefix("Mode: ")
         return None
 
     def ask(self, word: str) -> str:
-        """What the server answers to one of its four-letter words; nothing if it does not."""
+        """The answer to a four-letter command; empty without an answer."""
         try:
             with socket.create_connection((HOST, self.port), timeout=_ANSWER_S) as connection:
                 connection.sendall(word.encode())
@@ -184,7 +183,7 @@ class ServerHandle(Process):
         return properties
 
     def _write_files(self) -> None:
-        """Write ``zoo.cfg`` and what it names."""
+        """Write ``zoo.cfg`` and the files that it names."""
         data = self.folder / "data"
         data.mkdir(parents=True, exist_ok=True)
         settings = {
@@ -223,16 +222,16 @@ class Ensemble:
 
     @property
     def address(self) -> str:
-        """Where clients connect: all of the servers."""
+        """The client addresses of all servers."""
         return ",".join(server.address for server in self.servers)
 
     @property
     def secure_address(self) -> str:
-        """Where clients connect over TLS."""
+        """The client addresses for TLS."""
         return ",".join(server.secure_address for server in self.servers)
 
     def start(self) -> None:
-        """Start those that do not run, and return when all serve clients."""
+        """Start all stopped servers, and return when all serve clients."""
         for server in self.servers:
             if server.pid is None:
                 server.start(wait=False)
@@ -240,12 +239,12 @@ class Ensemble:
             server.await_serving()
 
     def stop(self) -> None:
-        """Stop all."""
+        """Stop all servers."""
         for server in self.servers:
             server.stop()
 
     def leader(self) -> ServerHandle:
-        """The server that leads; waits until one does. Raises RuntimeError if none does."""
+        """The leader of the ensemble. Waits for an election, and raises RuntimeError without one."""
         leaders: list[ServerHandle] = []
 
         def look() -> bool:
@@ -253,12 +252,12 @@ class Ensemble:
             return bool(leaders)
 
         if not until(look):
-            said = "\n".join(f"{server.address}: {server.log[-2000:]}" for server in self.servers if server.pid)
-            raise RuntimeError(f"no server of the ensemble leads; they said:\n{said}")
+            logs = "\n".join(f"{server.address}: {server.log[-2000:]}" for server in self.servers if server.pid)
+            raise RuntimeError(f"no server of the ensemble leads; they said:\n{logs}")
         return leaders[0]
 
     def followers(self) -> list[ServerHandle]:
-        """The servers that follow the leader now."""
+        """The present followers."""
         return [server for server in self.servers if server.mode() == "follower"]
 
 
@@ -272,7 +271,7 @@ def _tls_settings(identity: Identity, port: int) -> dict[str, str]:
         "ssl.trustStore.location": str(identity.authority),
         "ssl.trustStore.type": "PEM",
         "ssl.clientAuth": "need",
-        "ssl.hostnameVerification": "false",  # of clients, by reverse DNS
+        "ssl.hostnameVerification": "false",  # Clients are verified by reverse DNS otherwise.
     }
 
 

@@ -1,4 +1,4 @@
-"""Clients of a test: each in a chroot of its own, and the states that it goes through."""
+"""Test clients, each in its own chroot, and the connection states that they pass through."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NUMBERS: Final = itertools.count()
 
 
 def settings_for(address: str, session_timeout_ms: int = 6000) -> ConnectSettings:
-    """Settings for a server and a chroot that no other test has."""
+    """Settings for a server and a chroot that no other test uses."""
     return settings_of_url(f"zookeeper://{address}/test-{next(_NUMBERS)}?session.timeout.ms={session_timeout_ms}")
 
 
 class States:
-    """The states that a client has gone through, to wait for the next."""
+    """Records the states of a client, so that tests can wait for the next."""
 
     def __init__(self, client: KazooClient) -> None:
         self._changed = threading.Condition()
@@ -37,7 +37,7 @@ class States:
             self._changed.notify_all()
 
     def wait_for(self, state: str) -> None:
-        """Return when ``state`` has been reached since the last call that waited."""
+        """Return when ``state`` was reached since the last wait."""
         with self._changed:
             assert self._changed.wait_for(lambda: state in self._seen, WAIT_S), f"{state} not among {self._seen}"
             del self._seen[: self._seen.index(state) + 1]
@@ -45,7 +45,7 @@ class States:
 
 @contextmanager
 def started(settings: ConnectSettings) -> Iterator[tuple[KazooClient, States]]:
-    """A client that is connected, in its chroot."""
+    """A connected client in its chroot."""
     client = make_client(settings)
     states = States(client)
     try:

@@ -1,4 +1,4 @@
-"""Stores for tests of what befalls them: open, behind a proxy, in the role, with partitions to write in bulk."""
+"""Stores for fault tests: open, behind a proxy, with the role, and with partitions for bulk writes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ BREAK_POINTS = pytest.mark.parametrize(
 
 
 def big_cluster() -> ClusterState:
-    """1,200 partitions, half of them with a state at version 0: three batches of writes."""
+    """1,200 partitions, enough for three batches of writes. Half of them have a state at version 0."""
     specs = [healthy(1, 2) if number % 2 else PartitionSpec((1, 2)) for number in range(PARTITIONS)]
     return cluster_of({f"topic-{number:02}": specs for number in range(TOPICS)}, registered=[1, 2, 3])
 
 
 def every_row(cluster: ClusterState, leader: int, leader_epoch: int, *, stored: int = 0) -> Any:
-    """A change of every partition; ``stored`` is the version of those that had a state to begin with."""
+    """A change of every partition. ``stored`` is the version of the partitions that had a state at first."""
     names = [cluster.name(row) for row in range(len(cluster))]
     states = {
         name: StateSpec(
@@ -42,7 +42,7 @@ def every_row(cluster: ClusterState, leader: int, leader_epoch: int, *, stored: 
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Return when ``holds``; it must within PATIENCE_S."""
+    """Return when ``holds``. Fail after PATIENCE_S."""
     end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end, "it does not happen"
@@ -50,7 +50,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def opened(fixture: ZooKeeperFixture, proxy: Proxy | None = None, events: list[Event] | None = None) -> ZooKeeperStore:
-    """An open store, maybe behind a proxy."""
+    """An open store, behind ``proxy`` if given."""
     store = fixture.connect(None if proxy is None else proxy.address)
     store.open((list[Event]() if events is None else events).append)
     return store
@@ -59,7 +59,7 @@ def opened(fixture: ZooKeeperFixture, proxy: Proxy | None = None, events: list[E
 def controller(
     fixture: ZooKeeperFixture, proxy: Proxy, events: list[Event] | None = None
 ) -> tuple[ZooKeeperStore, ClusterState]:
-    """A controller behind a proxy, and what it has loaded."""
+    """A store behind a proxy that has the role, and the cluster that it has loaded."""
     store = opened(fixture, proxy, events)
     assert store.claim(ONE) == 1
     store.prepare()

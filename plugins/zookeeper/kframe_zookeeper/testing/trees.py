@@ -1,4 +1,4 @@
-"""What a tree must look like once a controller has converged after another died (``docs/reference/invariants.md``)."""
+"""Invariants of the tree after a controller has replaced a dead one (``docs/reference/invariants.md``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kazoo.protocol.states import ZnodeStat
 from kframe_zookeeper import paths
 from kframe_zookeeper.znodes import decode_controller_epoch, decode_state, decode_topic
 
-#: What is empty once everything asked for is done.
+#: Parents that are empty after all requests have completed.
 _TRANSIENT: Final = (paths.DELETE_TOPICS, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 _REQUEST_NODES: Final = (paths.REASSIGN_PARTITIONS, paths.PREFERRED_ELECTION)
 
@@ -28,13 +28,13 @@ Tree = Mapping[str, Stored]
 
 
 def read_tree(client: KazooClient) -> Tree:
-    """All nodes below the chroot by path; those that vanish meanwhile are left out."""
+    """All nodes below the chroot by path. Nodes that vanish meanwhile are left out."""
     tree: dict[str, Stored] = {}
     level = [""]
     while level:
-        asked = [(path, client.get_async(path or "/"), client.get_children_async(path or "/")) for path in level]
+        pending = [(path, client.get_async(path or "/"), client.get_children_async(path or "/")) for path in level]
         level = []
-        for path, node, children in asked:
+        for path, node, children in pending:
             try:
                 tree[path], names = Stored(*node.get()), children.get()
             except NoNodeError:
@@ -50,7 +50,7 @@ def children(tree: Tree, parent: str) -> list[str]:
 
 
 def changes(before: Tree, after: Tree) -> list[str]:
-    """Paths of nodes that came, went or were written."""
+    """Paths of created, deleted and changed nodes."""
     return sorted(
         path
         for path in before.keys() | after.keys()
@@ -64,10 +64,10 @@ def live_brokers(tree: Tree) -> set[int]:
 
 
 def faults(before: Tree, after: Tree) -> list[str]:
-    """What is wrong with ``after``, which a new controller has made of ``before``: one line each, none if all is well.
+    """The faults of ``after``, into which a new controller has changed ``before``: one line each.
 
-    States are legal and whole, identities and epochs are kept, nothing of what operators and brokers leave for a
-    controller is left, and whatever was written since its election bears its epoch.
+    Every partition has a valid state. Ids and epochs never decrease or change. No request of an operator or
+    notification of a broker is left. States written since the election have its controller epoch.
     """
     return [*_left_over(after), *_illegal(after), *_lost(before, after), *_unfenced(after)]
 
@@ -112,7 +112,7 @@ def _illegal_state(tree: Tree, topic: str, number: int, replicas: list[int], liv
 
 
 def _lost(before: Tree, after: Tree) -> Iterator[str]:
-    """What must never go back: topic ids, partition counts, epochs and versions."""
+    """Values that must not decrease or change: topic ids, partition counts, epochs and versions."""
     for name in set(children(before, paths.TOPICS)) & set(children(after, paths.TOPICS)):
         old, new = (decode_topic(name, tree[paths.topic_path(name)].data) for tree in (before, after))
         if old.topic_id not in (None, new.topic_id):
@@ -132,7 +132,7 @@ def _epochs(tree: Tree, path: str) -> tuple[int, int, int]:
 
 
 def _unfenced(tree: Tree) -> Iterator[str]:
-    """States whose last write says that it was made under another controller epoch than the one of its time."""
+    """States with a controller epoch other than that of the controller at the time of the write."""
     record = tree[paths.CONTROLLER_EPOCH]
     now = decode_controller_epoch(record.data)
     for path, node in tree.items():

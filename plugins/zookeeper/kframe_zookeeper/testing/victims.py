@@ -1,6 +1,6 @@
-"""Controllers in processes of their own that a test may kill or freeze at any moment.
+"""Controllers in processes of their own, which tests kill or freeze at any time.
 
-They are forked from a server that has everything imported, so that one starts in a hundredth of a second.
+A fork server has all modules imported, so a process starts in 10 ms.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.answering_brokers import AnsweringBrokers
 
 _PATIENCE_S: Final = 120.0
-#: An event may set off another, and that a third: broker answers, proposals, what they complete.
+#: An event may cause a second one, and that a third: broker answers, proposals, completed reassignments.
 _ROUNDS: Final = 4
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__])
 
-#: Something to be done by a controller in its own process; a function of a module.
+#: A module-level function that runs in the process of a controller.
 Task = Callable[[Controller], Any]
 
 
 def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ()) -> tuple[Controller, ControllerLoop]:
-    """A controller, not opened yet, whose brokers are keen but for the ``slow`` ones; and its loop.
+    """A controller that is not open yet, and its loop. All brokers but the ``slow`` ones join ISRs at once.
 
-    Automatic leader rebalancing is off: it would run at an arbitrary time of a test.
+    Automatic leader rebalancing is off, because it would run at an arbitrary time of a test.
     """
     config = {"auto.leader.rebalance.enable": "false"}
     loop = controller_loop(controller_id, store, AnsweringBrokers(slow), config=config)
@@ -46,7 +46,7 @@ def settle(controller: Controller) -> bool:
 
 
 def requests_received(controller: Controller) -> int:
-    """How many requests its brokers have received."""
+    """The number of requests that its brokers have received."""
     transport = controller.transport
     assert isinstance(transport, AnsweringBrokers)
     return transport.received
@@ -58,7 +58,7 @@ class Victim:
     def __init__(
         self, controller_id: int, settings: ConnectSettings, *, slow: tuple[int, ...] = (), takeover: bool = False
     ) -> None:
-        """Start it; return when it has a session."""
+        """Start the process, and return when it has a session."""
         self._connection, theirs = _context.Pipe()
         self._process = _context.Process(
             target=_run, args=(theirs, controller_id, settings, slow, takeover), daemon=True
@@ -68,15 +68,15 @@ class Victim:
         self._receive()
 
     def stand(self) -> None:
-        """Let it stand for election."""
+        """Let it contend for the role."""
         self._connection.send(None)
 
     def do(self, task: Task) -> None:
-        """Have ``task`` done there, sometime."""
+        """Run ``task`` in the process, without waiting for it."""
         self._connection.send((task, False))
 
     def ask(self, question: Task) -> Any:
-        """What ``question`` finds there."""
+        """Run ``question`` in the process, and return its result."""
         self._connection.send((question, True))
         return self._receive()
 
@@ -85,20 +85,20 @@ class Victim:
         return bool(self.ask(settle))
 
     def kill(self) -> None:
-        """End the process as -9 does; it is gone when this returns."""
+        """Send SIGKILL, and wait for the end of the process."""
         self._process.kill()
         self._process.join()
 
     def freeze(self) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         os.kill(self._pid(), signal.SIGSTOP)
 
     def wake(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         os.kill(self._pid(), signal.SIGCONT)
 
     def close(self) -> None:
-        """End the process if it runs, and forget it."""
+        """End the process if it runs, and free its resources."""
         self.kill()
         self._connection.close()
         self._process.close()

@@ -1,4 +1,4 @@
-"""The fixture of the store contract on a real ZooKeeper: external changes by brokers and operators.
+"""The fixture of the store contract on a real ZooKeeper, with the external changes of brokers and operators.
 
 All writes use kazoo's own calls, not the code under test.
 """
@@ -47,28 +47,27 @@ from kframe_zookeeper.znodes import (
     encode_topics,
 )
 
-#: Operations in one of kazoo's transactions.
+#: Operations in one transaction.
 _TOGETHER: Final = 500
-#: How long anything may take.
+#: Seconds that any step may take.
 _PATIENCE_S: Final = 120.0
 _worlds = itertools.count()
 
 
 def open_temporary_fixture(url: str) -> ZooKeeperFixture:
-    """What ``kframe plugins check`` tries the store in: a chroot of its own, which goes again, whatever chroot is in
-    the URL."""
+    """The fixture of ``kframe plugins check``. It replaces the chroot of the URL by a temporary one."""
     return _TemporaryFixture(settings_of_url(url), ClusterState())
 
 
 class ZooKeeperFixture:
-    """Implements ``kframe.testing.store_fixture.StorageFixture`` below a chroot of its own."""
+    """Implements ``kframe.testing.store_fixture.StorageFixture`` in its own chroot."""
 
     def __init__(self, settings: ConnectSettings, cluster: ClusterState) -> None:
-        """Store ``cluster`` where ``settings`` lead, whose chroot is replaced."""
+        """Store ``cluster`` at the servers of ``settings``, in a new chroot."""
         self._settings = replace(settings, chroot=f"/world-{next(_worlds)}-{time.time_ns()}")
         ensure_chroot(self._settings)
         self.operator = make_client(self._settings)
-        """A client that does what operators and brokers do."""
+        """A client that acts for operators and brokers."""
         self.operator.start()
         self.stores: list[ZooKeeperStore] = []
         for path in paths.PERSISTENT:
@@ -88,14 +87,16 @@ class ZooKeeperFixture:
         self.operator.close()
 
     def connect(self, address: str | None = None, **others: Any) -> ZooKeeperStore:
-        """A store for one more controller, not open yet. ``address`` names another way to the server, ``others`` are
-        settings."""
+        """A store for another controller, not open yet. ``address`` is another address of the server.
+
+        ``others`` are further settings.
+        """
         store = ZooKeeperStore(self.settings(address, **others))
         self.stores.append(store)
         return store
 
     def settings(self, address: str | None = None, **others: Any) -> ConnectSettings:
-        """What leads here, by another way to the server and with other settings if so said."""
+        """The connection settings, with another address and further settings if given."""
         settings = replace(self._settings, **others)
         if address is None:
             return settings
@@ -103,15 +104,15 @@ class ZooKeeperFixture:
         return replace(settings, hosts=((host, int(port)),))
 
     def expire(self, store: Any) -> None:
-        """End the session of a store as the server does; return when it has another one."""
+        """End the session of a store, as the server does, and wait for its next session."""
         before = store._connection
-        while not before.session.over:  # in an ensemble the session may move to another server
+        while not before.session.over:  # In an ensemble the session may move to another server.
             self.end_session(before.session.client.client_id)
             before.session._over.wait(0.5)
         self.await_session(store, before)
 
     def await_session(self, store: ZooKeeperStore, before: Connection) -> None:
-        """Return when a store has another session than ``before``, and all of that has been notified."""
+        """Return when a store has another session than ``before``, and its events were handled."""
         end = time.monotonic() + _PATIENCE_S
         while store._connection is before:
             assert time.monotonic() < end, "the store has no new session"
@@ -127,9 +128,9 @@ class ZooKeeperFixture:
         twin.close()
 
     def settle(self) -> None:
-        """Return when all that has happened has been notified."""
+        """Return when all events so far were handled."""
         for store in self.stores:
-            for _ in range(3):  # what a watch sets off may ask again, and that set off the next
+            for _ in range(3):  # The handler of a watch may send requests that fire further watches.
                 self._settle(store)
 
     def _settle(self, store: ZooKeeperStore) -> None:
@@ -137,7 +138,7 @@ class ZooKeeperFixture:
         if connection is None or worker is None:
             return
         handler = connection.session.client.handler
-        connection.session.client.sync("/")  # a server of an ensemble may lag behind the others
+        connection.session.client.sync("/")  # A server of an ensemble may lag behind the others.
         for put in (lambda done: handler.dispatch_callback(Callback("settle", done.set, ())),
                     lambda done: worker.put(done.set)):  # fmt: skip
             done = threading.Event()
@@ -151,21 +152,21 @@ class ZooKeeperFixture:
     # -- brokers
 
     def register_brokers(self, registrations: Iterable[Registration]) -> tuple[int, ...]:
-        """Register brokers in one instant; return their broker epochs."""
+        """Register brokers in one transaction. Return their broker epochs."""
         return self._replace_brokers((), tuple(registrations))
 
     def unregister_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Let registrations vanish in one instant."""
+        """Delete registrations in one transaction."""
         self._replace_brokers(tuple(broker_ids), ())
 
     def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
-        """Replace registrations by the same in one instant; return the new broker epochs."""
+        """Replace registrations by equal ones in one transaction. Return the new broker epochs."""
         ids = tuple(broker_ids)
         nodes = [self.operator.get(paths.broker_path(broker_id)) for broker_id in ids]
-        again = [
+        registrations = [
             decode_broker(str(broker_id), data, stat.czxid) for broker_id, (data, stat) in zip(ids, nodes, strict=True)
         ]
-        return self._replace_brokers(ids, tuple(again))
+        return self._replace_brokers(ids, tuple(registrations))
 
     def modify_broker(self, registration: Registration) -> None:
         """Replace the content of a registration."""
@@ -185,7 +186,7 @@ class ZooKeeperFixture:
     # -- topics
 
     def write_state(self, topic: str, partition: int, *, isr: Sequence[int]) -> int:
-        """Write another ISR as a broker does; return the version that the state now has."""
+        """Write another ISR, as a broker does. Return the new version of the state."""
         path = paths.state_path(topic, partition)
         state, _ = decode_state(self.operator.get(path)[0], path)
         data = encode_state(
@@ -196,17 +197,17 @@ class ZooKeeperFixture:
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Change settings of a topic as ``kafka-configs`` does, with the notification."""
         path = paths.config_path("topics", name)
-        there = self.operator.exists(path) is not None
-        known = decode_config(self.operator.get(path)[0], path)[0] if there else {}
+        exists = self.operator.exists(path) is not None
+        known = decode_config(self.operator.get(path)[0], path)[0] if exists else {}
         data = encode_config({**known, **config})
-        if there:
+        if exists:
             self.operator.set(path, data)
         else:
             self.operator.create(path, data)
         self.operator.create(paths.CONFIG_CHANGE, encode_config_change(ConfigChange("topics", name)), sequence=True)
 
     def mark_for_deletion(self, names: Iterable[str]) -> None:
-        """Mark topics for deletion in one instant."""
+        """Mark topics for deletion in one transaction."""
         transaction = self.operator.transaction()
         for name in names:
             transaction.create(paths.delete_topic_path(name))
@@ -215,19 +216,19 @@ class ZooKeeperFixture:
     # -- what is left for the controller
 
     def leave_reassignments(self, targets: Targets) -> None:
-        """Leave partitions to be reassigned."""
+        """Write a reassignment request."""
         self.operator.create(paths.REASSIGN_PARTITIONS, encode_targets(targets))
 
     def leave_preferred_election(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leave partitions whose preferred leaders are wanted."""
+        """Write a preferred leader election request."""
         self.operator.create(paths.PREFERRED_ELECTION, encode_partitions(partitions))
 
     def notify_isr_changes(self, partitions: Iterable[TopicPartition]) -> None:
-        """Leave word of ISRs that a leader has changed."""
+        """Write an ISR change notification."""
         self.operator.create(paths.ISR_CHANGE, encode_partitions(partitions), sequence=True)
 
     def notify_log_dir_event(self, broker_id: int) -> None:
-        """Leave word of a broker that lost a log directory."""
+        """Write a log directory failure notification."""
         self.operator.create(paths.LOG_DIR_EVENT, encode_log_dir_event(broker_id), sequence=True)
 
 
@@ -238,7 +239,7 @@ class _TemporaryFixture(ZooKeeperFixture):
     """Deletes its chroot when it is closed."""
 
     def close(self) -> None:
-        """Delete everything, too."""
+        """Close, and delete the chroot."""
         for store in self.stores:
             store.close()
         self.operator.delete("/", recursive=True)
@@ -246,7 +247,7 @@ class _TemporaryFixture(ZooKeeperFixture):
 
 
 def _commit(transaction: TransactionRequest) -> None:
-    """Do the operations of a transaction; raise the first error."""
+    """Commit a transaction. Raises the first error."""
     for result in transaction.commit() if transaction.operations else ():
         if isinstance(result, Exception):
             raise result
@@ -278,7 +279,7 @@ def _seed(client: KazooClient, cluster: ClusterState) -> None:
 
 
 def _state_operations(cluster: ClusterState, row: int) -> list[tuple[str, Any]]:
-    """What stores one state, and writes it so often that it has its version."""
+    """Operations that store one state, and write it until it has its version."""
     view = cluster.view(row)
     path = paths.state_path(view.topic, view.partition)
     data = encode_state(-1 if view.leader is None else view.leader, view.leader_epoch, list(view.isr),

@@ -13,11 +13,11 @@ from kframe.plugin.znodes import BROKER_DECODER, BrokerZnode, endpoints_of, numb
 from kframe_zookeeper.paths import BROKER_IDS
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
-#: What Kafka 2.7 and later write.
+#: Written by Kafka 2.7 and later.
 BROKER_VERSION: Final = 5
-#: The field by which an instance of kframe marks its own registration, which is no broker's (``presence``).
+#: The field that marks the registration of a controller without a broker (``presence``).
 CONTROLLER_FIELD: Final = "kframe_controller"
-#: In no string of JSON: there its quotes would be escaped.
+#: This cannot occur within a JSON string, where its quotes would be escaped.
 _CONTROLLER_MARK: Final = f'"{CONTROLLER_FIELD}":true'.encode()
 _WITH_FEATURES: Final = 5
 _WITH_PROTOCOLS: Final = 4
@@ -34,7 +34,7 @@ def decode_broker(name: str, raw: bytes | None, czxid: int) -> Registration:
 
 
 def is_controller_only(data: bytes | None) -> bool:
-    """Whether a registration is that of a controller which is no broker."""
+    """Whether this is the registration of a controller that is not a broker."""
     return data is not None and _CONTROLLER_MARK in data
 
 
@@ -47,9 +47,11 @@ def encode_broker(
     features: Mapping[str, Mapping[str, int]] | None = None,
     extra: Extra = NO_EXTRA,
 ) -> bytes:
-    """A registration as a broker writes it. ``features`` gives ``min_version`` and ``max_version`` by name; schemas
-    before ``version`` 5, 4, 3 and 2 have no features, no security protocols, no rack, no list of endpoints. ``extra``
-    are fields that no schema has."""
+    """A registration as a broker writes it. ``features`` has ``min_version`` and ``max_version`` by name.
+
+    Version 5 of the schema added features, version 4 security protocols, version 3 the rack and version 2 the list of
+    endpoints. ``extra`` are fields outside the schema.
+    """
     endpoints = registration.endpoints
     plain = next((endpoint for endpoint in endpoints if endpoint.security_protocol == "PLAINTEXT"), None)
     record = BrokerZnode(

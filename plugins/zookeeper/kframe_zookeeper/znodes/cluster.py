@@ -1,5 +1,7 @@
-"""The znodes that there is one of: who is controller, its epoch, the cluster's id, producer ids, features
-(``docs/reference/controller/zookeeper.md`` 3.1, 3.2, 3.9, 3.10)."""
+"""The znodes of the whole cluster: controller, controller epoch, cluster id, producer ids, features.
+
+The reference is ``docs/reference/controller/zookeeper.md``, sections 3.1, 3.2, 3.9 and 3.10.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,15 @@ from kframe.plugin.znodes import (
 from kframe_zookeeper.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, FEATURE, PRODUCER_IDS
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
-#: What Kafka 3.4 and later write.
+#: Written by Kafka 3.4 and later.
 CONTROLLER_VERSION: Final = 2
-#: No KRaft controller has taken over: anything above 0 would make Kafka 3.9's brokers refuse to change configs.
+#: No KRaft controller has taken over. With a value above 0, Kafka 3.9's brokers would refuse config changes.
 NO_KRAFT_EPOCH: Final = -1
-#: What Kafka writes where the inter-broker protocol is 3.3 or later.
+#: Written by Kafka with inter-broker protocol 3.3 or later.
 FEATURE_VERSION: Final = 2
 FEATURES_ENABLED: Final = 1
 _INT64_MAX: Final = 2**63 - 1
-#: Bytes of the longest number that is one, with room for a sign.
+#: Bytes of the longest valid number, including a sign.
 _NUMBER_BYTES: Final = 20
 
 Int64Text = Annotated[str, msgspec.Meta(pattern=r"^(0|[1-9][0-9]{0,18})\Z")]
@@ -56,7 +58,7 @@ _FEATURE: Final = msgspec.json.Decoder(_FeatureZnode)
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdBlock:
-    """Producer ids set aside last: for which broker, the first and the last."""
+    """The last allocated block of producer ids: its broker, first id and last id."""
 
     broker_id: int
     first: int
@@ -64,7 +66,7 @@ class ProducerIdBlock:
 
 
 def decode_controller(raw: bytes | None) -> ControllerZnode:
-    """The controller; of its fields only ``brokerid`` is always there. Raises ZnodeError.
+    """The record of the controller. Only ``brokerid`` is mandatory. Raises ZnodeError.
 
     Kafka 0.7 wrote the bare broker id, which 0.8 still reads.
     """
@@ -84,7 +86,7 @@ def encode_controller(controller_id: int, timestamp_ms: int) -> bytes:
 
 
 def decode_controller_epoch(raw: bytes | None) -> int:
-    """The controller epoch, from 0. Raises ZnodeError."""
+    """The controller epoch, 0 or more. Raises ZnodeError."""
     return _number(raw or b"", CONTROLLER_EPOCH)
 
 
@@ -99,12 +101,12 @@ def decode_cluster_id(raw: bytes | None) -> str:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    """The record of a cluster's id; its version is a text."""
+    """The record of a cluster id. Its version is a string."""
     return encode_znode(ClusterIdZnode(version="1", id=cluster_id))
 
 
 def decode_producer_ids(raw: bytes | None) -> ProducerIdBlock | None:
-    """The block set aside last; None if there is none yet. Raises ZnodeError."""
+    """The last allocated block; None before the first allocation. Raises ZnodeError."""
     if not raw:
         return None
     record, _ = decode_znode(_PRODUCER_IDS, raw, PRODUCER_IDS)
@@ -120,7 +122,7 @@ def encode_producer_ids(block: ProducerIdBlock) -> bytes:
 
 
 def decode_features(raw: bytes | None) -> Mapping[str, int]:
-    """The highest level of each finalized feature; none while features are disabled. Raises ZnodeError."""
+    """The maximum level of each finalized feature; empty while features are disabled. Raises ZnodeError."""
     record, _ = decode_znode(_FEATURE, raw, FEATURE)
     if record.status != FEATURES_ENABLED:
         return {}
@@ -131,7 +133,7 @@ def decode_features(raw: bytes | None) -> Mapping[str, int]:
 
 
 def encode_features(levels: Mapping[str, int]) -> bytes:
-    """Finalized features, enabled."""
+    """Finalized features, with the status enabled."""
     features = {name: {"max_version_level": level} for name, level in levels.items()}
     return encode_znode(_FeatureZnode(features=features, version=FEATURE_VERSION, status=FEATURES_ENABLED))
 

@@ -17,7 +17,7 @@ from kframe_zookeeper.znodes.ordering import properties_order
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
 CONFIG_VERSION: Final = 1
-#: What Kafka 0.10.1 and later write.
+#: Written by Kafka 0.10.1 and later.
 CHANGE_VERSION: Final = 2
 
 
@@ -33,14 +33,15 @@ _CHANGE: Final = msgspec.json.Decoder(_ChangeZnode)
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """Whose settings were changed: one of ``CONFIG_KINDS``, and the name (``U/clients/C`` for a user's client)."""
+    """A notification: the kind of the entity (one of ``CONFIG_KINDS``) and its name (``U/clients/C`` for a user's
+    client)."""
 
     kind: str
     name: str
 
 
 def decode_config(raw: bytes | None, path: str) -> tuple[dict[str, str], Extra]:
-    """Settings by name, and the fields beside them; no data is no settings. Raises ZnodeError."""
+    """Settings by name, and the other fields; without data there are no settings. Raises ZnodeError."""
     if not raw:
         return {}, NO_EXTRA
     record, extra = decode_znode(CONFIG_DECODER, raw, path)
@@ -54,7 +55,7 @@ def encode_config(config: Mapping[str, str], extra: Extra = NO_EXTRA) -> bytes:
 
 
 def decode_config_change(raw: bytes | None, path: str) -> ConfigChange:
-    """What a notification says was changed; both schemas are read. Raises ZnodeError."""
+    """The changed entity that a notification names. Both schemas are supported. Raises ZnodeError."""
     record, _ = decode_znode(_CHANGE, raw, path)
     if record.entity_path is not UNSET:
         kind, _, name = record.entity_path.partition("/")
@@ -68,5 +69,5 @@ def decode_config_change(raw: bytes | None, path: str) -> ConfigChange:
 
 
 def encode_config_change(change: ConfigChange) -> bytes:
-    """A notification of that change."""
+    """The record of a notification."""
     return encode_znode(_ChangeZnode(CHANGE_VERSION, entity_path=f"{change.kind}/{change.name}"))

@@ -1,5 +1,7 @@
-"""Znodes that list partitions or name a broker: what operators ask for, and what brokers leave word of
-(``docs/reference/controller/zookeeper.md`` 3.7, 3.8)."""
+"""Requests of operators and notifications of brokers: znodes that list partitions or name a broker.
+
+The reference is ``docs/reference/controller/zookeeper.md``, sections 3.7 and 3.8.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from kframe_zookeeper.paths import PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from kframe_zookeeper.znodes.strict import decode_znode, encode_znode
 
 LIST_VERSION: Final = 1
-#: The only event of a log directory that there is: it failed.
+#: The only log directory event: the directory failed.
 LOG_DIR_FAILED: Final = 1
 
 
@@ -55,10 +57,10 @@ _LOG_DIR_EVENT: Final = msgspec.json.Decoder(_LogDirEventZnode)
 
 
 def decode_targets(raw: bytes | None) -> Targets:
-    """What ``/admin/reassign_partitions`` asks for, in its order; what else tools write there (log_dirs) is
-    passed over. Raises ZnodeError.
+    """The targets in ``/admin/reassign_partitions``, in order. Raises ZnodeError.
 
-    A partition may be named more than once, and a list be empty: ``core`` refuses or chooses.
+    Other fields that tools write (log_dirs) are ignored. A partition may be named repeatedly, and a list may be empty;
+    ``core`` handles both.
     """
     record, _ = decode_znode(_TARGETS, raw, REASSIGN_PARTITIONS)
     _check_names(record.partitions, REASSIGN_PARTITIONS)
@@ -74,7 +76,7 @@ def decode_targets(raw: bytes | None) -> Targets:
 
 
 def encode_targets(targets: Targets) -> bytes:
-    """The record of a reassignment; none of ``targets`` cancels one."""
+    """The record of these reassignments."""
     topics, partitions = targets.topic.tolist(), targets.partition.tolist()
     return encode_znode(_TargetsZnode(LIST_VERSION, [
         _Target(targets.names[topic], partition, targets.replicas[number].tolist())
@@ -83,24 +85,24 @@ def encode_targets(targets: Targets) -> bytes:
 
 
 def decode_partitions(raw: bytes | None, path: str = PREFERRED_ELECTION) -> tuple[TopicPartition, ...]:
-    """The partitions that ``/admin/preferred_replica_election`` or an ISR notification names. Raises ZnodeError."""
+    """The partitions named by ``/admin/preferred_replica_election`` or by an ISR notification. Raises ZnodeError."""
     record, _ = decode_znode(_PARTITIONS, raw, path)
     _check_names(record.partitions, path)
     return tuple((partition.topic, partition.partition) for partition in record.partitions)
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """The record of those."""
+    """The record of these partitions."""
     return encode_znode(_PartitionsZnode(LIST_VERSION, [_Partition(*partition) for partition in partitions]))
 
 
 def decode_log_dir_event(raw: bytes | None, path: str) -> int:
-    """Id of the broker that lost a log directory. Raises ZnodeError."""
+    """The id of the broker whose log directory failed. Raises ZnodeError."""
     return decode_znode(_LOG_DIR_EVENT, raw, path)[0].broker
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
-    """Word of a broker that it lost a log directory."""
+    """The notification of a failed log directory."""
     return encode_znode(_LogDirEventZnode(LIST_VERSION, broker_id, LOG_DIR_FAILED))
 
 

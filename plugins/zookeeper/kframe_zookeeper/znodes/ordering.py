@@ -1,8 +1,8 @@
-"""The order in which Kafka writes the keys of an object that has as many as there are things to name.
+"""The order in which Kafka writes the keys of JSON objects that have a key for each named entity.
 
-No reader minds, but with it a rewritten znode differs from what Kafka would write in nothing but what was changed.
-Both rules are of hash tables that start with 16 places and double when three quarters full; a key's place is told by
-the low bits of its Java hash code, mixed with the high ones.
+Readers accept any order. With Kafka's order, a rewritten znode differs from Kafka's only in the changed values. Both
+functions model hash tables that start with 16 buckets, and double when they are three quarters full. The low bits of a
+key's mixed Java hash code select its bucket.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _FIRST_SIZE: Final = 16
 
 
 def scala_order(keys: Collection[str]) -> list[str]:
-    """Keys as a Scala 2.13 ``mutable.HashMap`` iterates: by place, and within one by hash."""
+    """Keys as a Scala 2.13 ``mutable.HashMap`` iterates: by bucket, then by hash code."""
     last_index = _size(len(keys)) - 1
     hashes = {key: _mixed_hash(key) for key in keys}
     return sorted(keys, key=lambda key: (hashes[key] & last_index, _signed(hashes[key])))
 
 
 def properties_order(keys: Collection[str]) -> list[str]:
-    """Keys as Java's ``Properties`` iterates: by place, and within one as they were put in."""
+    """Keys as Java's ``Properties`` iterates: by bucket, then in insertion order."""
     last_index = _size(len(keys)) - 1
     return sorted(keys, key=lambda key: _mixed_hash(key) & last_index)
 
@@ -41,7 +41,7 @@ def _size(count: int) -> int:
 
 
 def _mixed_hash(key: str) -> int:
-    """Java's ``String.hashCode`` as an unsigned int32, its high half folded into the low one."""
+    """Java's ``String.hashCode`` as an unsigned int32, with its high half XORed into the low half."""
     code = 0
     for unit in memoryview(key.encode("utf-16-le", "surrogatepass")).cast("H"):
         code = (31 * code + unit) & 0xFFFFFFFF

@@ -1,4 +1,5 @@
-"""``/brokers/topics/T/partitions/N/state``: who leads a partition (``docs/reference/controller/zookeeper.md`` 3.5)."""
+"""``/brokers/topics/T/partitions/N/state``: leader and ISR of a partition (``docs/reference/controller/zookeeper.md``
+3.5)."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from kframe.plugin.columns import REPLICAS_MAX
 from kframe.plugin.znodes import STATE_DECODER, StateZnode
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
-#: Every release of Kafka has written this.
+#: Written by every release of Kafka.
 STATE_VERSION: Final = 1
 
 
 def decode_state(raw: bytes | None, path: str) -> tuple[StateZnode, Extra]:
-    """A partition's state, and the fields beside it. Raises ZnodeError.
+    """A partition's state, and the fields outside the schema. Raises ZnodeError.
 
-    Brokers are ids, and the ISR names none twice; whether they are replicas is for the caller to check.
+    Brokers are ids, distinct within the ISR. The caller checks whether they are replicas.
     """
     state, extra = decode_znode(STATE_DECODER, raw, path)
     if len(set(state.isr)) != len(state.isr) or len(state.isr) > REPLICAS_MAX:

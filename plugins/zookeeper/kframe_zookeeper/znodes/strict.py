@@ -17,12 +17,12 @@ import msgspec
 from kframe.plugin import ZnodeError
 from kframe.plugin.znodes import decode, refuse_repeated_keys
 
-#: Bytes of the largest znode that is read: what Kafka sets its own client to (``jute.maxbuffer``).
+#: Bytes of the largest znode that is read. Kafka configures its own client with the same limit (``jute.maxbuffer``).
 ZNODE_BYTES_MAX: Final = 4 * 2**20
-#: Objects and lists within each other, at most; Kafka's own znodes have four.
+#: The most nested objects and lists. Kafka's own znodes have four levels.
 DEPTH_MAX: Final = 16
 
-#: Fields of a znode that are not in its schema, as they stand there: written back with it.
+#: Fields of a znode outside its schema, as raw JSON. They are written back unchanged.
 Extra: TypeAlias = Mapping[str, msgspec.Raw]
 NO_EXTRA: Final[Extra] = MappingProxyType({})
 
@@ -34,10 +34,11 @@ _NESTING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 def decode_znode(decoder: msgspec.json.Decoder[Record], raw: bytes | None, path: str) -> tuple[Record, Extra]:
-    """The record in a znode and the fields that its schema does not have. Raises ZnodeError.
+    """The record in a znode, and the fields outside its schema. Raises ZnodeError.
 
-    What encodes to the same bytes again can have neither unknown fields nor repeated keys: that settles what Kafka 3.9
-    has written, and what others have written in another order or with blanks. Anything else is checked in full.
+    If the record encodes to the same bytes, there are neither unknown fields nor repeated keys. That is the case for
+    all that Kafka 3.9 writes. A second quick check accepts another order of keys and whitespace. Anything else is
+    checked in full.
     """
     if raw is None:
         raise ZnodeError(path, "no data", "a JSON object")
@@ -50,15 +51,15 @@ def decode_znode(decoder: msgspec.json.Decoder[Record], raw: bytes | None, path:
 
 
 def encode_znode(record: msgspec.Struct, extra: Extra = NO_EXTRA) -> bytes:
-    """The bytes of a record, fields in the order of its schema, and then ``extra``."""
+    """The bytes of a record: the fields of its schema in order, then ``extra``."""
     encoded = _ENCODER.encode(record)
     return encoded[:-1] + b"," + _ENCODER.encode(dict(extra))[1:] if extra else encoded
 
 
 def _is_all_known(raw: bytes, record: msgspec.Struct) -> bool:
-    """Whether every field, blanks aside, is one of the schema, stands there once, and encodes to what stands there.
+    """Whether all fields belong to the schema, occur once, and encode to the same bytes apart from whitespace.
 
-    Some JSON for which that holds may be called unknown here; looking closely is slower, and no less right.
+    False negatives are possible; the full check is slower and gives the same result.
     """
     try:
         plain = msgspec.json.format(raw, indent=-1)
@@ -73,9 +74,9 @@ def _is_all_known(raw: bytes, record: msgspec.Struct) -> bool:
 
 
 def _unknown_fields(raw: bytes, path: str, known: tuple[str, ...]) -> Extra:
-    """Fields beside ``known``, after all of ``raw`` has been checked; typed decoding skips over what it has no use for.
+    """The fields outside ``known``. All of ``raw`` is checked first, because typed decoding skips unknown fields.
 
-    Raises ZnodeError for keys given twice, for broken UTF-8 and for deep nesting, wherever they are.
+    Raises ZnodeError for repeated keys, broken UTF-8 and deep nesting, at any level.
     """
     try:
         text = raw.decode()

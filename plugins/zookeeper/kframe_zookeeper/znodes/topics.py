@@ -19,18 +19,19 @@ from kframe_zookeeper.paths import topic_path
 from kframe_zookeeper.znodes.ordering import partition_order, scala_order
 from kframe_zookeeper.znodes.strict import NO_EXTRA, Extra, decode_znode, encode_znode
 
-#: What Kafka 2.8 and later write.
+#: Written by Kafka 2.8 and later.
 TOPIC_VERSION: Final = 3
 _NO_ID: Final = bytes(16)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTopic:
-    """One topic. ``replicas[p]`` are those of partition ``p``; ``adding`` and ``removing`` have only those being moved.
+    """The content of a topic's znode. Brokers are ids, distinct within a list.
 
-    Brokers are ids, each once in a list: of a broker that was stored twice for a partition the first place counts, and
-    ``doubled`` names such partitions. Kafka's controller lives with them, so that leaving the topic out would darken
-    what works. ``extra`` goes back in when the topic is written.
+    ``replicas[p]`` are the replicas of partition ``p``. ``adding`` and ``removing`` have only partitions with a
+    reassignment. If a partition names a broker twice, the first position counts, and ``doubled`` lists the partition.
+    Kafka's controller accepts such topics, so leaving them out would make them unavailable. ``extra`` is written back
+    with the topic.
     """
 
     name: str
@@ -43,7 +44,7 @@ class StoredTopic:
 
 
 def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
-    """The topic in its znode; one without data has no partitions yet. Raises ZnodeError."""
+    """The topic in its znode. A znode without data has no partitions yet. Raises ZnodeError."""
     path = topic_path(name)
     check_topic_name(name, path, ZnodeError)
     if not raw:
@@ -62,7 +63,7 @@ def decode_topic(name: str, raw: bytes | None) -> StoredTopic:
 
 
 def table_of(topics: Sequence[StoredTopic]) -> TopicTable:
-    """Topics as columns, in this order."""
+    """Topics as columns, in the given order."""
     counts = np.array([len(topic.replicas) for topic in topics], np.int32)
     replicas = _packed([replicas for topic in topics for replicas in topic.replicas])
     adding, removing = ([topic.adding for topic in topics], [topic.removing for topic in topics])
@@ -76,7 +77,7 @@ def table_of(topics: Sequence[StoredTopic]) -> TopicTable:
 
 
 def encode_topics(table: TopicTable, extras: Sequence[Extra] = ()) -> Iterator[bytes]:
-    """Each topic of ``table`` as Kafka 3.9 writes it, with the fields of ``extras`` (none, or one entry a topic)."""
+    """Each topic of ``table`` as Kafka 3.9 writes it. ``extras`` is empty, or has the further fields of each topic."""
     first, adding, removing = 0, table.adding, table.removing
     for number, count in enumerate(table.partition_counts.tolist()):
         topic_id = table.topic_ids[number]
@@ -93,13 +94,13 @@ def encode_topics(table: TopicTable, extras: Sequence[Extra] = ()) -> Iterator[b
 
 
 def _packed(lists: Sequence[list[int]]) -> Ragged:
-    """Lists one behind the other, without another list of all their members."""
+    """Concatenate lists, without an intermediate list of all members."""
     offsets = offsets_of([len(members) for members in lists])
     return Ragged(offsets, np.fromiter(chain.from_iterable(lists), np.int32, int(offsets[-1])))
 
 
 def _spread(moving: Sequence[dict[int, list[int]]], counts: Int32) -> Ragged:
-    """A list for each partition of each topic, of which only those in ``moving`` are not empty."""
+    """A list for each partition of each topic. Only the lists in ``moving`` are not empty."""
     first_rows = offsets_of(counts)
     named = [(topic, partition) for topic, targets in enumerate(moving) for partition in sorted(targets)]
     rows = np.array([int(first_rows[topic]) + partition for topic, partition in named], np.int64)
@@ -107,14 +108,14 @@ def _spread(moving: Sequence[dict[int, list[int]]], counts: Int32) -> Ragged:
 
 
 def _lists(lists: Ragged, first: int, count: int) -> list[list[int]]:
-    """``count`` lists from the one numbered ``first``, as Python lists."""
+    """``count`` lists from index ``first``, as Python lists."""
     offsets = lists.offsets[first : first + count + 1].tolist()
     values = lists.values[offsets[0] : offsets[-1]].tolist()
     return [values[begin - offsets[0] : end - offsets[0]] for begin, end in pairwise(offsets)]
 
 
 def _moving(lists: Ragged, first: int, count: int) -> dict[int, list[int]]:
-    """Those of ``count`` lists that are not empty, by partition, in Kafka's order."""
+    """The non-empty lists among ``count`` lists, by partition, in Kafka's order."""
     if lists.offsets[first] == lists.offsets[first + count]:
         return {}
     named = {str(partition): members for partition, members in enumerate(_lists(lists, first, count)) if members}
@@ -122,10 +123,10 @@ def _moving(lists: Ragged, first: int, count: int) -> dict[int, list[int]]:
 
 
 def _check_assignment(record: TopicZnode, path: str) -> tuple[int, ...]:
-    """The partitions that name a broker twice. Raises ZnodeError unless partitions count from 0, none is without
-    replicas, and those on the move are different ones of them.
+    """The partitions that name a broker twice.
 
-    Kafka takes any number for a broker that need not be there, those below 0 as well.
+    Raises ZnodeError unless partitions count from 0, each has replicas, and its adding and removing replicas are
+    distinct members of them. As in Kafka, any number is a broker id, even a negative one.
     """
     partitions = record.partitions
     if partitions and max(partitions) != len(partitions) - 1:

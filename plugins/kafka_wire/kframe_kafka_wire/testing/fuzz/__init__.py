@@ -1,4 +1,4 @@
-"""Fuzz of everything that brokers and clients send us: requests to our server, replies to what we ask, logins.
+"""Fuzz all input from brokers and clients: requests to the server, responses, and logins.
 
-``python -m kframe_kafka_wire.testing.fuzz --help`` says how to run it, and how to make one case again.
+``python -m kframe_kafka_wire.testing.fuzz --help`` explains how to run it and how to repeat a case.
 """

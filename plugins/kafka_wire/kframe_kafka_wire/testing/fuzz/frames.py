@@ -1,4 +1,4 @@
-"""Frames of every API and version: requests as our server decodes them, replies as clients of brokers do."""
+"""Fuzz frames of every API and version: requests as the server decodes them, responses as the clients do."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final
 from kframe_kafka_wire import codec
 from kframe_simulator.fuzz import Base, Batch, Outcome
 
-#: Every so many cases what was decoded is encoded, and has to be the same when it is decoded again.
+#: Each n-th decoded message is encoded, and must be equal after decoding again.
 _TWICE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class FrameTarget:
-    """Something that frames are given to."""
+    """A fuzz target that receives frames."""
 
     name: str
     bases: Sequence[Base]
@@ -24,15 +24,16 @@ class FrameTarget:
 
 
 class Requests(FrameTarget):
-    """Requests, without their size. A kind is the API that a case was made of; what it asks now, its header says."""
+    """Requests without size. The kind is the API of the base case; the header of a mutated case may name another API.
+    Requests without size. The kind is the API of the base case; the header of a mutated case may name another API."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """As ``inbound`` reads them: the header, and the body if there is such a version."""
+        """Decode the header and, for known versions, the body, as ``inbound`` does."""
         return [_outcome(_request, batch[i]) for i in range(len(batch))]
 
 
 class Replies(FrameTarget):
-    """Replies, without their size. A kind is an API and a version."""
+    """Responses without size. The kind is an API and a version."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
         """Decode as the requester does."""
@@ -51,8 +52,8 @@ def _request(raw: bytes) -> None:
     header = codec.decode_header(raw)
     body = codec.decode_request(header, raw)
     if sum(raw) % _TWICE == 0:
-        again = codec.encode_request(header.api_key, header.api_version, 1, header.client_id, body)[4:]
-        _same(body, codec.decode_request(codec.decode_header(again), again))
+        encoded = codec.encode_request(header.api_key, header.api_version, 1, header.client_id, body)[4:]
+        _same(body, codec.decode_request(codec.decode_header(encoded), encoded))
 
 
 def _reply(raw: bytes, api_key: int, version: int) -> None:
@@ -62,5 +63,5 @@ def _reply(raw: bytes, api_key: int, version: int) -> None:
 
 
 def _same(body: dict[str, Any], again: dict[str, Any]) -> None:
-    # As text: what is not a number is not equal to itself.
+    # Compared as text, because NaN is not equal to itself.
     assert repr(body) == repr(again), (body, again)

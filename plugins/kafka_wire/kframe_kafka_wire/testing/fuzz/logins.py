@@ -1,4 +1,4 @@
-"""Logins by SASL: what a client makes of a server's tokens, and a server of a client's."""
+"""Fuzz SASL logins: the server's tokens at the client, and the client's tokens at the server."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _NONCE: Final = "x"
 
 
 class ClientLogins(FrameTarget):
-    """Replies to a client that logs in, each behind a byte with its length. A kind is a mechanism."""
+    """Responses to a client that logs in, each after a byte with its length. The kind is a mechanism."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """Logged in or not."""
+        """Whether the login succeeds."""
         return [_client(batch[i], batch.kinds[i]) for i in range(len(batch))]
 
 
 class ServerLogins(FrameTarget):
-    """Tokens of a client that logs in, likewise."""
+    """Tokens of a client that logs in, in the same format."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """Let in or not."""
+        """Whether the login succeeds."""
         return [_server(batch[i], batch.kinds[i]) for i in range(len(batch))]
 
 
 def _parts(raw: bytes) -> Iterator[bytes]:
-    """Messages, each with its length; then empty messages without end."""
+    """The messages, then endless empty messages."""
     offset = 0
     while True:
         length = raw[offset] if offset < len(raw) else 0

@@ -1,4 +1,4 @@
-"""What is fuzzed, and what cases are made of: a message of each API and version both ways, and the corpus."""
+"""The fuzz targets and their base cases: a message of each API and version in both directions, and the corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kframe_kafka_wire.testing.messages import draw, every_version, request_clas
 from kframe_simulator.fuzz import Base, Target, bases_of, read_corpus
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
-#: Pieces that break readers of Kafka's layouts.
+#: Byte sequences that are likely to break decoders of Kafka's layouts.
 PIECES: Final = [
     *(struct.pack(">i", number) for number in (-1, 0, 1, 5, 2**31 - 1, -(2**31), 10**6)),
     *(struct.pack(">h", number) for number in (-1, 0, 1, 2**15 - 1, -(2**15))),
@@ -37,10 +37,10 @@ def targets() -> Sequence[Target]:
         reply = codec.encode_response(api_key, version, 7, draw(response_class(api_key, version), chance))
         requests.append(Base(str(api_key), request[4:]))
         replies.append(Base(f"{api_key} {version}", reply[4:]))
-    made: list[Target] = [
+    fuzzed: list[Target] = [
         Requests("request", [*requests, *bases_of(corpus, "request")], PIECES, share=8),
         Replies("reply", [*replies, *bases_of(corpus, "reply")], PIECES, share=8),
         ControlReplies("control reply", bases_of(corpus, "control reply"), PIECES, share=2),
     ]
     small = (("admin reply", AdminReplies), ("login reply", ClientLogins), ("login token", ServerLogins))
-    return [*made, *(target(name, bases_of(corpus, name), PIECES, share=1) for name, target in small)]
+    return [*fuzzed, *(target(name, bases_of(corpus, name), PIECES, share=1) for name, target in small)]

@@ -1,4 +1,4 @@
-"""Replies that we make something of: brokers' to control requests, and a cluster's to its administrator."""
+"""Fuzz responses that kframe evaluates: brokers' to control requests, and a cluster's to the admin client."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _CORRELATION: Final = 7
 
 
 class ControlReplies(FrameTarget):
-    """Brokers' replies to control requests, as the transport reads them. A kind is an API and a version."""
+    """Responses to control requests, as the transport reads them. The kind is an API and a version."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """The kernel finds what its twin does, and the reader makes an event of it or ends the connection."""
+        """Kernel and reference implementation must agree. The response gives an event or closes the connection."""
         return [_control(batch[i], *map(int, batch.kinds[i].split())) for i in range(len(batch))]
 
 
 class AdminReplies(FrameTarget):
-    """Replies to what an administrator asks a cluster for. A kind is an API by its key."""
+    """Responses to the admin client. The kind is an API key."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """What is made of them, or why it cannot be."""
+        """The result of the client, or its error."""
         return [_admin(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
 
 
@@ -77,7 +77,7 @@ def _admin(raw: bytes, api_key: int) -> Outcome:
 
 
 class _Answered(AdminClient):
-    """A client whose question has been answered with these bytes, and every other with nothing to tell."""
+    """A client that receives these bytes as its first response, and empty responses after that."""
 
     def __init__(self, raw: bytes) -> None:
         super().__init__([("broker", 9092)], ListenerSecurity("CLIENT", "PLAINTEXT", None, sasl=False, config={}))

@@ -1,4 +1,4 @@
-"""Fuzz of everything that ZooKeeper hands to us: what stands in znodes, and its answers to multi requests.
+"""Fuzz all input from ZooKeeper: the content of znodes, and the answers to multi requests.
 
-``python -m kframe_zookeeper.testing.fuzz --help`` says how to run it, and how to make one case again.
+``python -m kframe_zookeeper.testing.fuzz --help`` explains how to run it and how to repeat a case.
 """

@@ -1,4 +1,4 @@
-"""Answers of ZooKeeper to multi requests: the kernels that tell results apart, their twins, and what is made of it."""
+"""Fuzz ZooKeeper's answers to multi requests: the kernels that split results, their references, and the callers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe_zookeeper import _jute_read, _naive_jute
 from kframe_zookeeper.multiread import Results, names_in
 from kframe_zookeeper.requests import Reply
 
-#: Pieces that break readers of ZooKeeper's layouts.
+#: Byte sequences that are likely to break readers of ZooKeeper's layouts.
 PIECES: Final = [
     *(struct.pack(">i", number) for number in (-1, 0, 1, 4, 2**31 - 1, -(2**31))),
     *(_naive_jute.HEADER.pack(operation, False, 0) for operation in (-1, 1, 2, 4, 5, 8, 13, 99)),
@@ -24,7 +24,7 @@ PIECES: Final = [
 
 
 class MultiReads:
-    """Answers to reads of data and children. The kind says how many reads there were."""
+    """Answers to reads of data and children. The kind is the number of reads."""
 
     name = "multi read"
     pieces: Sequence[bytes] = PIECES
@@ -34,12 +34,12 @@ class MultiReads:
         self.bases = bases
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """Refused is what the whole answer or one of its results is refused for."""
+        """The reason why the whole answer or one of its results is refused, or None."""
         return [_reads(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
 
 
 class MultiWrites:
-    """Answers to writes. The kind says how many operations there were."""
+    """Answers to writes. The kind is the number of operations."""
 
     name = "multi write"
     pieces: Sequence[bytes] = PIECES
@@ -49,7 +49,7 @@ class MultiWrites:
         self.bases = bases
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """Refused is what the kernel finds no sense in."""
+        """The reason why the kernel refuses the answer, or None."""
         return [_writes(batch[i], int(batch.kinds[i])) for i in range(len(batch))]
 
 
@@ -68,7 +68,7 @@ def _reads(raw: bytes, count: int) -> Outcome:
     try:
         for i in range(count):
             if results.exists(i):
-                # Lists of children are those that have no stat.
+                # Lists of children have no stat.
                 _ = results.node(i) if results.version[i] != -1 or results.mzxid[i] != -1 else names_in(results.data(i))
     except StoreError as error:
         return str(error)

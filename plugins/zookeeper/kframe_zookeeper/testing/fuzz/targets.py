@@ -1,4 +1,4 @@
-"""What is fuzzed: a target for each kind of znode, and for each kind of answer to a multi request."""
+"""The fuzz targets: one for each kind of znode, and for each kind of answer to a multi request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 
 
 def targets() -> Sequence[Target]:
-    """All targets, with the corpus as what their cases are made of."""
+    """All targets, with the corpus as their base cases."""
     corpus = read_corpus(CORPUS)
     bulk = {"state": StateZnodes, "topic": TopicZnodes}
     znodes = [bulk.get(name, Znodes)(name, bases_of(corpus, name)) for name in DECODERS]

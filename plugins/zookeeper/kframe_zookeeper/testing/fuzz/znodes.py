@@ -1,5 +1,4 @@
-"""Znodes: the strict decoder of each kind, and the kernels and their twins that read states and topics many at a
-time."""
+"""Fuzz znodes: the strict decoder of each kind, and the kernels for states and topics with their references."""
 
 from __future__ import annotations
 
@@ -30,18 +29,18 @@ DECODERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "targets": znodes.decode_targets,
     "topic": lambda raw: znodes.decode_topic("t", raw),
 }
-#: Pieces that break parsers of JSON.
+#: Byte sequences that are likely to break JSON parsers.
 PIECES: Final = [
     b"\xff", b"\xed\xa0\x80", b"\\ud800", b"NaN", b"Infinity", b"1e999", b"-0", b"9" * 400, b"9" * 5000, b"2147483648",
     b"null", b"true", b"{", b"}", b"[", b"]", b"[" * 3000, b'{"a":' * 3000, b'"', b",", b":", b'"leader":',
     b'"version":1,', b'"0":[1],', b"\x00", b"\xef\xbb\xbf", b"\\", b"\n", b'"\\u0000"', b" " * 100, b"-1", b"1.0",
     b',"x":{"y":[1]}', b"18446744073709551616", b"\\u0061",
 ]  # fmt: skip
-#: Longest reason of a refusal: it stands in logs.
+#: The length limit of reasons, which appear in logs.
 _REASON_MOST: Final = 1000
-#: Every so many states the kernel reads one alone, with nothing behind it: what it reads beyond a sanitizer sees.
+#: Each n-th state is also parsed alone, so that a sanitizer detects reads beyond its end.
 _ALONE: Final = 8
-#: No longer ISR is read by the kernel.
+#: The kernel leaves longer ISRs to the decoder.
 _ISR_MOST: Final = _naive_jute.ISR_MOST
 _REPLICAS_MOST: Final = _naive_jute.REPLICAS_MOST
 
@@ -58,7 +57,7 @@ class Znodes:
         self._decode = DECODERS[name]
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """What is refused has a reason that names the znode."""
+        """The reason of each refusal, which must name the znode."""
         return [self._outcome(batch[i]) for i in range(len(batch))]
 
     def _outcome(self, raw: bytes) -> Outcome:
@@ -73,11 +72,13 @@ class Znodes:
 
 
 class StateZnodes(Znodes):
-    """States, by the decoder and the kernel: what the kernel reads, the decoder reads as well and as the same; what
-    Kafka itself would write the kernel reads."""
+    """States, by the decoder and the kernel.
+
+    If the kernel parses a state, the decoder must return the same. The kernel must parse anything that Kafka writes.
+    """
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """The decoder's outcomes: what the kernel does not read is left to the decoder."""
+        """The decoder's outcomes, compared with those of the kernel."""
         read, twin = (_parsed(module, batch) for module in (_jute_read, _naive_jute))
         assert read == twin
         for i in range(0, len(batch), _ALONE):
@@ -92,10 +93,10 @@ class StateZnodes(Znodes):
             return str(error)
         fields = (state.leader, state.leader_epoch, state.controller_epoch, state.leader_recovery_state, state.isr)
         if read is None:
-            again = znodes.encode_state(
+            encoded = znodes.encode_state(
                 state.leader, state.leader_epoch, state.isr, state.controller_epoch, state.leader_recovery_state
             )
-            assert again != raw or len(state.isr) > _ISR_MOST, "the kernel does not read what Kafka writes"
+            assert encoded != raw or len(state.isr) > _ISR_MOST, "the kernel does not read what Kafka writes"
         else:
             assert read == fields
             assert not extra
@@ -103,10 +104,10 @@ class StateZnodes(Znodes):
 
 
 class TopicZnodes(Znodes):
-    """Topics, likewise."""
+    """Topics, by the decoder and the kernel."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """The decoder's outcomes: what the kernel does not read is left to the decoder."""
+        """The decoder's outcomes, compared with those of the kernel."""
         read, twin = (_parsed_topics(module, batch) for module in (_topic_read, _naive_jute))
         assert read == twin
         for i in range(0, len(batch), _ALONE):
@@ -121,9 +122,9 @@ class TopicZnodes(Znodes):
             return str(error)
         plain = not (topic.adding or topic.removing or topic.extra)
         if read is None:
-            (again,) = znodes.encode_topics(znodes.table_of([topic]))
+            (encoded,) = znodes.encode_topics(znodes.table_of([topic]))
             longest = max(map(len, topic.replicas), default=0)
-            assert not plain or again != raw or longest > _REPLICAS_MOST, "the kernel does not read what Kafka writes"
+            assert not plain or encoded != raw or longest > _REPLICAS_MOST, "the kernel does not read what Kafka writes"
         else:
             assert plain
             assert read == (topic.topic_id or bytes(16), topic.replicas, topic.doubled)
@@ -131,7 +132,7 @@ class TopicZnodes(Znodes):
 
 
 def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
-    """What ``parse_topics`` makes of each case, None where it leaves it to the decoder."""
+    """The result of ``parse_topics`` for each case; None where it is left to the decoder."""
     read = TopicColumns.read(batch.data, batch.at[:-1], np.diff(batch.at).astype(np.int32), module.parse_topics)
     begins, values = offsets_of(read.partitions).tolist(), read.replicas.offsets.tolist()
     topics: list[tuple[Any, ...] | None] = []
@@ -144,7 +145,7 @@ def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
 
 
 def _parsed(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
-    """What ``parse_states`` makes of each case, None where it leaves it to the decoder."""
+    """The result of ``parse_states`` for each case; None where it is left to the decoder."""
     k = len(batch)
     leader, leader_epoch, controller_epoch, counts = (np.zeros(k, np.int32) for _ in range(4))
     recovery, parsed = np.zeros(k, np.uint8), np.zeros(k, np.uint8)
