@@ -1,12 +1,14 @@
-"""Kernels that read ZooKeeper's answers to multi requests: results told apart, and the JSON of states into columns.
+"""Parse ZooKeeper's answers to multi requests: split the results, and decode the JSON of states into columns.
 
-Layouts are those of ZooKeeper 3.8's ``zookeeper.jute``; see ``_jute_write.pyx``. The state's JSON is that of
-``kafka.zk.TopicPartitionStateZNode`` (Kafka 3.9), in any order of its keys.
+The layouts are those of ZooKeeper 3.8's ``zookeeper.jute``; see ``_jute_write.pyx``. The JSON of a state is that of
+``kafka.zk.TopicPartitionStateZNode`` (Kafka 3.9), with its keys in any order.
 
-What comes from outside is never trusted: every read is checked against the end of the answer, every number against
-int32, every OUT against its length. Otherwise the house rules of ``kframe/_core.pyx`` hold, and there is a twin of the
-same name and signature in ``_naive_jute.py``. Arguments that recur: ``reply`` and ``start``, an answer and where its
-first result begins. Cost is linear in the bytes read.
+The input is untrusted. Every read is checked against the end of the answer, every number against int32, and every OUT
+against its length. Otherwise the rules of ``kframe/_core.pyx`` apply. ``_naive_jute.py`` has a reference implementation
+with the same names and signatures.
+
+Common arguments: ``reply`` is an answer, and ``start`` the offset of its first result. The cost is linear in the bytes
+read.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -14,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from kframe_zookeeper.json_bytes cimport Text, begin_key, end_key, same, stands_in, take_byte, take_int32
 
 cdef enum:
-    # Operations, as the headers of results number them.
+    # Operation codes in the headers of results.
     ERROR = -1
     CREATE = 1
     DELETE = 2
@@ -26,11 +28,11 @@ cdef enum:
 cdef enum:
     STAT_BYTES = 68
     HEADER_BYTES = 9
-    # No longer ISR is read here: looking for repeated members takes the square of it.
+    # Longer ISRs are left to the decoder: the search for repeated members takes quadratic time.
     ISR_MOST = 64
 
 cdef enum:
-    # Bits of the keys that a state's JSON has.
+    # Bits of the keys in the JSON of a state.
     LEADER = 1
     LEADER_EPOCH = 2
     CONTROLLER_EPOCH = 4
@@ -49,7 +51,7 @@ cdef inline int64_t int64_at(const uint8_t* data) noexcept nogil:
 
 
 cdef inline bint take_length(Text* text, Py_ssize_t* length) noexcept nogil:
-    """Step over an int32 length and what it measures; false if that ends behind the answer."""
+    """Skip an int32 length and that many bytes. Return false if they end behind the answer."""
     if text.end - text.at < 4:
         return False
     length[0] = int32_at(text.data + text.at)
@@ -62,7 +64,7 @@ cdef inline bint take_length(Text* text, Py_ssize_t* length) noexcept nogil:
 
 
 cdef inline bint take_children(Text* text) noexcept nogil:
-    """Step over a list of names."""
+    """Skip a list of names."""
     cdef Py_ssize_t length
     cdef int32_t left
     if text.end - text.at < 4:
@@ -87,7 +89,7 @@ def split_reads(
     int64_t[::1] mzxid,        # OUT  (k,)  that wrote it last,
     int64_t[::1] owner,        # OUT  (k,)  and the session that it is ephemeral in, or 0
 ):
-    """Find the results of a multiRead of ``k`` operations; return how many there were, -1 if they make no sense."""
+    """Locate the results of a multiRead of ``k`` operations. Return their number, or -1 if the answer is malformed."""
     cdef Py_ssize_t count = 0, length = 0, mark, most = code.shape[0]
     cdef int32_t operation
     cdef Text text = Text(NULL, start, reply.shape[0])
@@ -135,7 +137,7 @@ def split_results(
     int32_t[::1] version,      # OUT  (k,)  version after a setData; 0 where there is none
     int64_t[::1] mzxid,        # OUT  (k,)  its transaction; -1 where there is none
 ):
-    """Find the results of a multi of ``k`` operations; return how many there were, -1 if they make no sense."""
+    """Locate the results of a multi of ``k`` operations. Return their number, or -1 if the answer is malformed."""
     cdef Py_ssize_t count = 0, length = 0, most = code.shape[0]
     cdef int32_t operation
     cdef Text text = Text(NULL, start, reply.shape[0])
@@ -170,7 +172,7 @@ def split_results(
 
 
 cdef inline int take_key(Text* text) noexcept nogil:
-    """Step over a key with its colon; return its bit, 0 if it is none of a state's."""
+    """Skip a key and its colon. Return the key's bit, or 0 for an unknown key."""
     cdef Py_ssize_t length = begin_key(text)
     cdef int key = 0
     if length < 0:
@@ -191,7 +193,7 @@ cdef inline int take_key(Text* text) noexcept nogil:
 
 
 cdef inline Py_ssize_t take_list(Text* text, int32_t[::1] isr, Py_ssize_t first) noexcept nogil:
-    """Step over a list of different broker ids and put it into ``isr`` from ``first``; return its end, or -1."""
+    """Read a list of distinct broker ids into ``isr`` from index ``first``. Return the end index, or -1."""
     cdef Py_ssize_t at = first
     if not take_byte(text, 91):
         return -1
@@ -221,9 +223,9 @@ def parse_states(
     int32_t[::1] isr,                # OUT  (values,)  broker ids, row after row
     uint8_t[::1] parsed,             # OUT  (k,)  1 where the JSON is as Kafka writes it
 ):
-    """Read states, each key once and nothing else, numbers within int32; return how many ISR members there are.
+    """Parse states that have each key once, no other keys, and numbers within int32. Return the number of ISR members.
 
-    What is unusual in any way (other keys, escapes, another version, repeated members) is left to the strict decoder.
+    The strict decoder parses anything else: other keys, escapes, another version, or repeated members.
     """
     cdef Py_ssize_t i, end, at = 0
     cdef int32_t numbers[64]

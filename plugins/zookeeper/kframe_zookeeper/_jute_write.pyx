@@ -1,20 +1,24 @@
-"""Kernels that turn partition columns into operations of ZooKeeper's multi requests: states asked for, and stored.
+"""Encode partition columns as operations of ZooKeeper's multi requests that read or store states.
 
-A state is named by its path, ``root`` + topic + ``/partitions/`` + N + ``/state``, and holds the JSON of
-``kafka.zk.TopicPartitionStateZNode`` (Kafka 3.9). Layouts are those of ZooKeeper 3.8's ``zookeeper.jute``: numbers
-big-endian, texts and buffers behind an int32 length (-1: null), and in a multi each operation behind the header (int32
-type, byte done, int32 error); ``multi.py`` adds what stands before the first and behind the last.
+The path of a state is ``root`` + topic + ``/partitions/`` + N + ``/state``. Its data is the JSON of
+``kafka.zk.TopicPartitionStateZNode`` (Kafka 3.9).
 
-The house rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, the GIL released, callers
-check ranges once, a twin of the same name and signature in ``_naive_jute.py``. Every write is checked against the end
-of ``out``. Arguments that recur: ``topic`` and ``partition`` beside each row; ``name_at`` where the name of each topic
-begins in ``names``. Cost is linear in the bytes written.
+The layouts are those of ZooKeeper 3.8's ``zookeeper.jute``. Numbers are big-endian. Strings and buffers follow an int32
+length, which is -1 for null. In a multi, each operation follows a header: int32 type, byte done, int32 error.
+``requests.py`` adds the end marker.
+
+The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL. Callers check ranges
+once. ``_naive_jute.py`` has a reference implementation with the same names and signatures. Every write is checked
+against the end of ``out``.
+
+Common arguments: ``topic`` and ``partition`` name the partition of each row. ``name_at`` is the offset of each topic's
+name in ``names``. The cost is linear in the bytes written.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 cdef enum:
-    # Operations, as their headers number them.
+    # Operation codes in the headers of operations.
     CREATE = 1
     GET_DATA = 4
     SET_DATA = 5
@@ -80,7 +84,7 @@ cdef inline void put_decimal(Sink* out, int32_t value) noexcept nogil:
 
 
 cdef inline void fill_length(Sink* out, Py_ssize_t mark) noexcept nogil:
-    """Write how many bytes stand behind the int32 at ``mark`` into it."""
+    """Write the number of bytes since ``mark`` into the int32 at ``mark``."""
     cdef Sink length = Sink(out.data, mark, out.at, False)
     put_int32(&length, <int32_t> (out.at - mark - 4))
 
@@ -94,7 +98,7 @@ cdef inline void put_path(
     int32_t partition,
     bint of_state,
 ) noexcept nogil:
-    """A partition's path behind its length, or that of its state."""
+    """Write the path of a partition, or of its state, with its length."""
     cdef Py_ssize_t mark = out.at
     put_int32(out, 0)
     put_bytes(out, root, 0, root.shape[0])
@@ -114,7 +118,7 @@ def write_reads(
     const uint8_t[::1] root,       # IN   (bytes,)   path of all topics, slash included
     uint8_t[::1] out,              # OUT  (bytes,)   getData operations, one a row
 ):
-    """Ask for the state of each row; return the bytes written, -1 if ``out`` is too short."""
+    """Encode a read of the state of each row. Return the bytes written, or -1 if ``out`` is too short."""
     cdef Py_ssize_t i
     cdef Sink sink = Sink(NULL, 0, out.shape[0], False)
     if out.shape[0]:
@@ -137,7 +141,7 @@ cdef inline void put_state(
     Py_ssize_t begin,
     Py_ssize_t end,
 ) noexcept nogil:
-    """The JSON of a state behind its length, with its keys in Kafka's order."""
+    """Write the JSON of a state with its length, with the keys in Kafka's order."""
     cdef Py_ssize_t i, mark = out.at
     put_int32(out, 0)
     put_text(out, b'{"controller_epoch":')
@@ -177,7 +181,7 @@ def write_states(
     int64_t[::1] row_at,              # OUT  (k+1,)     where the operations of each row begin, and the last end
     uint8_t[::1] out,                 # OUT  (bytes,)   setData or create operations
 ):
-    """Store the state of each row; return the bytes written, -1 if ``out`` is too short."""
+    """Encode the write of the state of each row. Return the bytes written, or -1 if ``out`` is too short."""
     cdef Py_ssize_t i, begin, end
     cdef Sink sink = Sink(NULL, 0, out.shape[0], False)
     if out.shape[0]:

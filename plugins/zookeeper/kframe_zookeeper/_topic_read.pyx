@@ -1,9 +1,11 @@
-"""Kernel that reads the JSON of topics, many at a time, into columns.
+"""Parse the JSON of many topics into columns.
 
-The JSON is that of ``kafka.zk.TopicZNode`` (Kafka 3.9), in any order of its keys and partitions. What comes from
-outside is never trusted: every read is checked against the end of the answer, every number against int32, every OUT
-against its length. Otherwise the house rules of ``kframe/_core.pyx`` hold, and there is a twin of the same name and
-signature in ``_naive_jute.py``. Cost is linear in the bytes read.
+The JSON is that of ``kafka.zk.TopicZNode`` (Kafka 3.9), with its keys and partitions in any order. The input is
+untrusted. Every read is checked against the end of the answer, every number against int32, and every OUT against its
+length.
+
+Otherwise the rules of ``kframe/_core.pyx`` apply. ``_naive_jute.py`` has a reference implementation with the same names
+and signatures. The cost is linear in the bytes read.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -11,7 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from kframe_zookeeper.json_bytes cimport Text, begin_key, end_key, same, stands_in, take_byte, take_int32
 
 cdef enum:
-    # Bits of the keys that a topic's JSON has.
+    # Bits of the keys in the JSON of a topic.
     PARTITIONS = 1
     TOPIC_ID = 2
     ADDING = 4
@@ -20,18 +22,18 @@ cdef enum:
     NECESSARY = 17
 
 cdef enum:
-    # No longer list of replicas is read here: looking for repeated members takes the square of it.
+    # Longer replica lists are left to the decoder: the search for repeated members takes quadratic time.
     REPLICAS_MOST = 64
     TOPIC_VERSION = 3
-    # Longer ones are not decoded at all.
+    # The decoder refuses larger znodes.
     ZNODE_BYTES_MOST = 4194304
-    # Of an id: its characters, of which the last has two bits only, and its bytes.
+    # Characters and bytes of a topic id. The last character has two bits only.
     ID_LENGTH = 22
     ID_BYTES = 16
 
 cdef enum:
-    # Rows of ``found``, an entry each: its partition, where its replicas begin, whether one stood there twice; and by
-    # partition the entry that is about it.
+    # Rows of ``found``. The first three describe the entries of an assignment: the partition, the index of its first
+    # replica, and whether a replica is repeated. The last has the entry of each partition.
     NUMBER = 0
     BEGIN = 1
     TWICE = 2
@@ -39,7 +41,7 @@ cdef enum:
 
 
 cdef inline int take_key(Text* text) noexcept nogil:
-    """Step over a key with its colon; return its bit, 0 if it is none of a topic's."""
+    """Skip a key and its colon. Return the key's bit, or 0 for an unknown key."""
     cdef Py_ssize_t length = begin_key(text)
     cdef int key = 0
     if length < 0:
@@ -58,7 +60,7 @@ cdef inline int take_key(Text* text) noexcept nogil:
 
 
 cdef inline int bits_of(uint8_t character) noexcept nogil:
-    """The six bits that a character of URL-safe base64 stands for, -1 if it is none."""
+    """The six bits of a character of URL-safe base64, or -1 for any other character."""
     if 65 <= character <= 90:
         return character - 65
     if 97 <= character <= 122:
@@ -69,7 +71,7 @@ cdef inline int bits_of(uint8_t character) noexcept nogil:
 
 
 cdef inline bint take_id(Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic) noexcept nogil:
-    """Step over an id that is not the one of no topic."""
+    """Read a topic id. Return false for the all-zero id."""
     cdef Py_ssize_t i, at = 0
     cdef int bits, held = 0, waiting = 0
     cdef uint8_t any_bit = 0
@@ -90,7 +92,7 @@ cdef inline bint take_id(Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic)
 
 
 cdef inline Py_ssize_t take_replicas(Text* text, int32_t[::1] values, Py_ssize_t first, int32_t* twice) noexcept nogil:
-    """Step over a list of brokers, one at least, and put each once into ``values`` from ``first``; return its end."""
+    """Read a non-empty list of brokers into ``values`` from index ``first``, each broker once. Return the end index."""
     cdef Py_ssize_t at = first, stored = 0
     twice[0] = 0
     if not take_byte(text, 91):
@@ -110,14 +112,14 @@ cdef inline Py_ssize_t take_replicas(Text* text, int32_t[::1] values, Py_ssize_t
 
 
 cdef inline Py_ssize_t take_partitions(Text* text, int32_t[:, ::1] found, int32_t[::1] values) noexcept nogil:
-    """Step over an assignment; return how many entries it has, of which ``found`` tells."""
+    """Read an assignment into ``found``. Return the number of its entries."""
     cdef Py_ssize_t count = 0, at = 0
     if not take_byte(text, 123):
         return -1
     if take_byte(text, 125):
         return 0
     while True:
-        # Room for where the last entry ends, too.
+        # One more column is needed for the end of the last entry.
         if count + 1 >= found.shape[1] or begin_key(text) <= 0 or text.data[text.at] == 45:
             return -1
         if not take_int32(text, &found[NUMBER, count]) or text.at == text.end or text.data[text.at] != 34:
@@ -137,7 +139,7 @@ cdef inline Py_ssize_t take_partitions(Text* text, int32_t[:, ::1] found, int32_
 
 
 cdef inline bint order(int32_t[:, ::1] found, Py_ssize_t count) noexcept nogil:
-    """Find the entry of each partition; false unless they count from 0, each once."""
+    """Find the entry of each partition. Return false unless the partitions are 0, 1, 2 and so on, each once."""
     cdef Py_ssize_t i
     cdef int32_t number
     for i in range(count):
@@ -153,7 +155,7 @@ cdef inline bint order(int32_t[:, ::1] found, Py_ssize_t count) noexcept nogil:
 cdef inline Py_ssize_t take_topic(
     Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic, int32_t[:, ::1] found, int32_t[::1] values
 ) noexcept nogil:
-    """Step over a topic; return how many partitions it has, placed, or -1."""
+    """Read a topic, and sort its entries by partition. Return the number of partitions, or -1."""
     cdef Py_ssize_t i, count = 0
     cdef int32_t version = 0
     cdef int key, seen = 0
@@ -200,10 +202,9 @@ def parse_topics(
     int32_t[::1] replicas,           # OUT  (values,)  broker ids, row after row, each once in a row
     uint8_t[::1] parsed,             # OUT  (k,)  1 where the JSON is as Kafka writes it and nothing is being moved
 ):
-    """Read topics, each key once and nothing else, numbers within int32; return how many replicas there are.
+    """Parse topics that have each key once, no other keys, and numbers within int32. Return the number of replicas.
 
-    What is unusual in any way (other keys, escapes, another version, replicas that are being added or removed) is left
-    to the strict decoder.
+    The strict decoder parses anything else: other keys, escapes, another version, or a reassignment.
     """
     cdef Py_ssize_t i, number, place, entry, count, row = 0, at = 0
     cdef Text text = Text(NULL, 0, 0)

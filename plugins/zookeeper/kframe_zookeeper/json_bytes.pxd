@@ -1,6 +1,6 @@
-"""Stepping through JSON byte by byte, for the kernels that read znodes: what is unusual in any way is not read.
+"""Scan JSON byte by byte, for the kernels that parse znodes. Unusual JSON is not accepted.
 
-``Text`` is what is being read; ``take_*`` step over something and say false, or -1, if it does not stand there.
+``Text`` is the input. The ``take_*`` functions skip an element, and return false or -1 if it is not there.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -17,7 +17,7 @@ cdef inline void skip_space(Text* text) noexcept nogil:
 
 
 cdef inline bint take_byte(Text* text, int wanted) noexcept nogil:
-    """Step over this byte and the space around it; false, without a step over it, if something else stands there."""
+    """Skip this byte and the whitespace around it. Return false, and skip nothing, if another byte follows."""
     skip_space(text)
     if text.at == text.end or text.data[text.at] != wanted:
         return False
@@ -27,7 +27,7 @@ cdef inline bint take_byte(Text* text, int wanted) noexcept nogil:
 
 
 cdef inline bint take_int32(Text* text, int32_t* value) noexcept nogil:
-    """Step over a JSON integer that fits int32."""
+    """Read a JSON integer that fits int32."""
     cdef int64_t number = 0
     cdef bint negative = text.at < text.end and text.data[text.at] == 45
     cdef Py_ssize_t first
@@ -46,7 +46,7 @@ cdef inline bint take_int32(Text* text, int32_t* value) noexcept nogil:
 
 
 cdef inline bint same(Text* text, Py_ssize_t length, const char* wanted) noexcept nogil:
-    """Whether the next ``length`` bytes are ``wanted``."""
+    """Whether the next ``length`` bytes equal ``wanted``."""
     cdef Py_ssize_t i
     for i in range(length):
         if wanted[i] == 0 or text.data[text.at + i] != <uint8_t> wanted[i]:
@@ -55,7 +55,7 @@ cdef inline bint same(Text* text, Py_ssize_t length, const char* wanted) noexcep
 
 
 cdef inline Py_ssize_t begin_key(Text* text) noexcept nogil:
-    """Step over the quote that a key begins with; return how long the key is."""
+    """Skip the opening quote of a key. Return the length of the key."""
     cdef Py_ssize_t length = 0
     skip_space(text)
     if text.at == text.end or text.data[text.at] != 34:
@@ -67,7 +67,7 @@ cdef inline Py_ssize_t begin_key(Text* text) noexcept nogil:
 
 
 cdef inline bint end_key(Text* text, Py_ssize_t length) noexcept nogil:
-    """Step over the rest of a key that was begun, and its colon."""
+    """Skip the rest of a key after ``begin_key``, and its colon."""
     text.at += length
     return take_byte(text, 34) and take_byte(text, 58)
 
