@@ -152,8 +152,8 @@ class Broker:
         self._end(now)
 
     def shut_down(self, now: float) -> None:
-        """Begin a controlled shutdown. The broker is down when it sends CloseSession. Raises InputError unless it runs.
-        Begin a controlled shutdown. The broker is down when it sends CloseSession. Raises InputError unless it runs."""
+        """Begin a controlled shutdown. The broker is down when it sends CloseSession. Raises InputError unless it
+        runs."""
         self._require(BrokerState.RUNNING)
         self.state = BrokerState.SHUTTING_DOWN
         self.replicas.shutting_down = True
@@ -191,8 +191,8 @@ class Broker:
     # -- Requests.
 
     def handle(self, request: Request, now: float) -> Response | None:
-        """The response to a request; None if it comes later as an Outgoing, or never. A stopped broker answers nothing.
-        The response to a request; None if it comes later as an Outgoing, or never. A stopped broker answers nothing."""
+        """The response to a request; None if it comes later as an Outgoing, or never. A stopped broker answers
+        nothing."""
         if self.state is BrokerState.DOWN:
             return None
         self.wakes_at = now

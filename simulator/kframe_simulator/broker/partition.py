@@ -92,8 +92,8 @@ class Partition:
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """The replicas that the high watermark waits for: the committed ISR, and a replica whose addition is pending.
-        The replicas that the high watermark waits for: the committed ISR, and a replica whose addition is pending."""
+        """The replicas that the high watermark waits for: the committed ISR, and a replica whose addition is
+        pending."""
         return self.isr if self.pending is None else self.pending.maximal_isr
 
     @property

@@ -171,8 +171,8 @@ def _elect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _elected_or_refused(simulation: Simulation, key: TopicPartition, response: Any) -> bool:
-    """Whether an election of one partition got a valid answer. A partition that never had a leader must get an error.
-    Whether an election of one partition got a valid answer. A partition that never had a leader must get an error."""
+    """Whether an election of one partition got a valid answer. A partition that never had a leader must get an
+    error."""
     row = simulation.ensemble.rows.get(key)
     refused = bool(response.unknown) or bool(response.codes.size and response.codes[0])
     return len(response.codes) + len(response.unknown) == 1 and (

@@ -173,7 +173,7 @@ def held_by_override(
 
 
 def assignment_stored(simulation: Simulation, name: str) -> None:
-    """A controller has stored assignments of a topic: write the delayed ISR first."""
+    """A controller has stored assignments of a topic: write the delayed ISR before the controller continues."""
     if name in simulation.held_isrs:
         simulation.scheduler.after(0.0, partial(_release, simulation, name))
 
