@@ -1,4 +1,4 @@
-"""``docs/evidence/defects.md``, made from the table of defects and the catalogue of mutants."""
+"""Renders ``docs/evidence/defects.md`` from the table of defects and the mutation catalogue."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def render() -> str:
 
 
 def state(defect: Defect, failed: Mapping[str, frozenset[str]]) -> str:
-    """Held: every test of it that needs no real servers was seen to fail under one of its mutants, and some test was.
-    Shown: not so. Partly: something is left open."""
+    """The state of a defect. Held: it has tests, and each one without real servers failed under one of its mutants.
+    Shown: not all did. Partly: a part of the defect is open."""
     if not defect.tests:
         return "open"
     if defect.open:

@@ -37,7 +37,7 @@ Broken = tuple[Trigger, Any]
 def proposal(
     simulation: Simulation, isr: tuple[int, ...], broker_id: int = 1, **changes: Any
 ) -> AlterPartitionRequested:
-    """A leader proposes an ISR for the state that stands."""
+    """A leader's proposal for the stored state."""
     row = simulation.ensemble.rows[KEY]
     usual: dict[str, Any] = {
         "partitions": (KEY,),
@@ -52,7 +52,7 @@ def proposal(
 
 
 def close_channel(simulation: Simulation, broker_id: int) -> None:
-    """The controller has handled the end of a registration."""
+    """Close a channel, as after the end of a registration."""
     del simulation.controllers[0].transport.channels[broker_id]
 
 
@@ -142,7 +142,7 @@ def _earlier_sender(simulation: Simulation) -> Broken:
 
 
 def code(simulation: Simulation, error: ErrorCode, **changes: Any) -> Broken:
-    """The proposal of the ISR that stands is answered with this code."""
+    """The response to a proposal of the stored ISR has this error code."""
     event = proposal(simulation, simulation.ensemble.rows[KEY].isr, **changes)
     response = AlterPartitionResponse(ErrorCode.NONE, np.array([error], np.int16))
     return Trigger.PROPOSED, Proposed(simulation.controllers[0], event, response, frozenset())
@@ -316,7 +316,7 @@ def _deleted_id_is_known(simulation: Simulation) -> Broken:
     return code(simulation, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),))
 
 
-#: The invariant that must complain, and what is broken.
+#: The invariant that must fail, and the function that breaks it.
 BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], Broken]]] = [
     (requests.only_who_may_act_sends, _sends_without_certainty),
     (roles.expiry_is_handled_first, _begins_before_the_expiry),
