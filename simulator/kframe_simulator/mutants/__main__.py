@@ -71,7 +71,7 @@ def run(
     tests: bool = True,
     keep: ResultFile | None = None,
 ) -> list[Result]:
-    """Run the mutants, one in each root at a time. Yields results in catalogue order."""
+    """Run the mutants, one in each root at a time. Returns results in catalogue order."""
     free: SimpleQueue[Path] = SimpleQueue()
     history, lock, clean = defects(), Lock(), Clean()
     for root in roots:

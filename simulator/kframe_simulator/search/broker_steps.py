@@ -10,20 +10,20 @@ from kframe_simulator.search.values import Broker, Label, Pool
 
 @dataclass(frozen=True, slots=True)
 class BrokerSteps:
-    """What a broker can do alone: labels, and the numbers of what it becomes."""
+    """The steps that a broker can take alone: labels, and the numbers of the resulting values."""
 
     leads: bool
     proposals: tuple[tuple[Label, int], ...]
     heard: tuple[Label, int] | None
     back: tuple[Label, int, int]
-    """With its next broker epoch."""
+    """The broker after its next registration."""
     died: tuple[Label, int]
     lapses: Label
     leaving: tuple[Label, int] | None
 
 
 def broker_steps(own: int, broker: Broker, pool: Pool) -> BrokerSteps:
-    """What broker ``own`` can do; ``pool`` numbers what it becomes."""
+    """The steps of broker ``own``; ``pool`` numbers the resulting values."""
     back = broker._replace(epoch=broker.epoch + 1) if broker.up else rules.started(broker)
     leaving = None
     if broker.up and broker.controller and broker.leaving == (0, 0):
