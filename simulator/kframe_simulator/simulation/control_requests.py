@@ -24,20 +24,20 @@ from kframe_simulator.broker.messages import (
 
 
 class ControlRequest(NamedTuple):
-    """A control request on its way to one registration of a broker, and the controller's rows its answer is about."""
+    """A control request for one registration of a broker, and the controller's rows of its response."""
 
     broker_id: int
     broker_epoch: int
     message: LeaderAndIsr | UpdateMetadata | StopReplica
     rows: Int32
     addresses: Mapping[int, tuple[Endpoint, ...]] = {}
-    """In UpdateMetadata: where brokers listen."""
+    """In UpdateMetadata: the listeners of brokers."""
     batch: int = 0
-    """In UpdateMetadata: number of the batch that it belongs to."""
+    """In UpdateMetadata: the number of its batch."""
 
 
 class Row(NamedTuple):
-    """A row of a controller's columns, brokers as ids."""
+    """A row of a controller's columns, with broker ids."""
 
     key: TopicPartition
     leader: int
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     adding: tuple[int, ...]
     removing: tuple[int, ...]
     lost: tuple[int, ...]
-    """Replicas on dead log directories."""
+    """Replicas in failed log directories."""
 
 
 def read_row(cluster: ClusterState, row: int) -> Row:
@@ -78,7 +78,7 @@ def read_row(cluster: ClusterState, row: int) -> Row:
 
 
 def control_requests(cluster: ClusterState, requests: ControlRequests) -> Iterator[ControlRequest]:
-    """The requests of a batch in the order of the wire: all LeaderAndIsr, then UpdateMetadata, then StopReplica."""
+    """The requests of a batch in sending order: all LeaderAndIsr, then UpdateMetadata, then StopReplica."""
     wanted = np.unique(np.concatenate([requests.leader_and_isr.rows, requests.metadata_rows]))
     rows = {row: read_row(cluster, row) for row in wanted.tolist()}
     who = requests.controller_id, requests.controller_epoch
@@ -166,7 +166,7 @@ def _stop_replica(cluster: ClusterState, requests: ControlRequests, who: tuple[i
 
 
 def _ids(cluster: ClusterState, rows: Int32) -> dict[str, bytes]:
-    """Ids of the topics of these rows, as far as they have one."""
+    """Ids of the topics of these rows that have one."""
     topics = cluster.topics
     result = {}
     for index in set(cluster.partitions.topic[rows].tolist()):
