@@ -67,7 +67,7 @@ def search(
                 break
             for position, successor in enumerate(successors if result is None else ()):
                 transitions += 1
-                if successor.broken:  # First check whether an equally near state breaks an invariant at rest.
+                if successor.broken:  # Another state at this distance may still break an invariant at rest.
                     result = Found(successor.broken, (*_path(space, parents, labels, own), successor.label))
                     break
                 if successor.state not in numbers:

@@ -41,7 +41,7 @@ def written(before: Stored, after: Stored, process: ControllerProcess, node: Nod
 
 
 def _last(after: Stored) -> bool:
-    """Whether the ISR has one member; as in Kafka, it stays even if it is unassigned."""
+    """Whether the ISR has one member and no leader; as in Kafka, that member stays even if it is unassigned."""
     return after.leader == NO_LEADER and len(after.isr) == 1
 
 
@@ -140,8 +140,8 @@ def moved(before: Node, after: Node) -> Iterator[str]:
 
 
 def _may(moves: Any, start: Any, end: Any) -> bool:
-    """Whether legal transitions lead from start to end. None passes through NonExistent: a deleted replica is not
-    there."""
+    """Whether legal transitions lead from start to end. No path leads through NonExistent: a deleted replica has no
+    state."""
     reached, left = {start}, [start]
     while left:
         fresh = {successor for successor in moves[left.pop()] - reached if successor.name != "NON_EXISTENT"}
@@ -186,7 +186,7 @@ def kept(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
 
 
 def at_rest(stored: Stored, brokers: Sequence[Broker], node: Node | None) -> Iterator[str]:
-    """I12, L1 and L2, when nothing is in progress; ``node`` is the role owner's."""
+    """I12, L1 to L3 and L6, when nothing is in progress; ``node`` is the role owner's."""
     if node is None or not node.active:
         yield "L2: nobody is controller"
         return

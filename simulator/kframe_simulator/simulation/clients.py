@@ -264,7 +264,7 @@ class Clients:
         if not isinstance(response, FetchResponse) or not record_history.watched(key):
             return
         if life != record_history.life(key) or leader_epoch < record_history.floor.get(key, 0):
-            return  # The topic or the epoch is over.
+            return  # The response concerns an earlier topic or leader epoch.
         answer = response.partitions[key]
         if answer.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
