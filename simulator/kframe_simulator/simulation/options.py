@@ -94,7 +94,7 @@ class Options:
 
 
 def draw_options(seed: int, fault_classes: tuple[str, ...]) -> Options:
-    """The options of a seed. A quarter of the simulations exclude half of the fault classes, so that the others occur
+    """The options of a seed. Half of the simulations use only half of the fault classes, so that the others occur
     alone."""
     random = Random(f"options/{seed}")
     brokers = tuple(range(1, random.randint(3, 5) + 1))

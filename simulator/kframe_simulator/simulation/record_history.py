@@ -2,10 +2,10 @@
 
 The leader acknowledges a record with acks=all (a promise) for all in-sync replicas. It may be lost only
 
-    - after a leader was elected from outside the ISR: records of earlier leader epochs;
-    - after every member of an ISR has lost its disk: records up to that leader epoch (X9);
-    - after a leader without its log leads, and all ISR members have registered again since the ISR was stored. Their
-      broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
+- after a leader was elected from outside the ISR: records of earlier leader epochs;
+- after every member of an ISR has lost its disk: records up to that leader epoch (X9);
+- after a leader without its log leads, and all ISR members have registered again since the ISR was stored. Their
+  broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
 
 Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
 knows the topic by another id.
