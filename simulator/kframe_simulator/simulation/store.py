@@ -116,7 +116,7 @@ class SimStore(MemoryStore):
             return
         self._linked = True
         if self._clock.now_ms() - self._contact_ms >= self._timeout_ms:
-            self._end_session()  # The session may have expired: after ``may_act`` was false, the client needs a new one.
+            self._end_session()  # It may have expired: after ``may_act`` was false, the client needs a new one.
         if self._expired:
             self._begin_anew()
         else:

@@ -207,8 +207,8 @@ class SimTransport:
             self._pump(channel)
 
     def _answered(self, channel: Channel, request: ControlRequest, turn: int, response: ControlResponse) -> None:
-        """Handle the response to this attempt. It does not count for a later request, which also begins with attempt
-        0."""
+        """Handle the response to this attempt. Attempts of different requests have the same numbers, so the request
+        must match."""
         if channel.in_flight is not request or channel.tries != turn or self._notify is None:
             return
         if self.paused:

@@ -1,4 +1,4 @@
-"""Known state counts at small depth, and mutants found by their shortest path."""
+"""State counts at small depth, and mutants found by a shortest path."""
 
 from __future__ import annotations
 
