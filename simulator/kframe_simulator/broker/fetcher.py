@@ -128,8 +128,8 @@ class Fetcher:
                 self._truncate(follow, follow.offset)
         if asked:
             message = OffsetsForLeaderEpoch(self._node.broker_id, asked)
-            notified = {key: ready[key] for key in asked}
-            self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, notified))
+            requested = {key: ready[key] for key in asked}
+            self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, requested))
         return bool(asked)
 
     def _fetch(self, leader: int, ready: dict[TopicPartition, _Follow]) -> None:
@@ -148,11 +148,11 @@ class Fetcher:
         for key, follow in asked.items():
             if link.follows.get(key) is not follow:
                 continue
-            notified = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
-            if notified is None or notified[0] is not ErrorCode.NONE:
-                self._failed(link, key, None if notified is None else notified[0], now)
+            answer = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
+            if answer is None or answer[0] is not ErrorCode.NONE:
+                self._failed(link, key, None if answer is None else answer[0], now)
             else:
-                self._diverges(follow, notified[1])
+                self._diverges(follow, answer[1])
         self._drop_idle(leader, link)
 
     def _fetched(self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float) -> None:
@@ -161,15 +161,15 @@ class Fetcher:
         for key, follow in asked.items():
             if link.follows.get(key) is not follow:
                 continue  # Another epoch has begun since the request.
-            notified = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
-            if notified is None:
+            fetched = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
+            if fetched is None:
                 self._failed(link, key, None, now)
-            elif notified.error is ErrorCode.NONE:
-                moved |= self._take(follow, notified)
-            elif notified.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-                moved |= self._out_of_range(follow, notified)
+            elif fetched.error is ErrorCode.NONE:
+                moved |= self._take(follow, fetched)
+            elif fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                moved |= self._out_of_range(follow, fetched)
             else:
-                self._failed(link, key, notified.error, now)
+                self._failed(link, key, fetched.error, now)
         link.due = now if moved else now + self._node.config.replica_fetch_wait_max_ms
         if not moved:
             held_back = [item.resumes_at for item in link.follows.values() if item.resumes_at > now]

@@ -101,10 +101,10 @@ class Serving:
         if replica_id != CONSUMER and replica_id not in partition.replicas:
             epoch_shown = asked.current_leader_epoch != UNDEFINED
             return Fetched(ErrorCode.UNKNOWN_LEADER_EPOCH if epoch_shown else ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        notified = self._records(log, asked, _readable(log, request))
-        if replica_id != CONSUMER and notified.error is ErrorCode.NONE and notified.diverging is None:
-            partition.fetched(replica_id, asked.fetch_offset, asked.log_start_offset, notified.log_end_offset, now)
-        return notified
+        fetched = self._records(log, asked, _readable(log, request))
+        if replica_id != CONSUMER and fetched.error is ErrorCode.NONE and fetched.diverging is None:
+            partition.fetched(replica_id, asked.fetch_offset, asked.log_start_offset, fetched.log_end_offset, now)
+        return fetched
 
     def _records(self, log: Log, asked: FetchPartition, below: int) -> Fetched:
         """The records at an offset, or the diverging epoch if the follower's log is not a prefix of this log. The high
@@ -143,8 +143,8 @@ class Serving:
         """The metadata that the controller has sent."""
         cache = self._node.cache
         wanted = {
-            key: notified
-            for key, notified in cache.partitions.items()
+            key: metadata
+            for key, metadata in cache.partitions.items()
             if request.topics is None or key[0] in request.topics
         }
         return MetadataResponse(cache.controller_id, tuple(sorted(cache.live_brokers)), wanted)

@@ -131,14 +131,14 @@ class _Batches:
             broker: {name: (self._epoch, random.random() < 0.5) for name in self._some()}
             for broker in self._some_brokers()
         }
-        notified = (self._some_brokers(), self._some())
+        metadata = (self._some_brokers(), self._some())
         new = self._some()
         for end in self._ends:
             partitions = end.cluster.partitions
             partitions.leader_epoch[:] = self._epoch
-            end.far.transport.send(end.cluster, self._batch(end.cluster, lead, new, notified, stop))
+            end.far.transport.send(end.cluster, self._batch(end.cluster, lead, new, metadata, stop))
             partitions.leader_epoch[:] = 999_999
-        return f"send(leader_and_isr={lead}, metadata={notified}, stop_replica={stop})"
+        return f"send(leader_and_isr={lead}, metadata={metadata}, stop_replica={stop})"
 
     def _batch(self, cluster: ClusterState, lead: Any, new: Any, notified: Any, stop: Any) -> ControlRequests:
         return requests_of(
@@ -234,8 +234,8 @@ def _lesson(requests: Sequence[Request]) -> Mapping[Any, Any]:
     for request in requests:
         of_cluster = request["api"] == "UpdateMetadata"
         known["brokers"] = request.get("live_brokers", known.get("brokers"))
-        for name, notified in request["partitions"].items():
-            known[of_cluster, name] = request["api"], {key: value for key, value in notified.items() if key != "is_new"}
+        for name, state in request["partitions"].items():
+            known[of_cluster, name] = request["api"], {key: value for key, value in state.items() if key != "is_new"}
     return known
 
 
@@ -243,7 +243,7 @@ def _brief(requests: Sequence[Request]) -> str:
     """Requests by kind, partitions and leader epochs."""
     return str(
         [
-            (request["api"], {name: notified["leader_epoch"] for name, notified in request["partitions"].items()})
+            (request["api"], {name: state["leader_epoch"] for name, state in request["partitions"].items()})
             for request in requests
         ]
     )

@@ -218,7 +218,7 @@ def _forge_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
     leader = simulation.brokers.get(row.leader)
     if leader is None or not leader.running or row.partition_epoch == NO_STATE:
         return False
-    strangers = [broker for broker in simulation.options.brokers if broker not in row.replicas]
+    unassigned = [broker for broker in simulation.options.brokers if broker not in row.replicas]
     others = [broker for broker in simulation.brokers.values() if broker.running and broker is not leader]
     sender, isr = leader, row.isr
     match arguments["how"] % 4:
@@ -226,8 +226,8 @@ def _forge_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
             isr = ()
         case 1:
             isr = tuple(member for member in row.isr if member != row.leader)
-        case 2 if strangers:
-            isr = (*row.isr, strangers[0])
+        case 2 if unassigned:
+            isr = (*row.isr, unassigned[0])
         case _ if others and len(row.isr) > 1:
             sender, isr = others[arguments["pick"] % len(others)], row.isr[:1]
     if isr == row.isr:

@@ -57,12 +57,12 @@ def found(target: Target, seed: int, cases: int, known: Iterable[CorpusEntry]) -
     seen = {_news(entry.kind, entry.outcome) for entry in known if entry.target == target.name}
     for _, batch in Cases(target, seed).batches(0, cases):
         for i, outcome in enumerate(target.evaluate(batch)):
-            kind, notified = batch.kinds[i], signature(outcome)
-            if _news(kind, notified) not in seen and len(batch[i]):
-                seen.add(_news(kind, notified))
-                raw = _smallest(target, Base(kind, batch[i]), notified)
+            kind, outcome_signature = batch.kinds[i], signature(outcome)
+            if _news(kind, outcome_signature) not in seen and len(batch[i]):
+                seen.add(_news(kind, outcome_signature))
+                raw = _smallest(target, Base(kind, batch[i]), outcome_signature)
                 if len(raw) <= ENTRY_BYTES_MAX:
-                    yield CorpusEntry(target.name, kind, notified, raw)
+                    yield CorpusEntry(target.name, kind, outcome_signature, raw)
 
 
 def reevaluated(saved: CorpusEntry, targets: Sequence[Target]) -> CorpusEntry:

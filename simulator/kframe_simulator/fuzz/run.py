@@ -76,8 +76,8 @@ def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[s
         for job in range(jobs)
     ]  # fmt: skip
     try:
-        for notified in _told(workers):
-            totals_by_target.setdefault(notified.target, TargetTotals(notified.target)).add(notified)
+        for part in _told(workers):
+            totals_by_target.setdefault(part.target, TargetTotals(part.target)).add(part)
     finally:
         for worker in workers:
             worker.end()
@@ -89,10 +89,10 @@ class _Worker:
 
     def __init__(self, context: Any, targets: Targets, seed: int, indexes: list[WorkItem]) -> None:
         self.at = ("before the first case", 0, 0)
-        self.connection, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_work, args=(targets, seed, indexes, theirs), daemon=True)
+        self.connection, child_end = context.Pipe(duplex=False)
+        self.process = context.Process(target=_work, args=(targets, seed, indexes, child_end), daemon=True)
         self.process.start()
-        theirs.close()
+        child_end.close()
 
     def died(self) -> TargetTotals:
         """The cases that ended the process, as one escape."""
@@ -116,17 +116,17 @@ def _told(workers: list[_Worker]) -> Iterator[TargetTotals]:
         for connection in wait([worker.connection for worker in running.values()]):
             worker = running[connection]
             try:
-                notified = worker.connection.recv()
+                message = worker.connection.recv()
             except EOFError:
                 del running[connection]
                 yield worker.died()
                 continue
-            if notified is None:
+            if message is None:
                 del running[connection]
-            elif isinstance(notified, tuple):
-                worker.at = notified
+            elif isinstance(message, tuple):
+                worker.at = message
             else:
-                yield notified
+                yield message
 
 
 def _work(targets: Targets, seed: int, indexes: list[WorkItem], tell: Connection) -> None:
@@ -146,8 +146,8 @@ def _work(targets: Targets, seed: int, indexes: list[WorkItem], tell: Connection
             totals.refused += sum(outcome is not None for outcome in batch.outcomes)
             totals.decoded += sum(outcome is None for outcome in batch.outcomes)
             totals.escaped += len(batch.escapes)
-            notified = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
-            totals.escapes = [*totals.escapes, *notified][:TOLD_MOST]
+            escapes = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
+            totals.escapes = [*totals.escapes, *escapes][:TOLD_MOST]
         totals.peak_bytes = peak_bytes() - before
         tell.send(totals)
     tell.send(None)

@@ -51,8 +51,8 @@ def _outcomes(target: Target, batch: Batch, first: int, escapes: list[tuple[int,
         return target.evaluate(batch)
     except Exception as problem:  # A target may raise any exception; each one is a finding.
         if len(batch) == 1:
-            notified = "".join(traceback.format_exception(problem, limit=-4, chain=False))
-            escapes.append((first, f"{batch.kinds[0]}, {batch[0][:200]!r}:\n{notified[-_OUTPUT_CHARACTERS:]}"))
+            trace = "".join(traceback.format_exception(problem, limit=-4, chain=False))
+            escapes.append((first, f"{batch.kinds[0]}, {batch[0][:200]!r}:\n{trace[-_OUTPUT_CHARACTERS:]}"))
             return []
     middle = len(batch) // 2
     return [

@@ -216,8 +216,8 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
 def notifications_come_once(watch: Watch, begun: Begun) -> str | None:
     """I28: a change is notified once, however often the process was elected; a response may be notified twice."""
     again = watch.observed.handles_again(begun.process, begun.event)
-    told_twice = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
-    return f"{type(begun.event).__name__} is handled twice" if again and not told_twice else None
+    may_repeat = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
+    return f"{type(begun.event).__name__} is handled twice" if again and not may_repeat else None
 
 
 def steps_are_bounded(watch: Watch, ended: Ended) -> str | None:

@@ -87,10 +87,10 @@ def _wrong(watch: Watch, answered: Proposed, proposal: Proposal, row: Row) -> st
     event, process = answered.event, answered.process
     known = watch.observed.announced(process, row.key)
     if known is not None:
-        ahead = proposal.leader_epoch > known.leader_epoch or proposal.partition_epoch > known.partition_epoch
-        if proposal.code is ErrorCode.NOT_CONTROLLER and not ahead:
+        newer = proposal.leader_epoch > known.leader_epoch or proposal.partition_epoch > known.partition_epoch
+        if proposal.code is ErrorCode.NOT_CONTROLLER and not newer:
             return f"it knows no more than what was announced, {known}"
-        if proposal.leader_epoch < known.leader_epoch and not ahead and proposal.code in _LATER_CHECKS:
+        if proposal.leader_epoch < known.leader_epoch and not newer and proposal.code in _LATER_CHECKS:
             return f"it is of leader epoch {proposal.leader_epoch}, announced was {known.leader_epoch}"
     if proposal.code is ErrorCode.FENCED_LEADER_EPOCH and proposal.leader_epoch >= row.leader_epoch:
         return f"it is of leader epoch {proposal.leader_epoch}, stored is {row.leader_epoch}"

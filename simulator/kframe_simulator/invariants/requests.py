@@ -31,10 +31,10 @@ def first_is_metadata(watch: Watch, post: Post) -> str | None:
         request.broker_id,
         request.broker_epoch,
     )
-    heard = watch.started.setdefault(key, set())
-    first, kind = not heard, type(message)
-    news = kind not in heard
-    heard.add(kind)
+    kinds_sent = watch.started.setdefault(key, set())
+    first, kind = not kinds_sent, type(message)
+    news = kind not in kinds_sent
+    kinds_sent.add(kind)
     if first and not isinstance(message, UpdateMetadata):
         return f"broker {request.broker_id} hears {kind.__name__} first"
     if first and isinstance(message, UpdateMetadata):
@@ -150,10 +150,10 @@ def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
             if (state.leader, state.leader_epoch, state.isr, state.partition_epoch) not in known.get(key, ()):
                 return f"{key}: leader {state.leader} of epoch {state.leader_epoch}, isr {state.isr} never was stored"
     elif isinstance(message, UpdateMetadata):
-        for key, one in message.partitions.items():
-            notified = one.leader, one.leader_epoch, one.isr, one.partition_epoch
-            if one.leader != LEADER_DURING_DELETE and notified not in known.get(key, ()):
-                return f"{key}: leader {one.leader} of epoch {one.leader_epoch}, isr {one.isr} never was stored"
+        for key, sent in message.partitions.items():
+            leadership = sent.leader, sent.leader_epoch, sent.isr, sent.partition_epoch
+            if sent.leader != LEADER_DURING_DELETE and leadership not in known.get(key, ()):
+                return f"{key}: leader {sent.leader} of epoch {sent.leader_epoch}, isr {sent.isr} never was stored"
     return None
 
 

@@ -41,9 +41,9 @@ def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
 
 
 def _wrong_roles(watch: Watch) -> Iterator[str]:
-    alive, spared = _registered(watch), watch.dark | _doomed(watch)
+    alive, excluded = _registered(watch), watch.dark | _doomed(watch)
     for key, row in watch.simulation.ensemble.rows.items():
-        if row.partition_epoch == NO_STATE or key[0] in spared:
+        if row.partition_epoch == NO_STATE or key[0] in excluded:
             continue
         for replica in set(row.replicas).intersection(alive):
             state = watch.memory[replica].states.get(key)
@@ -66,7 +66,7 @@ def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
 
 def _wrong_metadata(watch: Watch) -> Iterator[str]:
     ensemble = watch.simulation.ensemble
-    alive, doomed = _registered(watch), _doomed(watch)
+    alive, deleting = _registered(watch), _doomed(watch)
     addresses = {registration.broker_id: registration.endpoints for registration in ensemble.registrations()}
     for broker_id in alive:
         memory = watch.memory[broker_id]
@@ -76,7 +76,7 @@ def _wrong_metadata(watch: Watch) -> Iterator[str]:
             yield f"broker {broker_id} knows others at {memory.addresses}, they listen at {addresses}"
         for key, row in ensemble.rows.items():
             metadata = memory.metadata.get(key)
-            if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in doomed:
+            if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in deleting:
                 continue
             known = (
                 None
@@ -123,8 +123,8 @@ def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
         known[state.key] = state
     for key in known.keys() ^ ensemble.rows.keys():
         yield f"{key} is known to {'the controller' if key in known else 'storage'} alone"
-    alive, doomed = set(_registered(watch)), _doomed(watch)
-    unheard = {key for key, row in ensemble.rows.items() if key[0] in doomed and row.leader not in alive}
+    alive, deleting = set(_registered(watch)), _doomed(watch)
+    unheard = {key for key, row in ensemble.rows.items() if key[0] in deleting and row.leader not in alive}
     for key in (known.keys() & ensemble.rows.keys()) - unheard:
         # The controller epoch is excluded: Kafka sets it in memory even if nothing has to be written.
         if key not in watch.rewritten and _compared(known[key]) != _compared(ensemble.rows[key]):
@@ -145,9 +145,9 @@ def _compared(row: Row) -> tuple[object, ...]:
 def led_where_possible(watch: Watch, _: object) -> str | None:
     """L1: a partition with a live ISR member has a live leader."""
     simulation = watch.simulation
-    alive, doomed = set(_registered(watch)), _doomed(watch)
+    alive, deleting = set(_registered(watch)), _doomed(watch)
     for key, row in simulation.ensemble.rows.items():
-        if key[0] in doomed:
+        if key[0] in deleting:
             continue
         if row.partition_epoch == NO_STATE:
             if alive & set(row.replicas):
@@ -247,8 +247,8 @@ def nothing_is_left(watch: Watch, _: object) -> str | None:
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
         if ensemble.has_record(path) and not watch.dark and not moving.keys() & watch.rewritten:
             return f"{path} is still there"
-    if doomed := set(ensemble.record_names(DELETE_TOPICS)) - watch.dark:
-        return f"marked for deletion, and still there: {sorted(doomed)}"
+    if deleting := set(ensemble.record_names(DELETE_TOPICS)) - watch.dark:
+        return f"marked for deletion, and still there: {sorted(deleting)}"
     for key, row in moving.items():
         if key[0] not in watch.dark and key not in watch.rewritten:
             return f"{key} is still moving: {row.replicas}, adding {row.adding}, removing {row.removing}, isr {row.isr}"

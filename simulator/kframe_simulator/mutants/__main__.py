@@ -109,12 +109,12 @@ def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:
 
     with ThreadPoolExecutor(len(roots)) as pool:
         failed = [
-            by_naive
-            for by_naive in pool.map(evaluation, (False, True))
-            if by_naive.outcome in (Outcome.KILLED, Outcome.BROKEN)
+            result
+            for result in pool.map(evaluation, (False, True))
+            if result.outcome in (Outcome.KILLED, Outcome.BROKEN)
         ]
-    for seed in failed:
-        print(f"the tests fail without any mutant: {seed.by} {seed.failed}", file=sys.stderr)
+    for failure in failed:
+        print(f"the tests fail without any mutant: {failure.by} {failure.failed}", file=sys.stderr)
     return not failed
 
 

@@ -22,10 +22,10 @@ def failures(results: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
     """By defect with mutants in ``results``: each of its tests that failed, and the mutant."""
     return {
         defect.number: [
-            (node, item.mutant.id) for item in theirs for node in defect.tests if node in item.tests.failed
+            (node, own.mutant.id) for own in own_results for node in defect.tests if node in own.tests.failed
         ]
         for defect in defects()
-        if (theirs := [result for result in results if defect.number in result.mutant.rules])
+        if (own_results := [result for result in results if defect.number in result.mutant.rules])
     }  # fmt: skip
 
 

@@ -62,10 +62,8 @@ def state(defect: Defect, failed: Mapping[str, frozenset[str]]) -> str:
 def _row(defect: Defect, result: list[Mutant], failed: frozenset[str]) -> str:
     tests = "<br>".join(_test(node, failed) for node in defect.tests)
     ids = ", ".join(f"`{match.id}`" for match in result) or "–"
-    notified = state(defect, {defect.number: failed}) + (f": {defect.open}" if defect.open else "")
-    return (
-        f"| {defect.number} | {defect.issues} | {defect.holds} | {defect.needs} | {notified} | {tests or '–'} | {ids} |"
-    )
+    text = state(defect, {defect.number: failed}) + (f": {defect.open}" if defect.open else "")
+    return f"| {defect.number} | {defect.issues} | {defect.holds} | {defect.needs} | {text} | {tests or '–'} | {ids} |"
 
 
 def _test(node: str, failed: frozenset[str]) -> str:

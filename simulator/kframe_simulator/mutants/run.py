@@ -194,8 +194,10 @@ def read_seeds(notified: str, seeds: str) -> tuple[Evaluation, int | None]:
 
 def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
     """The tests that a mutant names, and the tests of its defects without real servers."""
-    theirs = {node for defect in history if defect.number in mutant.rules for node in defect.tests if not is_real(node)}
-    return tuple(sorted(theirs | set(mutant.tests)))
+    defect_nodes = {
+        node for defect in history if defect.number in mutant.rules for node in defect.tests if not is_real(node)
+    }
+    return tuple(sorted(defect_nodes | set(mutant.tests)))
 
 
 def evaluate(

@@ -62,13 +62,13 @@ class Order(NamedTuple):
         error, request = response.error, self.request
         if isinstance(request, UpdateMetadata):
             return UpdateMetadataAnswered(self.broker_id, error, request.controller_epoch, self.batch)
-        notified = tuple((key, code) for key, code in response.errors.items() if code is not ErrorCode.NONE)
+        failed = tuple((key, code) for key, code in response.errors.items() if code is not ErrorCode.NONE)
         if error is not ErrorCode.NONE:
-            notified = tuple((key, error) for key in request.partitions)
+            failed = tuple((key, error) for key in request.partitions)
         if isinstance(request, LeaderAndIsr):
-            return LeaderAndIsrAnswered(self.broker_id, error, notified, request.controller_epoch, self.rows)
+            return LeaderAndIsrAnswered(self.broker_id, error, failed, request.controller_epoch, self.rows)
         if len(self.rows):
-            return StopReplicaAnswered(self.broker_id, error, notified, request.controller_epoch, self.rows)
+            return StopReplicaAnswered(self.broker_id, error, failed, request.controller_epoch, self.rows)
         return None
 
 
@@ -83,8 +83,8 @@ def orders(cluster: ClusterState, requests: ControlRequests) -> Iterator[Order]:
         request: Control
         match shown["api"]:
             case Api.LEADER_AND_ISR:
-                notified = {key: _leader_state(cluster, key, item) for key, item in zip(keys, values, strict=True)}
-                request = LeaderAndIsr(*head, notified, _topic_ids(cluster, keys), tuple(shown["live_leaders"]))
+                states = {key: _leader_state(cluster, key, item) for key, item in zip(keys, values, strict=True)}
+                request = LeaderAndIsr(*head, states, _topic_ids(cluster, keys), tuple(shown["live_leaders"]))
             case Api.UPDATE_METADATA:
                 if metadata is None:  # All brokers get the same metadata of a batch.
                     metadata = {key: _metadata(item) for key, item in zip(keys, values, strict=True)}

@@ -30,13 +30,13 @@ def broker_steps(own: int, broker: Broker, pool: Pool) -> BrokerSteps:
         asking = broker._replace(leaving=(broker.controller, broker.epoch))
         leaving = ("broker", own, "asks to shut down"), pool.number(asking)
     proposed = rules.proposals(own, broker) if broker.up else []
-    heard = ("broker", own, "reads the answer", broker.answer)
+    reads_answer = ("broker", own, "reads the answer", broker.answer)
     return BrokerSteps(
         leads=rules.leads(own, broker),
         proposals=tuple(
             (("broker", own, "proposes ISR", isr), pool.number(rules.propose(broker, isr))) for isr in proposed
         ),
-        heard=(heard, pool.number(rules.hear(broker))) if broker.answer and broker.up else None,
+        heard=(reads_answer, pool.number(rules.hear(broker))) if broker.answer and broker.up else None,
         back=(("broker", own, "registers again" if broker.up else "starts"), pool.number(back), back.epoch),
         died=(("broker", own, "dies"), pool.number(rules.died(broker))),
         lapses=("broker", own, "loses its registration"),

@@ -125,11 +125,11 @@ def answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
 
 def hear(broker: Broker) -> Broker:
     """Read the response to its proposal; ignore it if the proposal was dropped meanwhile."""
-    error, *notified = broker.answer
+    error, *accepted = broker.answer
     broker = broker._replace(answer=())
     if not broker.proposed or error != ErrorCode.NONE:
         return broker
-    code, leader_epoch, partition_epoch, isr = notified
+    code, leader_epoch, partition_epoch, isr = accepted
     if code in _BACK:
         return broker._replace(proposed=())
     if code in _STUCK:

@@ -57,7 +57,7 @@ def search(
     if broken:
         result = Found(broken[0].broken, tuple(label.label for label in opening[: opening.index(broken[0]) + 1]))
     while frontier and len(levels) <= depth and result is None and not (most and len(numbers) >= most):
-        ahead: list[State] = []
+        next_frontier: list[State] = []
         for state in frontier:
             own = numbers[state]
             successors, resting = space.expand(state)
@@ -74,12 +74,12 @@ def search(
                     numbers[successor.state] = len(numbers)
                     parents.append(own)
                     labels.append(position)
-                    ahead.append(successor.state)
+                    next_frontier.append(successor.state)
         if result is not None:
             break
-        frontier = ahead
-        levels.append(len(ahead))
-        note(len(levels) - 1, len(ahead), transitions, time.process_time() - began)
+        frontier = next_frontier
+        levels.append(len(next_frontier))
+        note(len(levels) - 1, len(next_frontier), transitions, time.process_time() - began)
     steps = sum(subject.performed for subject in space.subjects.values())
     return Report(
         len(levels) - 1, len(numbers), transitions, tuple(levels), rested, steps, time.process_time() - began, result

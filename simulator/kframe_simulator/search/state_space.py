@@ -139,8 +139,8 @@ class StateSpace:
             if values[index] and values[_BROKERS + outcome - 1].up:
                 yield self._deliver(state, values, own, outcome)
         for index in range(_BROKERS, _FACTS):
-            if values[index].answer and (heard := self._by_itself(index, state[index]).heard) is not None:
-                yield self._go(state, heard[0], {index: heard[1]})
+            if values[index].answer and (reads_answer := self._by_itself(index, state[index]).heard) is not None:
+                yield self._go(state, reads_answer[0], {index: reads_answer[1]})
 
     def _controller(self, state: State, values: list[Any], own: int) -> Iterator[Successor]:
         process: ControllerProcess = values[own]
@@ -180,8 +180,8 @@ class StateSpace:
         changes = dict(done.changes)
         for other in self._numbered if done.step.told else ():
             process = values[other]
-            for notified in done.step.told if other != own else ():
-                process = storage.notify(process, notified)
+            for notification in done.step.told if other != own else ():
+                process = storage.notify(process, notification)
                 changes[other] = self._number(other, process)
         if what == ("take", "SessionExpired"):
             self._drop_requests(values, own, changes)
@@ -320,8 +320,8 @@ class StateSpace:
             free = spent | self._without_role(values, owner)
             expired = self._number(owner, values[owner]._replace(flags=EXPIRED))
             yield self._go(state, ("controller", owner, "loses its session"), free | {owner: expired})
-            heard = self._number(owner, storage.notify(values[owner], ELECT))
-            yield self._go(state, ("operator", 0, "deletes /controller"), free | {owner: heard})
+            notified_owner = self._number(owner, storage.notify(values[owner], ELECT))
+            yield self._go(state, ("operator", 0, "deletes /controller"), free | {owner: notified_owner})
 
     def _started(self, own: int) -> ControllerProcess:
         """A process that has started its election."""

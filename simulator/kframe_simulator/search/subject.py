@@ -245,10 +245,9 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
         case effects.Send(requests=requests):
             ids, cluster = controller.cluster.brokers, controller.cluster
             epochs = dict(zip(ids.ids.tolist(), ids.broker_epoch.tolist(), strict=True))
-            notified = describe_requests(cluster, requests)
+            described = describe_requests(cluster, requests)
             return "send", tuple(
-                (notified_broker["broker"], _message(notified_broker, epochs[notified_broker["broker"]]))
-                for notified_broker in notified
+                (request["broker"], _message(request, epochs[request["broker"]])) for request in described
             )
         case asks.WriteStates(change=change):
             assert len(change) == 1, "there is one partition"
@@ -268,23 +267,23 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
 
 
 def _message(request: dict[str, Any], broker_epoch: int) -> Message:
-    epochs, notified = (request["controller_epoch"], broker_epoch), request["partitions"].get(f"{TOPIC}-0")
+    epochs, partition = (request["controller_epoch"], broker_epoch), request["partitions"].get(f"{TOPIC}-0")
     match request["api"]:
         case Api.UPDATE_METADATA:
             return "U", *epochs, tuple(request["live_brokers"])
         case Api.LEADER_AND_ISR:
-            assert notified is not None
+            assert partition is not None
             return (
                 "L",
                 *epochs,
-                notified["leader"],
-                notified["leader_epoch"],
-                tuple(notified["isr"]),
-                notified["partition_epoch"],
-                tuple(notified["replicas"]),
+                partition["leader"],
+                partition["leader_epoch"],
+                tuple(partition["isr"]),
+                partition["partition_epoch"],
+                tuple(partition["replicas"]),
             )
-    assert notified is not None
-    return "S", *epochs, notified["leader_epoch"], notified["delete_partition"]
+    assert partition is not None
+    return "S", *epochs, partition["leader_epoch"], partition["delete_partition"]
 
 
 def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | events.Answer:

@@ -117,9 +117,9 @@ def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any,
     elif isinstance(message, ControlledShutdown):
 
         def read(response: Any) -> ControlledShutdownResponse:
-            notified = conversion.controlled_shutdown_reply(_cluster(controller), response)
-            onlooker.shutdown_answered(process, message, notified)
-            return notified
+            converted = conversion.controlled_shutdown_reply(_cluster(controller), response)
+            onlooker.shutdown_answered(process, message, converted)
+            return converted
 
         process.ask(partial(conversion.controlled_shutdown_event, message), read, answer)
 

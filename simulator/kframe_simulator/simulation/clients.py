@@ -79,16 +79,16 @@ class Producer:
 
     def write(self, key: TopicPartition, count: int) -> None:
         """Write records, in one transaction if the producer is transactional."""
-        life, transaction = self._clients.simulation.watch.record_history.life(key), UNDEFINED
+        topic_number, transaction = self._clients.simulation.watch.record_history.life(key), UNDEFINED
         if self.options.transactional:
             self._transaction += 1
             transaction = self._transaction
         began = self.idle
         for _ in range(count):
             self._written += 1
-            self._waiting.append(Write(key, life, Value(self._number, self._written, transaction), transaction))
+            self._waiting.append(Write(key, topic_number, Value(self._number, self._written, transaction), transaction))
         if self.options.transactional:
-            self._waiting.append(Write(key, life, None, transaction))
+            self._waiting.append(Write(key, topic_number, None, transaction))
         if began:
             self._begin()
 
@@ -102,12 +102,12 @@ class Producer:
         """Request the leader and send the record to it. A missing response counts as a failure."""
         self._turn += 1
         self._tries += 1
-        turn, write = self._turn, self._waiting[0]
+        attempt, write = self._turn, self._waiting[0]
         if self._tries > TRIES_MAX:
             self._give_up(write)
             return
-        self._clients.simulation.scheduler.after(REQUEST_MS, partial(self._failed, turn))
-        result = partial(self._send, turn, write)
+        self._clients.simulation.scheduler.after(REQUEST_MS, partial(self._failed, attempt))
+        result = partial(self._send, attempt, write)
         self._clients.find_leader(self.place, self._number + self._tries, write.key, result)
 
     def _send(self, turn: int, write: Write, leader: int, _leader_epoch: int) -> None:
@@ -228,8 +228,8 @@ class Clients:
         """A broker sends a delayed response."""
         held = self._held.pop(correlation, None)
         if held is not None and isinstance(message, ProduceResponse):
-            request, life, back = held
-            self._acknowledged(request, message, life)
+            request, topic_number, back = held
+            self._acknowledged(request, message, topic_number)
             back(message)
 
     def _acknowledged(self, request: Produce, response: ProduceResponse, life: int) -> None:
@@ -241,8 +241,8 @@ class Clients:
 
     def read(self, key: TopicPartition, committed: bool, number: int) -> None:
         """A consumer reads the next records of a partition."""
-        life = self.simulation.watch.record_history.life(key)
-        self.find_leader(OUTSIDE, number, key, partial(self._fetch, key, life, committed))
+        topic_number = self.simulation.watch.record_history.life(key)
+        self.find_leader(OUTSIDE, number, key, partial(self._fetch, key, topic_number, committed))
 
     def _fetch(self, key: TopicPartition, life: int, committed: bool, leader: int, leader_epoch: int) -> None:
         if (
@@ -254,8 +254,8 @@ class Clients:
         self._epochs[key, life] = leader_epoch
         offset = self._positions.get((key, life, committed), 0)
         asked = FetchPartition(offset, current_leader_epoch=leader_epoch)
-        heard = partial(self._fetched, key, life, committed, leader_epoch, offset)
-        self.send(OUTSIDE, leader, Fetch(CONSUMER, {key: asked}, committed), None, heard)
+        on_response = partial(self._fetched, key, life, committed, leader_epoch, offset)
+        self.send(OUTSIDE, leader, Fetch(CONSUMER, {key: asked}, committed), None, on_response)
 
     def _fetched(
         self, key: TopicPartition, life: int, committed: bool, leader_epoch: int, offset: int, response: object

@@ -108,15 +108,15 @@ def _leader_and_isr(
         for new in (False, True)
     }
     for broker, part in batch.slices():
-        notified = batch.rows[part]
+        rows_of_part = batch.rows[part]
         new = requests.is_new[part].tolist()
-        partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(notified.tolist(), new, strict=True)}
+        partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(rows_of_part.tolist(), new, strict=True)}
         leaders = {state.leader for state in partitions.values()}
         live = tuple(sorted(leader for leader in leaders if leader >= 0 and brokers.registered[brokers.find(leader)]))
         epoch = int(brokers.broker_epoch[broker])
-        ids = _ids(cluster, notified)
+        ids = _ids(cluster, rows_of_part)
         yield ControlRequest(
-            int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), notified
+            int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), rows_of_part
         )
 
 
@@ -156,10 +156,10 @@ def _stop_replica(cluster: ClusterState, requests: ControlRequests, who: tuple[i
     batch, brokers, p = requests.stop_replica, cluster.brokers, cluster.partitions
     for broker, part in batch.slices():
         rows, delete = batch.rows[part], requests.stop_delete[part]
-        notified = zip(rows.tolist(), requests.stop_leader_epoch[part].tolist(), delete.tolist(), strict=True)
+        stops = zip(rows.tolist(), requests.stop_leader_epoch[part].tolist(), delete.tolist(), strict=True)
         partitions = {
             (cluster.topics.names[p.topic[row]], int(p.partition[row])): Stop(leader_epoch, bool(gone))
-            for row, leader_epoch, gone in notified
+            for row, leader_epoch, gone in stops
         }
         epoch = int(brokers.broker_epoch[broker])
         yield ControlRequest(int(brokers.ids[broker]), epoch, StopReplica(*who, epoch, partitions), rows[delete != 0])

@@ -226,8 +226,8 @@ class RecordHistory:
     def count_losses(self) -> None:
         """At rest, count the acknowledged records that their leader's log lacks."""
         counts, rows = self._simulation.counts, self._simulation.ensemble.rows
-        for key, life, acks, record, offset in self.acknowledged:
-            if life == self.lives[key[0]] and key in rows and self.watched(key):
+        for key, topic_number, acks, record, offset in self.acknowledged:
+            if topic_number == self.lives[key[0]] and key in rows and self.watched(key):
                 counts[f"standing, acks={acks}"] += 1
                 counts[f"lost, acks={acks}"] += not holds(self.log(rows[key].leader, key), offset, record.value)
 

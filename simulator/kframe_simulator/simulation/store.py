@@ -223,7 +223,11 @@ class SimStore(MemoryStore):
         finally:
             self._records, self._states, self._topics = now
         if name == "read_brokers":
-            return tuple(code for code in result if self._reads_broker(code.broker_id, code.broker_epoch))
+            return tuple(
+                registration
+                for registration in result
+                if self._reads_broker(registration.broker_id, registration.broker_epoch)
+            )
         if name == "load":
             return self._without_broken(result)
         if name == "read_preferred_election" and result:
@@ -296,11 +300,11 @@ class SimStore(MemoryStore):
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Create or compare-and-set each row that ``write_ahead`` has not written."""
-        ahead, write = self._ahead, partial(self._write_states, cluster)
-        if ahead is None or not (asked := ahead.asked(change)).any():
+        written_ahead, write = self._ahead, partial(self._write_states, cluster)
+        if written_ahead is None or not (asked := written_ahead.asked(change)).any():
             return write(change)
         self._ahead = None
-        return ahead.answer(change, asked, write)
+        return written_ahead.answer(change, asked, write)
 
     def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         """Perform both writes before the result of ``change`` is known. If the connection is lost, both may have been

@@ -181,24 +181,24 @@ class SimTransport:
             self._post.request_done(self.controller_id, request)
             return
         channel.tries += 1
-        turn, post = channel.tries, self._post
+        attempt, post = channel.tries, self._post
         post.request_sent(self.controller_id, request, channel.tries > 1)
 
         def answer(response: ControlResponse) -> None:
             post.network.carry(
                 request.broker_id,
                 self.controller_id,
-                lambda: self._answered(channel, request, turn, response),
+                lambda: self._answered(channel, request, attempt, response),
             )
 
         def refuse() -> None:
-            post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, request, turn))
+            post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, request, attempt))
 
         def arrive() -> None:
             post.deliver(self.controller_id, request, answer, refuse)
 
         post.network.carry(self.controller_id, request.broker_id, arrive)
-        post.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, turn))
+        post.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, attempt))
 
     def _broken(self, channel: Channel, request: ControlRequest, turn: int) -> None:
         """Ignore any response to this attempt, and send the same request again."""
@@ -248,11 +248,11 @@ def answer_event(request: ControlRequest, response: ControlResponse) -> Event | 
     message = request.message
     top = response.error
     errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors
-    notified = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
+    failed = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
     if isinstance(message, LeaderAndIsr):
-        return LeaderAndIsrAnswered(request.broker_id, top, notified, message.controller_epoch, request.rows)
+        return LeaderAndIsrAnswered(request.broker_id, top, failed, message.controller_epoch, request.rows)
     if isinstance(message, UpdateMetadata):
         return UpdateMetadataAnswered(request.broker_id, top, message.controller_epoch, request.batch)
     if len(request.rows):
-        return StopReplicaAnswered(request.broker_id, top, notified, message.controller_epoch, request.rows)
+        return StopReplicaAnswered(request.broker_id, top, failed, message.controller_epoch, request.rows)
     return None

@@ -31,9 +31,9 @@ KEY = ("t", 0)
 def state(simulation: Simulation, **changes: Any) -> StateWritten:
     """A controller's write after the stored state. The leader epoch is one higher unless ``changes`` has another."""
     before = simulation.ensemble.rows[KEY]
-    usual = {"leader_epoch": before.leader_epoch + 1, "partition_epoch": before.partition_epoch + 1}
+    defaults = {"leader_epoch": before.leader_epoch + 1, "partition_epoch": before.partition_epoch + 1}
     process = simulation.controllers[0]
-    after = before._replace(**(usual | changes))
+    after = before._replace(**(defaults | changes))
     return StateWritten(KEY, before, after, process, process.loop.controller.cluster)
 
 
@@ -43,10 +43,10 @@ def post(simulation: Simulation, message: Any, broker_id: int = 1) -> Post:
 
 
 def metadata(simulation: Simulation, controller_epoch: int = 1, **changes: Any) -> UpdateMetadata:
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "broker_epoch": simulation.brokers[1].registration.broker_epoch, "live_brokers": (1, 2, 3, 4),
     }  # fmt: skip
-    return UpdateMetadata(1000, controller_epoch, **(usual | changes))
+    return UpdateMetadata(1000, controller_epoch, **(defaults | changes))
 
 
 def stop(simulation: Simulation, leader_epoch: int = 0) -> StopReplica:
@@ -63,8 +63,8 @@ def topic(simulation: Simulation, before: dict[int, Row] | None = None, after: d
 
 
 def ended(simulation: Simulation, event: Any = None, **changes: Any) -> Ended:
-    usual: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
-    return Ended(simulation.controllers[0], event or BrokersChanged(), **(usual | changes))
+    defaults: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
+    return Ended(simulation.controllers[0], event or BrokersChanged(), **(defaults | changes))
 
 
 def edit(simulation: Simulation, **changes: Any) -> None:

@@ -39,7 +39,7 @@ def proposal(
 ) -> AlterPartitionRequested:
     """A leader's proposal for the stored state."""
     row = simulation.ensemble.rows[KEY]
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "partitions": (KEY,),
         "broker_epoch": simulation.brokers[broker_id].registration.broker_epoch,
         "leader_epoch": np.array([row.leader_epoch], np.int32),
@@ -47,7 +47,7 @@ def proposal(
     }
     return AlterPartitionRequested(
         broker_id, version=1, recovery=np.zeros(1, np.uint8), isr=Ragged.of([isr]),
-        **(usual | changes),
+        **(defaults | changes),
     )  # fmt: skip
 
 
@@ -290,8 +290,8 @@ def _mark_is_dropped(simulation: Simulation) -> Broken:
 
 def _sends_unassigned_replicas(simulation: Simulation) -> Broken:
     row = simulation.ensemble.rows[KEY]
-    notified = LeaderState(1, row.leader, row.leader_epoch, row.isr, row.partition_epoch, (1, 2, 3, 4), (4,), (), False)
-    return Trigger.QUEUED, post(simulation, LeaderAndIsr(1000, 1, 1, {KEY: notified}))
+    state = LeaderState(1, row.leader, row.leader_epoch, row.isr, row.partition_epoch, (1, 2, 3, 4), (4,), (), False)
+    return Trigger.QUEUED, post(simulation, LeaderAndIsr(1000, 1, 1, {KEY: state}))
 
 
 def _last_good_log_goes(simulation: Simulation) -> Broken:
@@ -308,8 +308,8 @@ def _replica_has_no_state(simulation: Simulation) -> Broken:
 def _assignment_is_not_told(simulation: Simulation) -> Broken:
     before = simulation.ensemble.topic_partitions("t")
     edit(simulation, removing=(3,))
-    notified = {(KEY, 1): simulation.ensemble.rows[KEY].leader_epoch}
-    return Trigger.EVENT, ended(simulation, topics={"t": before}, epochs_told=notified)
+    epochs = {(KEY, 1): simulation.ensemble.rows[KEY].leader_epoch}
+    return Trigger.EVENT, ended(simulation, topics={"t": before}, epochs_told=epochs)
 
 
 def _deleted_id_is_known(simulation: Simulation) -> Broken:

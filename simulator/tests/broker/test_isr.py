@@ -53,9 +53,9 @@ def proposal(broker: Broker, now: float) -> tuple[Outgoing, tuple[int, ...]] | N
 def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCode.NONE, **others: object) -> None:
     assert isinstance(out.message, AlterPartition)
     asked = out.message.partitions[P]
-    notified = {"leader": 1, "leader_epoch": asked.leader_epoch, "isr": asked.isr, "recovery": 0,
+    fields = {"leader": 1, "leader_epoch": asked.leader_epoch, "isr": asked.isr, "recovery": 0,
             "partition_epoch": asked.partition_epoch + 1} | others  # fmt: skip
-    broker.answered(out.number, AlterPartitionResponse(ErrorCode.NONE, {P: AlteredPartition(error, **notified)}), now)  # type: ignore[arg-type]
+    broker.answered(out.number, AlterPartitionResponse(ErrorCode.NONE, {P: AlteredPartition(error, **fields)}), now)  # type: ignore[arg-type]
 
 
 # -- Followers as the leader sees them.

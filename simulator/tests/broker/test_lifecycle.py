@@ -160,13 +160,13 @@ def test_word_is_left_of_written_isrs_when_they_rest() -> None:
     leader = start_leader(OLD)
     (out,) = joins(leader, P, 1_000.0)
     leader.answered(out.number, WriteStateResponse(True, stored(4)), 1_000.0)
-    notified = [
+    notifications = [
         (now, out.message.partitions)
         for now in range(1_500, 20_000, 500)
         for out in leader.tick(float(now))
         if isinstance(out.message, NotifyIsrChanges)
     ]
-    assert notified == [(7_500, (P,))]
+    assert notifications == [(7_500, (P,))]
 
 
 # -- Controlled shutdown.

@@ -76,8 +76,8 @@ def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
     ],
 )
 def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) -> None:
-    notified = read(start_leader(), asked, who)
-    assert (notified.error, len(notified.records)) == (error, records)
+    fetched = read(start_leader(), asked, who)
+    assert (fetched.error, len(fetched.records)) == (error, records)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) 
 )
 def test_a_fetch_shows_where_logs_diverge(offset: int, last_epoch: int, diverging: EpochEnd | None) -> None:
     leader = start_leader()
-    notified = read(leader, FetchPartition(offset, 0, 5, last_epoch))
-    assert (notified.error, notified.diverging) == (ErrorCode.NONE, diverging)
+    fetched = read(leader, FetchPartition(offset, 0, 5, last_epoch))
+    assert (fetched.error, fetched.diverging) == (ErrorCode.NONE, diverging)
     assert (leader.partitions[P].replicas[3].end == -1) == (diverging is not None)
 
 
 def test_an_epoch_that_the_leader_never_had_is_out_of_range() -> None:
-    notified = read(start_leader(), FetchPartition(3, 0, 5, 6))
-    assert (notified.error, notified.log_start_offset, notified.log_end_offset) == (
+    fetched = read(start_leader(), FetchPartition(3, 0, 5, 6))
+    assert (fetched.error, fetched.log_start_offset, fetched.log_end_offset) == (
         ErrorCode.OFFSET_OUT_OF_RANGE,
         0,
         10,
@@ -313,8 +313,8 @@ def test_a_follower_that_is_out_of_range(start: int, end: int, left: tuple[int, 
     broker.handle(live(1, 2), 0.0)
     broker.handle(order(state(1, (1,), 5)), 0.0)
     (out,) = broker.tick(0.0)
-    notified = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
-    broker.answered(out.number, FetchResponse({P: notified}), 1.0)
+    fetched = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
+    broker.answered(out.number, FetchResponse({P: fetched}), 1.0)
     assert (broker.disks.logs[P].start, broker.disks.logs[P].end) == left
 
 

@@ -194,13 +194,13 @@ class Faithful(EmbeddedBrokers):
         ids = cluster.brokers.ids_of(brokers)
         saved = {broker_id: self._kept.get(broker_id) for broker_id in ids}
         super().connect(cluster, brokers)
-        for one, waiting in saved.items():
-            self._channels[one].waiting.extend(waiting or ())
-            self._deliver(self._channels[one])
+        for broker_id, waiting in saved.items():
+            self._channels[broker_id].waiting.extend(waiting or ())
+            self._deliver(self._channels[broker_id])
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        for item in cluster.brokers.ids_of(brokers):
-            self._kept[item] = list(self._channels[item].waiting) if item in self._channels else []
+        for broker_id in cluster.brokers.ids_of(brokers):
+            self._kept[broker_id] = list(self._channels[broker_id].waiting) if broker_id in self._channels else []
         super().disconnect(cluster, brokers)
 
     @property

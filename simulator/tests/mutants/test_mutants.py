@@ -124,8 +124,8 @@ def test_what_the_simulator_found_is_read() -> None:
     result = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
     assert read_seeds(json.dumps(result), "1..9") == (Evaluation(Outcome.KILLED, "seed 17, I5"), 17)
     assert read_seeds('{"played": 9}', "1..9") == (Evaluation(Outcome.SURVIVED, "1..9 passed"), None)
-    notified = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
-    assert read_seeds(notified, "1..9") == (Evaluation(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
+    output = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
+    assert read_seeds(output, "1..9") == (Evaluation(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
 
 
 @pytest.mark.parametrize("seed, without, evaluation", [

@@ -61,8 +61,8 @@ def propose(
 def test_a_proposal_and_its_answer(by_id: bool) -> None:
     reply = propose(started_runner(), (1,), by_id)
     assert isinstance(reply, AlterPartitionResponse)
-    notified = reply.partitions[P]
-    assert (notified.error, notified.leader, notified.leader_epoch, notified.isr, notified.partition_epoch) == (
+    answer = reply.partitions[P]
+    assert (answer.error, answer.leader, answer.leader_epoch, answer.isr, answer.partition_epoch) == (
         ErrorCode.NONE,
         1,
         0,
