@@ -27,7 +27,8 @@ from kframe_simulator.broker.partition import Partition, PendingIsr
 RETRY_MS: Final = 50.0
 #: How often a broker checks for written ISRs without a notification.
 NOTIFY_EVERY_MS: Final = 2_500.0
-#: The broker notifies when the last written ISR, or the last notification, is older than this.
+#: The broker notifies when the last written ISR is older than the first time, or the last notification is older than
+#: the second.
 NOTIFY_QUIET_MS: Final = 5_000.0
 NOTIFY_AT_LEAST_MS: Final = 60_000.0
 NEVER: Final = float("inf")

@@ -87,7 +87,7 @@ def _reassign_badly(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
 
 
 def _reassign_to_isr(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Reassign a partition to its ISR, live or not; to a partition without a leader, if there is one."""
+    """Reassign a partition to its ISR, whether its members are live or not. Prefers a partition without a leader."""
     process, key = _at_work(simulation), choices.partition_in_need(simulation, arguments["pick"])
     row = None if key is None else simulation.ensemble.rows[key]
     if process is None or row is None or not row.isr or set(row.isr) == set(row.replicas):

@@ -129,7 +129,7 @@ class Replication:
         return loop.submit(partial(alter_partition_event, message), read)
 
     def _write(self, message: WriteState) -> WriteStateResponse:
-        """Write a state if its version is the one that the leader knows."""
+        """Write a state if the leader knows its current version."""
         view = self._runner.stored(message.partition)
         written = view is not None and view.partition_epoch == message.partition_epoch != NO_STATE
         if written:

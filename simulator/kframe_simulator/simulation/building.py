@@ -16,7 +16,7 @@ from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.simulation.options import Options
 
-#: The fetch interval of a follower, and its lag limit. It is long, so that fetches do not dominate a run.
+#: The fetch interval of a follower, and its lag limit. Both are long, so that fetches do not dominate a run.
 FETCH_MS: Final = 4_000.0
 LAG_MS: Final = 9_000.0
 #: The log directories of every broker.

@@ -18,7 +18,7 @@ from kframe_simulator.simulation.network import ENSEMBLE
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
 
-#: How long a leader waits for a missing response, and then before it looks up the controller again.
+#: The delay before a missing response counts as lost, and before a leader looks up an unknown controller again.
 LOST_MS: Final = 2_000.0
 NOBODY_MS: Final = 500.0
 #: The interval of checks on a delayed proposal, and its longest delay.

@@ -41,9 +41,9 @@ class Notes:
     calls: Counter[str] = field(default_factory=Counter)
     """Calls of the store."""
     called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
-    """The subset of ``told`` that has the replica as new."""
+    """The subset of ``told`` that marks the replica as new."""
     first_told: dict[tuple[TopicPartition, int], tuple[int, bool]] = field(default_factory=dict)
-    """By entry of ``told``: the last leader epoch, and whether the first request with that epoch has the replica as
+    """By entry of ``told``: the last leader epoch, and whether the first request with that epoch marks the replica as
     new."""
     registered: Mapping[int, int] = field(default_factory=dict)
     """Broker epoch by broker of the channels before the event."""
@@ -72,7 +72,7 @@ class Notes:
                 self.first_told[key, broker_id] = state.leader_epoch, state.is_new
 
     def unaware(self, registered: Collection[int]) -> tuple[int, ...]:
-        """Brokers without an UpdateMetadata with the changed live brokers."""
+        """Brokers that were not sent an UpdateMetadata after the live brokers changed."""
         if self.registered.keys() == set(registered):
             return ()
         now = tuple(sorted(registered))

@@ -17,7 +17,7 @@ class Scheduler:
         self.now_ms = 0.0
         """Milliseconds since the simulation began."""
         self.happened = 0
-        """The number of events of any kind so far."""
+        """The number of events so far."""
         self._heap: list[tuple[float, int, Callback]] = []
         self._planned = 0
 

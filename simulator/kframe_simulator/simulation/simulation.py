@@ -34,7 +34,7 @@ from kframe_simulator.simulation.watch import Invariant, Trigger, Violation, Wat
 
 #: The simulation is at rest after this time without a write.
 QUIET_MS: Final = 22_000.0
-#: Quiescence: nothing was written for this long. A run waits at most this long for it.
+#: The simulation is at quiescence after the first time without a write. A run waits at most the second time for it.
 QUIESCENCE_MS: Final = 9_000.0
 QUIESCENCE_MAX_MS: Final = 75_000.0
 #: The time in which all processes receive a broker's new address.

@@ -89,8 +89,8 @@ class SimStore(MemoryStore):
         return self._linked
 
     def may_act(self) -> bool:
-        """Whether the client may act as controller: it claimed the role in this session, knows of no loss, and had
-        contact with the ensemble within the session timeout by its own clock."""
+        """Whether the client may act as controller. It must have claimed the role in this session and know of no loss.
+        By its own clock, its last contact with the ensemble must be within the session timeout."""
         may = self.role_is_certain()
         self.failed_calls += not may
         return may

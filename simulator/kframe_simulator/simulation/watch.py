@@ -175,9 +175,9 @@ class Ended(NamedTuple):
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = {}
     """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
     not_called_new: tuple[tuple[TopicPartition, int], ...] = ()
-    """New replicas (partition, broker) whose LeaderAndIsr requests do not have them as new."""
+    """New replicas (partition, broker) whose LeaderAndIsr requests do not mark them as new."""
     unaware: tuple[int, ...] = ()
-    """Registered brokers without an UpdateMetadata with the changed live brokers."""
+    """Registered brokers that were not sent an UpdateMetadata after the live brokers changed."""
     elections: frozenset[TopicPartition] = frozenset()
     """Partitions of the preferred election that the event has read."""
     arrived: frozenset[int] = frozenset()

@@ -136,7 +136,7 @@ class Cluster:
         self.now = until
 
     def carry(self) -> None:
-        """Deliver messages until there are no more at this time."""
+        """Deliver messages until there are none left at this time."""
         busy = True
         while busy:
             busy = False
