@@ -55,8 +55,8 @@ def _targets(simulation: Simulation, arguments: Mapping[str, Any]) -> Targets | 
 def _shown(targets: Targets) -> dict[str, list[int]]:
     indexes = range(len(targets))
     return {
-        f"{targets.names[targets.topic[at]]}-{int(targets.partition[at])}": targets.replicas[at].tolist()
-        for at in indexes
+        f"{targets.names[targets.topic[index]]}-{int(targets.partition[index])}": targets.replicas[index].tolist()
+        for index in indexes
     }
 
 

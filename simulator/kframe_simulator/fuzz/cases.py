@@ -50,8 +50,8 @@ class Batch:
     @staticmethod
     def of(bases: Sequence[Base]) -> Batch:
         """A batch of unchanged messages."""
-        data, at = packed([base.raw for base in bases])
-        return Batch([base.kind for base in bases], data, at)
+        data, offsets = packed([base.raw for base in bases])
+        return Batch([base.kind for base in bases], data, offsets)
 
 
 class Target(Protocol):
@@ -101,13 +101,13 @@ class Cases:
         one."""
         done = 0
         while done < count:
-            at = np.empty(min(BATCH, count - done) + 1, np.int64)
+            offsets = np.empty(min(BATCH, count - done) + 1, np.int64)
             made = mutate(
-                self._corpus, self._corpus_at, self._pieces, self._piece_at, self._seed, first + done, self._most, at,
+                self._corpus, self._corpus_at, self._pieces, self._piece_at, self._seed, first + done, self._most, offsets,
                 self._out,
             )  # fmt: skip
             kinds = [self._kinds[number % len(self._kinds)] for number in range(first + done, first + done + made)]
-            yield first + done, Batch(kinds, self._out[: at[made]], at[: made + 1])
+            yield first + done, Batch(kinds, self._out[: offsets[made]], offsets[: made + 1])
             done += made
 
 

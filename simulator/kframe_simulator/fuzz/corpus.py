@@ -82,13 +82,13 @@ def _smallest(target: Target, base: Base, outcome: str) -> bytes:
     """Remove parts of decreasing size while the outcome stays the same."""
     raw, size = base.raw, max(len(base.raw) // 2, 1)
     while size:
-        at = 0
-        while at < len(raw):
-            less = raw[:at] + raw[at + size :]
+        offset = 0
+        while offset < len(raw):
+            less = raw[:offset] + raw[offset + size :]
             if less and _same(target, Base(base.kind, less), outcome):
                 raw = less
             else:
-                at += size
+                offset += size
         size //= 2
     return raw
 

@@ -38,10 +38,10 @@ class Judged:
 
 def evaluated(target: Target, seed: int, first: int, count: int) -> Iterator[Judged]:
     """Evaluate cases. Each batch is yielded twice, before and after its evaluation."""
-    for at, batch in Cases(target, seed).batches(first, count):
-        result = Judged(at, len(batch))
+    for number, batch in Cases(target, seed).batches(first, count):
+        result = Judged(number, len(batch))
         yield result
-        result.outcomes = _outcomes(target, batch, at, result.escapes)
+        result.outcomes = _outcomes(target, batch, number, result.escapes)
         yield result
 
 

@@ -200,7 +200,9 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
     requested: set[TopicPartition] = set()
     if isinstance(ended.event, ReassignmentRequested):
         targets = ended.event.targets
-        requested = {(targets.names[targets.topic[at]], int(targets.partition[at])) for at in range(len(targets))}
+        requested = {
+            (targets.names[targets.topic[index]], int(targets.partition[index])) for index in range(len(targets))
+        }
     for key in before.keys() - now.keys() - requested:
         row = ensemble.rows.get(key)
         if row is None or not (row.adding or row.removing) or key[0] in marked or not ensemble.readable([key[0]]):

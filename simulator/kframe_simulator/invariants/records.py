@@ -93,9 +93,9 @@ def logs_match(watch: Watch, logged: Logged) -> str | None:
 
 def _match(log: Log, other: Log) -> bool:
     ours, theirs = log.records, other.records
-    for at in range(min(len(ours), len(theirs)) - 1, -1, -1):
-        if ours[at].leader_epoch == theirs[at].leader_epoch:
-            return ours[: at + 1] == theirs[: at + 1]
+    for offset in range(min(len(ours), len(theirs)) - 1, -1, -1):
+        if ours[offset].leader_epoch == theirs[offset].leader_epoch:
+            return ours[: offset + 1] == theirs[: offset + 1]
     return True
 
 

@@ -20,7 +20,7 @@ def proposed(written: StateWritten) -> bool:
     event = None if written.process is None else written.process.event
     if not isinstance(event, AlterPartitionRequested) or written.before is None:
         return False
-    asked = any(tuple(event.isr[at].tolist()) == written.after.isr for at in range(len(event.isr)))
+    asked = any(tuple(event.isr[index].tolist()) == written.after.isr for index in range(len(event.isr)))
     return asked and written.after.leader_epoch == written.before.leader_epoch
 
 

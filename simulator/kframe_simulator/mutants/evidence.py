@@ -179,8 +179,8 @@ def _made(results: Sequence[Result], seeds: str | None, keep: ResultFile | None)
         return f"{ran} at commit {commit_now()}"
     tests = {saved.commit for result in results if (saved := keep.tests(result.mutant))}
     simulated = {saved.commit for result in results if (saved := keep.simulator(result.mutant))}
-    at = f", the simulator at {_commits(simulated)}" if seeds else ""
-    return f"{ran}, tests on top of {_commits(tests)}{at}"
+    simulator_commits = f", the simulator at {_commits(simulated)}" if seeds else ""
+    return f"{ran}, tests on top of {_commits(tests)}{simulator_commits}"
 
 
 def _time(results: Sequence[Result]) -> str:

@@ -365,7 +365,7 @@ class StateSpace:
     def _record(self, key: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
         """Mark the record as committed as soon as it is; from then on every stored leader must have it."""
         stored, *brokers, facts = (
-            self._pool[index].values[at] for index, at in zip((0, 9, 10, 11, 12), key, strict=True)
+            self._pool[index].values[number] for index, number in zip((0, 9, 10, 11, 12), key, strict=True)
         )
         if not facts.committed:
             least = self.options.min_isr

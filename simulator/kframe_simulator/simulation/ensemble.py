@@ -120,8 +120,8 @@ class SimEnsemble(MemoryEnsemble):
         if not self.has_record(REASSIGN_PARTITIONS):
             return {}
         left = decode_targets(self.records.get(self._operator, REASSIGN_PARTITIONS)[0])
-        keys = ((left.names[left.topic[at]], int(left.partition[at])) for at in range(len(left)))
-        return {key: tuple(left.replicas[at].tolist()) for at, key in enumerate(keys)}
+        keys = ((left.names[left.topic[index]], int(left.partition[index])) for index in range(len(left)))
+        return {key: tuple(left.replicas[index].tolist()) for index, key in enumerate(keys)}
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Change topic settings as an operator."""

@@ -207,8 +207,8 @@ class BrokerStateMachine:
             for other in logs:
                 shared = min(len(log.records), len(other.records))
                 last = next(
-                    (at for at in reversed(range(shared))
-                     if log.records[at].leader_epoch == other.records[at].leader_epoch), -1)  # fmt: skip
+                    (offset for offset in reversed(range(shared))
+                     if log.records[offset].leader_epoch == other.records[offset].leader_epoch), -1)  # fmt: skip
                 assert log.records[: last + 1] == other.records[: last + 1]
 
     def _high_watermark_is_everywhere(self) -> None:

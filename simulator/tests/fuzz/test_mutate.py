@@ -20,11 +20,11 @@ GUARD = 0x5A
 
 def cases(module: Any, messages: list[bytes], pieces: list[bytes], seed: int, first: int, most: int) -> list[bytes]:
     """The cases that fit in the buffer, at most eight."""
-    at, out = np.zeros(9, np.int64), np.full(4 * most + 16, GUARD, np.uint8)
-    made = module.mutate(*packed(messages), *packed(pieces), seed, first, most, at, out[:-16])
+    offsets, out = np.zeros(9, np.int64), np.full(4 * most + 16, GUARD, np.uint8)
+    made = module.mutate(*packed(messages), *packed(pieces), seed, first, most, offsets, out[:-16])
     assert (out[-16:] == GUARD).all()
     assert made >= 4
-    return [out[at[i] : at[i + 1]].tobytes() for i in range(made)]
+    return [out[offsets[i] : offsets[i + 1]].tobytes() for i in range(made)]
 
 
 @given(MESSAGES, MESSAGES, WORDS, st.integers(0, 2**62), st.integers(0, 30))

@@ -70,7 +70,7 @@ def test_what_is_written_in_peace_is_acknowledged_and_stays(producer: int) -> No
 
 def test_producers_find_the_next_leader_and_write_nothing_twice() -> None:
     """Requests are lost with their leader; the leader detects duplicates by their sequence."""
-    repeats = [Action(at, "repeat_produce", {"number": 0}) for at in (9_000.0, 9_500.0, 14_000.0)]
+    repeats = [Action(at_ms, "repeat_produce", {"number": 0}) for at_ms in (9_000.0, 9_500.0, 14_000.0)]
     simulation = run(produce(500.0), produce(8_000.0, count=4), crash(8_010.0, 1), *repeats)
     assert simulation.ensemble.rows[KEY].leader in (2, 3)
     assert numbers(simulation) == [1, 2, 3, 4, 5, 6, 7]
@@ -148,7 +148,7 @@ def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.Monk
         return log.end
 
     monkeypatch.setattr(serving, "_readable", readable)
-    reads = [Action(560.0 + 20.0 * at, "consume", {"pick": 0, "committed": True}) for at in range(10)]
+    reads = [Action(560.0 + 20.0 * index, "consume", {"pick": 0, "committed": True}) for index in range(10)]
     simulation = run(produce(500.0, TRANSACTIONS), *reads)
     assert "I11" in {violation.number for violation in simulation.watch.violations}
 
