@@ -103,8 +103,8 @@ class Cases:
         while done < count:
             offsets = np.empty(min(BATCH, count - done) + 1, np.int64)
             made = mutate(
-                self._corpus, self._corpus_at, self._pieces, self._piece_at, self._seed, first + done, self._most, offsets,
-                self._out,
+                self._corpus, self._corpus_at, self._pieces, self._piece_at, self._seed, first + done, self._most,
+                offsets, self._out,
             )  # fmt: skip
             kinds = [self._kinds[number % len(self._kinds)] for number in range(first + done, first + done + made)]
             yield first + done, Batch(kinds, self._out[: offsets[made]], offsets[: made + 1])
