@@ -177,8 +177,8 @@ class Simulation(Recorder):
                 process.stir()
 
     def _quiescence(self) -> None:
-        """Wait for quiescence while stopped processes stay down, then check the invariants. In between one more broker
-        changes its address. Every broker must receive it, although no other event occurs."""
+        """Wait for quiescence while stopped processes stay down. Then change the address of one broker, wait until
+        every broker must have received it, and check the invariants."""
         actions.quiescence(self)
         began = self.scheduler.now_ms
         changed_at, changes = began + self.session_timeout_ms, -1
