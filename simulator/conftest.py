@@ -10,7 +10,7 @@ from kframe_simulator.testing.quiet_options import QUIET
 
 @pytest.fixture
 def simulation() -> Simulation:
-    """A quiet simulation at rest, with controller 1000 at work."""
+    """A simulation without faults at rest, with active controller 1000."""
     simulation = Simulation(QUIET, ())
     assert simulation.run().violations == ()
     return simulation

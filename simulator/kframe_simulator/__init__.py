@@ -1,8 +1,8 @@
 """Verification of kframe: a deterministic cluster simulator, broker models, fuzzing, mutants and state-space search.
 
-The controllers of a simulation are kframe's own; storage, network, brokers, clients and clocks are simulated in one
-thread. After every event the invariants are checked; those of rest once all faults have ended. A plan is data: it is
-drawn from a seed, replayed exactly, shrunk and saved.
+A simulation runs kframe's own controllers. It simulates storage, network, brokers, clients and clocks in one thread.
+The invariants are checked after every event, and the invariants at rest after all faults have ended. A plan is data: it
+is drawn from a seed, replayed exactly, shrunk and saved.
 
 ::
 
@@ -55,10 +55,10 @@ _PUBLIC = {
 }
 
 
-if not TYPE_CHECKING:  # a checker knows the names above, and no others
+if not TYPE_CHECKING:  # Type checkers know only the names above.
 
     def __getattr__(name: str) -> Any:
-        """Load a public name. Raises AttributeError for any other."""
+        """Load a public name. Raises AttributeError for any other name."""
         if name not in _PUBLIC:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module

@@ -144,7 +144,7 @@ def shrink_command(source: str, invariant: str | None, target: Path | None, trie
 
 
 def _play(chunks: list[range], jobs: int, keep: Path | None, parts: Path | None) -> Iterator[Result]:
-    """Play seeds; say which fail and keep them, and write down each chunk."""
+    """Play seeds. Reports and saves those that fail, and appends each chunk."""
     from kframe_simulator import Totals, play_seeds
     from kframe_simulator.simulation.files import write_run
     from kframe_simulator.simulation.parts import append_part
@@ -164,7 +164,7 @@ def _play(chunks: list[range], jobs: int, keep: Path | None, parts: Path | None)
 
 
 def _read(source: str) -> tuple[Options, tuple[Action, ...], str | None]:
-    """Options and plan of a seed, or of a file; of a file also the trace that it is to leave."""
+    """Options and plan of a seed or a file; for a file also its trace."""
     from kframe_simulator import plan_of
     from kframe_simulator.simulation.files import read_run
 

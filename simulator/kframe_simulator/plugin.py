@@ -1,4 +1,4 @@
-"""What this distribution offers to kframe; modules are imported when an offer is used."""
+"""The plugin hooks of this distribution. They import modules on first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def kframe_register_commands(cli: click.Group) -> None:
 
 @hookimpl
 def kframe_plugin_checks() -> list[CheckSpec]:
-    """Simulated clusters for selectors, differential tests for stores and transports."""
+    """Checks of selectors in simulated clusters; differential tests of stores and transports."""
     return [CheckSpec("simulator", "kframe_simulator.differential.plugin_checks:check_offer", "Seeded simulations.")]
 
 

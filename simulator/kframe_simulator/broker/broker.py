@@ -40,7 +40,7 @@ from kframe_simulator.broker.replicas import Replicas
 from kframe_simulator.broker.serving import Serving
 
 NEVER: Final = float("inf")
-#: The model's own: how often copies to other log directories go on.
+#: The interval between two steps of copying logs to other log directories. Kafka has no such setting.
 COPY_EVERY_MS: Final = 100.0
 
 
@@ -53,35 +53,35 @@ class BrokerState(Enum):
 
 
 class Broker:
-    """One broker. The simulation calls it and carries what it sends; it does nothing alone.
+    """One broker. It does nothing alone: the simulation calls it and delivers the messages that it sends.
 
     ::
 
         broker = Broker(1)
         broker.start(broker_epoch, now)
-        response = broker.handle(request, now)     # LeaderAndIsr, Fetch, Produce...; None: later or never
-        for out in broker.tick(now):               # after every call, and at broker.wakes_at
-            ...                                    # carry out.message to out.peer; bring its answer back:
-        broker.answered(out.number, reply, now)    # reply None: no answer came, or the connection broke
+        response = broker.handle(request, now)     # LeaderAndIsr, Fetch, Produce...; None: later or never.
+        for out in broker.tick(now):               # After every call, and at broker.wakes_at.
+            ...                                    # Deliver out.message to out.peer, then pass the reply on.
+        broker.answered(out.number, reply, now)    # None: no reply came, or the connection broke.
 
-    What a broker has stored (logs, checkpoints of high watermarks) outlasts ``crash``; everything else does not. All
-    times are milliseconds of the simulation's clock and never go back.
+    Logs and high watermark checkpoints survive ``crash``; all other state is lost. All times are milliseconds of the
+    simulated clock, which never goes back.
     """
 
     def __init__(self, broker_id: int, rack: str | None = None, config: BrokerConfig | None = None) -> None:
-        """A broker that is down, with empty disks."""
+        """A stopped broker with empty disks."""
         self.broker_id = broker_id
         self.rack = rack
         self.config = config or BrokerConfig()
         self.state = BrokerState.DOWN
         self.wakes_at = NEVER
-        """When ``tick`` is due next, if nothing else happens first."""
+        """When ``tick`` is due next, unless another call comes first."""
         self.disks = Disks(self.config.log_dirs)
         self._min_insync: dict[str, int] = {}
         self._begin(UNDEFINED, 0.0, first_number=1)
 
     def _begin(self, broker_epoch: int, now: float, first_number: int) -> None:
-        """A new life, with nothing in memory."""
+        """Start a new process with empty memory."""
         self._node = Node(self.broker_id, self.config, self.disks, first_number)
         self._node.broker_epoch, self._node.min_insync = broker_epoch, self._min_insync
         self.replicas = Replicas(self._node, now)
@@ -91,59 +91,60 @@ class Broker:
         self._copies_at = self._asks_at = NEVER
         self._attempts_left = 0
 
-    # -- what can be checked
+    # -- Observable state.
 
     @property
     def broker_epoch(self) -> int:
-        """Of its present registration, -1 before the first."""
+        """The broker epoch of the current registration, -1 before the first."""
         return self._node.broker_epoch
 
     @property
     def controller_epoch(self) -> int:
-        """The highest that it has been shown since it started."""
+        """The highest controller epoch that this process has received."""
         return self.replicas.controller_epoch
 
     @property
     def partitions(self) -> Mapping[TopicPartition, Partition]:
-        """Those that it hosts and can read."""
+        """Hosted partitions whose log can be read."""
         return self.replicas.partitions
 
     @property
     def offline(self) -> frozenset[TopicPartition]:
-        """Those that it hosts in dead log directories."""
+        """Hosted partitions in failed log directories."""
         return frozenset(self.replicas.offline)
 
     @property
     def metadata(self) -> MetadataCache:
-        """What it was notified of the cluster."""
+        """The metadata that UpdateMetadata requests have delivered."""
         return self._node.cache
 
     @property
     def running(self) -> bool:
-        """Whether it answers."""
+        """Whether the broker answers requests."""
         return self.state is not BrokerState.DOWN
 
     def gauges(self) -> Mapping[str, int]:
-        """What ``kafka.server:type=ReplicaManager`` shows, by Kafka's names; meters are shown as what they have counted
-        since the start. Those of a partition: ``partitions[key].gauges()``."""
+        """The metrics of ``kafka.server:type=ReplicaManager``, by Kafka's names. A meter is reported as its count since
+        the start. ``partitions[key].gauges()`` has the metrics of a partition."""
         return self.replicas.gauges()
 
-    # -- its faults
+    # -- Faults.
 
     def start(self, broker_epoch: int, now: float) -> None:
-        """Come up, registered under ``broker_epoch``, with the logs of all directories that are not dead. Raises
-        InputError if it runs."""
+        """Start the process, registered under ``broker_epoch``, with the logs of all log directories that have not
+        failed. Raises InputError if it runs already."""
         self._require(BrokerState.DOWN)
         self._begin(broker_epoch, now, self._node.next_number)
         self.disks.reload()
         self.state, self.wakes_at = BrokerState.RUNNING, now
 
     def reregister(self, broker_epoch: int) -> None:
-        """The session with storage expired, and the broker registered anew; it goes on with all that it knows."""
+        """Register again after the ZooKeeper session expired. The broker keeps its memory."""
         self._node.broker_epoch = broker_epoch
 
     def crash(self, now: float, lost: Mapping[TopicPartition, int] | None = None) -> None:
-        """End as by kill -9. ``lost`` says how many records at a log's end were not on disk (power failure)."""
+        """End the process as kill -9 does. ``lost`` is the number of records at the end of each log that were not
+        flushed to disk."""
         for key, count in (lost or {}).items():
             log = self.disks.logs.get(key)
             if log is not None:
@@ -151,7 +152,7 @@ class Broker:
         self._end(now)
 
     def shut_down(self, now: float) -> None:
-        """Begin a controlled shutdown; the broker is down when it sends CloseSession. Raises InputError unless it
+        """Begin a controlled shutdown. The broker is down when it sends CloseSession. Raises InputError unless it
         runs."""
         self._require(BrokerState.RUNNING)
         self.state = BrokerState.SHUTTING_DOWN
@@ -160,14 +161,14 @@ class Broker:
         self.wakes_at = now
 
     def configure_topic(self, topic: str, min_insync_replicas: int | None) -> None:
-        """A topic's min.insync.replicas; None: the broker's own."""
+        """Set min.insync.replicas of a topic; None restores the broker's own value."""
         self._min_insync.pop(topic, None)
         if min_insync_replicas is not None:
             self._min_insync[topic] = min_insync_replicas
 
     def fail_log_dir(self, log_dir: str, now: float) -> None:
-        """A log directory dies; with the last one the broker halts. It stays dead until ``replace_log_dir``. Raises
-        InputError for a directory that it has not."""
+        """Fail a log directory until ``replace_log_dir``. The broker halts when its last one fails. Raises InputError
+        for an unknown directory."""
         self._known(log_dir)
         if not self.running:
             self.disks.fail(log_dir)
@@ -176,19 +177,21 @@ class Broker:
             self._node.tell(Peer.STORE, 0, CloseSession(self.broker_id, in_order=False))
 
     def fail_log(self, key: TopicPartition, now: float) -> None:
-        """A part of a log directory dies, with this partition's log in it; nobody is told. It can be read no longer."""
+        """Fail the part of a log directory that holds this partition's log. The log cannot be read any more, and the
+        broker notifies no other process."""
         self.replicas.fail_log(key, now)
 
     def replace_log_dir(self, log_dir: str) -> None:
-        """Put an empty disk where a log directory was. Raises InputError if the broker runs, or has no such one."""
+        """Replace a log directory by an empty disk. Raises InputError if the broker runs, or does not have the
+        directory."""
         self._require(BrokerState.DOWN)
         self._known(log_dir)
         self.disks.replace(log_dir)
 
-    # -- what it is asked
+    # -- Requests.
 
     def handle(self, request: Request, now: float) -> Response | None:
-        """The answer to a request; None if it comes later as an Outgoing, or never. A broker that is down answers
+        """The response to a request; None if it comes later as an Outgoing, or never. A stopped broker answers
         nothing."""
         if self.state is BrokerState.DOWN:
             return None
@@ -217,15 +220,15 @@ class Broker:
                 return self.replicas.alter_log_dirs(request)
 
     def answered(self, number: int, reply: Reply | None, now: float) -> None:
-        """What came back for the Outgoing of this number; None: nothing will. A number that nobody waits for (an
-        answer that came twice, or to a broker that has been down since) is passed over."""
+        """Take the reply to the Outgoing with this number; None if no reply will come. A number that is not waiting is
+        ignored: the reply came twice, or the broker has restarted since."""
         on_reply = self._node.waiting.pop(number, None)
         if on_reply is not None:
             self.wakes_at = now
             on_reply(reply, now)
 
     def tick(self, now: float) -> list[Outgoing]:
-        """Do what is due, and hand over all that is to be sent since the last call."""
+        """Do what is due. Returns all messages to send since the last call."""
         node = self._node
         if self.state is not BrokerState.DOWN and now >= self.wakes_at:
             self._timers(now)
@@ -253,7 +256,7 @@ class Broker:
             self._ask_to_stop(now)
 
     def _ask_to_stop(self, now: float) -> None:
-        """One attempt, which fails if nobody has told who the controller is."""
+        """Send one controlled shutdown request. The attempt fails if the broker does not know the controller."""
         controller_id = self._node.cache.controller_id
         if controller_id == UNDEFINED:
             self._shutdown_answered(None, now)
@@ -262,7 +265,7 @@ class Broker:
             self._node.ask(Peer.CONTROLLER, controller_id, message, self._shutdown_answered)
 
     def _shutdown_answered(self, reply: Reply | None, now: float) -> None:
-        """Stop when nothing is led any more, or after the last attempt."""
+        """Stop when the broker leads nothing any more, or after the last attempt."""
         done = isinstance(reply, ControlledShutdownResponse) and reply.error is ErrorCode.NONE and not reply.remaining
         if done or self._attempts_left <= 0:
             self._stop(now)
@@ -270,7 +273,7 @@ class Broker:
             self._asks_at = now + self.config.controlled_shutdown_retry_backoff_ms
 
     def _stop(self, now: float) -> None:
-        """Go down in order: high watermarks are written down, the registration goes."""
+        """Stop cleanly: write high watermark checkpoints and close the session."""
         self.disks.checkpoint()
         self._end(now)
         self._node.tell(Peer.STORE, 0, CloseSession(self.broker_id))

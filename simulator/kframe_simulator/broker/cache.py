@@ -8,7 +8,7 @@ from kframe_simulator.broker.messages import UNDEFINED, PartitionMetadata, Updat
 
 
 class MetadataCache:
-    """Brokers that live, the controller, and leaders."""
+    """Live brokers, the controller, and partition leaders."""
 
     __slots__ = ("controller_id", "live_brokers", "partitions", "topic_ids")
 
@@ -19,15 +19,15 @@ class MetadataCache:
         self.topic_ids: dict[str, bytes] = {}
 
     def update(self, request: UpdateMetadata) -> None:
-        """Take a request in: who lives is replaced, partitions are added to or taken out of what was known."""
+        """Apply a request: replace the live brokers, add or remove partitions."""
         self.controller_id = request.controller_id
         self.live_brokers = frozenset(request.live_brokers)
         self.topic_ids.update(request.topic_ids)
-        for key, notified in request.partitions.items():
-            if notified.leader == LEADER_DURING_DELETE:
+        for key, metadata in request.partitions.items():
+            if metadata.leader == LEADER_DURING_DELETE:
                 self.partitions.pop(key, None)
             else:
-                self.partitions[key] = notified
-        if any(notified.leader == LEADER_DURING_DELETE for notified in request.partitions.values()):
+                self.partitions[key] = metadata
+        if any(metadata.leader == LEADER_DURING_DELETE for metadata in request.partitions.values()):
             left = {topic for topic, _ in self.partitions}
             self.topic_ids = {topic: item for topic, item in self.topic_ids.items() if topic in left}

@@ -15,35 +15,35 @@ TRUNCATION_ON_FETCH_SINCE = InterBrokerProtocol.parse("2.7-IV1")
 
 
 class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are milliseconds. What is not Kafka's says so."""
+    """Settings of a broker model. Times are milliseconds. Settings that Kafka does not have are marked."""
 
     protocol: InterBrokerProtocol = LATEST
-    """inter.broker.protocol.version: before 2.7-IV2 leaders write ISRs to storage themselves."""
+    """inter.broker.protocol.version. Before 2.7-IV2 leaders write ISRs to ZooKeeper themselves."""
     log_dirs: tuple[str, ...] = ("data",)
-    """log.dirs"""
+    """log.dirs."""
     min_insync_replicas: int = 1
-    """min.insync.replicas, for topics without a setting of their own"""
+    """min.insync.replicas, for topics that do not override it."""
     replica_lag_time_max_ms: float = 30_000
-    """replica.lag.time.max.ms"""
+    """replica.lag.time.max.ms."""
     replica_fetch_wait_max_ms: float = 500
-    """replica.fetch.wait.max.ms: how long after an answer without records a follower asks again. In Kafka the leader
-    holds the answer back for so long, or until there is something to say."""
+    """replica.fetch.wait.max.ms: the delay before a follower fetches again after a response without records. In Kafka
+    the leader delays the response for up to this time instead."""
     replica_fetch_backoff_ms: float = 1_000
-    """replica.fetch.backoff.ms: how long after an error a follower asks again"""
+    """replica.fetch.backoff.ms: the delay before a follower fetches again after an error."""
     fetch_records_max: int = 1_000
-    """The model's own, for replica.fetch.max.bytes: most records of a partition in an answer"""
+    """The most records of one partition in a response. The model has this in place of replica.fetch.max.bytes."""
     checkpoint_interval_ms: float = 5_000
-    """replica.high.watermark.checkpoint.interval.ms"""
+    """replica.high.watermark.checkpoint.interval.ms."""
     controlled_shutdown_max_retries: int = 3
-    """controlled.shutdown.max.retries: how often it asks in all"""
+    """controlled.shutdown.max.retries: the number of attempts in all."""
     controlled_shutdown_retry_backoff_ms: float = 5_000
-    """controlled.shutdown.retry.backoff.ms"""
+    """controlled.shutdown.retry.backoff.ms."""
     high_watermark_waits_for_min_isr: bool = True
-    """Whether the high watermark stands still under min.insync.replicas, as in Kafka 3.7 and later"""
+    """Whether the high watermark stops under min.insync.replicas, as in Kafka 3.7 and later."""
 
     @staticmethod
     def of(values: Mapping[str, object], source: str = "config") -> BrokerConfig:
-        """Read Kafka's keys; those that are not a broker's are passed over. Raises ConfigError naming the key."""
+        """Read Kafka's keys. Keys that are not broker settings are ignored. Raises ConfigError naming the key."""
         given: dict[str, Any] = {
             name: read(f"{source} key {key}", values[key]) for key, (name, read) in _KEYS.items() if key in values
         }
@@ -51,12 +51,12 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alters_partitions(self) -> bool:
-        """Whether ISRs are proposed to the controller."""
+        """Whether leaders propose ISRs to the controller with AlterPartition."""
         return self.protocol >= ALTER_PARTITION_SINCE
 
     @property
     def truncates_on_fetch(self) -> bool:
-        """Whether followers learn from Fetch where they diverge."""
+        """Whether Fetch responses contain the diverging epoch."""
         return self.protocol >= TRUNCATION_ON_FETCH_SINCE
 
 
@@ -68,7 +68,7 @@ def _log_dirs(_where: str, value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in str(value).split(",") if part.strip())) or ("data",)
 
 
-#: Kafka's keys: the field of each, and what reads it.
+#: By Kafka's key: the field, and the function that parses the value.
 _KEYS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "inter.broker.protocol.version": ("protocol", _protocol),
     "log.dirs": ("log_dirs", _log_dirs),
@@ -80,5 +80,5 @@ _KEYS: Final[Mapping[str, tuple[str, Callable[[str, object], Any]]]] = {
     "controlled.shutdown.max.retries": ("controlled_shutdown_max_retries", whole(1)),
     "controlled.shutdown.retry.backoff.ms": ("controlled_shutdown_retry_backoff_ms", whole(1)),
 }
-#: Those of them that a controller does not know.
+#: Keys that a controller does not know.
 BROKER_ONLY: Final = frozenset(_KEYS) - {"inter.broker.protocol.version", "min.insync.replicas"}

@@ -9,31 +9,31 @@ from kframe_simulator.broker.messages import NO_ID
 
 
 class StorageError(KframeError):
-    """A log is, or may be, in a directory that has died (KafkaStorageException)."""
+    """A log is, or may be, in a failed log directory (KafkaStorageException)."""
 
 
 class Disks:
-    """Outlasts its broker's life."""
+    """The log directories of a broker. They survive restarts of its process."""
 
     __slots__ = ("alive", "logs", "lost", "preferred")
 
     def __init__(self, log_dirs: tuple[str, ...]) -> None:
         self.alive = dict.fromkeys(log_dirs, True)
         self.logs: dict[TopicPartition, Log] = {}
-        """Those that can be read."""
+        """Logs that can be read."""
         self.lost: dict[TopicPartition, Log] = {}
-        """Those in dead directories."""
+        """Logs in failed directories."""
         self.preferred: dict[TopicPartition, str] = {}
-        """Where replicas that are not here yet are to be put."""
+        """The directories for replicas that do not exist here yet."""
 
     @property
     def degraded(self) -> bool:
-        """Whether some directory is dead."""
+        """Whether any directory has failed."""
         return not all(self.alive.values())
 
     def get_or_create(self, key: TopicPartition, is_new: bool, topic_id: bytes) -> Log:
-        """The log of a replica. Raises StorageError if there is none that can be read, ``is_new`` does not say that
-        there never was one, and a directory is dead: it may be in there."""
+        """Return the log of a replica, and create it if needed. Raises StorageError if the log may be in a failed
+        directory: there is one, no readable log exists, and the request does not say ``is_new``."""
         log = self.logs.get(key)
         if log is None:
             if self.degraded and not is_new:
@@ -44,7 +44,7 @@ class Disks:
         return log
 
     def _place(self, key: TopicPartition) -> str:
-        """The directory that is wanted, else the one with the fewest logs."""
+        """The preferred directory, else the one with the fewest logs."""
         held = {name: 0 for name, alive in self.alive.items() if alive}
         if not held:
             raise StorageError("all log directories are dead")
@@ -58,16 +58,16 @@ class Disks:
         return min(held, key=held.__getitem__)
 
     def delete(self, key: TopicPartition) -> None:
-        """Delete a log, if it is there."""
+        """Delete a log, if it exists."""
         self.logs.pop(key, None)
 
     def lose(self, key: TopicPartition) -> None:
-        """A log can be read no longer."""
+        """Make a log unreadable."""
         if key in self.logs:
             self.lost[key] = self.logs.pop(key)
 
     def fail(self, log_dir: str) -> list[TopicPartition]:
-        """A directory dies; the partitions whose logs were in it."""
+        """Fail a directory. Returns the partitions whose logs were in it."""
         self.alive[log_dir] = False
         gone = [key for key, log in self.logs.items() if log.log_dir == log_dir]
         for key in gone:
@@ -78,13 +78,14 @@ class Disks:
         return gone
 
     def replace(self, log_dir: str) -> None:
-        """An empty disk instead of what was there."""
+        """Put an empty disk in place of a directory."""
         self.fail(log_dir)
         self.lost = {key: log for key, log in self.lost.items() if log.log_dir != log_dir}
         self.alive[log_dir] = True
 
     def move(self, log: Log, log_dir: str) -> ErrorCode:
-        """Begin to copy a log to another directory (AlterReplicaLogDirs); while some directory is dead, nothing is."""
+        """Begin to copy a log to another directory (AlterReplicaLogDirs). Nothing is copied while any directory has
+        failed."""
         if log.future is not None and log.future.log_dir != log_dir:
             log.future = None
         if log.log_dir == log_dir or log.future is not None:
@@ -95,8 +96,8 @@ class Disks:
         return ErrorCode.NONE
 
     def copy(self, count: int) -> bool:
-        """Go on with every copy by at most ``count`` records; what has caught up takes the log's place. Returns whether
-        copies are still under way."""
+        """Continue every copy by at most ``count`` records. A copy that has caught up replaces the log. Returns whether
+        copies are still in progress."""
         under_way = False
         for log in self.logs.values():
             if log.future is None:
@@ -109,11 +110,11 @@ class Disks:
         return under_way
 
     def checkpoint(self) -> None:
-        """Write the high watermarks down."""
+        """Write the high watermark checkpoints."""
         for log in self.logs.values():
             log.checkpoint = log.high_watermark
 
     def reload(self) -> None:
-        """What a broker finds when it starts: high watermarks are those that were written down."""
+        """Restore high watermarks from their checkpoints, as at a start."""
         for log in self.logs.values():
             log.set_high_watermark(log.checkpoint)

@@ -26,8 +26,7 @@ NEVER: Final = float("inf")
 
 
 class _Follow:
-    """One partition that is followed. ``offset`` is always the end of its log, but for one that has to truncate to the
-    high watermark first."""
+    """One followed partition. ``offset`` is the end of its log, except before truncation to the high watermark."""
 
     __slots__ = ("last_epoch", "leader_epoch", "log", "offset", "resumes_at", "topic_id", "truncating")
 
@@ -42,7 +41,7 @@ class _Follow:
 
 
 class _Link:
-    """To one leader: one request in flight."""
+    """The connection to one leader, with one request in flight."""
 
     __slots__ = ("due", "follows", "in_flight")
 
@@ -53,21 +52,21 @@ class _Link:
 
 
 class Fetcher:
-    """All that a broker follows."""
+    """All partitions that a broker follows."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._links: dict[int, _Link] = {}
 
     def follows(self, key: TopicPartition) -> int | None:
-        """The leader that a partition is fetched from; None: it is not."""
+        """The leader that a partition is fetched from; None if it is not followed."""
         return next((leader for leader, link in self._links.items() if key in link.follows), None)
 
     def follow(
         self, key: TopicPartition, log: Log, leader: int, leader_epoch: int, topic_id: bytes, now: float
     ) -> None:
-        """Fetch from this leader: from the end of the log on, or from its high watermark, if it has to be asked first
-        where epochs end."""
+        """Fetch from this leader. Fetching begins at the end of the log, or at its high watermark if the leader must
+        first return the ends of its epochs."""
         self.stop(key)
         on_fetch = self._node.config.truncates_on_fetch
         offset = log.end if on_fetch and log.epochs else log.high_watermark
@@ -78,7 +77,7 @@ class Fetcher:
         link.due = now
 
     def stop(self, key: TopicPartition) -> None:
-        """Fetch a partition no longer. An answer that is under way is passed over."""
+        """Stop fetching a partition. The response to a request in flight is ignored."""
         for leader, link in self._links.items():
             if link.follows.pop(key, None) is not None:
                 if not link.follows and not link.in_flight:
@@ -86,13 +85,13 @@ class Fetcher:
                 return
 
     def name_topic(self, key: TopicPartition, topic_id: bytes) -> None:
-        """Show another topic id, or none, from now on."""
+        """Use this topic id, or none, in later requests."""
         for link in self._links.values():
             if key in link.follows:
                 link.follows[key].topic_id = topic_id
 
     def poll(self, now: float) -> float:
-        """Ask every leader that is not asked already; return when something will be due."""
+        """Send a request to every leader that has none in flight. Returns the time of the next due request."""
         wakes_at = NEVER
         for leader, link in self._links.items():
             if link.in_flight:
@@ -104,7 +103,7 @@ class Fetcher:
         return wakes_at
 
     def _ask(self, leader: int, link: _Link, now: float) -> float:
-        """Ask about partitions that are not held back; return until when the others are, if nothing was asked."""
+        """Fetch partitions that are not delayed. If no request was sent, return when the first delay ends."""
         ready, waits_until = {}, NEVER
         for key, follow in link.follows.items():
             if follow.resumes_at <= now:
@@ -119,8 +118,8 @@ class Fetcher:
         return NEVER
 
     def _ask_epochs(self, leader: int, ready: dict[TopicPartition, _Follow]) -> bool:
-        """Ask for the ends of epochs where logs have to be truncated; a log without epochs is cut at its high
-        watermark. Returns whether there was something to ask."""
+        """Request the ends of epochs where logs must be truncated. A log without epochs is truncated to its high
+        watermark. Returns whether a request was sent."""
         asked = {}
         for key, follow in ready.items():
             if follow.truncating and follow.log.epochs:
@@ -129,8 +128,8 @@ class Fetcher:
                 self._truncate(follow, follow.offset)
         if asked:
             message = OffsetsForLeaderEpoch(self._node.broker_id, asked)
-            notified = {key: ready[key] for key in asked}
-            self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, notified))
+            requested = {key: ready[key] for key in asked}
+            self._node.ask(Peer.BROKER, leader, message, partial(self._epochs_answered, leader, requested))
         return bool(asked)
 
     def _fetch(self, leader: int, ready: dict[TopicPartition, _Follow]) -> None:
@@ -149,11 +148,11 @@ class Fetcher:
         for key, follow in asked.items():
             if link.follows.get(key) is not follow:
                 continue
-            notified = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
-            if notified is None or notified[0] is not ErrorCode.NONE:
-                self._failed(link, key, None if notified is None else notified[0], now)
+            answer = reply.partitions.get(key) if isinstance(reply, OffsetsForLeaderEpochResponse) else None
+            if answer is None or answer[0] is not ErrorCode.NONE:
+                self._failed(link, key, None if answer is None else answer[0], now)
             else:
-                self._diverges(follow, notified[1])
+                self._diverges(follow, answer[1])
         self._drop_idle(leader, link)
 
     def _fetched(self, leader: int, asked: dict[TopicPartition, _Follow], reply: Reply | None, now: float) -> None:
@@ -161,16 +160,16 @@ class Fetcher:
         link.in_flight = False
         for key, follow in asked.items():
             if link.follows.get(key) is not follow:
-                continue  # another epoch has begun meanwhile
-            notified = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
-            if notified is None:
+                continue  # Another epoch has begun since the request.
+            fetched = reply.partitions.get(key) if isinstance(reply, FetchResponse) else None
+            if fetched is None:
                 self._failed(link, key, None, now)
-            elif notified.error is ErrorCode.NONE:
-                moved |= self._take(follow, notified)
-            elif notified.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-                moved |= self._out_of_range(follow, notified)
+            elif fetched.error is ErrorCode.NONE:
+                moved |= self._take(follow, fetched)
+            elif fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                moved |= self._out_of_range(follow, fetched)
             else:
-                self._failed(link, key, notified.error, now)
+                self._failed(link, key, fetched.error, now)
         link.due = now if moved else now + self._node.config.replica_fetch_wait_max_ms
         if not moved:
             held_back = [item.resumes_at for item in link.follows.values() if item.resumes_at > now]
@@ -178,7 +177,7 @@ class Fetcher:
         self._drop_idle(leader, link)
 
     def _take(self, follow: _Follow, notified: Fetched) -> bool:
-        """Take in what a leader says; returns whether to ask again at once."""
+        """Apply a leader's response. Returns whether to fetch again at once."""
         log = follow.log
         if notified.diverging is not None:
             self._diverges(follow, notified.diverging)
@@ -193,8 +192,8 @@ class Fetcher:
         return bool(notified.records)
 
     def _diverges(self, follow: _Follow, theirs: EpochEnd) -> None:
-        """Cut the log to where it may agree with the leader's, given where the leader's epoch ends. If we do not know
-        that epoch, to the end of our last one before it, and ask again."""
+        """Truncate the log to the last offset that may match, given the end of the leader's epoch. If this log lacks
+        that epoch, truncate to the end of its last smaller epoch and fetch again."""
         log = follow.log
         if theirs.end_offset == UNDEFINED:
             self._truncate(follow, follow.offset)
@@ -214,8 +213,8 @@ class Fetcher:
         follow.last_epoch = log.latest_epoch if self._node.config.truncates_on_fetch else UNDEFINED
 
     def _out_of_range(self, follow: _Follow, notified: Fetched) -> bool:
-        """The leader has not what we ask for: its log ends before ours, or begins after it. Returns whether there is
-        something else to ask for now."""
+        """Handle OFFSET_OUT_OF_RANGE: the leader's log ends before this log, or begins after it. Returns whether there
+        is something else to fetch now."""
         log, before = follow.log, (follow.offset, follow.last_epoch)
         if notified.log_end_offset < log.end:
             log.truncate(notified.log_end_offset)
@@ -226,7 +225,8 @@ class Fetcher:
         return before != (follow.offset, follow.last_epoch)
 
     def _failed(self, link: _Link, key: TopicPartition, error: ErrorCode | None, now: float) -> None:
-        """Ask again later; a leader that knows a later epoch is asked no longer, for the controller will tell us."""
+        """Fetch again later. If the leader knows a later epoch, stop fetching from it until the controller sends
+        LeaderAndIsr."""
         if error is ErrorCode.FENCED_LEADER_EPOCH:
             del link.follows[key]
         else:

@@ -9,7 +9,7 @@ _NOWHERE = EpochEnd(UNDEFINED, UNDEFINED)
 
 
 class Log:
-    """Records from ``start`` (log start offset) up to ``end`` (log end offset). Outlasts its broker's life."""
+    """Records from ``start`` (log start offset) to ``end`` (log end offset). A log survives restarts of its broker."""
 
     __slots__ = (
         "checkpoint",
@@ -32,7 +32,7 @@ class Log:
         """(leader epoch, its first offset), ascending in both."""
         self.high_watermark = 0
         self.checkpoint = 0
-        """The high watermark as it was last written to disk."""
+        """The high watermark at its last checkpoint."""
         self.producers = Producers()
         self.future: FutureLog | None = None
 
@@ -43,7 +43,7 @@ class Log:
 
     @property
     def latest_epoch(self) -> int:
-        """The last leader epoch that began, -1 if none did."""
+        """The last leader epoch, -1 if there is none."""
         return self.epochs[-1][0] if self.epochs else UNDEFINED
 
     def append(self, record: Record) -> int:
@@ -57,7 +57,7 @@ class Log:
         return offset
 
     def begin_epoch(self, leader_epoch: int, offset: int) -> None:
-        """A leader epoch begins here; what contradicts it is forgotten."""
+        """Begin a leader epoch at this offset, and remove entries that contradict it."""
         if self.epochs and self.epochs[-1][0] == leader_epoch and offset >= self.epochs[-1][1]:
             return
         while self.epochs and (self.epochs[-1][0] >= leader_epoch or self.epochs[-1][1] >= offset):
@@ -65,8 +65,8 @@ class Log:
         self.epochs.append((leader_epoch, offset))
 
     def end_of_epoch(self, leader_epoch: int) -> EpochEnd:
-        """The largest epoch up to this one and where it ends. An epoch before all known ones is answered with itself
-        and the first known offset, one that is yet to come with nothing."""
+        """The largest epoch up to this one, and its end offset. For an epoch before all known ones: that epoch and the
+        first known offset. For a later epoch than the last: undefined."""
         epochs = self.epochs
         if leader_epoch == UNDEFINED or not epochs or leader_epoch > epochs[-1][0]:
             return _NOWHERE
@@ -79,20 +79,21 @@ class Log:
         return EpochEnd(floor, end)
 
     def read(self, offset: int, count: int, below: int) -> tuple[Record, ...]:
-        """At most ``count`` records from ``offset`` on, all below offset ``below``."""
+        """At most ``count`` records from ``offset``, all below offset ``below``."""
         first = offset - self.start
         return tuple(self.records[first : min(first + count, below - self.start)])
 
     def set_high_watermark(self, offset: int) -> None:
-        """Put it here, or as near as the log allows."""
+        """Set the high watermark, limited to the offsets of the log."""
         self.high_watermark = max(self.start, min(offset, self.end))
 
     def last_stable_offset(self) -> int:
-        """Up to where consumers of committed records may read."""
+        """The offset up to which read_committed consumers may read."""
         return self.producers.last_stable_offset(self.high_watermark)
 
     def truncate(self, offset: int) -> None:
-        """Drop records from ``offset`` on, and epochs that begin there or, if it is the end already, at the end."""
+        """Drop records from ``offset``, and epochs that begin there. If ``offset`` is the end, drop epochs that begin
+        at the end."""
         if offset < self.start:
             self.restart(offset)
             return
@@ -106,7 +107,7 @@ class Log:
             self.future.end = min(self.future.end, self.end)
 
     def restart(self, offset: int) -> None:
-        """Drop everything and go on from ``offset``."""
+        """Drop all records and continue from ``offset``."""
         self.records.clear()
         self.epochs.clear()
         self.start = offset
@@ -135,7 +136,7 @@ class Log:
 
 
 class FutureLog:
-    """The copy of a log that another log directory is given: so far the records below ``end``."""
+    """A copy of a log in another log directory; so far it has the records below ``end``."""
 
     __slots__ = ("end", "log_dir")
 

@@ -1,7 +1,7 @@
-"""The requests and responses of a broker model, named as Kafka names them.
+"""The requests and responses of a broker model, named as in Kafka.
 
-A partition is a key ``(topic, partition)``, a broker is its id, offsets count records, times are milliseconds. Nothing
-in here is encoded for a wire.
+A partition is a key ``(topic, partition)``, and a broker is its id. Offsets count records; times are milliseconds.
+These messages have no wire format.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import msgspec
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 
-#: A topic id that is not known.
+#: An unknown topic id.
 NO_ID: Final = bytes(16)
-#: Who asks in a Fetch that does not come from a follower.
+#: The replica id in a Fetch that does not come from a follower.
 CONSUMER: Final = -1
-#: The epoch, offset, sequence or producer id of something that has none.
+#: An undefined epoch, offset, sequence or producer id.
 UNDEFINED: Final = -1
 
 
 class RecordKind(IntEnum):
-    """What a record of a log is."""
+    """The kind of a record: data or a transaction marker."""
 
     DATA = 0
     TRANSACTIONAL = 1
@@ -33,7 +33,7 @@ class RecordKind(IntEnum):
 
 
 class Record(NamedTuple):
-    """One record of a log; a batch of the model holds one. Its offset is its place."""
+    """One record of a log; a batch of the model has one record. The index in the log gives its offset."""
 
     leader_epoch: int
     value: object
@@ -43,11 +43,11 @@ class Record(NamedTuple):
     kind: RecordKind = RecordKind.DATA
 
 
-# -- from the controller
+# -- From the controller.
 
 
 class LeaderState(msgspec.Struct, frozen=True):
-    """One partition of LeaderAndIsr. ``controller_epoch`` is that of the controller that made the decision."""
+    """One partition of LeaderAndIsr. ``controller_epoch`` is the epoch of the controller that made the decision."""
 
     controller_epoch: int
     leader: int
@@ -62,19 +62,19 @@ class LeaderState(msgspec.Struct, frozen=True):
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True):
-    """Be leader or follower. Answered by ControlResponse. ``broker_epoch`` -1 is not checked."""
+    """Make the broker leader or follower. The response is ControlResponse. ``broker_epoch`` -1 is not checked."""
 
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: Mapping[TopicPartition, LeaderState]
     topic_ids: Mapping[str, bytes] = {}
-    """Ids of the topics named, as far as they have one."""
+    """Ids of the named topics that have one."""
     live_leaders: tuple[int, ...] = ()
 
 
 class PartitionMetadata(msgspec.Struct, frozen=True):
-    """One partition of UpdateMetadata; leader -2: it is being deleted."""
+    """One partition of UpdateMetadata. Leader -2: the topic is being deleted."""
 
     leader: int
     leader_epoch: int
@@ -85,7 +85,7 @@ class PartitionMetadata(msgspec.Struct, frozen=True):
 
 
 class UpdateMetadata(msgspec.Struct, frozen=True):
-    """Who lives, and who leads what. Answered by ControlResponse."""
+    """Live brokers and partition leaders. The response is ControlResponse."""
 
     controller_id: int
     controller_epoch: int
@@ -96,14 +96,14 @@ class UpdateMetadata(msgspec.Struct, frozen=True):
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """One partition of StopReplica; leader epoch -2: its topic is being deleted, -1: not said."""
+    """One partition of StopReplica. Leader epoch -2: the topic is being deleted; -1: not given."""
 
     leader_epoch: int
     delete: bool
 
 
 class StopReplica(msgspec.Struct, frozen=True):
-    """Stop following, and delete what is told so. Answered by ControlResponse."""
+    """Stop following, and delete the replicas with ``delete`` set. The response is ControlResponse."""
 
     controller_id: int
     controller_epoch: int
@@ -112,17 +112,17 @@ class StopReplica(msgspec.Struct, frozen=True):
 
 
 class ControlResponse(msgspec.Struct, frozen=True):
-    """The answer to the three control requests: a top-level error, or an error for each partition (NONE included)."""
+    """The response to the three control requests: a top-level error, or one error code for each partition."""
 
     error: ErrorCode = ErrorCode.NONE
     errors: Mapping[TopicPartition, ErrorCode] = {}
 
 
-# -- between brokers, and from consumers
+# -- Between brokers, and from consumers.
 
 
 class FetchPartition(msgspec.Struct, frozen=True):
-    """Where a follower stands. Epochs that are not given are -1; a consumer's fetch gives none of them."""
+    """One partition of a Fetch. Unset epochs are -1; a consumer sets none."""
 
     fetch_offset: int
     log_start_offset: int = 0
@@ -132,8 +132,8 @@ class FetchPartition(msgspec.Struct, frozen=True):
 
 
 class Fetch(msgspec.Struct, frozen=True):
-    """Records from a leader on. A consumer (``replica_id`` CONSUMER) reads up to the high watermark, one that wants
-    ``committed`` records only (isolation.level) up to the last stable offset."""
+    """Fetch records from a leader. A consumer (``replica_id`` CONSUMER) reads up to the high watermark. With
+    ``committed`` (isolation.level read_committed) it reads up to the last stable offset."""
 
     replica_id: int
     partitions: Mapping[TopicPartition, FetchPartition]
@@ -141,17 +141,16 @@ class Fetch(msgspec.Struct, frozen=True):
 
 
 class EpochEnd(NamedTuple):
-    """The largest leader epoch that is not larger than one asked for, and the offset at which it ends; both -1 where
-    there is none."""
+    """The largest leader epoch up to the requested one, and its end offset; both are -1 if there is none."""
 
     leader_epoch: int
     end_offset: int
 
 
 class Fetched(msgspec.Struct, frozen=True):
-    """What a leader says of one partition. With ``diverging`` there are no records: truncate first.
+    """One partition of a Fetch response. With ``diverging`` there are no records: the follower truncates first.
 
-    An OFFSET_OUT_OF_RANGE answer carries the leader's offsets, for which a real follower asks by ListOffsets.
+    An OFFSET_OUT_OF_RANGE response has the leader's offsets; a real follower requests them with ListOffsets.
     """
 
     error: ErrorCode
@@ -163,7 +162,7 @@ class Fetched(msgspec.Struct, frozen=True):
 
 
 class FetchResponse(msgspec.Struct, frozen=True):
-    """The answer to Fetch."""
+    """The response to Fetch."""
 
     partitions: Mapping[TopicPartition, Fetched]
 
@@ -176,25 +175,26 @@ class EpochQuestion(msgspec.Struct, frozen=True):
 
 
 class OffsetsForLeaderEpoch(msgspec.Struct, frozen=True):
-    """Where leader epochs end, asked by followers before inter-broker protocol 2.7-IV1."""
+    """Request the end offsets of leader epochs. Followers send it before inter-broker protocol 2.7-IV1."""
 
     replica_id: int
     partitions: Mapping[TopicPartition, EpochQuestion]
 
 
 class OffsetsForLeaderEpochResponse(msgspec.Struct, frozen=True):
-    """The answer: an error and the epoch's end for each partition."""
+    """The response: an error and the end of the epoch for each partition."""
 
     partitions: Mapping[TopicPartition, tuple[ErrorCode, EpochEnd]]
 
 
-# -- from clients
+# -- From clients.
 
 
 class Produce(msgspec.Struct, frozen=True):
-    """One record for one partition. ``acks`` is 0, 1 or -1 (all); a producer with id and sequence is idempotent.
+    """One record for one partition. ``acks`` is 0, 1 or -1 (all). A producer with id and sequence is idempotent.
 
-    Answered by ProduceResponse: at once, or, with acks -1, later as an Outgoing to Peer.CLIENT; with acks 0 never.
+    The response is ProduceResponse. With acks -1 it may come later, as an Outgoing to Peer.CLIENT. With acks 0 there is
+    none.
     """
 
     partition: TopicPartition
@@ -202,7 +202,7 @@ class Produce(msgspec.Struct, frozen=True):
     acks: int = -1
     timeout_ms: float = 30_000
     correlation: int = 0
-    """Whatever the client knows the request by; comes back with a late answer."""
+    """The client's id for the request; a later response repeats it."""
     producer_id: int = UNDEFINED
     producer_epoch: int = UNDEFINED
     sequence: int = UNDEFINED
@@ -210,7 +210,7 @@ class Produce(msgspec.Struct, frozen=True):
 
 
 class ProduceResponse(msgspec.Struct, frozen=True):
-    """The answer to Produce; ``offset`` is the record's, of a duplicate the one that it has had all along."""
+    """The response to Produce. ``offset`` is the offset of the record; for a duplicate, of the original record."""
 
     error: ErrorCode
     offset: int = UNDEFINED
@@ -218,7 +218,7 @@ class ProduceResponse(msgspec.Struct, frozen=True):
 
 
 class EndTransaction(msgspec.Struct, frozen=True):
-    """A transaction of a producer ends (WriteTxnMarkers). Answered by ProduceResponse, always at once."""
+    """End a transaction of a producer (WriteTxnMarkers). The response, ProduceResponse, is immediate."""
 
     partition: TopicPartition
     producer_id: int
@@ -227,7 +227,7 @@ class EndTransaction(msgspec.Struct, frozen=True):
 
 
 class DeleteRecords(msgspec.Struct, frozen=True):
-    """Everything below ``offset`` (-1: below the high watermark) may go. Answered by DeleteRecordsResponse, at once or
+    """Delete records below ``offset``; -1 means below the high watermark. The response, DeleteRecordsResponse, may come
     later."""
 
     partition: TopicPartition
@@ -237,26 +237,26 @@ class DeleteRecords(msgspec.Struct, frozen=True):
 
 
 class DeleteRecordsResponse(msgspec.Struct, frozen=True):
-    """The answer: the low watermark."""
+    """The response: the low watermark."""
 
     error: ErrorCode
     low_watermark: int = UNDEFINED
 
 
 class AlterReplicaLogDirs(msgspec.Struct, frozen=True):
-    """Move replicas of this broker to other log directories. Answered by ControlResponse."""
+    """Move replicas of this broker to other log directories. The response is ControlResponse."""
 
     partitions: Mapping[TopicPartition, str]
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """Who leads what, as this broker has been told. Answered by MetadataResponse."""
+    """Request the leaders that this broker knows. The response is MetadataResponse."""
 
     topics: tuple[str, ...] | None = None
 
 
 class MetadataResponse(msgspec.Struct, frozen=True):
-    """The answer to Metadata; a partition's metadata is as the controller told it."""
+    """The response to Metadata. Partitions are as the last UpdateMetadata had them."""
 
     controller_id: int
     live_brokers: tuple[int, ...]
@@ -267,9 +267,9 @@ Request: TypeAlias = (
     LeaderAndIsr | UpdateMetadata | StopReplica | Fetch | OffsetsForLeaderEpoch | Produce | EndTransaction
     | DeleteRecords | AlterReplicaLogDirs | Metadata
 )  # fmt: skip
-"""What ``Broker.handle`` takes."""
+"""The requests that ``Broker.handle`` accepts."""
 Response: TypeAlias = (
     ControlResponse | FetchResponse | OffsetsForLeaderEpochResponse | ProduceResponse | DeleteRecordsResponse
     | MetadataResponse
 )  # fmt: skip
-"""What ``Broker.handle`` returns."""
+"""The responses that ``Broker.handle`` returns."""

@@ -10,12 +10,12 @@ from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.disks import Disks
 from kframe_simulator.broker.outgoing import Message, Outgoing, Peer, Reply
 
-#: Called with what came back for a message, None for nothing, and the time.
+#: Called with the reply to a message (None if there is none) and the time.
 OnReply: TypeAlias = Callable[[Reply | None, float], None]
 
 
 class Node:
-    """One life of a broker: settings, disks, what it was told, and what it is about to send."""
+    """State of one broker process: settings, disks, metadata, and messages to send."""
 
     __slots__ = (
         "_number", "broker_epoch", "broker_id", "cache", "config", "disks", "isr_expands", "isr_failures",
@@ -23,8 +23,8 @@ class Node:
     )  # fmt: skip
 
     def __init__(self, broker_id: int, config: BrokerConfig, disks: Disks, first_number: int) -> None:
-        """``first_number``: messages get this number and those above, so that none is taken for one of an earlier
-        life."""
+        """``first_number`` is the number of the first message. It is above all numbers of earlier processes of this
+        broker, so that no reply to an earlier process is accepted."""
         self.broker_id = broker_id
         self.broker_epoch = -1
         self.config = config
@@ -33,17 +33,17 @@ class Node:
         self.min_insync: dict[str, int] = {}
         self.outbox: list[Outgoing] = []
         self.waiting: dict[int, OnReply] = {}
-        """By the number of a message: who waits for its answer."""
+        """By message number: the callback for the reply."""
         self.isr_expands = self.isr_shrinks = self.isr_failures = 0
         self._number = first_number
 
     @property
     def next_number(self) -> int:
-        """The number of the next message that is answered."""
+        """The number of the next message that expects a reply."""
         return self._number
 
     def ask(self, peer: Peer, peer_id: int, message: Message, on_reply: OnReply) -> int:
-        """Send a message that is answered; return its number."""
+        """Send a message that expects a reply. Returns its number."""
         number = self._number
         self._number = number + 1
         self.waiting[number] = on_reply
@@ -51,5 +51,5 @@ class Node:
         return number
 
     def tell(self, peer: Peer, peer_id: int, message: Message) -> None:
-        """Send a message that is not."""
+        """Send a message that expects no reply."""
         self.outbox.append(Outgoing(peer, peer_id, 0, message))

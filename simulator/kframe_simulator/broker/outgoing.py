@@ -33,7 +33,7 @@ class ProposedIsr(msgspec.Struct, frozen=True):
 
 
 class AlterPartition(msgspec.Struct, frozen=True):
-    """A leader proposes ISRs. Answered by AlterPartitionResponse."""
+    """ISRs that a leader proposes. The response is AlterPartitionResponse."""
 
     broker_id: int
     broker_epoch: int
@@ -41,7 +41,7 @@ class AlterPartition(msgspec.Struct, frozen=True):
 
 
 class AlteredPartition(msgspec.Struct, frozen=True):
-    """What the controller made of one proposal; without error, the state that is stored now."""
+    """The controller's decision on one proposal: an error, or the stored state."""
 
     error: ErrorCode
     leader: int = UNDEFINED
@@ -52,30 +52,30 @@ class AlteredPartition(msgspec.Struct, frozen=True):
 
 
 class AlterPartitionResponse(msgspec.Struct, frozen=True):
-    """The answer to AlterPartition."""
+    """The response to AlterPartition."""
 
     error: ErrorCode
     partitions: Mapping[TopicPartition, AlteredPartition] = {}
 
 
 class ControlledShutdown(msgspec.Struct, frozen=True):
-    """A broker asks to hand its leaders over. Answered by ControlledShutdownResponse."""
+    """A broker asks the controller to move its leaders. The response is ControlledShutdownResponse."""
 
     broker_id: int
     broker_epoch: int
 
 
 class ControlledShutdownResponse(msgspec.Struct, frozen=True):
-    """The answer: an error, or what the broker still leads."""
+    """The response: an error, or the partitions that the broker still leads."""
 
     error: ErrorCode
     remaining: tuple[TopicPartition, ...] = ()
 
 
 class WriteState(msgspec.Struct, frozen=True):
-    """Replace a state in storage if its version still is ``partition_epoch`` (before inter-broker protocol 2.7-IV2).
+    """Replace a stored state if its version is still ``partition_epoch`` (before inter-broker protocol 2.7-IV2).
 
-    Answered by WriteStateResponse.
+    The response is WriteStateResponse.
     """
 
     partition: TopicPartition
@@ -88,38 +88,38 @@ class WriteState(msgspec.Struct, frozen=True):
 
 
 class WriteStateResponse(msgspec.Struct, frozen=True):
-    """The answer: whether it was written. ``stored`` is what storage has now, its version as ``partition_epoch``; None
-    if there is no such state."""
+    """The response: whether the state was written. ``stored`` is the state in storage, with its version as
+    ``partition_epoch``; None if there is none."""
 
     written: bool
     stored: WriteState | None
 
 
 class NotifyIsrChanges(msgspec.Struct, frozen=True):
-    """Leave word in storage of the ISRs that this broker has written (``/isr_change_notification``). No answer."""
+    """Create a notification of the ISRs that this broker has written (``/isr_change_notification``). No response."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 class NotifyLogDirFailure(msgspec.Struct, frozen=True):
-    """Leave word in storage of a dead log directory (``/log_dir_event_notification``). No answer."""
+    """Create a notification of a failed log directory (``/log_dir_event_notification``). No response."""
 
     broker_id: int
 
 
 class CloseSession(msgspec.Struct, frozen=True):
-    """The broker is down of itself. No answer. Its registration goes at once if it stopped in order; a broker that
-    halted leaves its session to expire."""
+    """The broker has stopped. No response. A clean stop deletes the registration at once; after a halt the session has
+    to expire."""
 
     broker_id: int
     in_order: bool = True
 
 
 class Peer(IntEnum):
-    """Whom a message is for."""
+    """The receiver of a message."""
 
     BROKER = 0
-    """Answer it with what that broker's ``handle`` returns."""
+    """A broker: reply with the result of its ``handle``."""
     CONTROLLER = 1
     STORE = 2
     CLIENT = 3
@@ -129,20 +129,19 @@ Message: TypeAlias = (
     Fetch | OffsetsForLeaderEpoch | AlterPartition | ControlledShutdown | WriteState | NotifyIsrChanges
     | NotifyLogDirFailure | CloseSession | ProduceResponse | DeleteRecordsResponse
 )  # fmt: skip
-"""What a broker sends of itself."""
+"""The messages that a broker sends."""
 Reply: TypeAlias = (
     FetchResponse | OffsetsForLeaderEpochResponse | AlterPartitionResponse | ControlledShutdownResponse
     | WriteStateResponse
 )  # fmt: skip
-"""What comes back for it."""
+"""The replies to them."""
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """A message that the simulation carries.
+    """A message for the simulation to deliver.
 
-    ``peer_id`` is a broker's id; the controller's as this broker has been told; a late answer's ``correlation``; 0 for
-    storage. ``number`` is what ``Broker.answered`` knows it by; 0:
-    no answer is waited for.
+    ``peer_id`` is a broker's id, the controller's id as this broker knows it, or the ``correlation`` of a later
+    response; 0 for storage. ``number`` is the argument of ``Broker.answered``; 0 means that no reply is expected.
     """
 
     peer: Peer

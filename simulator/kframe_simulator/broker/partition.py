@@ -14,9 +14,9 @@ from kframe_simulator.broker.node import Node
 from kframe_simulator.broker.outgoing import AlteredPartition
 from kframe_simulator.broker.replica import Replica
 
-#: After these the proposal was not applied, and the next trigger tries again.
+#: After these errors the proposal was not applied, and the next trigger proposes again.
 _REVERT: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-#: After these the proposal stays pending until the controller tells of a new leader epoch.
+#: After these errors the proposal stays pending until a LeaderAndIsr with a new leader epoch.
 _AWAIT: Final = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -27,7 +27,7 @@ _AWAIT: Final = (
 
 
 class PendingIsr:
-    """An ISR that was proposed and is not answered yet. What it was proposed with stays as it was then."""
+    """A proposed ISR without a response yet, and the state at the time of the proposal."""
 
     __slots__ = ("expands", "isr", "leader_epoch", "maximal_isr", "partition_epoch")
 
@@ -41,11 +41,11 @@ class PendingIsr:
 
 
 Submit: TypeAlias = Callable[["Partition", PendingIsr], None]
-"""Sends a proposal on its way; the outcome of it is told to ``Partition.isr_answered``."""
+"""Submits a proposal; ``Partition.isr_answered`` receives the outcome."""
 
 
 class Partition:
-    """State as ``broker-partition.md`` section 1 has it. Without ``log``: created, but made nothing yet."""
+    """Partition state as in ``broker-partition.md`` section 1. Without ``log`` it has no role yet."""
 
     __slots__ = (
         "_node", "_submit", "adding_replicas", "controller_epoch", "epoch_start", "isr", "key", "leader",
@@ -60,25 +60,25 @@ class Partition:
         self.leader_epoch = UNDEFINED
         self.partition_epoch = 0
         self.controller_epoch = 0
-        """Of the controller that made the last decision."""
+        """Controller epoch of the last decision."""
         self.leader: int | None = None
         self.epoch_start: int | None = None
-        """Where the present leader epoch began; only a leader has it."""
+        """Start offset of the current leader epoch; set on the leader only."""
         self.isr: tuple[int, ...] = ()
-        """The committed one; a leader's only."""
+        """The committed ISR; set on the leader only."""
         self.recovery = int(RecoveryState.RECOVERED)
         self.pending: PendingIsr | None = None
         self.replica_ids: tuple[int, ...] = ()
         self.adding_replicas: tuple[int, ...] = ()
         self.removing_replicas: tuple[int, ...] = ()
         self.replicas: dict[int, Replica] = {}
-        """A leader's followers."""
+        """The followers, on the leader."""
         self.log: Log | None = None
         self.on_progress: list[Callable[[float], bool]] = []
-        """Asked whenever the high or low watermark may have risen, or the role changes; those that return True are
-        done."""
+        """Callbacks that run when the high or low watermark may have risen, or the role changes. A callback that
+        returns True is removed."""
 
-    # -- what it is
+    # -- Properties.
 
     @property
     def is_leader(self) -> bool:
@@ -92,37 +92,38 @@ class Partition:
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """Whom the high watermark waits for: members, and one that may have become a member."""
+        """The replicas that the high watermark waits for: the committed ISR, and a replica whose addition is
+        pending."""
         return self.isr if self.pending is None else self.pending.maximal_isr
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas there are to be: without those that a reassignment adds."""
+        """The number of replicas without those that a reassignment adds."""
         return sum(1 for replica_id in self.replica_ids if replica_id not in self.adding_replicas)
 
     @property
     def effective_min_isr(self) -> int:
-        """min.insync.replicas, but never more than there are replicas."""
+        """min.insync.replicas, limited to the number of replicas."""
         node = self._node
         wanted = node.min_insync.get(self.key[0], node.config.min_insync_replicas)
         return min(wanted, len(self.replicas) + 1)
 
     @property
     def under_min_isr(self) -> bool:
-        """Whether this broker leads too small an ISR."""
+        """Whether this broker leads with an ISR smaller than min.insync.replicas."""
         return self.leader_log is not None and len(self.isr) < self.effective_min_isr
 
     def check_leader_epoch(self, leader_epoch: int) -> ErrorCode:
-        """What is wrong with the leader epoch that somebody shows; -1 is not checked."""
+        """The error for the leader epoch of a request; -1 is not checked."""
         if leader_epoch in (UNDEFINED, self.leader_epoch):
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if leader_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    # -- what the controller makes of it
+    # -- Roles that the controller assigns.
 
     def make_leader(self, state: LeaderState, topic_id: bytes, now: float) -> bool:
-        """Lead; return whether this broker did not before. An older partition epoch than an answer to AlterPartition
-        has brought is passed over. Raises StorageError."""
+        """Become leader. Returns whether this broker was not leader before. A state with an older partition epoch than
+        the last AlterPartition response is ignored. Raises StorageError."""
         if state.partition_epoch < self.partition_epoch:
             return False
         newly_leader = not self.is_leader
@@ -143,7 +144,8 @@ class Partition:
         return newly_leader
 
     def make_follower(self, state: LeaderState, topic_id: bytes, now: float) -> bool:
-        """Follow; return whether to fetch afresh, which every new leader epoch means. Raises StorageError."""
+        """Become follower. Returns whether to restart fetching, which every new leader epoch requires. Raises
+        StorageError."""
         if state.partition_epoch < self.partition_epoch:
             return False
         new_epoch = state.leader_epoch > self.leader_epoch
@@ -159,11 +161,11 @@ class Partition:
         return new_epoch
 
     def create_log(self, is_new: bool, topic_id: bytes) -> None:
-        """Only that; for a follower whose leader does not live. Raises StorageError."""
+        """Create the log only: the leader of this follower is not live. Raises StorageError."""
         self.log = self._node.disks.get_or_create(self.key, is_new, topic_id)
 
     def clear(self, now: float) -> None:
-        """Deleted, or its log directory died: nothing is left of it but its epochs."""
+        """Clear all but the epochs: the replica was deleted, or its log directory failed."""
         self.replicas, self.replica_ids, self.adding_replicas, self.removing_replicas = {}, (), (), ()
         self.log, self.leader, self.epoch_start = None, None, None
         self.isr, self.recovery, self.pending = (), int(RecoveryState.RECOVERED), None
@@ -173,11 +175,11 @@ class Partition:
         self.replica_ids = state.replicas
         self.adding_replicas, self.removing_replicas = state.adding_replicas, state.removing_replicas
 
-    # -- the high watermark
+    # -- High watermark.
 
     def advance(self, now: float) -> bool:
-        """Raise a leader's high watermark to where all that it waits for have come: members of the maximal ISR, and
-        those that count as caught up and may join. Returns whether it rose."""
+        """Raise a leader's high watermark to the offset that all required replicas have reached: the maximal ISR, and
+        caught-up followers that may join. Returns whether it rose."""
         log, config = self.leader_log, self._node.config
         if log is None or (config.high_watermark_waits_for_min_isr and len(self.isr) < self.effective_min_isr):
             return False
@@ -196,21 +198,21 @@ class Partition:
         return True
 
     def low_watermark(self) -> int:
-        """The lowest log start of this leader and its live followers."""
+        """The lowest log start offset of this leader and its live followers."""
         if self.log is None:
             return UNDEFINED
         live = self._node.cache.live_brokers
         return min([self.log.start, *(item.start for broker, item in self.replicas.items() if broker in live)])
 
     def progress(self, now: float) -> None:
-        """Ask whoever waits whether it is done."""
+        """Call the progress callbacks."""
         if self.on_progress:
             self.on_progress = [waits for waits in self.on_progress if not waits(now)]
 
-    # -- the ISR
+    # -- ISR.
 
     def fetched(self, follower: int, offset: int, start: int, leader_end: int, now: float) -> None:
-        """A follower has fetched at ``offset`` when the log ended at ``leader_end``."""
+        """Record that a follower has fetched at ``offset`` when the log ended at ``leader_end``."""
         replica = self.replicas[follower]
         before, low = replica.end, replica.start
         replica.fetched(offset, start, leader_end, now)
@@ -228,7 +230,7 @@ class Partition:
         self._propose(PendingIsr(True, wider, wider, self.leader_epoch, self.partition_epoch))
 
     def shrink(self, now: float) -> None:
-        """Propose to leave out members that lag."""
+        """Propose to remove lagging replicas from the ISR."""
         log = self.leader_log
         if log is None or self.pending is not None:
             return
@@ -248,7 +250,7 @@ class Partition:
         self._submit(self, pending)
 
     def isr_answered(self, pending: PendingIsr, answer: AlteredPartition, now: float) -> None:
-        """What became of a proposal; passed over if a LeaderAndIsr has come between."""
+        """Apply the outcome of a proposal. It is ignored if a LeaderAndIsr came in between."""
         node = self._node
         if self.pending is not pending:
             return
@@ -270,10 +272,10 @@ class Partition:
             node.isr_shrinks += 1
         self.advance(now)
 
-    # -- gauges
+    # -- Gauges.
 
     def gauges(self) -> dict[str, int]:
-        """What ``kafka.cluster:type=Partition`` shows, by Kafka's names; all but the last are 0 if it does not lead."""
+        """The metrics of ``kafka.cluster:type=Partition``, by Kafka's names. On a follower all but the last are 0."""
         leads, isr = self.leader_log is not None, len(self.isr)
         return {
             "UnderReplicated": int(leads and self.replication_factor > isr),

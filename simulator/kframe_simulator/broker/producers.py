@@ -8,7 +8,7 @@ from typing import Final
 from kframe.errors import ErrorCode
 from kframe_simulator.broker.messages import UNDEFINED, Record, RecordKind
 
-#: A repeated record is recognised among this many.
+#: A repeated record is recognized among this many.
 REMEMBERED: Final = 5
 _SEQUENCE_MAX: Final = 2**31 - 1
 _MARKERS: Final = (RecordKind.COMMIT, RecordKind.ABORT)
@@ -24,7 +24,7 @@ class _Producer:
 
 
 class Producers:
-    """Producers by id, and transactions that keep the last stable offset back."""
+    """Producers by id, and the transactions that hold the last stable offset back."""
 
     __slots__ = ("_completed", "_known", "_open")
 
@@ -33,13 +33,13 @@ class Producers:
         self._open: dict[int, int] = {}
         """First offset of each producer's open transaction."""
         self._completed: list[tuple[int, int]] = []
-        """First offset and marker's offset of transactions that ended, until the marker is below the high watermark."""
+        """First offset and marker offset of ended transactions, until the marker is below the high watermark."""
 
     def __len__(self) -> int:
         return len(self._known)
 
     def duplicate(self, record: Record) -> int:
-        """The offset at which this very record stands already; -1: none of the last five."""
+        """The offset of the same record if it is among the last five; else -1."""
         known = self._known.get(record.producer_id)
         if known is not None and known.producer_epoch == record.producer_epoch:
             for sequence, offset in known.sequences:
@@ -48,7 +48,8 @@ class Producers:
         return UNDEFINED
 
     def judge(self, record: Record) -> ErrorCode:
-        """Whether a record that is no duplicate may follow. A producer not known yet may begin with any sequence."""
+        """The error for a record that is no duplicate, NONE if it may follow. An unknown producer may begin with any
+        sequence."""
         known = self._known.get(record.producer_id)
         if known is None:
             return ErrorCode.NONE
@@ -64,7 +65,7 @@ class Producers:
         return ErrorCode.NONE if record.sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def add(self, record: Record, offset: int) -> None:
-        """A record of a producer with an id stands in the log."""
+        """Note that a record of a producer with an id was appended."""
         known = self._known.get(record.producer_id)
         if known is None or known.producer_epoch != record.producer_epoch:
             known = self._known[record.producer_id] = _Producer(record.producer_epoch)
@@ -78,6 +79,6 @@ class Producers:
             self._open.setdefault(record.producer_id, offset)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """Up to where no transaction is undecided: at most the high watermark."""
+        """The offset below which every transaction has ended; at most the high watermark."""
         self._completed = [transaction for transaction in self._completed if transaction[1] >= high_watermark]
         return min([high_watermark, *self._open.values(), *(first for first, _ in self._completed)])

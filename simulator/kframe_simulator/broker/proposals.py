@@ -23,28 +23,29 @@ from kframe_simulator.broker.outgoing import (
 )
 from kframe_simulator.broker.partition import Partition, PendingIsr
 
-#: How long after a failed request all that it asked for is asked for again.
+#: The delay before a failed request is sent again.
 RETRY_MS: Final = 50.0
-#: How often a broker looks whether ISRs that it has written are to be made known, ...
+#: How often a broker checks for written ISRs without a notification.
 NOTIFY_EVERY_MS: Final = 2_500.0
-#: ... which they are when the last of them is older than this, or the last notification older than that.
+#: The broker notifies when the last written ISR is older than the first time, or the last notification is older than
+#: the second.
 NOTIFY_QUIET_MS: Final = 5_000.0
 NOTIFY_AT_LEAST_MS: Final = 60_000.0
 NEVER: Final = float("inf")
 
 
 class Proposals(Protocol):
-    """Either way."""
+    """Submits ISR changes, by either method."""
 
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
-        """Send a proposal; ``partition.isr_answered`` learns of it."""
+        """Send a proposal; ``partition.isr_answered`` receives the outcome."""
 
     def poll(self, now: float) -> float:
-        """Do what is due; return when something will be."""
+        """Do what is due. Returns the next due time."""
 
 
 class AlterPartitions:
-    """Asks the controller: everything that waits in one request, one request at a time, over and over."""
+    """Sends AlterPartition: all queued proposals in one request, one request in flight, until each is answered."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -53,15 +54,15 @@ class AlterPartitions:
         self._retry_at = 0.0
 
     def submit(self, partition: Partition, pending: PendingIsr) -> None:
-        """Queue a proposal; one for the same partition that is still under way refuses it."""
+        """Queue a proposal. It is refused while another proposal for the same partition is in flight."""
         if partition.key in self._unsent:
             refused = AlteredPartition(ErrorCode.OPERATION_NOT_ATTEMPTED)
-            partition.isr_answered(pending, refused, 0.0)  # changes no watermark, so that no time is needed
+            partition.isr_answered(pending, refused, 0.0)  # Changes no watermark, so that the time does not matter.
         else:
             self._unsent[partition.key] = partition, pending
 
     def poll(self, now: float) -> float:
-        """Send what waits, once it is known who the controller is."""
+        """Send the queued proposals if the controller is known."""
         if self._in_flight or not self._unsent or self._node.cache.controller_id == UNDEFINED:
             return NEVER
         if now < self._retry_at:
@@ -91,13 +92,13 @@ class AlterPartitions:
             return
         for key, (partition, pending) in items.items():
             answer = reply.partitions.get(key)
-            if answer is not None:  # what an answer leaves out is asked again
+            if answer is not None:  # A proposal that the response leaves out is sent again.
                 del self._unsent[key]
                 partition.isr_answered(pending, answer, now)
 
 
 class StoredIsrs:
-    """Writes states itself, if nobody has written them since, and leaves word of it now and then."""
+    """Writes states to storage if their version has not changed, and creates ISR change notifications at intervals."""
 
     def __init__(self, node: Node, now: float) -> None:
         self._node = node
@@ -116,7 +117,7 @@ class StoredIsrs:
         self._node.ask(Peer.STORE, 0, message, partial(self._answered, partition, pending, message))
 
     def poll(self, now: float) -> float:
-        """Repeat what storage has not answered, and notify."""
+        """Repeat writes without a response, and notify."""
         if now >= self._retry_at:
             failed, self._failed, self._retry_at = self._failed, [], NEVER
             for partition, pending in failed:
@@ -149,7 +150,7 @@ class StoredIsrs:
 
 
 def _same(stored: WriteState, sent: WriteState) -> bool:
-    """Whether a write that was refused had been done before: its answer was lost."""
+    """Whether a refused write had been done before: its response was lost."""
     return (stored.leader, stored.leader_epoch, stored.controller_epoch, stored.isr, stored.recovery) == (
         sent.leader, sent.leader_epoch, sent.controller_epoch, sent.isr, sent.recovery
     )  # fmt: skip

@@ -10,7 +10,7 @@ NEVER: Final = float("-inf")
 
 
 class Replica:
-    """Offsets that are not known are -1; times are milliseconds, and NEVER where Kafka has 0, long before any clock."""
+    """A follower's state on its leader. Unknown offsets are -1. Times are milliseconds; NEVER replaces Kafka's 0."""
 
     __slots__ = ("caught_up_at", "end", "fetched_at", "leader_end", "start")
 
@@ -18,15 +18,15 @@ class Replica:
         self.start = UNDEFINED
         """Log start offset."""
         self.end = UNDEFINED
-        """Log end offset: the offset that was last fetched."""
+        """Log end offset: the offset of the last fetch."""
         self.leader_end = 0
-        """The leader's end when it fetched last."""
+        """The leader's log end offset at the last fetch."""
         self.fetched_at = NEVER
         self.caught_up_at = NEVER
-        """When it had last read all that there was."""
+        """When it had last read to the end of the leader's log."""
 
     def fetched(self, offset: int, start: int, leader_end: int, now: float) -> None:
-        """It has fetched at ``offset`` when the leader's log ended at ``leader_end``."""
+        """Record a fetch at ``offset`` when the leader's log ended at ``leader_end``."""
         if offset >= leader_end:
             self.caught_up_at = max(self.caught_up_at, now)
         elif offset >= self.leader_end:
@@ -35,7 +35,7 @@ class Replica:
         self.leader_end = max(leader_end, self.leader_end)
 
     def reset(self, now: float, leader_end: int, newly_leader: bool, in_sync: bool) -> None:
-        """A leader epoch begins. A leader that is elected again keeps what it knows."""
+        """Begin a leader epoch. A re-elected leader keeps the state of its followers."""
         self.caught_up_at = now if in_sync else NEVER
         if newly_leader:
             self.start = self.end = UNDEFINED
@@ -46,5 +46,5 @@ class Replica:
             self.fetched_at = now if in_sync else NEVER
 
     def caught_up(self, leader_end: int, now: float, lag_max: float) -> bool:
-        """Whether it counts as in sync."""
+        """Whether the follower counts as in sync."""
         return self.end == leader_end or now - self.caught_up_at <= lag_max

@@ -27,21 +27,21 @@ from kframe_simulator.broker.proposals import AlterPartitions, Proposals, Stored
 
 
 class Replicas:
-    """Those of one life of a broker."""
+    """The replicas of one broker process."""
 
     def __init__(self, node: Node, now: float) -> None:
         self.node = node
         self.controller_epoch = 0
-        """The highest that was shown."""
+        """The highest controller epoch received."""
         self.partitions: dict[TopicPartition, Partition] = {}
         self.offline: set[TopicPartition] = set()
-        """Those whose log directory died."""
+        """Partitions whose log directory failed."""
         self.fetcher = Fetcher(node)
         self.proposals: Proposals = AlterPartitions(node) if node.config.alters_partitions else StoredIsrs(node, now)
         self.shutting_down = False
 
     def find(self, key: TopicPartition) -> Partition | ErrorCode:
-        """A partition that is here, or why it cannot be asked for."""
+        """A hosted partition, or the error for requests about it."""
         partition = self.partitions.get(key)
         if partition is not None:
             return partition
@@ -51,8 +51,8 @@ class Replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def _stale(self, request: LeaderAndIsr | UpdateMetadata | StopReplica) -> ErrorCode:
-        """Whether a request is for an earlier registration, or from an earlier controller; else it is from the
-        present one."""
+        """The error if a request is for an earlier registration or from an earlier controller. Any other request comes
+        from the current controller."""
         if UNDEFINED != request.broker_epoch < self.node.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         if request.controller_epoch < self.controller_epoch:
@@ -60,10 +60,10 @@ class Replicas:
         self.controller_epoch = request.controller_epoch
         return ErrorCode.NONE
 
-    # -- LeaderAndIsr
+    # -- LeaderAndIsr.
 
     def leader_and_isr(self, request: LeaderAndIsr, now: float) -> ControlResponse:
-        """Become leader and follower (``docs/reference/controller/broker-partition.md`` section 2)."""
+        """Apply LeaderAndIsr (``docs/reference/controller/broker-partition.md`` section 2)."""
         if (error := self._stale(request)) is not ErrorCode.NONE:
             return ControlResponse(error)
         errors: dict[TopicPartition, ErrorCode] = {}
@@ -96,7 +96,8 @@ class Replicas:
         return ControlResponse(ErrorCode.NONE, errors)
 
     def _judge(self, partition: Partition, state: LeaderState, topic_id: bytes) -> ErrorCode:
-        """What a partition of a request is answered; NONE with a later leader epoch: it has yet to be done."""
+        """The error code for one partition of a request. After NONE with a later leader epoch the caller applies the
+        state."""
         log = partition.log or self.node.disks.logs.get(partition.key)
         log_id = NO_ID if log is None else log.topic_id
         if topic_id != NO_ID and log_id not in (NO_ID, topic_id):
@@ -117,7 +118,7 @@ class Replicas:
         return ErrorCode.STALE_CONTROLLER_EPOCH
 
     def _follow(self, partition: Partition, state: LeaderState, topic_id: bytes, now: float) -> None:
-        """A leader that is not known to live leaves everything as it is, the leader epoch too."""
+        """If the leader is not known to be live, keep the state, the leader epoch included."""
         if state.leader not in self.node.cache.live_brokers:
             partition.create_log(state.is_new, topic_id)
             return
@@ -127,17 +128,17 @@ class Replicas:
         if not self.shutting_down:
             self.fetcher.follow(partition.key, partition.log, state.leader, state.leader_epoch, topic_id, now)
 
-    # -- UpdateMetadata and StopReplica
+    # -- UpdateMetadata and StopReplica.
 
     def update_metadata(self, request: UpdateMetadata, now: float) -> ControlResponse:
-        """Learn who lives and who leads."""
+        """Update live brokers and leaders."""
         error = self._stale(request)
         if error is ErrorCode.NONE:
             self.node.cache.update(request)
         return ControlResponse(error)
 
     def stop_replicas(self, request: StopReplica, now: float) -> ControlResponse:
-        """Stop following, and delete (``docs/reference/controller/broker-partition.md`` section 10)."""
+        """Stop following, and delete replicas (``docs/reference/controller/broker-partition.md`` section 10)."""
         if (error := self._stale(request)) is not ErrorCode.NONE:
             return ControlResponse(error)
         errors = {key: self._stop(key, item, now) for key, item in request.partitions.items()}
@@ -156,16 +157,16 @@ class Replicas:
             if partition is not None:
                 del self.partitions[key]
                 partition.clear(now)
-            self.node.disks.delete(key)  # what is in a dead directory stays there, and nobody is told
+            self.node.disks.delete(key)  # A log in a failed directory stays there, and the response does not say so.
         elif partition is not None:
             partition.progress(now)
         return ErrorCode.NONE
 
-    # -- log directories
+    # -- Log directories.
 
     def fail_log_dir(self, log_dir: str, now: float) -> bool:
-        """A directory dies: its partitions go offline, and the controller is told through storage. Returns whether
-        another one is left."""
+        """Fail a directory: its partitions go offline, and storage gets a notification for the controller. Returns
+        whether another directory is left."""
         for key in self.node.disks.fail(log_dir):
             if key in self.partitions:
                 self._mark_offline(key, now)
@@ -175,7 +176,7 @@ class Replicas:
         return True
 
     def fail_log(self, key: TopicPartition, now: float) -> None:
-        """The log of one partition can be read no longer."""
+        """Make the log of one partition unreadable."""
         self.node.disks.lose(key)
         if key in self.partitions:
             self._mark_offline(key, now)
@@ -205,10 +206,10 @@ class Replicas:
             return ErrorCode.REPLICA_NOT_AVAILABLE
         return disks.move(partition.log, log_dir)
 
-    # -- the sums
+    # -- Totals.
 
     def gauges(self) -> Mapping[str, int]:
-        """What ``kafka.server:type=ReplicaManager`` shows, by Kafka's names."""
+        """The metrics of ``kafka.server:type=ReplicaManager``, by Kafka's names."""
         sums = dict.fromkeys(("UnderReplicated", "UnderMinIsr", "AtMinIsr"), 0)
         led = [hosted for hosted in self.partitions.values() if hosted.leader_log is not None]
         for partition in led:

@@ -41,7 +41,7 @@ Late: TypeAlias = ProduceResponse | DeleteRecordsResponse
 
 
 class _Held:
-    """An answer that is held back until a partition's watermarks have risen."""
+    """A response that is delayed until the watermarks of a partition have risen."""
 
     __slots__ = ("correlation", "deadline", "done", "late", "look", "node")
 
@@ -55,7 +55,7 @@ class _Held:
         self.done = False
 
     def try_again(self, now: float) -> bool:
-        """Answer if it is time; returns whether that is over."""
+        """Respond if the condition holds or the time is up. Returns whether the request is complete."""
         if not self.done:
             response = self.look() or (self.late if now >= self.deadline else None)
             if response is not None:
@@ -65,24 +65,24 @@ class _Held:
 
 
 def _readable(log: Log, request: Fetch) -> int:
-    """Up to where somebody may read."""
+    """The offset up to which the sender of a Fetch may read."""
     if request.replica_id != CONSUMER:
         return log.end
     return log.last_stable_offset() if request.committed else log.high_watermark
 
 
 class Serving:
-    """Requests about records."""
+    """Handles requests about records."""
 
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
         self._node = replicas.node
         self._held: list[_Held] = []
 
-    # -- reading
+    # -- Reads.
 
     def fetch(self, request: Fetch, now: float) -> FetchResponse:
-        """Records for a follower or a consumer, and what the follower's place means for the ISR."""
+        """Return records to a follower or a consumer. A follower's offset may change the ISR."""
         return FetchResponse({key: self._read(request, key, item, now) for key, item in request.partitions.items()})
 
     def _read(self, request: Fetch, key: TopicPartition, asked: FetchPartition, now: float) -> Fetched:
@@ -101,14 +101,14 @@ class Serving:
         if replica_id != CONSUMER and replica_id not in partition.replicas:
             epoch_shown = asked.current_leader_epoch != UNDEFINED
             return Fetched(ErrorCode.UNKNOWN_LEADER_EPOCH if epoch_shown else ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        notified = self._records(log, asked, _readable(log, request))
-        if replica_id != CONSUMER and notified.error is ErrorCode.NONE and notified.diverging is None:
-            partition.fetched(replica_id, asked.fetch_offset, asked.log_start_offset, notified.log_end_offset, now)
-        return notified
+        fetched = self._records(log, asked, _readable(log, request))
+        if replica_id != CONSUMER and fetched.error is ErrorCode.NONE and fetched.diverging is None:
+            partition.fetched(replica_id, asked.fetch_offset, asked.log_start_offset, fetched.log_end_offset, now)
+        return fetched
 
     def _records(self, log: Log, asked: FetchPartition, below: int) -> Fetched:
-        """What stands at an offset, unless the log that was read so far is not a prefix of ours. The high watermark
-        told is that of before the fetch."""
+        """The records at an offset, or the diverging epoch if the follower's log is not a prefix of this log. The high
+        watermark is the one before the fetch."""
         high, start, end = log.high_watermark, log.start, log.end
         out_of_range = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, high, start, end)
         if asked.last_fetched_epoch != UNDEFINED:
@@ -123,7 +123,7 @@ class Serving:
         return Fetched(ErrorCode.NONE, high, start, end, records)
 
     def epochs(self, request: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
-        """Where leader epochs end."""
+        """The ends of leader epochs."""
         return OffsetsForLeaderEpochResponse({
             key: self._epoch_end(key, item) for key, item in request.partitions.items()
         })  # fmt: skip
@@ -140,19 +140,19 @@ class Serving:
         return ErrorCode.NONE, log.end_of_epoch(asked.leader_epoch)
 
     def metadata(self, request: Metadata) -> MetadataResponse:
-        """What the controller has told."""
+        """The metadata that the controller has sent."""
         cache = self._node.cache
         wanted = {
-            key: notified
-            for key, notified in cache.partitions.items()
+            key: metadata
+            for key, metadata in cache.partitions.items()
             if request.topics is None or key[0] in request.topics
         }
         return MetadataResponse(cache.controller_id, tuple(sorted(cache.live_brokers)), wanted)
 
-    # -- writing
+    # -- Writes.
 
     def produce(self, request: Produce, now: float) -> ProduceResponse | None:
-        """Append a record; with acks -1 the answer waits until all in-sync replicas have it."""
+        """Append a record. With acks -1 the response waits until all in-sync replicas have it."""
         written = self._append(request, now)
         if request.acks == 0:
             return None
@@ -168,7 +168,7 @@ class Serving:
         return response
 
     def _append(self, request: Produce, now: float) -> ProduceResponse:
-        """Where the record stands now, or why it does not."""
+        """The offset of the appended record, or the error."""
         if request.acks not in _ACKS:
             return ProduceResponse(ErrorCode.INVALID_REQUIRED_ACKS)
         partition, log = self._led(request.partition)
@@ -187,7 +187,7 @@ class Serving:
         return self._write(partition, log, record, now)
 
     def end_transaction(self, request: EndTransaction, now: float) -> ProduceResponse:
-        """Append a marker."""
+        """Append a transaction marker."""
         partition, log = self._led(request.partition)
         if partition is None or log is None:
             return ProduceResponse(self._not_led(request.partition))
@@ -206,7 +206,7 @@ class Serving:
         return ProduceResponse(ErrorCode.NONE, offset, partition.leader_epoch)
 
     def _replicated(self, key: TopicPartition, response: ProduceResponse) -> ProduceResponse | None:
-        """The answer to a producer that waits for all replicas, once there is one."""
+        """The response to an acks=all producer, once the outcome is known."""
         partition, log = self._led(key)
         if partition is None or log is None:
             return ProduceResponse(self._not_led(key))
@@ -217,7 +217,7 @@ class Serving:
         return ProduceResponse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def delete_records(self, request: DeleteRecords, now: float) -> DeleteRecordsResponse | None:
-        """Drop a leader's records; the answer waits until live followers have dropped theirs."""
+        """Delete a leader's records. The response waits until live followers have deleted theirs."""
         partition, log = self._led(request.partition)
         if partition is None or log is None:
             return DeleteRecordsResponse(self._not_led(request.partition))
@@ -254,7 +254,7 @@ class Serving:
         self._replicas.partitions[key].on_progress.append(held.try_again)
 
     def poll(self, now: float) -> float:
-        """Answer those whose time is up; return when the next one's will be."""
+        """Answer requests whose time is up. Returns the next due time."""
         if not self._held:
             return NEVER
         self._held = [

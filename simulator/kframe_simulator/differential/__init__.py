@@ -1,4 +1,4 @@
-"""Stores and transports of plugins in seeded histories, each beside what kframe itself has in memory.
+"""Differential tests: seeded histories compare a plugin's store or transport with kframe's in-memory one.
 
 A difference names the seed and the step::
 

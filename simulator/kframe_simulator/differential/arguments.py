@@ -19,30 +19,30 @@ from kframe_simulator.differential.storages import Side
 TOPICS: Final = ("a", "b.c", "d_e")
 BROKERS: Final = (1, 2, 3, 4, 5)
 
-#: Arguments; None where the thing cannot be done now.
+#: Arguments; None if the call is impossible now.
 Drawn: TypeAlias = tuple[Any, ...] | None
 
 
 class History(Protocol):
-    """What is drawn from."""
+    """The state that arguments are drawn from."""
 
     random: Random
     ensemble: MemoryEnsemble
     model: Side
     claimed: dict[int, int]
-    """Controller epoch by session, from a claim that was won until the role was given up."""
+    """Controller epoch by session, from a successful claim until the release."""
 
     def stored(self) -> ClusterState:
-        """What storage holds."""
+        """The content of storage."""
 
     def topics(self) -> list[str]:
-        """The topics that are stored."""
+        """The stored topics."""
 
     def partitions(self, cluster: ClusterState | None) -> list[tuple[str, int]]:
-        """The partitions that somebody knows."""
+        """The partitions in storage or in ``cluster``."""
 
     def any_session(self) -> int | None:
-        """One of those that are open."""
+        """A random open session."""
 
     def below(self, path: str) -> list[str] | None:
         """The names of the records below a path; None if there is no such record."""
@@ -55,7 +55,7 @@ def _replicas(history: History) -> tuple[int, ...]:
 def _states(history: History, number: int) -> Drawn:
     session = history.model.sessions[number]
     stored = history.stored()
-    # A topic that is smaller than it was known to be has gone, and is another now.
+    # A topic with fewer partitions than the session knows was deleted and created again.
     known = [hosted for hosted in history.partitions(session.cluster)
              if stored.row(*hosted) is not None or stored.topics.find(hosted[0]) is None]  # fmt: skip
     if not known:
@@ -227,7 +227,7 @@ def _one_session(history: History) -> Drawn:
     return None if number is None or history.random.random() < 0.8 else (number,)
 
 
-#: Calls of a controller with arguments.
+#: Controller calls with arguments.
 OF_CALLS: Final[Mapping[str, Callable[[History, int], Drawn]]] = {
     "write_states": _states,
     "read_states": _names_of_states,
@@ -243,7 +243,7 @@ OF_CALLS: Final[Mapping[str, Callable[[History, int], Drawn]]] = {
     "write_configs": _new_config,
     "write_reassignments": _targets,
 }
-#: What brokers and operators do.
+#: External changes by brokers and operators.
 FROM_OUTSIDE: Final[Mapping[str, Callable[[History], Drawn]]] = {
     "register_brokers": _unregistered,
     "unregister_brokers": _registered,

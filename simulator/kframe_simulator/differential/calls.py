@@ -1,4 +1,4 @@
-"""Store calls with results that two storages can be compared by."""
+"""Store calls whose results can be compared between two storages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def take_over(side: Side, session: Session) -> Any:
 
 
 def load(side: Side, session: Session) -> Any:
-    """The whole cluster, by names and ids."""
+    """The whole cluster by names and ids."""
     cluster = session.cluster = session.store.load()
     topics = cluster.topics
     there = [index for index in range(len(topics)) if topics.find(topics.names[index]) == index]
@@ -51,7 +51,7 @@ def read_brokers(side: Side, session: Session) -> Any:
 
 
 def write_states(side: Side, session: Session, states: Mapping[str, StateSpec], controller_epoch: int) -> Any:
-    """Code and version of each."""
+    """Code and version of each state."""
     cluster = _cluster(session)
     result = session.store.write_states(cluster, change_of(cluster, states, controller_epoch))
     versions = np.where(result.accepted, result.partition_epoch, NO_STATE)
@@ -59,7 +59,7 @@ def write_states(side: Side, session: Session, states: Mapping[str, StateSpec], 
 
 
 def read_states(side: Side, session: Session, names: Sequence[str]) -> Any:
-    """What stands at each; None where nothing does."""
+    """The state at each path; None if there is none."""
     cluster = _cluster(session)
     result = session.store.read_states(cluster, rows_of(cluster, names))
     ids = cluster.brokers.ids
@@ -74,7 +74,7 @@ def read_states(side: Side, session: Session, names: Sequence[str]) -> Any:
 
 
 def read_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
-    """Ids and assignments of those that are there."""
+    """Ids and assignments of the topics that exist."""
     table = session.store.read_topics(names)
     session.topic_ids.update(zip(table.names, table.topic_ids, strict=True))
     lists = [[replica[row].tolist() for replica in (table.replicas, table.adding, table.removing)]
@@ -90,13 +90,13 @@ def create_topics(
     side: Side, session: Session, topics: Mapping[str, Sequence[tuple[int, ...]]],
     configs: tuple[Mapping[str, str], ...], with_ids: bool,
 ) -> Any:  # fmt: skip
-    """A code for each."""
+    """One code for each topic."""
     table = TopicTable.of(tuple(topics), tuple(topics.values()))
     return [int(code) for code in session.store.create_topics(table, configs, with_ids=with_ids)]
 
 
 def write_assignments(side: Side, session: Session, topics: Mapping[str, Sequence[Assignment]]) -> Any:
-    """A code for each."""
+    """One code for each topic."""
     every = [partition for partitions in topics.values() for partition in partitions]
     replicas, adding, removing = (Ragged.of([assignment[index] for assignment in every]) for index in range(3))
     counts = np.array([len(partitions) for partitions in topics.values()], np.int32)
@@ -107,14 +107,14 @@ def write_assignments(side: Side, session: Session, topics: Mapping[str, Sequenc
 
 
 def give_topic_ids(side: Side, session: Session, names: tuple[str, ...]) -> Any:
-    """The ids."""
+    """The topic ids."""
     ids = session.store.give_topic_ids(names)
     session.topic_ids.update(zip(names, ids, strict=True))
     return [side.topic_id(broker_id) for broker_id in ids]
 
 
 def delete_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
-    """Nothing; the session forgets them as a controller does."""
+    """Nothing; the session removes the topics from its columns as a controller does."""
     session.store.delete_topics(names)
     for name in names:
         session.topic_ids.pop(name, None)
@@ -124,7 +124,7 @@ def delete_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
 
 
 def read_topic_settings(side: Side, session: Session, names: tuple[str, ...]) -> Any:
-    """The settings that a controller acts on."""
+    """The topic settings that a controller uses."""
     return [
         (read_topic_setting.unclean, read_topic_setting.min_insync)
         for read_topic_setting in session.store.read_topic_settings(names)
@@ -137,7 +137,7 @@ def write_reassignments(side: Side, session: Session, wanted: Sequence[Any]) -> 
 
 
 def read_reassignments(side: Side, session: Session) -> Any:
-    """The targets, in their order."""
+    """The target replicas, in order."""
     left = session.store.read_reassignments()
     if left is None:
         return None
@@ -145,22 +145,22 @@ def read_reassignments(side: Side, session: Session) -> Any:
 
 
 def read_isr_changes(side: Side, session: Session) -> Any:
-    """The partitions that are named."""
+    """The partitions in the notifications."""
     return _notified(session, session.store.read_isr_changes())
 
 
 def read_log_dir_events(side: Side, session: Session) -> Any:
-    """The brokers that are named."""
+    """The brokers in the notifications."""
     return _notified(session, session.store.read_log_dir_events())
 
 
 def drop_notifications(side: Side, session: Session) -> Any:
-    """Nothing: those that were read last are taken away."""
+    """Nothing; deletes the notifications that were read last."""
     session.store.drop_notifications(session.paths)
 
 
 def allocate_producer_ids(side: Side, session: Session) -> Any:
-    """Which block it is."""
+    """The order number of the block."""
     return side.ordinal("producer ids", session.store.allocate_producer_ids(session.controller_id))
 
 
@@ -191,7 +191,7 @@ def _cluster(session: Session) -> ClusterState:
     return session.cluster
 
 
-#: How each call of the port is made.
+#: The function of each port call.
 CALLS: Final[Mapping[str, Callable[..., Any]]] = {
     item.__name__: item
     for item in (

@@ -1,8 +1,8 @@
-"""Seeded histories of a storage: what three controllers ask of it, and what brokers and operators do there meanwhile.
+"""Seeded histories of a storage: calls of three controllers, and concurrent changes by brokers and operators.
 
-A step is drawn from what the model of the storage holds at that moment, so that most of what is asked makes sense and
-the rest is refused for a reason. Only who has the role reads and writes as a controller does; others try to claim it,
-or to write although they may not.
+Each step is drawn from the current state of the model, so that most calls are valid and the others fail for a known
+reason. Only the controller reads and writes as a controller does. Other processes try to claim the role, or try fenced
+writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kframe_simulator.differential.storages import Side
 
 #: Controllers of all histories.
 CONTROLLERS: Final = (101, 102, 103)
-#: Calls that end or begin the role, open to every session.
+#: Calls that claim, check or release the role; every session may make them.
 _OF_ROLES: Final = ("claim", "take_over", "take_over", "controller", "owns_role", "may_act", "release")
 #: Calls that are drawn more often than others.
 _MORE_OFTEN: Final = (
@@ -34,15 +34,15 @@ _MORE_OFTEN: Final = (
     "create_topics",
     "write_assignments",
 )
-#: How often a session comes or goes, the role is asked for, the controller works, and something is done from outside.
+#: The weights of session changes, role calls, controller calls and external changes.
 _OFTEN: Final = (2, 3, 16, 6)
-#: Calls of a controller without arguments, and how often each is drawn.
+#: Controller calls without arguments, and their weights.
 _PLAIN: Final = (
     "load", "load", "load", "read_brokers", "read_topic_names", "read_deletions", "read_reassignments",
     "read_preferred_election", "drop_preferred_election", "read_isr_changes", "read_log_dir_events",
     "drop_notifications", "allocate_producer_ids", "prepare", "quarantined", "connected",
 )  # fmt: skip
-#: Writes that only a controller may do; others are refused.
+#: Writes that only the controller may do; storage refuses all others.
 _FENCED: Final = (
     "write_states", "write_assignments", "prepare", "drop_deletions", "delete_topics", "write_reassignments",
     "drop_preferred_election",
@@ -51,7 +51,7 @@ _FENCED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that is done: by a session, or (None) from outside."""
+    """One step, by a session or (None) from outside."""
 
     call: str
     session: int | None
@@ -62,21 +62,21 @@ class Step:
         return f"{who}: {self.call}({', '.join(map(repr, self.arguments))})"
 
     def deed(self, side: Side) -> Any:
-        """Do it on one side; the result, as it can be compared."""
+        """Perform the step on one side. Returns the result in comparable form."""
         if self.session is not None and self.call in CALLS:
             return CALLS[self.call](side, side.sessions[self.session], *self.arguments)
         return ACTIONS[self.call](side, *self.arguments)
 
 
 class History:
-    """Draws steps for a model, and remembers who holds the role there."""
+    """Draws steps for a model, and records which session holds the role there."""
 
     def __init__(self, seed: int, ensemble: MemoryEnsemble, model: Side, possible: Callable[[str], bool]) -> None:
-        """``possible``: what can be done from outside to the storage that is tried."""
+        """``possible`` says which external changes the tested storage supports."""
         self.random = Random(f"history/{seed}")
         self.ensemble, self.model = ensemble, model
         self.claimed: dict[int, int] = {}
-        """Controller epoch by session, from a claim that was won until the role was given up."""
+        """Controller epoch by session, from a successful claim until the release."""
         self._epoch = 0
         self._unread: set[int] = set()
         """Sessions that have claimed the role and not loaded since."""
@@ -91,7 +91,7 @@ class History:
                 return step
 
     def done(self, step: Step, result: Any) -> None:
-        """Note what came of a step on the model."""
+        """Record the result of a step on the model."""
         if step.session is None:
             return
         if step.call in ("claim", "take_over") and isinstance(result, int):
@@ -103,10 +103,10 @@ class History:
             self.claimed.pop(step.session, None)
 
     def deposed(self, number: int) -> bool:
-        """Whether a session held the role, and has not given it up since it was lost."""
+        """Whether a session lost the role and has not released it."""
         return number in self.claimed and not self.model.sessions[number].store.may_act()
 
-    # -- what is drawn
+    # -- Drawing steps.
 
     def _session(self) -> Step | None:
         number = self.random.randrange(len(CONTROLLERS))
@@ -119,13 +119,14 @@ class History:
         if number is None:
             return None
         if self.deposed(number):
-            # It gives up, or has not heard yet. Where nobody else has claimed the role, its writes may be done or not.
+            # The session may not know yet that it lost the role. Its writes may succeed if no other session has claimed
+            # the role.
             writes = _FENCED if self.claimed[number] < self._epoch else ()
             call = self.random.choice(("release", "release", "owns_role", "may_act", *writes))
             return Step(call, number) if call not in OF_CALLS else self._drawn(call, number)
         if number not in self.claimed and self.random.random() < 0.2:
             return self._drawn(self.random.choice(_FENCED), number)
-        # Whoever has the role does not claim it once more.
+        # The owner of the role does not claim it again.
         return Step(self.random.choice(_OF_ROLES[3:] if number in self.claimed else _OF_ROLES), number)
 
     def _controller(self) -> Step | None:
@@ -134,7 +135,7 @@ class History:
             free = [number for number in self.model.sessions if number not in self.claimed]
             return Step("claim", self.random.choice(free)) if free else self._role()
         (number,) = holders
-        if number in self._unread:  # what it knows from an earlier time is refused where it is out of date
+        if number in self._unread:  # Storage refuses writes from outdated columns.
             return self._drawn("write_assignments", number) if self.random.random() < 0.4 else Step("load", number)
         if self.random.random() < 0.35:
             return Step(self.random.choice(_PLAIN), number)
@@ -154,23 +155,23 @@ class History:
         arguments = FROM_OUTSIDE[call](self)
         return None if arguments is None else Step(call, None, arguments)
 
-    # -- what is there
+    # -- State of the model.
 
     def any_session(self) -> int | None:
-        """One of those that are open."""
+        """A random open session."""
         return self.random.choice(sorted(self.model.sessions)) if self.model.sessions else None
 
     def stored(self) -> ClusterState:
-        """What storage holds."""
+        """The content of storage."""
         return self.ensemble.stored()
 
     def topics(self) -> list[str]:
-        """The topics that are stored."""
+        """The stored topics."""
         topics = self.stored().topics
         return sorted(name for name in TOPICS if topics.find(name) is not None)
 
     def partitions(self, cluster: ClusterState | None) -> list[tuple[str, int]]:
-        """The partitions that somebody knows."""
+        """The partitions in storage or in ``cluster``."""
         if cluster is None:
             return []
         result = [(name, cluster.topics.find(name)) for name in TOPICS]

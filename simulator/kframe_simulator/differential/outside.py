@@ -20,7 +20,7 @@ def _plain(name: str) -> Callable[..., Any]:
 def _expire(side: Side, number: int) -> None:
     session = side.sessions[number]
     side.storage.expire(session.store)  # type: ignore[attr-defined]
-    session.topic_ids.clear()  # what was read in a session that has ended has to be read again
+    session.topic_ids.clear()  # A new session has to read topic ids again.
 
 
 def _registering(name: str) -> Callable[..., Any]:
@@ -30,7 +30,7 @@ def _registering(name: str) -> Callable[..., Any]:
     return deed
 
 
-#: How each is done.
+#: The function of each external change.
 ACTIONS: Final[Mapping[str, Callable[..., Any]]] = {name: _plain(name) for name in FROM_OUTSIDE} | {
     "open": Side.open,
     "close": Side.close,

@@ -17,15 +17,15 @@ from kframe_simulator.simulation.run import plan_of
 from kframe_simulator.simulation.simulation import Simulation
 from kframe_simulator.simulation.watch import Trigger
 
-#: Simulated clusters that a selector is put in charge of, and histories of stores and of transports.
+#: The seeds of simulated clusters for a selector, and of histories for stores and transports.
 SELECTOR_SEEDS: Final = range(1, 4)
 STORE_SEEDS: Final = range(1, 11)
 TRANSPORT_SEEDS: Final = range(1, 11)
 
 
 def check_offer(offer: SelectorSpec | StoreSpec | TransportSpec, url: str) -> Finding:
-    """Try what a plugin offers; ``url`` is where a store or transport is tried. Raises InputError and PluginError for
-    what cannot be tried."""
+    """Test what a plugin offers, at ``url`` for a store or transport. Raises InputError and PluginError if it cannot be
+    tested."""
     match offer:
         case SelectorSpec():
             return try_selector(offer, lambda: make_selector(offer, {}))
@@ -36,8 +36,8 @@ def check_offer(offer: SelectorSpec | StoreSpec | TransportSpec, url: str) -> Fi
 
 
 def try_selector(spec: SelectorSpec, make: Callable[[], LeaderSelector]) -> Finding:
-    """Put a selector in charge of elections in whole simulated clusters. What holds only at rest is not checked: a
-    selector may choose nobody."""
+    """Run whole simulated clusters with the selector. Invariants at rest are not checked: a selector may elect no
+    leader."""
     always = tuple(invariant for invariant in INVARIANTS if invariant.trigger is not Trigger.RESTED)
     rule = "Clusters that it elects leaders for keep every invariant, whatever befalls them."
     for seed in SELECTOR_SEEDS:
@@ -50,8 +50,8 @@ def try_selector(spec: SelectorSpec, make: Callable[[], LeaderSelector]) -> Find
 
 
 def try_store(spec: StoreSpec, url: str, seeds: Iterable[int] = STORE_SEEDS) -> Finding:
-    """Hold a store to the embedded one in seeded histories; in one without brokers where the plugin offers nothing to
-    try it in. Raises InputError if that storage is not empty, and what the plugin raises for its URL."""
+    """Compare a store with the embedded one in seeded histories. If the plugin offers no test context, one history runs
+    without brokers. Raises InputError if that storage is not empty, and the plugin's own errors for its URL."""
     if spec.trials is None:
         rule = "A history of three controllers gives what it gives in the embedded store."
         return Finding("simulated-histories", rule, _problem([play_bare(lambda: spec.make(url))]))
@@ -60,13 +60,13 @@ def try_store(spec: StoreSpec, url: str, seeds: Iterable[int] = STORE_SEEDS) -> 
 
 
 def try_transport(spec: TransportSpec, url: str, seeds: Iterable[int] = TRANSPORT_SEEDS) -> Finding:
-    """Hold a transport to the embedded brokers in seeded histories. Raises PluginError if there is nothing to try it
-    in, and what the plugin raises for its URL."""
+    """Compare a transport with the embedded brokers in seeded histories. Raises PluginError if the plugin offers no
+    test context, and the plugin's own errors for its URL."""
     rule = "Brokers that come, go and are silent receive and answer what the embedded brokers do."
     played = (play_batches(seed, lambda cluster: spec.make_trials(url, cluster)) for seed in seeds)
     return Finding("simulated-batches", rule, _problem(played))
 
 
 def _problem(played: Iterable[Difference | None]) -> str | None:
-    """The first difference; nothing is played after it."""
+    """The first difference. Later histories are not played."""
     return next((str(entry) for entry in played if entry is not None), None)

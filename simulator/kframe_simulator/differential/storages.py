@@ -1,7 +1,7 @@
-"""One of the storages that a history is played in: the sessions of its controllers, and what it shows of itself.
+"""One side of a differential history: a storage and the sessions of its controllers.
 
-What two storages may number as they like (topic ids, broker epochs, paths of notifications, blocks of producer ids) is
-shown by the order in which it was first seen.
+Two storages may assign different topic ids, broker epochs, notification paths and producer id blocks. Results replace
+each of them by the order in which it was first seen.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from kframe.model.cluster import ClusterState
 from kframe.model.events import ControllerChanged, Elect, Event, SessionExpired
 from kframe.model.ports import Store
 
-#: What a session hears that held the role and does not know yet that it has lost it.
+#: The event of a session that held the role and does not know yet that it lost it.
 _OF_ROLES: Final = ("role", "SessionExpired()")
-#: How often is looked whether something has been heard.
+#: The interval of checks for events.
 _LOOK_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What a store did otherwise than the model, and where."""
+    """The first difference between the store and the model, and its step."""
 
     seed: int
     step: int
@@ -42,7 +42,7 @@ class Difference:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """What is tried on purpose (a broken role, a broker that is gone) need not be logged."""
+    """Silence the logs of expected failures: a lost role, a stopped broker."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -52,36 +52,36 @@ def quiet() -> Iterator[None]:
 
 
 class Storage(Protocol):
-    """What a side needs: ``kframe.model.surroundings.ClusterContext`` has it. Whatever else that one does is done, too,
-    where it is there."""
+    """The methods that a side needs, from ``kframe.model.surroundings.ClusterContext``. A side also uses the other
+    methods of that protocol if they exist."""
 
     def connect(self) -> Store:
-        """A store for one more controller, not open yet."""
+        """A new, unopened store for another controller."""
 
     def settle(self) -> None:
-        """Return when all that has happened has been notified."""
+        """Return when all notifications have been delivered."""
 
 
 @dataclass(slots=True)
 class Session:
-    """One controller's store, as long as it is open."""
+    """The open store of one controller."""
 
     controller_id: int
     store: Store
     heard: list[Event] = field(default_factory=list)
     cluster: ClusterState | None = None
-    """As it was last loaded."""
+    """The result of the last load."""
     topic_ids: dict[str, bytes | None] = field(default_factory=dict)
-    """Of the topics that were read."""
+    """The ids of the topics that were read."""
     paths: tuple[str, ...] = ()
-    """Notifications that were read."""
+    """The paths of the notifications that were read."""
 
 
 class Side:
-    """A storage, and three controllers' sessions with it."""
+    """A storage, and the sessions of three controllers."""
 
     def __init__(self, storage: Storage, patience_s: float = 0.0) -> None:
-        """``patience_s``: how long what was done may take to be notified, where the storage cannot tell."""
+        """``patience_s`` is the longest wait for notifications if the storage cannot tell when all are delivered."""
         self.storage = storage
         self.patience_s = patience_s
         self.sessions: dict[int, Session] = {}
@@ -89,7 +89,7 @@ class Side:
         self._counts: Counter[str] = Counter()
 
     def do(self, deed: Callable[[Side], Any]) -> Any:
-        """What a deed gives, or how it was refused."""
+        """The result of a step, or its error."""
         try:
             given = deed(self)
             self.storage.settle()
@@ -104,25 +104,25 @@ class Side:
         return given
 
     def patiently(self, deed: Callable[[Side], Any], expected: object) -> Any:
-        """What a deed gives in the end, as long as it may take to give what is expected."""
+        """Repeat a read until it returns the expected result or the time is up. Returns the last result."""
         end = time.monotonic() + self.patience_s
         while (given := self.do(deed)) != expected and time.monotonic() < end:
             time.sleep(_LOOK_S)
         return given
 
     def open(self, number: int, controller_id: int) -> None:
-        """Begin a session."""
+        """Open a session."""
         self.sessions[number] = session = Session(controller_id, self.storage.connect())
         session.store.open(session.heard.append)
 
     def close(self, number: int | None = None) -> None:
-        """End a session, or all of them."""
+        """Close one session, or all."""
         for item in [number] if number is not None else list(self.sessions):
             session = self.sessions.pop(item)
             session.store.close()
 
     def end(self) -> None:
-        """End all that there is, whatever it raises."""
+        """Close everything and ignore errors."""
         with suppress(Exception):
             self.close()
         close = getattr(self.storage, "close", None)
@@ -130,7 +130,7 @@ class Side:
             close()
 
     def heard(self, number: int, only_roles: bool, expected: Counter[str]) -> Counter[str]:
-        """What a session was notified of since the last call; waits for what is expected as long as that may take."""
+        """The events of a session since the last call. Waits for the expected ones within the time limit."""
         session = self.sessions[number]
         end = time.monotonic() + self.patience_s
         while True:
@@ -142,18 +142,18 @@ class Side:
         return Counter({name: count for name, count in result.items() if not only_roles or name in _OF_ROLES})
 
     def ordinal(self, kind: str, value: Hashable) -> int:
-        """The how-manieth of its kind a value is."""
+        """The order number of a value among the values of its kind."""
         if (kind, value) not in self._ordinals:
             self._counts[kind] += 1
             self._ordinals[kind, value] = self._counts[kind]
         return self._ordinals[kind, value]
 
     def topic_id(self, value: bytes | None) -> int | None:
-        """A topic's id as it is shown; None if it has none."""
+        """The order number of a topic id; None if the topic has none."""
         return None if value is None or value == bytes(16) else self.ordinal("topic id", value)
 
     def registration(self, registration: Registration) -> tuple[Any, ...]:
-        """A broker's registration as it is shown."""
+        """A broker's registration in comparable form."""
         return (
             registration.broker_id,
             self.ordinal("broker epoch", registration.broker_epoch),
@@ -163,8 +163,8 @@ class Side:
 
 
 def missed(expected: Mapping[str, int], result: Mapping[str, int]) -> tuple[str, str] | None:
-    """What a session should have heard and has, if that is wrong. Hearing of what has not changed harms nobody, hearing
-    of one thing twice before it is read again does: the controller would read it twice each time."""
+    """The expected and the actual events of a session if they do not match. An event without a change is harmless. A
+    repeated event before the next read is not: the controller would read twice each time."""
     for name, count in expected.items():
         if not 1 <= result.get(name, 0) <= count:
             return f"{name} notified {_times(count)}", _times(result.get(name, 0))
@@ -176,7 +176,7 @@ def _times(count: int) -> str:
 
 
 def _name(event: Event) -> str:
-    """The end of a role may be notified in either of two ways."""
+    """The name of an event. Two events mean the end of a role; both have one name."""
     if isinstance(event, (Elect, ControllerChanged)):
         return "role"
     return "SessionExpired()" if isinstance(event, SessionExpired) else repr(event)

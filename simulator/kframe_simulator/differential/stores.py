@@ -1,8 +1,7 @@
-"""A store of a plugin held to the embedded one: each step of a seeded history is done in both, and what comes of it is
-compared.
+"""Compare a plugin's store with the embedded one: both perform each step of a seeded history.
 
-What is compared: every result, every refusal (a deposed controller is fenced, a stale version is refused), and what
-each session is notified of. Whether a store survives the end of its process or of its server is not asked here.
+A test compares every result, every refusal (a deposed controller is fenced, a stale version is refused), and the events
+of each session. It does not restart the process or the server of a store.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from kframe_simulator.differential.storages import Difference, Side, Storage, mi
 
 #: Steps of a history.
 STEPS: Final = 300
-#: How long a store may take to notify, where its storage cannot say that all has been notified.
+#: The longest wait for events of a storage that cannot tell when all are delivered.
 PATIENCE_S: Final = 5.0
-#: What a store knows of the role may lag behind as notifications do.
+#: A store may learn of a lost role as late as of other changes.
 _LAGGING: Final = ("may_act",)
 _LAST: Final = 9
 
 
 class Bare:
-    """Storage of which nothing is known but how stores for it are made. Implements ``Storage``."""
+    """A storage that can only make stores. Implements ``Storage``."""
 
     def __init__(self, make: Callable[[], Store]) -> None:
         self.connect = make
 
     def settle(self) -> None:
-        """Nobody can say: who waits for something has patience."""
+        """Do nothing: callers wait with a time limit instead."""
 
 
 def play_history(seed: int, storage: Storage, steps: int = STEPS, epoch: int = 0) -> Difference | None:
-    """Play one history in empty storage and beside it; the first difference, or None. ``epoch`` is the last controller
-    epoch that was given away there. Closes the storage, if it has a ``close``."""
+    """Play one history in empty storage and in the model. Returns the first difference, or None. ``epoch`` is the last
+    controller epoch that the storage has assigned. Closes the storage if it has a ``close``."""
     ensemble = MemoryEnsemble.from_cluster(ClusterState(), epoch)
     model, tried = Side(ensemble), Side(storage, PATIENCE_S if isinstance(storage, Bare) else 0.0)
     history = History(seed, ensemble, model, lambda name: hasattr(storage, name))
@@ -55,13 +54,13 @@ def play_history(seed: int, storage: Storage, steps: int = STEPS, epoch: int = 0
 
 
 def play_bare(make: Callable[[], Store], steps: int = STEPS) -> Difference | None:
-    """Play one history where nothing is known but how stores are made. Raises InputError, and changes nothing, if
-    something stands there already."""
+    """Play one history in a storage that can only make stores. Raises InputError, and changes nothing, if it is not
+    empty."""
     return play_history(1, Bare(make), steps, _last_epoch(make()))
 
 
 def _last_epoch(store: Store) -> int:
-    """Look whether storage is empty; the epoch of a claim, which is given up again."""
+    """Check that storage is empty. Returns the epoch of a claim, which it releases."""
     store.open(lambda _event: None)
     try:
         result = [*sorted(store.read_topic_names()), *(f"broker {broker.broker_id}" for broker in store.read_brokers())]
@@ -76,7 +75,7 @@ def _last_epoch(store: Store) -> int:
 
 
 def _compare(history: History, step: Step, model: Side, tried: Side) -> tuple[str, str] | None:
-    """Do a step on both sides; what was expected and found, if it is not the same."""
+    """Perform a step on both sides. Returns the expected and the actual result if they differ."""
     deposed = {number for number in model.sessions if history.deposed(number)}
     expected, result = model.do(step.deed), tried.do(step.deed)
     if expected != result and step.call in _LAGGING:
@@ -85,7 +84,7 @@ def _compare(history: History, step: Step, model: Side, tried: Side) -> tuple[st
         return _shown(expected, result), _shown(result, expected)
     history.done(step, expected)
     for number in model.sessions:
-        # A controller that has lost the role, and was not told to give it up yet, learns of that alone for certain.
+        # A controller that lost the role and did not release it is only certain to receive that event.
         only_roles = number in deposed or history.deposed(number)
         due = model.heard(number, only_roles, Counter())
         problem = missed(due, tried.heard(number, only_roles, due))
@@ -95,7 +94,7 @@ def _compare(history: History, step: Step, model: Side, tried: Side) -> tuple[st
 
 
 def _compare_rest(seed: int, steps: int, history: History, model: Side, tried: Side) -> Difference | None:
-    """Look at everything once more, through a session that knows nothing."""
+    """Compare the whole content through a new session."""
     for step in (Step("open", None, (_LAST, _LAST)), Step("load", _LAST)):
         difference = _compare(history, step, model, tried)
         if difference is not None:
@@ -104,7 +103,7 @@ def _compare_rest(seed: int, steps: int, history: History, model: Side, tried: S
 
 
 def _shown(one: object, other: object) -> str:
-    """A result, or of a table the entries that the other has not the same."""
+    """A result; of a table only the entries that differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         differing = {
             key: value for key, value in one.items() if key not in other or other[key] != value

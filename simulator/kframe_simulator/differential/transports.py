@@ -1,8 +1,8 @@
-"""A transport of a plugin held to embedded brokers: the same batches go through both, to brokers that come, go and are
-silent, and what each broker has received and answered is compared.
+"""Compare a plugin's transport with embedded brokers: both receive the same batches.
 
-A request may arrive again as it is (its answer was lost), and what waits for a silent broker may be merged, if the
-broker learns the same in the end. Everything else is one in flight, in order, to whoever is registered, once.
+Brokers come, go and stop answering. The test compares what each broker has received and answered. A request may be
+repeated unchanged if its response was lost. Requests that wait for a silent broker may be merged if the broker learns
+the same. All others arrive once, in order, one in flight, at the registered brokers.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ STEPS: Final = 120
 BROKERS: Final = (1, 2, 3, 4)
 _NAMES: Final = ("t-0", "t-1", "t-2", "gone-0")
 
-#: By broker: requests, and events as they can be compared.
+#: By broker: requests, and events in comparable form.
 _Taken: TypeAlias = tuple[dict[int, list[Request]], dict[int, list[str]]]
 
 
 @dataclass(slots=True)
 class _End:
-    """One of the two transports, and what came of it in a step."""
+    """One of the two transports, and the results of the current step."""
 
     far: FarEnd
     cluster: ClusterState
     events: list[Event] = field(default_factory=list)
     acting: bool = True
     arrived: dict[int, int] = field(default_factory=dict)
-    """How many requests came to each broker in this step, those that came again too."""
+    """The number of requests to each broker in this step, repeated ones included."""
     last: dict[int, Request] = field(default_factory=dict)
 
     def open(self) -> None:
         self.far.transport.open(self.events.append, lambda: self.acting)
 
     def take(self, broker_ids: Sequence[int]) -> _Taken:
-        """What has come since the last call, without what came again as it was."""
+        """Requests and events since the last call, without unchanged repetitions."""
         self.far.settle()
         received: dict[int, list[Request]] = {item: [] for item in broker_ids}
         self.arrived = dict.fromkeys(broker_ids, 0)
@@ -66,7 +66,7 @@ class _End:
 
 
 def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int = STEPS) -> Difference | None:
-    """Play one history through a transport and beside it; the first difference, or None."""
+    """Play one history through a transport and the model. Returns the first difference, or None."""
     cluster = trial_cluster()
     ends = [_End(EmbeddedFarEnd.make(), trial_cluster()), _End(make(cluster), cluster)]
     with quiet(), ExitStack() as after:
@@ -83,7 +83,7 @@ def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int =
 
 
 def trial_cluster() -> ClusterState:
-    """Four brokers, a topic of three partitions, and one that is being deleted."""
+    """Four brokers, a topic of three partitions, and a topic that is being deleted."""
     partitions = [healthy(1, 2, 3), healthy(2, 3, 4), PartitionSpec((4, 1), leader=None, isr=(4,))]
     cluster = cluster_of({"t": partitions, "gone": [healthy(2, 1)]}, registered=BROKERS)
     cluster.topics.deleting[1] = 1
@@ -91,7 +91,7 @@ def trial_cluster() -> ClusterState:
 
 
 class _Batches:
-    """Draws what is sent, and what affects brokers meanwhile; does it at both ends."""
+    """Draws batches and broker faults, and applies them to both ends."""
 
     def __init__(self, random: Random, ends: Sequence[_End]) -> None:
         self.answers = hasattr(ends[1].far, "silence")
@@ -100,13 +100,13 @@ class _Batches:
         self._silent: set[int] = set()
         self._epoch = 0
         self._lost: int | None = None
-        """The broker whose answer was lost in this step."""
+        """The broker whose response was lost in this step."""
         for end in ends:
             end.open()
         self._connect(*BROKERS)
 
     def step(self) -> tuple[str, frozenset[int]]:
-        """Do something; what, and who was silent before or after."""
+        """Perform a step. Returns its name, and the brokers that were silent before or after it."""
         silent, self._lost = frozenset(self._silent), None
         actions: list[Callable[[], str]] = [self._send, self._come_or_go, self._bounce, self._lose_role]
         weights = [12, 2, 1, 1]
@@ -117,13 +117,13 @@ class _Batches:
         return did, silent | frozenset(self._silent)
 
     def not_again(self) -> tuple[str, str] | None:
-        """What is wrong where an answer was lost, and the request did not come again."""
+        """The problem if a response was lost and the request was not repeated."""
         if self._lost is None or self._ends[1].arrived[self._lost] > 1:
             return None
         return f"broker {self._lost} receives the request again whose answer was lost", "it came once"
 
     def _send(self) -> str:
-        """A batch of the columns as they are; then they change."""
+        """Send a batch of the current columns, then change the columns."""
         random = self._random
         self._epoch += 1
         lead = {broker: self._some() for broker in self._some_brokers()}
@@ -131,14 +131,14 @@ class _Batches:
             broker: {name: (self._epoch, random.random() < 0.5) for name in self._some()}
             for broker in self._some_brokers()
         }
-        notified = (self._some_brokers(), self._some())
+        metadata = (self._some_brokers(), self._some())
         new = self._some()
         for end in self._ends:
             partitions = end.cluster.partitions
             partitions.leader_epoch[:] = self._epoch
-            end.far.transport.send(end.cluster, self._batch(end.cluster, lead, new, notified, stop))
+            end.far.transport.send(end.cluster, self._batch(end.cluster, lead, new, metadata, stop))
             partitions.leader_epoch[:] = 999_999
-        return f"send(leader_and_isr={lead}, metadata={notified}, stop_replica={stop})"
+        return f"send(leader_and_isr={lead}, metadata={metadata}, stop_replica={stop})"
 
     def _batch(self, cluster: ClusterState, lead: Any, new: Any, notified: Any, stop: Any) -> ControlRequests:
         return requests_of(
@@ -166,7 +166,7 @@ class _Batches:
         return f"disconnect({broker_id}), connect({broker_id})"
 
     def _lose_role(self) -> str:
-        """What is sent then reaches nobody; the next controller begins anew."""
+        """Lose the role: a batch then reaches no broker. The next controller starts again."""
         for end in self._ends:
             end.acting = False
         did = self._send()
@@ -218,7 +218,7 @@ class _Batches:
 
 
 def _compare(expected: _Taken, result: _Taken, stuck: frozenset[int], *, answers: bool) -> tuple[str, str] | None:
-    """What was expected and found, if it is not the same."""
+    """The expected and the actual requests and events if they differ."""
     for broker_id in expected[0].keys() | result[0].keys():
         due, came = expected[0].get(broker_id, []), result[0].get(broker_id, [])
         if due != came and not (broker_id in stuck and due and _lesson(due) == _lesson(came)):
@@ -229,28 +229,28 @@ def _compare(expected: _Taken, result: _Taken, stuck: frozenset[int], *, answers
 
 
 def _lesson(requests: Sequence[Request]) -> Mapping[Any, Any]:
-    """What a broker knows after these requests: of each replica what it was told last, and of the cluster."""
+    """The state of a broker after these requests: the last request for each replica, and the metadata."""
     known: dict[Any, Any] = {}
     for request in requests:
         of_cluster = request["api"] == "UpdateMetadata"
         known["brokers"] = request.get("live_brokers", known.get("brokers"))
-        for name, notified in request["partitions"].items():
-            known[of_cluster, name] = request["api"], {key: value for key, value in notified.items() if key != "is_new"}
+        for name, state in request["partitions"].items():
+            known[of_cluster, name] = request["api"], {key: value for key, value in state.items() if key != "is_new"}
     return known
 
 
 def _brief(requests: Sequence[Request]) -> str:
-    """Requests by their kinds, partitions and leader epochs."""
+    """Requests by kind, partitions and leader epochs."""
     return str(
         [
-            (request["api"], {name: notified["leader_epoch"] for name, notified in request["partitions"].items()})
+            (request["api"], {name: state["leader_epoch"] for name, state in request["partitions"].items()})
             for request in requests
         ]
     )
 
 
 def _shown(event: Event) -> str:
-    """An event; rows are numbered as the controller does, so that they are the same at both ends."""
+    """An event in comparable form. Rows are the controller's, so that they are equal at both ends."""
     rows = getattr(event, "rows", None)
     return f"{event!r}"[:200] if rows is None else f"{type(event).__name__}{np.sort(rows).tolist()}"
 

@@ -1,7 +1,7 @@
-"""What actions of a plan do to a simulation.
+"""The effects of plan actions on a simulation.
 
-Each chooses among what is there when it is played, and does nothing where there is nothing to choose; it counts as
-played only where it did something.
+Each action chooses its targets when it is played, and does nothing if there are none. It counts as played only if it
+had an effect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIMEOUT_MS: Final = 3_000
 
 
 def play(simulation: Simulation, action: Action) -> None:
-    """Let an action happen."""
+    """Play an action."""
     index = len(simulation.played_steps)
     simulation.played_steps.append(PlayedStep(simulation.scheduler.now_ms, action, None))
     if ACTIONS[action.kind](simulation, action.arguments):
@@ -39,7 +39,7 @@ def play(simulation: Simulation, action: Action) -> None:
         del simulation.played_steps[index]
 
 
-# -- processes
+# -- Processes.
 
 
 def _crash_broker(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
@@ -118,7 +118,7 @@ def _jump(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return process.running
 
 
-# -- storage
+# -- Storage.
 
 
 def _lose_connection(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
@@ -149,7 +149,7 @@ def _watch(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _write_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Another tool adds partitions to a topic, past every controller, as brokers did before."""
+    """Another tool adds partitions to a topic directly in storage, as brokers once did."""
     name = choices.topic(simulation, arguments["pick"])
     return name is not None and races.add_partition(simulation, name, choices.replicas(simulation, arguments))
 
@@ -163,13 +163,13 @@ def _forget_id(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _rewrite_state(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Another client writes a state as it is: its version goes up."""
+    """Another client writes a state unchanged: its version increases."""
     key = choices.partition(simulation, arguments["pick"])
     return key is not None and races.rewrite(simulation, key)
 
 
 def _malform(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A record becomes unreadable."""
+    """Make a record unreadable."""
     done = simulation.ensemble.malform(arguments["which"], arguments["pick"])
     simulation.watch.unreadable.update(
         key for key in simulation.ensemble.rows if not simulation.ensemble.readable([key[0]])
@@ -177,7 +177,7 @@ def _malform(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return done
 
 
-# -- network and brokers
+# -- Network and brokers.
 
 
 def _places(simulation: Simulation) -> list[int]:
@@ -209,7 +209,7 @@ def _cut_ensemble(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _cut_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """What a broker is told gets through, what it answers does not."""
+    """Requests reach a broker, but its responses are lost."""
     for process in simulation.controllers:
         simulation.network.cut(
             choices.broker(simulation, arguments).broker_id, process.controller_id, arguments["for_ms"]
@@ -253,7 +253,7 @@ def _fail_log_dir(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _repeat_alter(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A proposal of the past arrives once more."""
+    """An earlier AlterPartition request arrives again."""
     process = simulation.controller(-1)
     brokers = [broker_id for broker_id in simulation.brokers.values() if broker_id.requests.past_proposals]
     broker = choices.choose(brokers, arguments["broker"])
@@ -266,7 +266,7 @@ def _repeat_alter(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _repeat_shutdown(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A broker's request to be let go, of an earlier registration if there is one, arrives once more."""
+    """An earlier ControlledShutdown request arrives again; if possible, of an earlier registration."""
     process = simulation.controller(-1)
     brokers = [broker_id for broker_id in simulation.brokers.values() if broker_id.requests.past_shutdowns]
     earlier = [
@@ -293,7 +293,7 @@ def _fail_selector(simulation: Simulation, arguments: Mapping[str, Any]) -> bool
     return True
 
 
-#: What each kind of action does; it says whether it did anything.
+#: By kind of action: its function, which returns whether it had an effect.
 ACTIONS: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = {
     "crash_broker": _crash_broker,
     "start_broker": _start_broker,
@@ -333,7 +333,8 @@ ACTIONS: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = 
 
 
 def quiescence(simulation: Simulation) -> None:
-    """End all faults, and let die whoever hosts nothing: what is dead stays so for now, but for the controllers."""
+    """End all faults, and stop all brokers without replicas. Stopped brokers stay down for now; controllers start
+    again."""
     soothe(simulation)
     hosts = {replica for row in simulation.ensemble.rows.values() for replica in row.replicas}
     for broker in simulation.brokers.values():
@@ -344,13 +345,13 @@ def quiescence(simulation: Simulation) -> None:
 
 
 def calm(simulation: Simulation) -> None:
-    """End all faults; what is dead is brought back."""
+    """End all faults, and restart all stopped processes."""
     soothe(simulation)
     bring_back(simulation)
 
 
 def soothe(simulation: Simulation) -> None:
-    """End all faults: what was paused goes on, what was cut is whole."""
+    """End all faults: paused processes continue, and cut links are restored."""
     simulation.network.heal()
     simulation.faulty_selectors.raises = 0
     sequences.end(simulation)
@@ -369,7 +370,7 @@ def soothe(simulation: Simulation) -> None:
 
 
 def consent(simulation: Simulation) -> None:
-    """Where the last in-sync replicas wait for an operator's consent after a crash, let them lead."""
+    """Elect the last in-sync replicas that wait for an operator's consent after a crash."""
     process = simulation.controller(-1)
     keys = tuple(key for key, row in simulation.ensemble.rows.items() if row.leader < 0 and row.isr)
     if simulation.options.hold_last and keys and process is not None and process.active and process.idle:
@@ -377,7 +378,7 @@ def consent(simulation: Simulation) -> None:
 
 
 def bring_back(simulation: Simulation) -> None:
-    """Start what is not running."""
+    """Start all stopped processes."""
     for process in simulation.controllers:
         if not process.running:
             process.start()

@@ -18,12 +18,12 @@ Item = TypeVar("Item")
 
 
 def tell(simulation: Simulation, kind: str, argument: Any) -> None:
-    """Say the action that is played as a step of a scenario."""
+    """Record the current action as a scenario step."""
     simulation.played_steps[-1] = simulation.played_steps[-1]._replace(step={kind: argument})
 
 
 def tell_of(simulation: Simulation, topic: str, kind: str, argument: Any) -> None:
-    """The same of an action that is about a topic; one that is to go is gone at once in a scenario."""
+    """Record an action on a topic. A topic marked for deletion is deleted at once in a scenario."""
     if not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{topic}"):
         tell(simulation, kind, argument)
 
@@ -34,7 +34,7 @@ def name(key: TopicPartition) -> str:
 
 
 def choose(items: Sequence[Item], number: int) -> Item | None:
-    """The item that a number means among those that there are; None if there are none."""
+    """The item that a number selects; None if there are no items."""
     return items[number % len(items)] if items else None
 
 
@@ -44,32 +44,31 @@ def broker(simulation: Simulation, arguments: Mapping[str, Any]) -> BrokerProces
 
 
 def controller(simulation: Simulation, arguments: Mapping[str, Any]) -> ControllerProcess:
-    """A controller's process: every second number means the one at work, if there is one."""
+    """A controller process. Every second number selects the active controller, if there is one."""
     number = arguments["controller"]
     active = [controller_id for controller_id in simulation.controllers if controller_id.active]
     return active[0] if number % 2 and active else simulation.controllers[number // 2 % len(simulation.controllers)]
 
 
 def partition(simulation: Simulation, number: int) -> TopicPartition | None:
-    """A partition that storage has."""
+    """A stored partition."""
     return choose(sorted(simulation.ensemble.rows), number)
 
 
 def partition_in_need(simulation: Simulation, number: int) -> TopicPartition | None:
-    """A partition that storage has; two of three numbers mean one without a leader, or without any state, if there is
-    one."""
+    """A stored partition. Two of three numbers select a partition without a leader or a state, if there is one."""
     needy = sorted(key for key, row in simulation.ensemble.rows.items() if row.leader < 0)
     return choose(needy, number // 3) if needy and number % 3 else partition(simulation, number)
 
 
 def topic(simulation: Simulation, number: int) -> str | None:
-    """A topic that storage has."""
+    """A stored topic."""
     return choose(sorted(simulation.ensemble.topic_ids), number)
 
 
 def topic_in_need(simulation: Simulation, number: int) -> str | None:
-    """A topic that storage has; two of three numbers mean one that cannot be read, or that has a partition without a
-    state or under reassignment, if there is one."""
+    """A stored topic. Two of three numbers select an unreadable topic, or a topic that has a partition without a state
+    or under reassignment, if there is one."""
     names, rows = sorted(simulation.ensemble.topic_ids), simulation.ensemble.rows
     unreadable = [item for item in names if not simulation.ensemble.readable([item])]
     needy = {key[0] for key, row in rows.items() if row.partition_epoch == NO_STATE or row.adding or row.removing}
@@ -79,7 +78,7 @@ def topic_in_need(simulation: Simulation, number: int) -> str | None:
 
 
 def replicas(simulation: Simulation, arguments: Mapping[str, Any]) -> tuple[int, ...]:
-    """A replica list that an action asks for."""
+    """The replica list of an action."""
     brokers, shift = simulation.options.brokers, arguments["shift"]
     order = brokers[shift % len(brokers) :] + brokers[: shift % len(brokers)]
     if shift % 2:

@@ -7,7 +7,7 @@ from kframe.model.elections import ElectionBatch
 
 
 class FailingSelector:
-    """Raises the next ``raises`` times, and otherwise leaves the election to the built-in selector."""
+    """Raises for the next ``raises`` elections; otherwise uses the built-in selector."""
 
     name = "saboteur"
 
@@ -15,7 +15,7 @@ class FailingSelector:
         self.raises = 0
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """Fail, or choose the first in-sync candidate as Kafka does."""
+        """Raise, or elect the first in-sync candidate as Kafka does."""
         if self.raises:
             self.raises -= 1
             raise RuntimeError("this selector fails by order")

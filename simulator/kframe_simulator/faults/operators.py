@@ -55,8 +55,8 @@ def _targets(simulation: Simulation, arguments: Mapping[str, Any]) -> Targets | 
 def _shown(targets: Targets) -> dict[str, list[int]]:
     indexes = range(len(targets))
     return {
-        f"{targets.names[targets.topic[at]]}-{int(targets.partition[at])}": targets.replicas[at].tolist()
-        for at in indexes
+        f"{targets.names[targets.topic[index]]}-{int(targets.partition[index])}": targets.replicas[index].tolist()
+        for index in indexes
     }
 
 
@@ -73,7 +73,7 @@ def _reassign(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _reassign_badly(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A list that is empty, names a broker twice, or names none that there ever was: to be refused."""
+    """Request an invalid reassignment: an empty list, a repeated broker, or brokers that never existed."""
     process, key = _at_work(simulation), choices.partition(simulation, arguments["pick"])
     if process is None or key is None:
         return False
@@ -87,7 +87,7 @@ def _reassign_badly(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
 
 
 def _reassign_to_isr(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A partition is to keep only the replicas that are in sync, dead or not; one without a leader, if there is one."""
+    """Reassign a partition to its ISR, whether its members are live or not. Prefers a partition without a leader."""
     process, key = _at_work(simulation), choices.partition_in_need(simulation, arguments["pick"])
     row = None if key is None else simulation.ensemble.rows[key]
     if process is None or row is None or not row.isr or set(row.isr) == set(row.replicas):
@@ -171,7 +171,8 @@ def _elect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _elected_or_refused(simulation: Simulation, key: TopicPartition, response: Any) -> bool:
-    """Whether an election of one partition is answered, and the answer is no success where there never was a leader."""
+    """Whether an election of one partition got a valid answer. A partition that never had a leader must get an
+    error."""
     row = simulation.ensemble.rows.get(key)
     refused = bool(response.unknown) or bool(response.codes.size and response.codes[0])
     return len(response.codes) + len(response.unknown) == 1 and (
@@ -199,7 +200,7 @@ def _reassign_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
 
 
 def _bad_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """What is left in storage moves one partition, and another one to no replica at all."""
+    """Store a reassignment record of one partition, and of another one to no replicas."""
     targets = _targets(simulation, {**arguments, "count": 1})
     if targets is None:
         return False
@@ -231,7 +232,7 @@ def _mark_deleted(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _left(leave: Callable[[], None]) -> bool:
-    """Leave something in storage, unless something like it stands there."""
+    """Create a record in storage, unless it exists."""
     try:
         leave()
     except RecordError:
@@ -255,7 +256,7 @@ def _drop_controller(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
     return True
 
 
-#: What each kind of operation does; it says whether it did anything.
+#: By kind of operation: its function, which returns whether it had an effect.
 OPERATIONS: Final[Mapping[str, Callable[..., bool]]] = {
     "reassign": _reassign,
     "reassign_badly": _reassign_badly,

@@ -9,35 +9,35 @@ from typing import Any, Final, TypeAlias
 
 from kframe_simulator.simulation.options import Options
 
-#: Arguments of an action: plain values, which choose among what is there when it is played.
+#: Arguments of an action: plain values that select among the items at play time.
 Arguments: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that happens: when (ms), what, and with what. ``repr`` is what a person reads."""
+    """One action: its time (ms), kind and arguments. ``repr`` is for people."""
 
     at_ms: float
     kind: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
-        """As plain values."""
+        """The action as plain values."""
         return {"at_ms": self.at_ms, "kind": self.kind, **self.arguments}
 
     @staticmethod
     def read(shown: Mapping[str, Any]) -> Action:
-        """What ``shown`` has written."""
+        """Parse the result of ``shown``."""
         rest = {key: value for key, value in shown.items() if key not in ("at_ms", "kind")}
         return Action(float(shown["at_ms"]), str(shown["kind"]), rest)
 
 
-#: Clients come once the first controller has had time to make topics.
+#: Clients start after the first controller has had time to create states.
 CLIENTS_FROM_MS: Final = 300.0
 
 
 def _pick(random: Random) -> int:
-    """A number that chooses one of however many there will be."""
+    """A number that selects one of any number of items."""
     return random.randrange(60)
 
 
@@ -119,7 +119,7 @@ def _consume(random: Random) -> Arguments:
     return {"pick": _pick(random), "committed": random.random() < 0.5}
 
 
-#: The kinds of actions by class: how often (weight) and with what arguments each is drawn.
+#: By class: the kinds of actions, their weights, and the functions that draw their arguments.
 FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]], ...]]] = {
     "crash": (("crash_broker", 3, _one("broker")), ("crash_controller", 2, _stop)),
     "restart": (("start_broker", 6, _one("broker")), ("start_controller", 5, _one("controller"))),
@@ -183,7 +183,7 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]],
         ("repeat_produce", 1, _one("number")),
     ),
 }
-#: Sequences of faults and operations, which every plan draws by themselves: how many at most, and with what arguments.
+#: The most sequences in a plan, and the kinds of sequences with their arguments.
 SEQUENCES_MOST: Final = 3
 SEQUENCES: Final[tuple[tuple[str, Callable[[Random], Arguments]], ...]] = (
     ("give_up_move", _one("pick")),
@@ -194,9 +194,9 @@ SEQUENCES: Final[tuple[tuple[str, Callable[[Random], Arguments]], ...]] = (
     ("recall_answers", _one("pick")),
     ("spoil_end", _one("pick")),
 )
-#: By what factor a plan knows more or less of a kind of action than others.
+#: A plan multiplies the weight of each kind of action by one of these factors.
 INTENSITIES: Final = (0.3, 1.0, 1.0, 3.0)
-#: The names of all classes of faults.
+#: The names of all fault classes.
 CLASSES: Final = (*FAULTS, "sequences")
 #: The class of each kind of action.
 CLASS_OF: Final = {kind: name for name, kinds in FAULTS.items() for kind, _, _ in kinds} | {
@@ -205,10 +205,9 @@ CLASS_OF: Final = {kind: name for name, kinds in FAULTS.items() for kind, _, _ i
 
 
 def draw_plan(options: Options) -> tuple[Action, ...]:
-    """The plan of a simulation. Operators and clients are always at work; clients more often the longer the simulation
-    lasts.
+    """The plan of a simulation. Every plan has operators and clients; a longer simulation has more client actions.
 
-    Each plan draws its own intensity of every kind of action, so that some see much of what others hardly see.
+    Each plan draws a factor for every kind of action, so that some plans have many actions of a rare kind.
     """
     random = Random(f"plan/{options.seed}")
     names = dict.fromkeys((*options.faults, "operators", "restart"))

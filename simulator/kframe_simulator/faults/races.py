@@ -1,5 +1,5 @@
-"""Faults that aim at a moment: a write that somebody else comes before, a request that is held up or lost, a crash in
-the middle of a chosen event. The others (``actions``) happen whenever they happen."""
+"""Faults at a chosen point: before a write, at a request, or in the middle of an event. The faults of ``actions`` occur
+at any time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kframe_simulator.simulation.controllers import ControllerProcess
     from kframe_simulator.simulation.simulation import Simulation
 
-#: The events in the middle of which a controller ends, by the number that an action names.
+#: The kinds of events in which a controller crashes; the number of an action selects one.
 CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
     (ReassignmentRequested, ReassignmentsLeft),
     (AlterPartitionRequested, IsrChangesLeft),
@@ -43,12 +43,12 @@ CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
     (ControlledShutdownRequested,),
     (DeletionsMarked, StopReplicaAnswered),
 )
-#: Partitions of a topic are added past every controller up to this many.
+#: Other tools add partitions up to this many per topic.
 PARTITIONS_MOST: Final = 5
 
 
 def _race_write(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Another client writes what a controller is about to write, a moment before."""
+    """Another client writes the same path just before a controller's write."""
     process = choices.controller(simulation, arguments)
     if process.running:
         process.store.races += arguments["writes"]
@@ -56,7 +56,7 @@ def _race_write(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def race(simulation: Simulation, call: str, arguments: Sequence[Any]) -> None:
-    """Another client of the ensemble comes before a write of a controller."""
+    """Another client changes storage before a write of a controller."""
     if call == "write_states":
         cluster, change = arguments
         for row in change.rows.tolist():
@@ -68,7 +68,7 @@ def race(simulation: Simulation, call: str, arguments: Sequence[Any]) -> None:
 
 
 def rewrite(simulation: Simulation, key: tuple[str, int]) -> bool:
-    """Another client writes a state as it is: its version goes up."""
+    """Another client writes a state unchanged: its version increases."""
     row = simulation.ensemble.rows.get(key)
     if row is None or row.partition_epoch == NO_STATE:
         return False
@@ -78,7 +78,7 @@ def rewrite(simulation: Simulation, key: tuple[str, int]) -> bool:
 
 
 def add_partition(simulation: Simulation, name: str, replicas: tuple[int, ...]) -> bool:
-    """Another tool adds a partition to a topic, past every controller, as brokers did before."""
+    """Another tool adds a partition to a topic directly in storage, as brokers once did."""
     if name not in simulation.ensemble.topic_ids or len(simulation.ensemble.topic_partitions(name)) >= PARTITIONS_MOST:
         return False
     cluster = simulation.ensemble.states.cluster
@@ -92,7 +92,8 @@ def add_partition(simulation: Simulation, name: str, replicas: tuple[int, ...]) 
 
 
 def _write_topic_on_the_dead(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Another tool adds a partition whose replicas are on brokers that are not there, or none: it gets no leader."""
+    """Another tool adds a partition whose replicas are all on missing brokers, or that has no replicas: it gets no
+    leader."""
     name = choices.topic(simulation, arguments["pick"])
     absent = tuple(broker.broker_id for broker in simulation.brokers.values() if not broker.registered)
     replicas = () if arguments["pick"] % 4 == 0 else absent[:2]
@@ -100,7 +101,7 @@ def _write_topic_on_the_dead(simulation: Simulation, arguments: Mapping[str, Any
 
 
 def _swap_disks(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The controller ends, and before another takes over a broker comes back with empty disks."""
+    """The controller crashes, and before the next failover a broker comes back with empty disks."""
     broker, process = choices.broker(simulation, arguments), choices.controller(simulation, {"controller": 1})
     if not broker.running or broker.paused or not process.active:
         return False
@@ -110,21 +111,21 @@ def _swap_disks(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _hold_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The next proposal that takes a broker in is held up, and something affects that broker."""
+    """Delay the next proposal that adds a broker to an ISR, while a fault affects that broker."""
     broker = choices.broker(simulation, arguments)
     broker.requests.holds = ACTIONS[arguments["deed"] % len(ACTIONS)]
     return broker.running
 
 
 def _lose_answer(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The answer to a leader's next proposal is lost: it proposes the same again."""
+    """Lose the response to a leader's next proposal: it sends the proposal again."""
     broker = choices.broker(simulation, arguments)
     broker.requests.lost_answers = 1
     return broker.running
 
 
 def _misdirect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """``/controller`` goes, its owner learns of that late, and leaders go on to ask it."""
+    """``/controller`` is deleted, its owner is notified late, and leaders still send requests to it."""
     process = choices.controller(simulation, {"controller": 1})
     if not process.active or simulation.ensemble.controller_id() != process.controller_id:
         return False
@@ -142,7 +143,7 @@ def _misdirect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _ask_again(simulation: Simulation, process: ControllerProcess) -> None:
-    """Leaders repeat their last proposals to a process, over connections that they still have."""
+    """Leaders repeat their last proposals to a process, over connections that are still open."""
     for broker in simulation.brokers.values():
         for key, partition in sorted(broker.model.partitions.items()):
             if process.running and broker.running and partition.is_leader and partition.isr:
@@ -157,7 +158,7 @@ def _topic_id(simulation: Simulation, key: tuple[str, int]) -> bytes:
 
 
 def _delay_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The next answer of a broker is told to its controller late, whatever has become of that."""
+    """The controller handles the next response of a broker late, even if the channel has closed since."""
     process = choices.controller(simulation, arguments)
     if process.running:
         process.transport.delayed[choices.broker(simulation, arguments).broker_id] = arguments["for_ms"]
@@ -165,7 +166,7 @@ def _delay_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _tell_late(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A controller that was elected anew is told an answer to a request of an earlier time in office."""
+    """A controller that was elected again handles a response to a request of its earlier term."""
     process = choices.controller(simulation, {"controller": 1})
     if not process.active:
         return False
@@ -182,13 +183,13 @@ def _tell_late(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _fail_stop(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A broker fails at its next StopReplica that deletes."""
+    """A broker fails at its next StopReplica that deletes replicas."""
     choices.broker(simulation, arguments).fails_stops += 1
     return True
 
 
 def _crash_in(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The controller ends in the middle of its next event of a kind, or once it has stored its next assignment."""
+    """The controller crashes in its next event of a kind, or after it has stored its next assignment."""
     process = choices.controller(simulation, {"controller": 1})
     if arguments["effects"] % 3 == 0:
         process.stop_after_call = "write_assignments"
@@ -198,7 +199,7 @@ def _crash_in(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _fail_failovers(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Whoever takes over loses the connection in the middle of it, several times in a row."""
+    """The next controllers lose their connection in the middle of a failover, several times in a row."""
     for process in simulation.controllers:
         if process.running:
             process.store.faults.extend(["", "before"] * arguments["times"])
@@ -208,8 +209,8 @@ def _fail_failovers(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
 
 
 def _forge_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A broker proposes an ISR that no leader would: none at all, without the leader, with a broker that is not
-    assigned, or for a partition that another one leads. Only where strict checks are on: Kafka takes all four."""
+    """A broker proposes an invalid ISR: empty, without the leader, with an unassigned broker, or for another leader's
+    partition. Only with strict checks: Kafka accepts all four."""
     process, key = simulation.controller(-1), choices.partition(simulation, arguments["pick"])
     if process is None or not process.running or key is None or not simulation.options.strict:
         return False
@@ -217,7 +218,7 @@ def _forge_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
     leader = simulation.brokers.get(row.leader)
     if leader is None or not leader.running or row.partition_epoch == NO_STATE:
         return False
-    strangers = [broker for broker in simulation.options.brokers if broker not in row.replicas]
+    unassigned = [broker for broker in simulation.options.brokers if broker not in row.replicas]
     others = [broker for broker in simulation.brokers.values() if broker.running and broker is not leader]
     sender, isr = leader, row.isr
     match arguments["how"] % 4:
@@ -225,8 +226,8 @@ def _forge_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
             isr = ()
         case 1:
             isr = tuple(member for member in row.isr if member != row.leader)
-        case 2 if strangers:
-            isr = (*row.isr, strangers[0])
+        case 2 if unassigned:
+            isr = (*row.isr, unassigned[0])
         case _ if others and len(row.isr) > 1:
             sender, isr = others[arguments["pick"] % len(others)], row.isr[:1]
     if isr == row.isr:
@@ -249,7 +250,7 @@ def _send_proposal(
     simulation.ask(process, "a proposal", *proposal(simulation, process, message))
 
 
-#: What each kind of action does; it says whether it did anything.
+#: By kind of fault: its function, which returns whether it had an effect.
 FAULTS: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = {
     "race_write": _race_write,
     "swap_disks": _swap_disks,

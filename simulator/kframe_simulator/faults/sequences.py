@@ -1,7 +1,7 @@
-"""Sequences of faults and operations that single actions of a plan rarely line up.
+"""Sequences of faults and operations that random single actions rarely produce.
 
-Each action begins with what the simulation has when it is played, and schedules the steps that follow. A step that no
-longer fits what has happened meanwhile does nothing.
+Each sequence starts from the current state and schedules its later steps. A step does nothing if the state no longer
+allows it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kframe_simulator.simulation.controllers import ControllerProcess
     from kframe_simulator.simulation.simulation import Simulation
 
-#: How long the controller has for one step, also where messages are slow.
+#: How long the controller has for one step, even with slow messages.
 STEP_MS: Final = 400.0
-#: How long a replica that is being added is kept from its leader.
+#: How long the link between an added replica and its leader is cut.
 CUT_MS: Final = 3_000.0
-#: How long a sequence waits for something, checking every STEP_MS.
+#: How long a sequence waits for a condition; it checks every STEP_MS.
 WAIT_MOST_MS: Final = 8_000.0
 
 
@@ -40,14 +40,14 @@ def _active(simulation: Simulation) -> ControllerProcess | None:
 
 
 def _later(simulation: Simulation, step: Callable[[], None]) -> None:
-    """Do the next step of a sequence, unless faults have ended by then."""
+    """Schedule the next step of a sequence. It is skipped if the faults have ended."""
     simulation.scheduler.after(STEP_MS, lambda: step() if simulation.faults_go_on else None)
 
 
 def _wait(
     simulation: Simulation, ready: Callable[[], bool], then: Callable[[], None], left_ms: float = WAIT_MOST_MS
 ) -> None:
-    """Do ``then`` once ``ready``; give up after a while."""
+    """Call ``then`` when ``ready`` is true; give up after a while."""
     if ready():
         then()
     elif left_ms > 0:
@@ -55,7 +55,7 @@ def _wait(
 
 
 def _ask_to_move(simulation: Simulation, key: TopicPartition, replicas: tuple[int, ...] | None) -> None:
-    """Request a reassignment of one partition, or with None its cancellation."""
+    """Request a reassignment of one partition; None requests its cancellation."""
     process = _active(simulation)
     if process is None:
         return
@@ -71,26 +71,26 @@ def _kill(broker: BrokerProcess) -> None:
 
 
 def _unmoved(simulation: Simulation) -> list[Row]:
-    """Partitions with a state that are not under reassignment, of readable topics."""
+    """Partitions of readable topics that have a state and no reassignment."""
     rows = (simulation.ensemble.rows[key] for key in sorted(simulation.ensemble.rows))
     idle = [row for row in rows if row.partition_epoch != NO_STATE and not (row.adding or row.removing)]
     return [row for row in idle if simulation.ensemble.readable([row.key[0]])]
 
 
 def _others(simulation: Simulation, row: Row) -> list[int]:
-    """Registered, running brokers that have no replica of a partition."""
+    """Registered, running brokers without a replica of a partition."""
     brokers = (
         broker for broker in simulation.brokers.values() if broker.registered and broker.running and not broker.paused
     )
     return [broker.broker_id for broker in brokers if broker.broker_id not in row.replicas]
 
 
-# -- a reassignment that is given up
+# -- Cancelled reassignments.
 
 
 def _give_up_move(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A replica is added that cannot reach its leader. The operator cancels, and the controller crashes once the end of
-    the reassignment is stored."""
+    """Add a replica that cannot reach its leader. The operator cancels, and the controller crashes after it has stored
+    the cancellation."""
     rows = [row for row in _unmoved(simulation) if row.leader >= 0 and _others(simulation, row)]
     row = choices.choose(rows, arguments["pick"])
     if row is None or _active(simulation) is None:
@@ -112,7 +112,7 @@ def _cancel_and_crash(simulation: Simulation, key: TopicPartition) -> None:
 
 
 def _give_up_leaderless_move(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """All replicas but the leader crash, then the leader; one of the others comes back, and cannot lead. An operator
+    """Crash all replicas but the leader, then the leader; another replica comes back and cannot lead. An operator
     removes a replica and cancels."""
     rows = [row for row in _unmoved(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
     row = choices.choose(rows, arguments["pick"])
@@ -145,8 +145,8 @@ def _give_up_leaderless_move(simulation: Simulation, arguments: Mapping[str, Any
 
 
 def _override_at_join(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The next ISR that a leader stores alone with a replica that is being added is held up: the reassignment is
-    overridden, and the ISR is stored right after the new assignment (before inter-broker protocol 2.7-IV2)."""
+    """Delay the next ISR that a leader writes with a replica under addition. The reassignment is overridden, and the
+    ISR is written right after the new assignment (before inter-broker protocol 2.7-IV2)."""
     if simulation.controllers_store_isrs:
         return False
     simulation.overrides_joins += 1
@@ -156,7 +156,7 @@ def _override_at_join(simulation: Simulation, arguments: Mapping[str, Any]) -> b
 def held_by_override(
     simulation: Simulation, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]
 ) -> bool:
-    """Whether an ISR that a leader stores is held up, to be stored once the reassignment is overridden."""
+    """Whether a leader's ISR write is delayed until the reassignment is overridden."""
     row = simulation.ensemble.rows.get(key)
     joining = set() if row is None else set(isr) & set(row.adding)
     if not simulation.overrides_joins or row is None or not joining or _active(simulation) is None:
@@ -173,7 +173,7 @@ def held_by_override(
 
 
 def assignment_stored(simulation: Simulation, name: str) -> None:
-    """A controller has stored assignments of a topic: an ISR that waits for that is stored before it goes on."""
+    """A controller has stored assignments of a topic: write the delayed ISR before the controller continues."""
     if name in simulation.held_isrs:
         simulation.scheduler.after(0.0, partial(_release, simulation, name))
 
@@ -184,12 +184,12 @@ def _release(simulation: Simulation, name: str) -> None:
         store()
 
 
-# -- a reassignment that waits for the first leader
+# -- Reassignments that wait for the first leader.
 
 
 def _move_unborn(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A partition is added on a broker that is not there, and reassigned in storage to another one that is not there.
-    Then the target comes, or the topic is marked for deletion."""
+    """Add a partition on a missing broker, and store its reassignment to another missing broker. Then the target broker
+    starts, or the topic is marked for deletion."""
     name = choices.topic(simulation, arguments["pick"])
     if name is None or not simulation.ensemble.readable([name]) or name in simulation.watch.observed.marked():
         return False
@@ -235,20 +235,20 @@ def _move_by_record(simulation: Simulation, key: TopicPartition, target: tuple[i
     _wait(simulation, stored, go_on)
 
 
-# -- answers that come late, and records that cannot be read
+# -- Late responses, and unreadable records.
 
 
 def _bounce_in_deletion(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A broker registers anew just before its next StopReplica that deletes arrives. It refuses that for the broker
-    epoch, and the controller handles the answer after the new registration."""
+    """A broker registers again just before its next deleting StopReplica arrives. It refuses the request for its broker
+    epoch. The controller handles the response after the new registration."""
     broker = choices.broker(simulation, arguments)
     broker.bounces_at_deletion = arguments["for_ms"]
     return broker.running
 
 
 def _recall_answers(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """The controller is elected again; a log directory dies, of which it hears; then an answer of the earlier term is
-    told, in which the same replicas are well."""
+    """The controller is elected again. A log directory fails, and the controller is notified. Then a response of the
+    earlier term arrives, in which the same replicas have no error."""
     process = _active(simulation)
     if process is None or simulation.ensemble.controller_id() != process.controller_id:
         return False
@@ -290,7 +290,7 @@ def _answered(answers: list[Any], broker_id: int) -> bool:
 
 
 def _knows_dead_dir(simulation: Simulation, process: ControllerProcess, broker_id: int) -> bool:
-    """Whether the controller knows of a dead log directory of a broker."""
+    """Whether the controller knows of a failed log directory of a broker."""
     if not process.active:
         return False
     cluster = process.loop.controller.cluster
@@ -299,13 +299,13 @@ def _knows_dead_dir(simulation: Simulation, process: ControllerProcess, broker_i
 
 
 def _spoil_end(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A topic's record becomes unreadable just before the end of its next reassignment is stored."""
+    """Make a topic's record unreadable just before the end of its next reassignment is stored."""
     simulation.spoils_ends += 1
     return True
 
 
 def spoil_end(simulation: Simulation, table: TopicTable) -> None:
-    """A controller is about to store these assignments: if one is the end of a reassignment, its record is spoilt."""
+    """A controller is about to store these assignments: if one ends a reassignment, make its record unreadable."""
     reached = {key[0] for key, row in simulation.ensemble.rows.items() if _is_reached(row)}
     for index, name in enumerate(table.names):
         if simulation.spoils_ends and name in reached and not table.take(np.array([index])).flags.any():
@@ -315,18 +315,18 @@ def spoil_end(simulation: Simulation, table: TopicTable) -> None:
 
 
 def end(simulation: Simulation) -> None:
-    """No sequence goes on, and nothing that one holds up waits any longer."""
+    """Stop all sequences, and release everything that they delay."""
     simulation.faults_go_on, simulation.overrides_joins, simulation.spoils_ends = False, 0, 0
     for name in list(simulation.held_isrs):
         _release(simulation, name)
 
 
 def _is_reached(row: Row) -> bool:
-    """Whether the whole target of a reassignment is in sync."""
+    """Whether all target replicas of a reassignment are in sync."""
     return bool(row.adding or row.removing) and set(row.replicas) - set(row.removing) <= set(row.isr)
 
 
-#: What each kind of sequence does; it says whether it began.
+#: By kind of sequence: its function, which returns whether it began.
 SEQUENCES: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = {
     "give_up_move": _give_up_move,
     "give_up_leaderless_move": _give_up_leaderless_move,

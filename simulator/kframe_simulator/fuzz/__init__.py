@@ -1,7 +1,8 @@
 """Fuzzing of decoders with mutated messages from a corpus.
 
-A *target* reads one kind of message (``cases``). A *run* gives it cases by the number, in processes of their own, and
-tells of everything that is neither decoded nor refused (``run``). The *corpus* is what cases are made of (``corpus``).
+A *target* reads one kind of message (``cases``). A *run* passes numbered cases to it in child processes, and reports
+every case that is neither decoded nor refused (``run``). Cases are mutations of the messages in the *corpus*
+(``corpus``).
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from kframe_simulator.fuzz.cases import Cases, Target
 from kframe_simulator.fuzz.corpus import found, read_corpus, reevaluated, write_corpus
 from kframe_simulator.fuzz.run import Targets, TargetTotals, run
 
-#: Cases of a run by default; on kernels that check every index a twentieth of them.
+#: The default number of cases. Kernels with index checks run a twentieth.
 CASES: Final = int(os.environ.get("KFRAME_FUZZ_CASES", "50000" if DEBUG else "1000000"))
-#: Most memory that a process may take for all its cases together, each of some kilobytes at most.
+#: The most memory of a process beyond its initial memory. A case has some kilobytes at most.
 PEAK_BYTES_MAX: Final = 64 * 2**20
 
 
 def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says (``python -m MODULE --help``); return the exit code, 1 if a case escaped."""
+    """Run the command line (``python -m MODULE --help``). Returns the exit code, 1 if a case escaped."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description="Give bent messages to every reader.")
     parser.add_argument("--seed", type=int, default=1, help="what cases are drawn from (1)")
     parser.add_argument("--cases", type=int, default=CASES, help=f"how many, over all targets ({CASES})")
@@ -54,7 +54,7 @@ def main(module: str, targets: Targets, corpus: Path, arguments: Sequence[str] |
 
 
 def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> str:
-    """A table of what became of the cases, and how to make those again that escaped."""
+    """A table of outcomes, with a command that repeats each escaped case."""
     lines = [f"seed {seed}", f"{'target':32}{'cases':>12}{'decoded':>12}{'refused':>12}{'escaped':>9}{'peak MiB':>10}"]
     total = TargetTotals("all")
     for totals in totals_by_target:
@@ -72,7 +72,7 @@ def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> 
 
 
 def _again(target: Target, seed: int, number: int) -> int:
-    """One case alone; what escapes is raised."""
+    """Run one case; exceptions propagate."""
     ((_, batch),) = Cases(target, seed).batches(number, 1)
     alone = batch.part(0, 1)
     print(f"{target.name}, seed {seed}, case {number}, made of {alone.kinds[0]}:\n{alone[0]!r}", flush=True)

@@ -1,6 +1,6 @@
-"""The corpus: messages kept in files, golden ones and the smallest that were found for each outcome.
+"""The corpus files: golden messages, and the smallest message for each outcome.
 
-A file has a line for each: the target, the kind, the outcome and the bytes as Python writes them, with tabs between.
+Each line has the target, the kind, the outcome and the bytes as a Python literal, separated by tabs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from kframe_simulator.fuzz.cases import Base, Batch, Cases, Outcome, Target
 
 DECODED: Final = "decoded"
-#: What cannot be made smaller is not kept.
+#: The corpus excludes longer messages.
 ENTRY_BYTES_MAX: Final = 500
-#: What differs from case to case: what was found, what is quoted, and words with digits in them.
+#: The variable parts of an outcome: found values, quoted text, and words with digits.
 _VARIABLE: Final = re.compile(r"(?<=: found ).*(?=, expected )|'[^']*'|\"[^\"]*\"|[^\s(),]*\d[^\s(),:]*", re.DOTALL)
 _SIGNATURE_MOST: Final = 120
 
@@ -31,42 +31,42 @@ class CorpusEntry(NamedTuple):
 
 
 def signature(outcome: Outcome) -> str:
-    """An outcome without what differs from case to case, or with the release of a library."""
+    """An outcome without the parts that vary between cases or library releases."""
     if outcome is None:
         return DECODED
     return _VARIABLE.sub("#", outcome).replace("\n", " ").replace("\t", " ")[:_SIGNATURE_MOST]
 
 
 def read_corpus(file: Path) -> list[CorpusEntry]:
-    """All lines of a file."""
+    """All entries of a file."""
     rows = (line.split("\t") for line in file.read_text("ascii").splitlines())
     return [CorpusEntry(target, kind, outcome, ast.literal_eval(raw)) for target, kind, outcome, raw in rows]
 
 
 def write_corpus(file: Path, saved: Iterable[CorpusEntry]) -> None:
-    """Write a file anew, in order."""
+    """Write a file with sorted entries."""
     lines = sorted(f"{entry.target}\t{entry.kind}\t{entry.outcome}\t{entry.raw!r}\n" for entry in set(saved))
     file.write_text("".join(lines), "ascii")
 
 
 def found(target: Target, seed: int, cases: int, known: Iterable[CorpusEntry]) -> Iterator[CorpusEntry]:
-    """The first of each outcome that no message of ``known`` has, made smaller for as long as its outcome stays.
+    """The first message of each outcome that ``known`` lacks, reduced while its outcome stays the same.
 
-    Of messages that are decoded it is the first by kind.
+    Of decoded messages it yields the first of each kind.
     """
     seen = {_news(entry.kind, entry.outcome) for entry in known if entry.target == target.name}
     for _, batch in Cases(target, seed).batches(0, cases):
         for i, outcome in enumerate(target.evaluate(batch)):
-            kind, notified = batch.kinds[i], signature(outcome)
-            if _news(kind, notified) not in seen and len(batch[i]):
-                seen.add(_news(kind, notified))
-                raw = _smallest(target, Base(kind, batch[i]), notified)
+            kind, outcome_signature = batch.kinds[i], signature(outcome)
+            if _news(kind, outcome_signature) not in seen and len(batch[i]):
+                seen.add(_news(kind, outcome_signature))
+                raw = _smallest(target, Base(kind, batch[i]), outcome_signature)
                 if len(raw) <= ENTRY_BYTES_MAX:
-                    yield CorpusEntry(target.name, kind, notified, raw)
+                    yield CorpusEntry(target.name, kind, outcome_signature, raw)
 
 
 def reevaluated(saved: CorpusEntry, targets: Sequence[Target]) -> CorpusEntry:
-    """The same message with the outcome that it has now, if its target is among ``targets``."""
+    """The same message with its present outcome, if its target is among ``targets``."""
     for target in targets:
         if target.name == saved.target:
             outcome = target.evaluate(Batch.of([Base(saved.kind, saved.raw)]))[0]
@@ -79,16 +79,16 @@ def _news(kind: str, outcome: str) -> tuple[str, str]:
 
 
 def _smallest(target: Target, base: Base, outcome: str) -> bytes:
-    """Leave out ever smaller parts for as long as the outcome stays."""
+    """Remove parts of decreasing size while the outcome stays the same."""
     raw, size = base.raw, max(len(base.raw) // 2, 1)
     while size:
-        at = 0
-        while at < len(raw):
-            less = raw[:at] + raw[at + size :]
+        offset = 0
+        while offset < len(raw):
+            less = raw[:offset] + raw[offset + size :]
             if less and _same(target, Base(base.kind, less), outcome):
                 raw = less
             else:
-                at += size
+                offset += size
         size //= 2
     return raw
 
@@ -98,5 +98,5 @@ def _same(target: Target, base: Base, outcome: str) -> bool:
 
 
 def bases_of(saved: Sequence[CorpusEntry], target: str) -> list[Base]:
-    """What cases of a target are made of: messages that are decoded, since a case is at most some changes away."""
+    """The bases of a target: decodable messages, because a case has only a few mutations."""
     return [Base(entry.kind, entry.raw) for entry in saved if entry.target == target and entry.outcome == DECODED]

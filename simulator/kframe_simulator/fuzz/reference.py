@@ -17,7 +17,7 @@ def mutate(
     corpus: UInt8, corpus_offsets: Int64, pieces: UInt8, piece_offsets: Int64, seed: int, first: int, max_length: int,
     case_offsets: Int64, out: UInt8,
 ) -> int:  # fmt: skip
-    """Make cases: number ``i`` is message ``i % c`` of the corpus, mutated one to three times."""
+    """Fill a batch: case ``i`` is message ``i % c`` of the corpus, mutated one to three times."""
     messages, parts = _split(corpus, corpus_offsets), _split(pieces, piece_offsets)
     i = start = 0
     while i < len(case_offsets) - 1 and start + max_length <= len(out):

@@ -12,15 +12,15 @@ from typing import Any, Final, TypeAlias
 from kframe_simulator.fuzz.cases import Target
 from kframe_simulator.fuzz.work import WorkItem, evaluated, memory_bytes, peak_bytes
 
-#: Makes the targets; a function of a module, so that another process can call it.
+#: Makes the targets. It is a module function, so that child processes can call it.
 Targets: TypeAlias = Callable[[], Sequence[Target]]
-#: Escapes of a target that are notified of; beyond that they are only counted.
+#: The most escapes of a target that a report shows; the others are only counted.
 TOLD_MOST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Escape:
-    """A case that was neither decoded nor refused: ``number``, or one of so many ``cases`` from there on."""
+    """A case that was neither decoded nor refused. ``number`` is the case, or the first of ``cases`` candidates."""
 
     target: str
     number: int
@@ -30,7 +30,7 @@ class Escape:
 
 @dataclass(slots=True)
 class TargetTotals:
-    """What became of the cases of one target."""
+    """The totals of one target."""
 
     target: str
     decoded: int = 0
@@ -38,15 +38,15 @@ class TargetTotals:
     escaped: int = 0
     escapes: list[Escape] = field(default_factory=list)
     peak_bytes: int = 0
-    """Most memory that a process had taken by the end of its part, beyond what it had before its first case."""
+    """The most memory that a process used, beyond its memory before the first case."""
 
     @property
     def cases(self) -> int:
-        """How many were evaluated."""
+        """The number of evaluated cases."""
         return self.decoded + self.refused + self.escaped
 
     def add(self, other: TargetTotals) -> None:
-        """Count in what another process has seen of the same target."""
+        """Add the totals of another process for the same target."""
         self.decoded += other.decoded
         self.refused += other.refused
         self.escaped += other.escaped
@@ -55,9 +55,10 @@ class TargetTotals:
 
 
 def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[str] = ()) -> list[TargetTotals]:
-    """Give ``cases`` to the targets by their shares (to those named ``only``, if any are); a totals of each.
+    """Distribute ``cases`` to the targets by share; to those named ``only``, if any are. Returns the totals of each.
 
-    The same ``seed`` gives the same cases, whatever ``jobs`` is. No time is set: a reader that hangs hangs the run.
+    The same ``seed`` gives the same cases, whatever ``jobs`` is. There is no time limit: a decoder that hangs blocks
+    the run.
     """
     chosen = [(index, item.share) for index, item in enumerate(targets()) if not only or item.name in only]
     ends = list(accumulate(share for _, share in chosen))
@@ -75,8 +76,8 @@ def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[s
         for job in range(jobs)
     ]  # fmt: skip
     try:
-        for notified in _told(workers):
-            totals_by_target.setdefault(notified.target, TargetTotals(notified.target)).add(notified)
+        for part in _told(workers):
+            totals_by_target.setdefault(part.target, TargetTotals(part.target)).add(part)
     finally:
         for worker in workers:
             worker.end()
@@ -84,14 +85,14 @@ def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[s
 
 
 class _Worker:
-    """One process, and the cases that it is at."""
+    """One process and its current cases."""
 
     def __init__(self, context: Any, targets: Targets, seed: int, indexes: list[WorkItem]) -> None:
         self.at = ("before the first case", 0, 0)
-        self.connection, theirs = context.Pipe(duplex=False)
-        self.process = context.Process(target=_work, args=(targets, seed, indexes, theirs), daemon=True)
+        self.connection, child_end = context.Pipe(duplex=False)
+        self.process = context.Process(target=_work, args=(targets, seed, indexes, child_end), daemon=True)
         self.process.start()
-        theirs.close()
+        child_end.close()
 
     def died(self) -> TargetTotals:
         """The cases that ended the process, as one escape."""
@@ -101,7 +102,7 @@ class _Worker:
         return TargetTotals(name, escaped=1, escapes=[escape])
 
     def end(self) -> None:
-        """Kill what still runs, and let go of it."""
+        """Kill the process if it runs, and release it."""
         self.process.kill()
         self.process.join()
         self.process.close()
@@ -109,30 +110,30 @@ class _Worker:
 
 
 def _told(workers: list[_Worker]) -> Iterator[TargetTotals]:
-    """What the processes tell, as it comes: where they are, what they have found, and None at their end."""
+    """The totals that processes send; their progress messages update ``workers``."""
     running: dict[object, _Worker] = {worker.connection: worker for worker in workers}
     while running:
         for connection in wait([worker.connection for worker in running.values()]):
             worker = running[connection]
             try:
-                notified = worker.connection.recv()
+                message = worker.connection.recv()
             except EOFError:
                 del running[connection]
                 yield worker.died()
                 continue
-            if notified is None:
+            if message is None:
                 del running[connection]
-            elif isinstance(notified, tuple):
-                worker.at = notified
+            elif isinstance(message, tuple):
+                worker.at = message
             else:
-                yield notified
+                yield message
 
 
 def _work(targets: Targets, seed: int, indexes: list[WorkItem], tell: Connection) -> None:
-    """What a process does."""
+    """The main function of a process."""
     made = targets()
     for index in indexes:
-        for _ in evaluated(made[index.target], seed, 0, 1):  # what is loaded once is not what a case takes
+        for _ in evaluated(made[index.target], seed, 0, 1):  # One-time imports do not count as memory of a case.
             pass
     before = memory_bytes()
     for index in indexes:
@@ -145,8 +146,8 @@ def _work(targets: Targets, seed: int, indexes: list[WorkItem], tell: Connection
             totals.refused += sum(outcome is not None for outcome in batch.outcomes)
             totals.decoded += sum(outcome is None for outcome in batch.outcomes)
             totals.escaped += len(batch.escapes)
-            notified = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
-            totals.escapes = [*totals.escapes, *notified][:TOLD_MOST]
+            escapes = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
+            totals.escapes = [*totals.escapes, *escapes][:TOLD_MOST]
         totals.peak_bytes = peak_bytes() - before
         tell.send(totals)
     tell.send(None)

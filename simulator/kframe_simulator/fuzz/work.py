@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 
 from kframe_simulator.fuzz.cases import Batch, Cases, Outcome, Target
 
-#: Of what a case has raised, the last so many are notified.
+#: The last characters of a traceback that are reported.
 _OUTPUT_CHARACTERS: Final = 1500
 
 
 class WorkItem(NamedTuple):
-    """Cases of a target: ``cases`` from number ``first`` on."""
+    """``cases`` cases of a target from number ``first``."""
 
     target: int
     first: int
@@ -27,32 +27,32 @@ class WorkItem(NamedTuple):
 
 @dataclass(slots=True)
 class Judged:
-    """A batch from case ``first`` on: about to be evaluated while ``outcomes`` is None, evaluated then."""
+    """A batch from case ``first``. ``outcomes`` is None before the evaluation."""
 
     first: int
     count: int
     outcomes: list[Outcome] | None = None
     escapes: list[tuple[int, str]] = field(default_factory=list)
-    """Number of each case that was neither decoded nor refused, and why."""
+    """Number of each case that was neither decoded nor refused, and the traceback."""
 
 
 def evaluated(target: Target, seed: int, first: int, count: int) -> Iterator[Judged]:
-    """Judge cases; every batch comes twice, before and after."""
-    for at, batch in Cases(target, seed).batches(first, count):
-        result = Judged(at, len(batch))
+    """Evaluate cases. Each batch is yielded twice, before and after its evaluation."""
+    for number, batch in Cases(target, seed).batches(first, count):
+        result = Judged(number, len(batch))
         yield result
-        result.outcomes = _outcomes(target, batch, at, result.escapes)
+        result.outcomes = _outcomes(target, batch, number, result.escapes)
         yield result
 
 
 def _outcomes(target: Target, batch: Batch, first: int, escapes: list[tuple[int, str]]) -> list[Outcome]:
-    """Outcomes of a batch without those that escape; these are found by halves."""
+    """The outcomes of a batch. Escaping cases are located by bisection and left out."""
     try:
         return target.evaluate(batch)
-    except Exception as problem:  # whatever it is: that nothing else than a refusal comes is what is tested
+    except Exception as problem:  # A target may raise any exception; each one is a finding.
         if len(batch) == 1:
-            notified = "".join(traceback.format_exception(problem, limit=-4, chain=False))
-            escapes.append((first, f"{batch.kinds[0]}, {batch[0][:200]!r}:\n{notified[-_OUTPUT_CHARACTERS:]}"))
+            trace = "".join(traceback.format_exception(problem, limit=-4, chain=False))
+            escapes.append((first, f"{batch.kinds[0]}, {batch[0][:200]!r}:\n{trace[-_OUTPUT_CHARACTERS:]}"))
             return []
     middle = len(batch) // 2
     return [
@@ -62,12 +62,12 @@ def _outcomes(target: Target, batch: Batch, first: int, escapes: list[tuple[int,
 
 
 def memory_bytes() -> int:
-    """Memory of this process now; the most there ever was where a system does not tell."""
+    """The current memory of this process; its peak on systems that do not report that."""
     return _status("VmRSS")
 
 
 def peak_bytes() -> int:
-    """Most memory that this process has had."""
+    """The peak memory of this process."""
     return _status("VmHWM")
 
 

@@ -1,5 +1,5 @@
-"""The table of all invariants. Numbers are those of the list of reliability rules; I27 compares whole runs, and stands
-with the command that plays them."""
+"""The table of all invariants, numbered as in ``docs/reference/invariants.md``. ``simulation.run`` checks I27, which
+compares whole runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariants of controller events: gauges, answers, failures and bounded work (I24 to I30)."""
+"""Invariants of controller events: gauges, responses, failures and bounded work (I24 to I30)."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from kframe_simulator.simulation.notes import digest
 from kframe_simulator.simulation.store import FENCED
 from kframe_simulator.simulation.watch import Begun, Ended, Replied, StateWritten, Watch
 
-#: No event of a simulation this small needs more effects.
+#: The most effects of an event in a simulated cluster.
 EFFECTS_MAX: Final = 400
-#: Events that say only "look again": one of each may wait (``KafkaController`` looks at everything anyway).
+#: Events that only request another read. One of each may wait (``KafkaController`` reads everything anyway).
 _LOOK_AGAIN: Final = (Elect, ControllerChanged, BrokersChanged)
 _WRITES: Final = frozenset(FENCED) - {"release"}
-#: No queue of a simulation this small is longer, whatever happens.
+#: The longest event queue in a simulated cluster.
 QUEUE_MAX: Final = 400
 
 
 def gauges_are_recounts(watch: Watch, ended: Ended) -> str | None:
-    """I24: the gauges are what a recount of the columns finds, and 0 while the process is not controller."""
+    """I24: the gauges equal a recount of the columns, and are 0 while the process is not controller."""
     controller = ended.process.loop.controller
     gauges = controller.gauges()
     if not controller.active:
@@ -56,8 +56,8 @@ def gauges_are_recounts(watch: Watch, ended: Ended) -> str | None:
 
 
 def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
-    """I25: what the state machines say of partitions fits what is known of them. Who was followed by another controller
-    and has not learned of it may have read what that one has written."""
+    """I25: the partition states match the columns. A deposed controller that has not noticed its successor is exempt:
+    it may have read the successor's writes."""
     controller = ended.process.loop.controller
     if not ended.process.active or controller.controller_epoch < watch.simulation.ensemble.controller_epoch():
         return None
@@ -72,7 +72,8 @@ def states_fit_columns(watch: Watch, ended: Ended) -> str | None:
 
 
 def replica_states_fit_columns(watch: Watch, ended: Ended) -> str | None:
-    """I25: each replica of a partition with a state has one, unless its topic is being deleted or the event failed."""
+    """I25: each replica of a partition with a state has a replica state, unless its topic is being deleted or the event
+    failed."""
     controller = ended.process.loop.controller
     if ended.failed or not watch.observed.in_term(ended.process):
         return None
@@ -85,27 +86,27 @@ def replica_states_fit_columns(watch: Watch, ended: Ended) -> str | None:
 
 
 def answered_once(watch: Watch, replied: Replied) -> str | None:
-    """I26: whoever asks is answered exactly once, with a code for all that was asked."""
+    """I26: each request has exactly one response, with an error code for every item."""
     if replied.times != 1:
         return f"{replied.what} was answered {replied.times} times"
     return None if replied.whole else f"{replied.what}: the answer leaves something out"
 
 
 def repeats_change_nothing(watch: Watch, ended: Ended) -> str | None:
-    """I28: what is told twice causes no write the second time."""
+    """I28: a repeated notification causes no second write."""
     if ended.repeated and ended.written:
         return f"{type(ended.event).__name__} came twice, and {sorted(ended.written)} were written again"
     return None
 
 
 def failures_are_explained(watch: Watch, ended: Ended) -> str | None:
-    """I29: no event fails alone: whatever stands in storage or comes from a broker."""
+    """I29: no event fails without a fault, whatever storage contains or brokers send."""
     reason = watch.simulation.unexplained_failure(ended.process)
     return None if reason is None else f"{type(ended.event).__name__} failed: {reason}"
 
 
 def earlier_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
-    """I13: an answer to a request of an earlier controller epoch, whose rows were others, causes no write."""
+    """I13: a response to a request of an earlier controller epoch, with other rows, causes no write."""
     epoch = getattr(ended.event, "controller_epoch", None)
     if epoch is None or not isinstance(ended.event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
         return None
@@ -116,8 +117,8 @@ def earlier_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
 
 
 def void_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
-    """I13: an answer to a request of an earlier controller epoch, or to a deletion under an earlier registration,
-    changes nothing that the controller knows."""
+    """I13: a response from an earlier controller epoch, or to a deletion under an earlier registration, changes no
+    state of the controller."""
     if not ended.process.active or not _is_void(ended.process, ended.event):
         return None
     if ended.knowledge in (b"", digest(ended.process.loop.controller.cluster)):
@@ -128,7 +129,7 @@ def void_answers_change_nothing(watch: Watch, ended: Ended) -> str | None:
 
 
 def _is_void(process: ControllerProcess, event: Event) -> bool:
-    """Whether an answer says nothing to the present term of its controller."""
+    """Whether a response does not concern the controller's current term."""
     if not isinstance(event, (LeaderAndIsrAnswered, StopReplicaAnswered)):
         return False
     of_another_registration = isinstance(event, StopReplicaAnswered) and event.error is ErrorCode.STALE_BROKER_EPOCH
@@ -145,7 +146,7 @@ def failing_brokers_are_named(watch: Watch, ended: Ended) -> str | None:
 
 
 def marks_stay_with_their_topics(watch: Watch, ended: Ended) -> str | None:
-    """I19: the mark of a deletion is not removed while its topic exists."""
+    """I19: the deletion mark of a topic is not removed while the topic exists."""
     if not ended.calls.get("drop_deletions") or ended.failed or not watch.observed.in_term(ended.process):
         return None
     dropped = (
@@ -155,7 +156,7 @@ def marks_stay_with_their_topics(watch: Watch, ended: Ended) -> str | None:
 
 
 def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
-    """I28: an election that somebody or balancing asks for writes nothing where the leader stays."""
+    """I28: a requested or balancing election that keeps the leader writes nothing."""
     process, before = written.process, written.before
     if process is None or before is None or not isinstance(process.event, (ElectionRequested, RebalanceLeaders)):
         return None
@@ -165,8 +166,7 @@ def elections_change_leaders(watch: Watch, written: StateWritten) -> str | None:
 
 
 def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
-    """I28: balancing tries only replicas that are live and in sync: it reads no state again, unless a write was
-    refused."""
+    """I28: balancing elects only live in-sync replicas: it reads no state again, unless a write was refused."""
     futile = ended.calls.get("read_states") and not (
         ended.calls.get("write_states") or watch.simulation.options.hold_last
     )
@@ -176,7 +176,7 @@ def balancing_tries_who_can_lead(watch: Watch, ended: Ended) -> str | None:
 
 
 def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
-    """I24: what a controller has read or written last of a state is what it goes on with."""
+    """I24: the columns contain the last version of each state that the controller has read or written."""
     process = ended.process
     if not ended.calls.get("read_states") or ended.failed or not watch.observed.in_term(process):
         return None
@@ -190,9 +190,9 @@ def reads_are_taken_over(watch: Watch, ended: Ended) -> str | None:
 
 
 def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
-    """L3: what is still being reassigned as an operator has asked in storage stays there, unless a request by API has
-    named it since. As in Kafka a partition that never had a leader is reported as failed and taken out; once asked
-    (``kframe.reassignment.strict``) its move begins with its first leader."""
+    """L3: a reassignment from storage stays in its znode until it is complete, unless a later API request names it. As
+    in Kafka, a partition that never had a leader is reported as failed and removed. Under
+    ``kframe.reassignment.strict`` its reassignment begins with its first leader."""
     if not ended.calls.get("write_reassignments") or ended.failed:
         return None
     ensemble, marked = watch.simulation.ensemble, watch.observed.marked()
@@ -200,7 +200,9 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
     requested: set[TopicPartition] = set()
     if isinstance(ended.event, ReassignmentRequested):
         targets = ended.event.targets
-        requested = {(targets.names[targets.topic[at]], int(targets.partition[at])) for at in range(len(targets))}
+        requested = {
+            (targets.names[targets.topic[index]], int(targets.partition[index])) for index in range(len(targets))
+        }
     for key in before.keys() - now.keys() - requested:
         row = ensemble.rows.get(key)
         if row is None or not (row.adding or row.removing) or key[0] in marked or not ensemble.readable([key[0]]):
@@ -214,10 +216,10 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
 
 
 def notifications_come_once(watch: Watch, begun: Begun) -> str | None:
-    """I28: a change is notified once, however often its process was elected; an answer may be notified twice."""
+    """I28: a change is notified once, however often the process was elected; a response may be notified twice."""
     again = watch.observed.handles_again(begun.process, begun.event)
-    told_twice = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
-    return f"{type(begun.event).__name__} is handled twice" if again and not told_twice else None
+    may_repeat = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
+    return f"{type(begun.event).__name__} is handled twice" if again and not may_repeat else None
 
 
 def steps_are_bounded(watch: Watch, ended: Ended) -> str | None:

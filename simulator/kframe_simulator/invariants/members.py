@@ -1,7 +1,7 @@
-"""Rules of who may lead and be in sync, by what a controller has shown to know: its channels to brokers, and which of
-them asked for a controlled shutdown (I4, I5, L1, L5).
+"""Invariants of leaders and ISR members (I4, I5, L1, L5). They use what a controller knows by its channels and the
+ControlledShutdown requests it has received.
 
-``states`` checks what a state says alone.
+``states`` checks each stored state alone.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.watch import Ended, StateWritten, Watch
 
-#: AlterPartition versions before this one know no error for a member that may not join.
+#: Earlier AlterPartition versions have no error for an ineligible replica.
 _REFUSED_SINCE = 1
-#: After these events no partition may lack a leader that it could have.
+#: After these events every partition with an eligible replica has a leader.
 _CHANGES_BROKERS = (BrokersChanged, Elect, ControlledShutdownRequested)
 
 
 def proposed_members_are_live(watch: Watch, written: StateWritten) -> str | None:
-    """I5: each member of an ISR that a leader proposes is live when the ISR is stored: registered, in the registration
-    that the leader means, and not shutting down."""
+    """I5: each member of a proposed ISR is live when the ISR is stored. It is registered under the broker epoch of the
+    proposal, and not shutting down."""
     process = written.process
     if process is None or not proposed(written):
         return None
@@ -52,7 +52,7 @@ def _said_epochs(event: AlterPartitionRequested) -> Iterator[tuple[int, int]]:
 
 
 def proposals_are_valid_once_asked(watch: Watch, written: StateWritten) -> str | None:
-    """I5: with strict checks an ISR is stored only for its leader, with the leader in it, and of assigned brokers."""
+    """I5: with strict checks an ISR is stored only for its leader, with the leader in it, and with assigned brokers."""
     process, before, after = written.process, written.before, written.after
     if process is None or before is None or not watch.simulation.options.strict or not proposed(written):
         return None
@@ -66,7 +66,7 @@ def proposals_are_valid_once_asked(watch: Watch, written: StateWritten) -> str |
 
 
 def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
-    """I4: a leader is live when it is elected. Where the last one was not, so is each member of the ISR."""
+    """I4: a leader is live when it is elected. If the previous leader was not, every member of the ISR is live."""
     process, after = written.process, written.after
     if process is None or not elected(written):
         return None
@@ -81,7 +81,7 @@ def leaders_are_live(watch: Watch, written: StateWritten) -> str | None:
 
 
 def _rows(watch: Watch, process: ControllerProcess) -> Iterator[Row]:
-    """Stored states that a controller has to keep up: none of a topic that is to go, or that it cannot read."""
+    """Stored states that a controller manages: of readable topics that are not being deleted."""
     ensemble, marked, late = (
         watch.simulation.ensemble,
         watch.observed.marked(),
@@ -94,8 +94,8 @@ def _rows(watch: Watch, process: ControllerProcess) -> Iterator[Row]:
 
 
 def the_failed_leave_isrs(watch: Watch, ended: Ended) -> str | None:
-    """I5: once a controller has handled the end of a registration, or taken over, no broker without a registration is
-    in an ISR that has other members; nor is one that it has let go."""
+    """I5: after a controller has handled the end of a registration, or a failover, no ISR with other members contains
+    an unregistered broker, nor one whose controlled shutdown was granted."""
     process, event = ended.process, ended.event
     if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
         return None
@@ -104,7 +104,7 @@ def the_failed_leave_isrs(watch: Watch, ended: Ended) -> str | None:
         present -= watch.observed.leaving(process) & {event.broker_id}
     for row in _rows(watch, process):
         if not watch.simulation.controllers_store_isrs and watch.last_writer.get(row.key) is None:
-            continue  # its leader has stored this ISR alone
+            continue  # The leader has written this ISR itself.
         failed = set(row.isr).intersection(row.replicas) - present
         if failed and len(row.isr) > 1:
             return f"{row.key}: after {type(event).__name__} {sorted(failed)} stay in isr {row.isr}"
@@ -112,8 +112,8 @@ def the_failed_leave_isrs(watch: Watch, ended: Ended) -> str | None:
 
 
 def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
-    """I5: once a controller has taken over, no replica that is not assigned is in an ISR with an assigned live leader.
-    Leaders that store ISRs by themselves may store another meanwhile."""
+    """I5: after a failover, no ISR with an assigned live leader contains an unassigned replica. Leaders that write ISRs
+    themselves may write another one meanwhile."""
     process = ended.process
     took_over = ended.calls.get("load") and not ended.failed and watch.observed.in_term(process)
     if not took_over or not watch.simulation.controllers_store_isrs:
@@ -126,7 +126,7 @@ def unassigned_leave_at_failover(watch: Watch, ended: Ended) -> str | None:
 
 
 def moved_partitions_are_led(watch: Watch, ended: Ended) -> str | None:
-    """L1: a partition that never had a leader has one once it was reassigned to live brokers."""
+    """L1: a partition that never had a leader has one after its reassignment to live brokers."""
     process, event = ended.process, ended.event
     if not isinstance(event, ReassignmentRequested) or ended.failed or not watch.observed.in_term(process):
         return None
@@ -147,8 +147,8 @@ def moved_partitions_are_led(watch: Watch, ended: Ended) -> str | None:
 
 
 def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
-    """L3: once a controller has taken over, the deletion of a topic has begun if all its replicas are live, whether or
-    not it is under reassignment (``kframe.reassignment.strict``)."""
+    """L3: after a failover, deletion has begun for each topic whose replicas are all live, under reassignment or not
+    (``kframe.reassignment.strict``)."""
     process, ensemble = ended.process, watch.simulation.ensemble
     if not ended.calls.get("load") or ended.failed or not watch.observed.in_term(process):
         return None
@@ -166,8 +166,8 @@ def deletions_begin_at_once(watch: Watch, ended: Ended) -> str | None:
 
 
 def settings_elect_at_once(watch: Watch, ended: Ended) -> str | None:
-    """L1: once a controller has handled that a topic allows unclean elections, each of its partitions that has a live
-    replica is led."""
+    """L1: after a controller has handled that a topic allows unclean election, each partition with a live replica has a
+    leader."""
     process, event, simulation = ended.process, ended.event, watch.simulation
     if not isinstance(event, TopicSettingsChanged) or ended.failed or not watch.observed.in_term(process):
         return None
@@ -187,13 +187,13 @@ def settings_elect_at_once(watch: Watch, ended: Ended) -> str | None:
 
 
 def allows_unclean(watch: Watch, name: str) -> bool:
-    """Whether storage has that a topic allows unclean elections."""
+    """Whether unclean election is enabled for a topic in storage."""
     return bool(watch.simulation.ensemble.topics.settings(name).unclean == 1)
 
 
 def elections_left_are_held(watch: Watch, ended: Ended) -> str | None:
-    """L3: once the record of a preferred election is taken away, each partition that it names is led by its preferred
-    replica, if that is live and in sync."""
+    """L3: after the znode of a preferred election is deleted, each partition in it has its preferred leader, if that
+    replica is live and in sync."""
     process = ended.process
     if not ended.calls.get("drop_preferred_election") or ended.failed or not watch.observed.in_term(process):
         return None
@@ -211,8 +211,8 @@ def elections_left_are_held(watch: Watch, ended: Ended) -> str | None:
 
 
 def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
-    """L3: once a controller has handled that a broker of its target registered, no reassignment is under way whose
-    whole target is live and in sync, and leads. Leaders that store ISRs by themselves leave word of them later."""
+    """L3: after a target broker has registered, no reassignment is in progress whose target is live, in sync and
+    leading. Leaders that write ISRs themselves notify of them later."""
     process = ended.process
     if not watch.simulation.controllers_store_isrs:
         return None
@@ -233,8 +233,8 @@ def moves_end_with_their_brokers(watch: Watch, ended: Ended) -> str | None:
 
 
 def led_while_in_sync(watch: Watch, ended: Ended) -> str | None:
-    """L1, L5: no partition is without a live leader after a broker has failed, or was let go, while another replica is
-    live and in sync."""
+    """L1, L5: after a broker failure or a controlled shutdown, a partition with a live in-sync replica has a live
+    leader."""
     process, event = ended.process, ended.event
     if not isinstance(event, _CHANGES_BROKERS) or ended.failed or not watch.observed.in_term(process):
         return None

@@ -1,7 +1,7 @@
-"""Rules of the answers to AlterPartition, as Kafka's protocol has them: what each code says must be so (I15, I26).
+"""Invariants of AlterPartition responses: the condition of each error code (I15, I26).
 
-Kafka 3.9 ``KafkaController.tryProcessAlterPartition``. Codes are compared with what storage has and with what the
-controller has announced, for it may decide from memory.
+The source is Kafka 3.9 ``KafkaController.tryProcessAlterPartition``. Codes are compared with storage and with the
+controller's last UpdateMetadata, because a controller may decide from memory.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kframe_simulator.simulation.watch import Proposed, Watch
 
 
 class Proposal(NamedTuple):
-    """One partition of a request, and the code that it was answered."""
+    """One partition of a request, and its error code in the response."""
 
     position: int
     key: TopicPartition | None
-    """None: storage has no topic of this id."""
+    """None: storage has no topic with this id."""
     leader_epoch: int
     partition_epoch: int
     isr: tuple[int, ...]
@@ -45,7 +45,7 @@ def _proposals(watch: Watch, answered: Proposed) -> Iterator[Proposal]:
 
 
 def senders_are_registered(watch: Watch, answered: Proposed) -> str | None:
-    """I15: an earlier registration of a broker proposes nothing, and the present one is not taken for an earlier."""
+    """I15: a request is refused for its broker epoch if, and only if, it comes from an earlier registration."""
     event, error = answered.event, answered.response.error
     if error not in (ErrorCode.NONE, ErrorCode.STALE_BROKER_EPOCH):
         return None
@@ -56,8 +56,7 @@ def senders_are_registered(watch: Watch, answered: Proposed) -> str | None:
 
 
 def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
-    """I26: each proposal is answered with the code that its epochs and members ask for, and where it was accepted with
-    the state that storage has."""
+    """I26: each proposal gets the error code for its epochs and members; an accepted one gets the stored state."""
     event, response = answered.event, answered.response
     if response.error is not ErrorCode.NONE:
         return None
@@ -74,8 +73,8 @@ def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
 
 
 def _unknown(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None:
-    """A topic that storage does not have: another controller may have deleted it, so the present one alone must answer
-    that it does not know the id."""
+    """The problem with the response for a topic that storage does not have. Only the current controller must answer
+    UNKNOWN_TOPIC_ID: another controller may have deleted the topic."""
     if proposal.key is not None:
         return None
     named = isinstance(answered.event.partitions[proposal.position][0], str)
@@ -84,14 +83,14 @@ def _unknown(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None
 
 
 def _wrong(watch: Watch, answered: Proposed, proposal: Proposal, row: Row) -> str | None:
-    """Why this code is wrong, if it is."""
+    """The problem with the error code, or None."""
     event, process = answered.event, answered.process
     known = watch.observed.announced(process, row.key)
     if known is not None:
-        ahead = proposal.leader_epoch > known.leader_epoch or proposal.partition_epoch > known.partition_epoch
-        if proposal.code is ErrorCode.NOT_CONTROLLER and not ahead:
+        newer = proposal.leader_epoch > known.leader_epoch or proposal.partition_epoch > known.partition_epoch
+        if proposal.code is ErrorCode.NOT_CONTROLLER and not newer:
             return f"it knows no more than what was announced, {known}"
-        if proposal.leader_epoch < known.leader_epoch and not ahead and proposal.code in _LATER_CHECKS:
+        if proposal.leader_epoch < known.leader_epoch and not newer and proposal.code in _LATER_CHECKS:
             return f"it is of leader epoch {proposal.leader_epoch}, announced was {known.leader_epoch}"
     if proposal.code is ErrorCode.FENCED_LEADER_EPOCH and proposal.leader_epoch >= row.leader_epoch:
         return f"it is of leader epoch {proposal.leader_epoch}, stored is {row.leader_epoch}"
@@ -106,7 +105,7 @@ def _wrong(watch: Watch, answered: Proposed, proposal: Proposal, row: Row) -> st
 
 
 def _all_eligible(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None:
-    """A member is refused only if it is dead, shutting down, or registered anew."""
+    """A member is refused only if it is dead, shutting down or registered again."""
     registered, live = watch.observed.registered(answered.process), watch.observed.live(answered.process)
     event, offsets = answered.event, answered.event.isr.offsets
     epochs = (
@@ -120,7 +119,7 @@ def _all_eligible(watch: Watch, answered: Proposed, proposal: Proposal) -> str |
 
 
 def _another_state(answered: Proposed, proposal: Proposal, row: Row) -> str | None:
-    """What was accepted is stored, and said."""
+    """An accepted proposal is stored, and the response has the stored state."""
     states = answered.response.states
     if proposal.leader_epoch != row.leader_epoch or proposal.isr != row.isr:
         return f"isr {row.isr} of leader epoch {row.leader_epoch} is stored"
@@ -131,7 +130,7 @@ def _another_state(answered: Proposed, proposal: Proposal, row: Row) -> str | No
     return None if said == stored else f"the answer has epochs {said}, storage {stored}"
 
 
-#: What is answered only to a proposal of the present leader epoch.
+#: Error codes that only a proposal of the current leader epoch gets.
 _LATER_CHECKS = frozenset({
     ErrorCode.NONE, ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST, ErrorCode.INELIGIBLE_REPLICA,
     ErrorCode.OPERATION_NOT_ATTEMPTED,

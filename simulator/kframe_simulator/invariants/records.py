@@ -1,4 +1,4 @@
-"""Invariants of records: acknowledged records stay, logs agree, reads repeat (I10, I11)."""
+"""Invariants of records: durability, log matching and repeatable reads (I10, I11)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe_simulator.simulation.watch import Led, Logged, Read, StateWritten, W
 
 
 def leaders_have_what_was_promised(watch: Watch, led: Led) -> str | None:
-    """I10: a record that was acknowledged with acks=all is in the log of every later leader, unless it may be lost
+    """I10: every later leader has each record that was acknowledged with acks=all, unless the record may be lost
     (``kframe_simulator.simulation.record_history``)."""
     record_history, key = watch.record_history, led.key
     if not record_history.watched(key):
@@ -24,8 +24,8 @@ def leaders_have_what_was_promised(watch: Watch, led: Led) -> str | None:
 
 
 def last_replicas_wait_for_consent(watch: Watch, written: StateWritten) -> str | None:
-    """I10: once asked, the last in-sync replica of a partition without a leader is elected after a crash of its broker
-    only with an operator's consent: its log may lack what it had (X9)."""
+    """I10: under ``kframe.last.replica.hold`` the last in-sync replica is elected after a crash only with an operator's
+    consent: its log may have lost records (X9)."""
     before, after, simulation = written.before, written.after, watch.simulation
     if not simulation.options.hold_last or not elected(written) or before is None or before.isr != (after.leader,):
         return None
@@ -37,12 +37,12 @@ def last_replicas_wait_for_consent(watch: Watch, written: StateWritten) -> str |
 
 
 def in_sync_is_complete(watch: Watch, written: StateWritten) -> str | None:
-    """I10: whoever is in sync, as storage has it, has all that was acknowledged with acks=all."""
+    """I10: every member of the stored ISR has all records that were acknowledged with acks=all."""
     return _all_members(watch, written.after)
 
 
 def acknowledged_is_in_sync(watch: Watch, key: TopicPartition) -> str | None:
-    """I10: what is acknowledged with acks=all is on all in-sync replicas, as storage has them."""
+    """I10: a record that is acknowledged with acks=all is on every member of the stored ISR."""
     row = watch.simulation.ensemble.rows.get(key)
     return None if row is None else _all_members(watch, row)
 
@@ -60,9 +60,9 @@ def _all_members(watch: Watch, row: Row) -> str | None:
 
 
 def promises_are_kept(watch: Watch, _: object) -> str | None:
-    """I10: at rest all that was acknowledged with acks=all can be read from its leader, unless the ISR is smaller than
-    min.insync.replicas: then no high watermark moves. A leader whose state somebody has rewritten has it, but may wait
-    for an ISR that it can no longer propose before it shows it."""
+    """I10: at rest every record that was acknowledged with acks=all can be read from its leader. Exempt are partitions
+    under min.insync.replicas, whose high watermark stops. Also exempt is a leader whose state another client has
+    rewritten: it waits for an ISR that it cannot propose."""
     record_history = watch.record_history
     record_history.count_losses()
     for key, row in watch.simulation.ensemble.rows.items():
@@ -81,7 +81,7 @@ def promises_are_kept(watch: Watch, _: object) -> str | None:
 
 
 def logs_match(watch: Watch, logged: Logged) -> str | None:
-    """I11, log matching: where two logs have records of one leader epoch at one offset, they are equal up to there."""
+    """I11, log matching: two logs with records of one leader epoch at one offset are equal up to that offset."""
     record_history, key, log = watch.record_history, logged.key, logged.log
     if not record_history.watched(key):
         return None
@@ -93,15 +93,15 @@ def logs_match(watch: Watch, logged: Logged) -> str | None:
 
 def _match(log: Log, other: Log) -> bool:
     ours, theirs = log.records, other.records
-    for at in range(min(len(ours), len(theirs)) - 1, -1, -1):
-        if ours[at].leader_epoch == theirs[at].leader_epoch:
-            return ours[: at + 1] == theirs[: at + 1]
+    for offset in range(min(len(ours), len(theirs)) - 1, -1, -1):
+        if ours[offset].leader_epoch == theirs[offset].leader_epoch:
+            return ours[: offset + 1] == theirs[: offset + 1]
     return True
 
 
 def high_watermark_is_everywhere(watch: Watch, logged: Logged) -> str | None:
-    """I11, StrongIsr: what the leader of the stored epoch counts as committed is in the log of all that it waits for;
-    LeaderInIsr: it is one of them."""
+    """I11: records below the leader's high watermark are in the logs of its maximal ISR (StrongIsr). The leader is a
+    member of it (LeaderInIsr)."""
     record_history, key, broker = watch.record_history, logged.key, logged.broker
     partition = broker.model.partitions.get(key)
     row = watch.simulation.ensemble.rows.get(key)
@@ -121,8 +121,8 @@ def high_watermark_is_everywhere(watch: Watch, logged: Logged) -> str | None:
 
 
 def committed_stays(watch: Watch, logged: Logged) -> str | None:
-    """I11, leader completeness: what any leader had below its high watermark every later leader has; a record of an
-    idempotent producer is there once, and in order."""
+    """I11, leader completeness: every later leader has all records below an earlier leader's high watermark. A record
+    of an idempotent producer is there once, and in order."""
     record_history, key = watch.record_history, logged.key
     partition = logged.broker.model.partitions.get(key)
     if partition is None or partition.leader_log is None or not record_history.watched(key):
@@ -142,7 +142,7 @@ def committed_stays(watch: Watch, logged: Logged) -> str | None:
 
 
 def reads_are_repeatable(watch: Watch, read: Read) -> str | None:
-    """I11: at one offset consumers read one record, and nobody reads the record of an idempotent producer twice."""
+    """I11: all consumers read the same record at an offset, and read a record of an idempotent producer once."""
     seen = watch.record_history.reads[read.key]
     if read.answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
         gone = [offset for offset in seen if offset >= read.answer.log_end_offset]
@@ -158,7 +158,7 @@ def reads_are_repeatable(watch: Watch, read: Read) -> str | None:
 
 
 def undecided_is_hidden(watch: Watch, read: Read) -> str | None:
-    """I11: who wants committed records only sees none of a transaction that nobody has ended."""
+    """I11: read_committed consumers read no record of an open transaction."""
     for record in read.answer.records if read.committed else ():
         value = record.value
         if record.kind is not RecordKind.TRANSACTIONAL or not isinstance(value, Value):

@@ -1,4 +1,4 @@
-"""Invariants of control requests: order, addressee, and replicas that may be stopped (I13 to I18, I22)."""
+"""Invariants of control requests: order, receiver, and replicas that may be stopped (I13 to I18, I22)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kframe_simulator.simulation.watch import Connected, Ended, Leaving, Post, W
 
 
 def one_in_flight(watch: Watch, post: Post) -> str | None:
-    """I13: a broker has at most one request at a time, in the order of their making; only the same one is repeated."""
+    """I13: a broker has at most one request in flight, in the order of creation; only the same request is repeated."""
     process, request = post.process, post.request
     line = watch.simulation.lines.get((process.controller_id, process.incarnation, request.broker_id))
     if not line or line[0] is not request:
@@ -20,7 +20,8 @@ def one_in_flight(watch: Watch, post: Post) -> str | None:
 
 
 def first_is_metadata(watch: Watch, post: Post) -> str | None:
-    """I14: a registration hears in each controller epoch first of all brokers, and its first LeaderAndIsr is whole."""
+    """I14: in each controller epoch a registration first receives UpdateMetadata with all brokers. Its first
+    LeaderAndIsr has all its partitions."""
     process, request = post.process, post.request
     message = request.message
     key = (
@@ -30,10 +31,10 @@ def first_is_metadata(watch: Watch, post: Post) -> str | None:
         request.broker_id,
         request.broker_epoch,
     )
-    heard = watch.started.setdefault(key, set())
-    first, kind = not heard, type(message)
-    news = kind not in heard
-    heard.add(kind)
+    kinds_sent = watch.started.setdefault(key, set())
+    first, kind = not kinds_sent, type(message)
+    news = kind not in kinds_sent
+    kinds_sent.add(kind)
     if first and not isinstance(message, UpdateMetadata):
         return f"broker {request.broker_id} hears {kind.__name__} first"
     if first and isinstance(message, UpdateMetadata):
@@ -48,9 +49,9 @@ def first_is_metadata(watch: Watch, post: Post) -> str | None:
 
 
 def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
-    """Partitions with a state that a broker hosts, as the controller knows. Left out are doomed topics; replicas that
-    are being added, which are notified as new when their move goes on; and of a broker that is shutting down what it is
-    not in sync with: of topics made since then it receives nothing."""
+    """Partitions with a state that the controller has assigned to a broker. Excluded are topics under deletion, and
+    replicas under addition, which are sent as new later. A broker that is shutting down receives only partitions whose
+    ISR has it."""
     cluster = process.loop.controller.cluster  # type: ignore[attr-defined]
     p, index = cluster.partitions, cluster.brokers.find(broker_id)
     leaves = index is not None and cluster.brokers.shutting_down[index] != 0
@@ -64,7 +65,7 @@ def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
 
 
 def for_one_registration(watch: Watch, post: Post) -> str | None:
-    """I15: a request bears the broker epoch of the registration that it is for, from its making to its end."""
+    """I15: a request has the broker epoch of its registration from creation to completion."""
     channel = post.process.transport.channels.get(post.request.broker_id)
     if channel is None or channel.broker_epoch != post.request.message.broker_epoch:
         now = None if channel is None else channel.broker_epoch
@@ -73,14 +74,14 @@ def for_one_registration(watch: Watch, post: Post) -> str | None:
 
 
 def death_before_birth(watch: Watch, connected: Connected) -> str | None:
-    """I16: another registration of the same id is a death and then a birth."""
+    """I16: a new registration of the same id is handled as a broker failure and then a broker startup."""
     if connected.open_epoch is not None:
         return f"broker {connected.broker_id} was connected anew while its channel of {connected.open_epoch} was open"
     return None
 
 
 def only_the_registered(watch: Watch, post: Post) -> str | None:
-    """I17: requests go to brokers that are known to be registered, and name no dead leader as alive."""
+    """I17: requests go to registered brokers, and list no dead leader as live."""
     cluster, request = post.process.loop.controller.cluster, post.request
     index = cluster.brokers.find(request.broker_id)
     if index is None or not cluster.brokers.registered[index]:
@@ -91,7 +92,7 @@ def only_the_registered(watch: Watch, post: Post) -> str | None:
 
 
 def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
-    """I18, I22: only replicas of doomed topics or outside the target are deleted, and none of an ISR."""
+    """I18, I22: only replicas of topics under deletion, or outside the target, are deleted, and no ISR member."""
     message, cluster = post.request.message, post.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
         return None
@@ -108,8 +109,8 @@ def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
 
 
 def stops_bear_leader_epochs(watch: Watch, post: Post) -> str | None:
-    """I18: StopReplica bears the leader epoch that it belongs to, so that a broker refuses a late one; -1 where there
-    never was a leader, and -2, which no broker refuses, where the topic is deleted."""
+    """I18: StopReplica has the current leader epoch, so that a broker refuses a late request. It has -1 if there never
+    was a leader, and -2, which is never refused, if the topic is being deleted."""
     message, stored = post.request.message, watch.observed.stored
     if not isinstance(message, StopReplica):
         return None
@@ -127,7 +128,7 @@ def stops_bear_leader_epochs(watch: Watch, post: Post) -> str | None:
 
 
 def deletions_wait_for_a_cause(watch: Watch, post: Post) -> str | None:
-    """I19: a replica is not told to delete a topic again before something happens that lets the deletion go on."""
+    """I19: StopReplica with deletion is repeated only after an event that lets the deletion continue."""
     message = post.request.message
     if not isinstance(message, StopReplica):
         return None
@@ -140,7 +141,7 @@ def deletions_wait_for_a_cause(watch: Watch, post: Post) -> str | None:
 
 
 def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
-    """I12: LeaderAndIsr and UpdateMetadata name leaderships that storage has had, and none of a later controller."""
+    """I12: LeaderAndIsr and UpdateMetadata have states that were stored, and none of a later controller."""
     message, known = post.request.message, watch.observed.stored
     if isinstance(message, LeaderAndIsr):
         for key, state in message.partitions.items():
@@ -149,15 +150,15 @@ def only_stored_states_are_sent(watch: Watch, post: Post) -> str | None:
             if (state.leader, state.leader_epoch, state.isr, state.partition_epoch) not in known.get(key, ()):
                 return f"{key}: leader {state.leader} of epoch {state.leader_epoch}, isr {state.isr} never was stored"
     elif isinstance(message, UpdateMetadata):
-        for key, one in message.partitions.items():
-            notified = one.leader, one.leader_epoch, one.isr, one.partition_epoch
-            if one.leader != LEADER_DURING_DELETE and notified not in known.get(key, ()):
-                return f"{key}: leader {one.leader} of epoch {one.leader_epoch}, isr {one.isr} never was stored"
+        for key, sent in message.partitions.items():
+            leadership = sent.leader, sent.leader_epoch, sent.isr, sent.partition_epoch
+            if sent.leader != LEADER_DURING_DELETE and leadership not in known.get(key, ()):
+                return f"{key}: leader {sent.leader} of epoch {sent.leader_epoch}, isr {sent.isr} never was stored"
     return None
 
 
 def only_assigned_replicas_are_sent(watch: Watch, post: Post) -> str | None:
-    """I21: LeaderAndIsr names replicas that storage has assigned: a reassignment that is not stored does not begin."""
+    """I21: LeaderAndIsr has replicas from a stored assignment: a reassignment begins only after it is stored."""
     message = post.request.message
     if not isinstance(message, LeaderAndIsr) or not watch.observed.in_term(post.process):
         return None
@@ -170,7 +171,7 @@ def only_assigned_replicas_are_sent(watch: Watch, post: Post) -> str | None:
 
 
 def last_good_logs_stay(watch: Watch, post: Post) -> str | None:
-    """I22: a reassignment deletes no replica while no live replica of its target leads."""
+    """I22: a reassignment deletes no replica before a live target replica leads."""
     message, observed = post.request.message, watch.observed
     if not isinstance(message, StopReplica) or not observed.in_term(post.process):
         return None
@@ -185,14 +186,14 @@ def last_good_logs_stay(watch: Watch, post: Post) -> str | None:
 
 
 def only_who_may_act_sends(watch: Watch, post: Post) -> str | None:
-    """I3: no request is made while its sender cannot be certain of the role."""
+    """I3: no request is sent while its sender is not certain of the role."""
     if not post.process.store.role_is_certain():
         return f"{post.process.controller_id} tells broker {post.request.broker_id} while its role is not certain"
     return None
 
 
 def isr_changes_are_told_alone(watch: Watch, post: Post) -> str | None:
-    """I30: word of ISRs that leaders have stored is passed on for those partitions alone."""
+    """I30: after an ISR change notification, UpdateMetadata has only the partitions in the notification."""
     message = post.request.message
     if not isinstance(post.process.event, IsrChangesLeft) or not isinstance(message, UpdateMetadata):
         return None
@@ -201,7 +202,7 @@ def isr_changes_are_told_alone(watch: Watch, post: Post) -> str | None:
 
 
 def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
-    """I22: no original replica of a move is told to go before all of its target were in sync."""
+    """I22: a reassignment stops no original replica before all target replicas were in sync."""
     message, cluster = post.request.message, post.process.loop.controller.cluster
     if not isinstance(message, StopReplica):
         return None
@@ -214,9 +215,8 @@ def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
 
 
 def new_assignments_are_told(watch: Watch, ended: Ended) -> str | None:
-    """I12: each live replica that stays assigned to a partition whose assignment an event has changed is sent the
-    leader epoch that storage has at the end of the event. An assignment that is stored late, since its record could not
-    be read before, was sent before."""
+    """I12: after an event that changes an assignment, every live remaining replica is sent the stored leader epoch.
+    Exempt is an assignment that was stored late because its record was unreadable: it was sent before."""
     process, rows = ended.process, watch.simulation.ensemble.rows
     if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_term(process):
         return None
@@ -233,15 +233,16 @@ def new_assignments_are_told(watch: Watch, ended: Ended) -> str | None:
 
 
 def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
-    """I18: whoever learns of a replica in the event that has made it, or that has added it by a reassignment, hears
-    with the leader epoch that it is new: a broker with a dead log directory creates no other."""
+    """I18: LeaderAndIsr marks a replica as new in the event that creates or adds it. A broker with a failed log
+    directory creates only new replicas."""
     untold = ended.not_called_new
     return None if not untold else f"{untold[0][0]}: broker {untold[0][1]} was not told that its replica is new"
 
 
 def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
-    """I18, I21: a broker that an event has taken out of an assignment is told to delete its replica. An assignment that
-    is stored late, since its record could not be read before, may drop brokers that were not registered then."""
+    """I18, I21: a broker that an event removes from an assignment is sent StopReplica with deletion. Exempt is an
+    assignment that was stored late because its record was unreadable: the removed brokers may not have been registered.
+    """
     process, rows = ended.process, watch.simulation.ensemble.rows
     if isinstance(ended.event, TopicModified) or ended.failed or not watch.observed.in_term(process):
         return None
@@ -258,14 +259,14 @@ def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
 
 
 def changes_of_brokers_are_told(watch: Watch, ended: Ended) -> str | None:
-    """I12: in the event that handles that registrations have come or gone all registered brokers are notified of it."""
+    """I12: when registrations come or go, all registered brokers receive UpdateMetadata in the same event."""
     if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(ended.process):
         return None
     return f"brokers {ended.unaware} are not told who is registered now" if ended.unaware else None
 
 
 def leavers_are_told(watch: Watch, ended: Ended) -> str | None:
-    """I12: a broker that is shutting down hears in the same event who leads now what it has led."""
+    """I12: a broker that is shutting down receives the new leaders of its partitions in the same event."""
     event = ended.event
     if not ended.process.active or not isinstance(event, ControlledShutdownRequested):
         return None
@@ -282,7 +283,8 @@ def leavers_are_told(watch: Watch, ended: Ended) -> str | None:
 
 
 def shutdown_names_what_is_led(watch: Watch, leaving: Leaving) -> str | None:
-    """L5: a broker that wants to stop is told all that it still leads although there are other replicas."""
+    """L5: a ControlledShutdown response lists all partitions that the broker still leads and that have other
+    replicas."""
     if leaving.response.error is not ErrorCode.NONE:
         return None
     cluster, broker_id = leaving.process.loop.controller.cluster, leaving.asked.broker_id
@@ -298,7 +300,7 @@ def shutdown_names_what_is_led(watch: Watch, leaving: Leaving) -> str | None:
 
 
 def earlier_registrations_shut_nothing_down(watch: Watch, leaving: Leaving) -> str | None:
-    """I15: what a broker has asked under an earlier registration is refused."""
+    """I15: a ControlledShutdown request of an earlier registration is refused."""
     if leaving.response.error is not ErrorCode.NONE:
         return None
     brokers, asked = leaving.process.loop.controller.cluster.brokers, leaving.asked

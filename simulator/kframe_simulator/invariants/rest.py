@@ -1,4 +1,4 @@
-"""Invariants after recovery: brokers and storage agree, and no work is left (I12, I24, L1 to L6)."""
+"""Invariants after recovery: brokers match storage, and no work is pending (I12, I24, L1 to L6)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from kframe_simulator.simulation.control_requests import Row, read_row
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.watch import Watch
 
-#: So long without a change all leaders have been checked that balancing may move.
+#: After this time without a change, automatic leader balancing is complete.
 BALANCED_MS: Final = 21_500.0
-#: The share of the partitions that prefer a broker which others may lead (``leader.imbalance.per.broker.percentage``).
+#: ``leader.imbalance.per.broker.percentage`` as a fraction: the share of a broker's preferred partitions with other
+#: leaders.
 IMBALANCE_MOST: Final = 0.1
 
 
@@ -22,7 +23,7 @@ def _first(problems: Iterator[str]) -> str | None:
 
 
 def _doomed(watch: Watch) -> set[str]:
-    """Topics that are to go: brokers hear no longer of who leads them. Those that stay are found by L3."""
+    """Topics under deletion: brokers no longer receive their leaders. L3 reports topics that are never deleted."""
     return set(watch.simulation.ensemble.record_names(DELETE_TOPICS))
 
 
@@ -35,14 +36,14 @@ def _active(watch: Watch) -> ControllerProcess | None:
 
 
 def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
-    """I12: every live replica's last accepted LeaderAndIsr names the leader and the leader epoch that storage has."""
+    """I12: every live replica's last accepted LeaderAndIsr has the stored leader and leader epoch."""
     return _first(_wrong_roles(watch))
 
 
 def _wrong_roles(watch: Watch) -> Iterator[str]:
-    alive, spared = _registered(watch), watch.dark | _doomed(watch)
+    alive, excluded = _registered(watch), watch.dark | _doomed(watch)
     for key, row in watch.simulation.ensemble.rows.items():
-        if row.partition_epoch == NO_STATE or key[0] in spared:
+        if row.partition_epoch == NO_STATE or key[0] in excluded:
             continue
         for replica in set(row.replicas).intersection(alive):
             state = watch.memory[replica].states.get(key)
@@ -58,14 +59,14 @@ def _wrong_roles(watch: Watch) -> Iterator[str]:
 
 
 def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
-    """I12: every live broker has the metadata of all that is in storage. Of a topic that was deleted while it was being
-    registered anew a broker receives nothing, as in Kafka."""
+    """I12: every live broker has the metadata of all stored partitions. As in Kafka, a broker that registers again
+    while a topic is deleted receives nothing about that topic."""
     return _first(_wrong_metadata(watch))
 
 
 def _wrong_metadata(watch: Watch) -> Iterator[str]:
     ensemble = watch.simulation.ensemble
-    alive, doomed = _registered(watch), _doomed(watch)
+    alive, deleting = _registered(watch), _doomed(watch)
     addresses = {registration.broker_id: registration.endpoints for registration in ensemble.registrations()}
     for broker_id in alive:
         memory = watch.memory[broker_id]
@@ -75,7 +76,7 @@ def _wrong_metadata(watch: Watch) -> Iterator[str]:
             yield f"broker {broker_id} knows others at {memory.addresses}, they listen at {addresses}"
         for key, row in ensemble.rows.items():
             metadata = memory.metadata.get(key)
-            if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in doomed:
+            if row.partition_epoch == NO_STATE or key in watch.rewritten or key[0] in deleting:
                 continue
             known = (
                 None
@@ -88,7 +89,7 @@ def _wrong_metadata(watch: Watch) -> Iterator[str]:
 
 
 def ids_are_known(watch: Watch, _: object) -> str | None:
-    """I20: brokers have one id for each topic that they are to host, which is the one that storage has."""
+    """I20: brokers have the stored id for each topic of their replicas."""
     ensemble = watch.simulation.ensemble
     if not watch.simulation.topic_ids_used:
         return None
@@ -104,10 +105,10 @@ def ids_are_known(watch: Watch, _: object) -> str | None:
 
 
 def context_is_storage(watch: Watch, _: object) -> str | None:
-    """I24, L6: what the controller has in memory is what storage has: no change was left unread.
+    """I24, L6: the controller's memory equals storage: it missed no change.
 
-    Of a topic that is being deleted the last ISR may be unread: a leader that writes ISRs itself (before 2.7-IV2) may
-    have died before it told of it. An election would read it, and there is none.
+    Exempt is the last ISR of a topic under deletion. Before 2.7-IV2 its leader may have written the ISR and died before
+    the notification. Only an election would read it, and there is none.
     """
     process = _active(watch)
     return None if process is None else _first(_differences(watch, process))
@@ -122,10 +123,10 @@ def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
         known[state.key] = state
     for key in known.keys() ^ ensemble.rows.keys():
         yield f"{key} is known to {'the controller' if key in known else 'storage'} alone"
-    alive, doomed = set(_registered(watch)), _doomed(watch)
-    unheard = {key for key, row in ensemble.rows.items() if key[0] in doomed and row.leader not in alive}
+    alive, deleting = set(_registered(watch)), _doomed(watch)
+    unheard = {key for key, row in ensemble.rows.items() if key[0] in deleting and row.leader not in alive}
     for key in (known.keys() & ensemble.rows.keys()) - unheard:
-        # The controller epoch is left out: where nothing has to be written, Kafka's memory takes its own all the same.
+        # The controller epoch is excluded: Kafka sets it in memory even if nothing has to be written.
         if key not in watch.rewritten and _compared(known[key]) != _compared(ensemble.rows[key]):
             yield f"{key}: the controller has {_compared(known[key])}, storage {_compared(ensemble.rows[key])}"
     registered = tuple(cluster.brokers.registered_ids())
@@ -142,11 +143,11 @@ def _compared(row: Row) -> tuple[object, ...]:
 
 
 def led_where_possible(watch: Watch, _: object) -> str | None:
-    """L1: a partition with a live member of its ISR has a leader, who lives."""
+    """L1: a partition with a live ISR member has a live leader."""
     simulation = watch.simulation
-    alive, doomed = set(_registered(watch)), _doomed(watch)
+    alive, deleting = set(_registered(watch)), _doomed(watch)
     for key, row in simulation.ensemble.rows.items():
-        if key[0] in doomed:
+        if key[0] in deleting:
             continue
         if row.partition_epoch == NO_STATE:
             if alive & set(row.replicas):
@@ -157,7 +158,7 @@ def led_where_possible(watch: Watch, _: object) -> str | None:
 
 
 def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
-    """L1: a partition of a topic that allows unclean elections has a leader if one of its replicas lives."""
+    """L1: with unclean election enabled, a partition with a live replica has a leader."""
     simulation = watch.simulation
     alive, deleted = set(_registered(watch)), _doomed(watch)
     usable = {broker_id for broker_id in alive if not simulation.brokers[broker_id].dead_dirs}
@@ -171,8 +172,8 @@ def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
 
 
 def leaders_are_balanced(watch: Watch, _: object) -> str | None:
-    """L1: once nothing has changed for a whole interval of balancing, no broker leads so few of the partitions that
-    prefer it that those should move which can (Kafka 3.9 ``checkAndTriggerAutoLeaderRebalance``)."""
+    """L1: after a balancing interval without changes, no broker leads too few of its preferred partitions, as far as
+    partitions can be moved (Kafka 3.9 ``checkAndTriggerAutoLeaderRebalance``)."""
     simulation = watch.simulation
     if not simulation.options.rebalance or simulation.scheduler.now_ms - simulation.changed_ms < BALANCED_MS:
         return None
@@ -189,8 +190,8 @@ def leaders_are_balanced(watch: Watch, _: object) -> str | None:
 
 
 def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
-    """L5: what a controller could not read when it took over has another leader epoch since it can: leaders whose
-    proposals it has refused meanwhile propose again under that alone."""
+    """L5: a topic that was unreadable at the failover has a new leader epoch after it became readable. Leaders whose
+    proposals were refused propose again only under a new leader epoch."""
     process, ensemble = _active(watch), watch.simulation.ensemble
     late = {} if process is None else watch.observed.unreadable_since(process)
     for key, leader_epoch in late.items():
@@ -201,7 +202,7 @@ def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
 
 
 def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
-    """I12: each leader goes by the replicas that storage has."""
+    """I12: each leader has the stored replicas of its partition."""
     for key, row in watch.simulation.ensemble.rows.items():
         broker = watch.simulation.brokers.get(row.leader)
         partition = None if broker is None else broker.model.partitions.get(key)
@@ -213,7 +214,7 @@ def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
 
 
 def word_is_taken_away(watch: Watch, _: object) -> str | None:
-    """L3: what brokers have left word of is gone once it was used."""
+    """L3: notifications of brokers are deleted after they are handled."""
     for path in NOTIFICATIONS:
         if left := watch.simulation.ensemble.record_names(path):
             return f"{path} still has {left}"
@@ -221,7 +222,7 @@ def word_is_taken_away(watch: Watch, _: object) -> str | None:
 
 
 def ids_are_there(watch: Watch, _: object) -> str | None:
-    """I20: where topics have ids each topic has one: what somebody has stored without is written back."""
+    """I20: where topics have ids, each topic has one; a missing id is written back."""
     if watch.simulation.topic_ids_used:
         for name, topic_id in watch.simulation.ensemble.topic_ids.items():
             if not any(topic_id):
@@ -230,24 +231,24 @@ def ids_are_there(watch: Watch, _: object) -> str | None:
 
 
 def one_controller(watch: Watch, _: object) -> str | None:
-    """L2: there is exactly one active controller, and storage names it."""
+    """L2: there is exactly one active controller, and it owns ``/controller``."""
     active = [controller.controller_id for controller in watch.simulation.controllers if controller.active]
     stored = watch.simulation.ensemble.controller_id()
     return None if active == [stored] else f"active: {active}, in storage: {stored}"
 
 
 def nothing_is_left(watch: Watch, _: object) -> str | None:
-    """L3: what operators left in storage is gone, moves have ended, doomed topics are gone, all who asked are
-    answered. A leader whose state somebody has rewritten cannot propose who is to join. A move to no replica at all
-    never ends: it is reported, and the replicas stay."""
+    """L3: at rest no znode of an operator is left, no reassignment is in progress, no topic is under deletion, and
+    every request has a response. Exempt is a partition whose state another client has rewritten: its leader cannot
+    propose an ISR. Also exempt is a reassignment to no replicas: it is reported, and the replicas stay."""
     ensemble = watch.simulation.ensemble
     moving = {key: row for key, row in ensemble.rows.items() if row.adding or set(row.removing) < set(row.replicas)}
     moving = {key: row for key, row in moving.items() if row.adding or row.removing}
     for path in (REASSIGN_PARTITIONS, PREFERRED_ELECTION):
         if ensemble.has_record(path) and not watch.dark and not moving.keys() & watch.rewritten:
             return f"{path} is still there"
-    if doomed := set(ensemble.record_names(DELETE_TOPICS)) - watch.dark:
-        return f"marked for deletion, and still there: {sorted(doomed)}"
+    if deleting := set(ensemble.record_names(DELETE_TOPICS)) - watch.dark:
+        return f"marked for deletion, and still there: {sorted(deleting)}"
     for key, row in moving.items():
         if key[0] not in watch.dark and key not in watch.rewritten:
             return f"{key} is still moving: {row.replicas}, adding {row.adding}, removing {row.removing}, isr {row.isr}"
@@ -255,7 +256,7 @@ def nothing_is_left(watch: Watch, _: object) -> str | None:
 
 
 def no_request_waits(watch: Watch, _: object) -> str | None:
-    """L4: no request waits for a broker that would take it."""
+    """L4: no request is queued for a broker that would accept it."""
     for process in watch.simulation.controllers:
         if process.active:
             for channel in process.transport.channels.values():
@@ -265,7 +266,7 @@ def no_request_waits(watch: Watch, _: object) -> str | None:
 
 
 def in_sync_again(watch: Watch, _: object) -> str | None:
-    """L5: whoever wanted to stop has stopped, and all replicas are in sync again."""
+    """L5: every broker under controlled shutdown has stopped, and all replicas are in sync."""
     for broker in watch.simulation.brokers.values():
         if not broker.registered:
             return f"broker {broker.broker_id} did not come back"

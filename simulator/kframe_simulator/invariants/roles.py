@@ -15,14 +15,14 @@ _FENCED: Final = frozenset(FENCED) - {"release"}
 
 
 def epoch_has_one_owner(watch: Watch, claimed: Claimed) -> str | None:
-    """I1: one controller epoch is used by one incarnation of one process."""
+    """I1: one run of one process uses a controller epoch."""
     owner = (claimed.process.controller_id, claimed.process.incarnation)
     known = watch.epoch_owner.setdefault(claimed.controller_epoch, owner)
     return None if known == owner else f"epoch {claimed.controller_epoch} of {known} was claimed by {owner}"
 
 
 def request_has_own_epoch(watch: Watch, post: Post) -> str | None:
-    """I1: requests carry the controller epoch of their sender's own election."""
+    """I1: requests have the controller epoch of their sender's own election."""
     owner = (post.process.controller_id, post.process.incarnation)
     epoch = post.request.message.controller_epoch
     known = watch.epoch_owner.get(epoch)
@@ -30,7 +30,7 @@ def request_has_own_epoch(watch: Watch, post: Post) -> str | None:
 
 
 def brokers_go_forward(watch: Watch, answered: Answered) -> str | None:
-    """I1: the controller epochs that a broker obeys never go down."""
+    """I1: the controller epochs that a broker accepts never decrease."""
     epoch = answered.request.message.controller_epoch
     before = watch.memory[answered.broker.broker_id].controller_epoch
     if answered.response.error is ErrorCode.NONE and epoch < before:
@@ -39,7 +39,7 @@ def brokers_go_forward(watch: Watch, answered: Answered) -> str | None:
 
 
 def writes_are_fenced(watch: Watch, written: Written) -> str | None:
-    """I2: whatever a controller writes, it writes in the controller epoch of its own election."""
+    """I2: a controller writes only under the controller epoch of its own election."""
     if written.call not in _FENCED:
         return None
     now, own = watch.simulation.ensemble.controller_epoch(), written.process.store.claimed_epoch
@@ -47,7 +47,7 @@ def writes_are_fenced(watch: Watch, written: Written) -> str | None:
 
 
 def sends_end_with_the_role(watch: Watch, post: Post) -> str | None:
-    """I3: once it has seen that the role is lost, a process starts no send."""
+    """I3: after a process has seen that it lost the role, it sends no request."""
     store, epoch = post.process.store, post.request.message.controller_epoch
     if store.claimed_epoch != epoch or store.lost_role:
         return f"{post.process.controller_id} sends in epoch {epoch} after it has lost the role"
@@ -55,7 +55,7 @@ def sends_end_with_the_role(watch: Watch, post: Post) -> str | None:
 
 
 def expiry_is_handled_first(watch: Watch, begun: Begun) -> str | None:
-    """I3: once its session has ended, a process handles nothing that came before; the end is handled next."""
+    """I3: after its session has ended, a process handles the session expiry before all older events."""
     process, event = begun.process, begun.event
     if isinstance(event, SessionExpired):
         return None
@@ -65,7 +65,7 @@ def expiry_is_handled_first(watch: Watch, begun: Begun) -> str | None:
 
 
 def expiry_ends_the_role(watch: Watch, ended: Ended) -> str | None:
-    """I3: who has handled the end of its session shows itself inactive, and has no timers of a controller."""
+    """I3: after the session expiry is handled, the process is inactive and has no controller timers."""
     process = ended.process
     if isinstance(ended.event, SessionExpired) and process.active:
         return f"{process.controller_id} is active after the end of its session"
@@ -75,7 +75,7 @@ def expiry_ends_the_role(watch: Watch, ended: Ended) -> str | None:
 
 
 def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
-    """I29: a process that has failed twice in a row claims the role again a while later."""
+    """I29: a process that has failed twice in a row waits before it claims the role again."""
     process = claimed.process
     failures = watch.observed.failed_in_a_row(process)
     waited = process.clock.now_ms() - failures[-1] if len(failures) > 1 else RETRY_MS
@@ -83,7 +83,7 @@ def failed_failovers_are_spaced(watch: Watch, claimed: Claimed) -> str | None:
 
 
 def writes_end_with_the_role(watch: Watch, written: Written) -> str | None:
-    """I3: once it has seen that the role is lost, a process does no write of a controller."""
+    """I3: after a process has seen that it lost the role, it does no controller write."""
     store = written.process.store
     if written.call in _FENCED and (store.lost_role or store.claimed_epoch < 0):
         return f"{written.process.controller_id} did {written.call} without the role"

@@ -8,24 +8,24 @@ from kframe.model.topics import UNSET
 from kframe_simulator.simulation.notes import lost_dirs_known
 from kframe_simulator.simulation.watch import Ended, Refused, StateWritten, Watch
 
-#: After so long a controller acts on another setting of a topic.
+#: After this time a controller applies a changed topic setting.
 SETTINGS_HEARD_MS = 30_000.0
-#: Recovery states are stored from this inter-broker protocol on.
+#: States have a leader recovery state from this inter-broker protocol on.
 _RECOVERY_SINCE = InterBrokerProtocol.parse("3.2-IV0")
 
 
 def proposed(written: StateWritten) -> bool:
-    """Whether a leader has asked for this state. Other writes of the same event are the controller's own: a move that
-    the new ISR completes."""
+    """Whether a leader has proposed this state. Other writes of the same event are the controller's, such as the end of
+    a reassignment."""
     event = None if written.process is None else written.process.event
     if not isinstance(event, AlterPartitionRequested) or written.before is None:
         return False
-    asked = any(tuple(event.isr[at].tolist()) == written.after.isr for at in range(len(event.isr)))
+    asked = any(tuple(event.isr[index].tolist()) == written.after.isr for index in range(len(event.isr)))
     return asked and written.after.leader_epoch == written.before.leader_epoch
 
 
 def elected(written: StateWritten) -> bool:
-    """Whether a controller has chosen this leader now."""
+    """Whether a controller has elected this leader with this write."""
     before, after = written.before, written.after
     if written.process is None or proposed(written) or after.leader < 0:
         return False
@@ -33,7 +33,7 @@ def elected(written: StateWritten) -> bool:
 
 
 def leader_is_sound(watch: Watch, written: StateWritten) -> str | None:
-    """I4: leader -1, or in the ISR and assigned, live and not shutting down when it was chosen."""
+    """I4: the leader is -1, or an assigned ISR member that was live and not shutting down when it was elected."""
     after = written.after
     if written.process is None or after.leader == -1:
         return None
@@ -50,7 +50,7 @@ def leader_is_sound(watch: Watch, written: StateWritten) -> str | None:
 
 
 def isr_is_sound(watch: Watch, written: StateWritten) -> str | None:
-    """I5: the ISR is not empty, and names nobody twice."""
+    """I5: the ISR is not empty and has no duplicates."""
     after = written.after
     if written.process is not None and (not after.isr or len(set(after.isr)) != len(after.isr)):
         return f"{written.key}: isr {after.isr}"
@@ -58,9 +58,9 @@ def isr_is_sound(watch: Watch, written: StateWritten) -> str | None:
 
 
 def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
-    """I5: when an event is over, no replica is in an ISR that the event has taken out of the assignment. A move that is
-    overridden stores the new assignment first, and then takes those who left it out of the ISR, as Kafka's does;
-    whoever is left there since a controller crashed or failed in between is taken out by the leader."""
+    """I5: after an event, no ISR contains a replica that the event removed from the assignment. As in Kafka, an
+    overridden reassignment stores the assignment before it shrinks the ISR. If the controller fails in between, the
+    leader removes the replica."""
     if not ended.process.active:
         return None
     rows = watch.simulation.ensemble.rows
@@ -74,7 +74,7 @@ def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
 
 
 def unclean_allowed(written: StateWritten) -> bool:
-    """Whether the topic, the default or the operator lets an out-of-sync replica lead, as the controller knows."""
+    """Whether unclean election is enabled by the topic, the default or the operator, as the controller knows it."""
     assert written.process is not None
     assert written.cluster is not None
     event = written.process.event
@@ -87,7 +87,8 @@ def unclean_allowed(written: StateWritten) -> bool:
 
 
 def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
-    """I6: with unclean elections off the leader was in sync; the built-in choice is the first such in AR order."""
+    """I6: with unclean election disabled, the leader was in sync; the built-in selector elects the first in AR
+    order."""
     before, after, cluster = written.before, written.after, written.cluster
     if not elected(written) or cluster is None or before is None or before.partition_epoch < 0:
         return None
@@ -108,7 +109,7 @@ def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
 
 
 def settings_are_heeded(watch: Watch, written: StateWritten) -> str | None:
-    """I6: no out-of-sync replica is elected alone where storage has long not allowed that."""
+    """I6: no out-of-sync replica is elected if storage has long disabled unclean election."""
     before, process = written.before, written.process
     if process is None or before is None or before.partition_epoch < 0 or not elected(written):
         return None
@@ -123,7 +124,7 @@ def settings_are_heeded(watch: Watch, written: StateWritten) -> str | None:
 
 
 def unclean_leader_is_alone(watch: Watch, written: StateWritten) -> str | None:
-    """I7: a leader from outside the ISR is the whole ISR, and has to recover where that is stored."""
+    """I7: a leader from outside the ISR becomes the whole ISR, and is recovering where the state has that field."""
     before, after = written.before, written.after
     if not elected(written) or before is None or before.partition_epoch < 0 or after.leader in before.isr:
         return None
@@ -134,7 +135,7 @@ def unclean_leader_is_alone(watch: Watch, written: StateWritten) -> str | None:
 
 
 def leader_epoch_goes_up(watch: Watch, written: StateWritten) -> str | None:
-    """I8: leader epochs never go down; a controller's own change raises them by one, an accepted proposal by none."""
+    """I8: leader epochs never decrease. A controller's own change adds one, an accepted proposal none."""
     before, after = written.before, written.after
     if before is None or before.partition_epoch < 0:
         wrong = written.process is not None and after.leader_epoch != 0
@@ -147,7 +148,7 @@ def leader_epoch_goes_up(watch: Watch, written: StateWritten) -> str | None:
 
 
 def states_are_a_chain(watch: Watch, written: StateWritten) -> str | None:
-    """I9: each state is written over the one before it."""
+    """I9: each write replaces the version directly before it."""
     before, after = written.before, written.after
     expected = 0 if before is None or before.partition_epoch < 0 else before.partition_epoch + 1
     if after.partition_epoch != expected:
@@ -156,14 +157,14 @@ def states_are_a_chain(watch: Watch, written: StateWritten) -> str | None:
 
 
 def only_others_cause_refusals(watch: Watch, refused: Refused) -> str | None:
-    """I9: a controller's write is refused for its version only where somebody else has written the state last."""
+    """I9: a controller's write is refused for its version only if another client wrote the state last."""
     if watch.last_writer.get(refused.key) is refused.process and watch.observed.in_term(refused.process):
         return f"{refused.key}: a write was refused although this controller has written the state last"
     return None
 
 
 def own_writes_are_known(watch: Watch, ended: Ended) -> str | None:
-    """I9: a controller knows the versions of what it has written last."""
+    """I9: a controller knows the version of each state that it wrote last."""
     process = ended.process
     if not process.active or not ended.written:
         return None

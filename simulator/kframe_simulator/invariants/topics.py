@@ -13,11 +13,11 @@ _NO_ID = bytes(16)
 
 
 def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
-    """I19: a topic is gone from storage only when every replica's broker has confirmed that it is deleted.
+    """I19: a topic is deleted from storage only after the broker of every replica has confirmed its deletion.
 
-    As in Kafka nobody waits for those that a move has dropped. Where the topic cannot be read, its move can have ended
-    without storage having that: they are still to be removed there. Nor is a partition waited for that has no state: it
-    was added while the topic was deleted, and no broker was notified of it.
+    As in Kafka, replicas that a reassignment has removed need no confirmation. If the topic was unreadable at its end,
+    storage still lists them as removing. A partition without a state needs none either: it was added during the
+    deletion, and no broker knows it.
     """
     if not written.before:
         watch.confirmed = {topic for topic in watch.confirmed if topic[0][0] != written.name}
@@ -34,7 +34,7 @@ def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
 
 
 def id_is_for_life(watch: Watch, written: TopicWritten) -> str | None:
-    """I20: a topic keeps its id as long as it lives, and no other topic ever has it."""
+    """I20: a topic keeps its id as long as it exists, and no other topic ever has it."""
     name, topic_id = written.name, written.topic_id
     known = watch.known_id.get(name, _NO_ID)
     if not written.after:
@@ -43,7 +43,7 @@ def id_is_for_life(watch: Watch, written: TopicWritten) -> str | None:
         return None
     watch.known_id[name] = topic_id
     if topic_id == _NO_ID:
-        return None  # somebody who knows nothing of ids has written it: only a controller that knew it can restore it
+        return None  # A client without topic ids has written it: only a controller that knows the id can restore it.
     if known not in (_NO_ID, topic_id):
         return f"{name} had another id before"
     if known == _NO_ID and watch.ids_used.get(topic_id, name) != name:
@@ -55,7 +55,7 @@ def id_is_for_life(watch: Watch, written: TopicWritten) -> str | None:
 
 
 def requests_name_the_topic(watch: Watch, post: Post) -> str | None:
-    """I20: LeaderAndIsr names topics by ids that they have, or had."""
+    """I20: LeaderAndIsr has the current or an earlier id of each topic."""
     message = post.request.message
     if isinstance(message, LeaderAndIsr):
         for name, topic_id in message.topic_ids.items():
@@ -73,8 +73,7 @@ def _origin(row: Row) -> tuple[int, ...]:
 
 
 def moves_were_asked_for(watch: Watch, written: TopicWritten) -> str | None:
-    """I21: a controller moves replicas only where somebody asked for it; a move ends at its target, or where it
-    began."""
+    """I21: a controller changes replicas only for a requested reassignment, which ends at its target or its origin."""
     if written.process is None:
         return None
     for number, after in written.after.items():
@@ -88,7 +87,7 @@ def moves_were_asked_for(watch: Watch, written: TopicWritten) -> str | None:
 
 
 def requests_add_live_replicas(watch: Watch, written: TopicWritten) -> str | None:
-    """I21: a reassignment by request adds replicas on live brokers only (Kafka 3.9 ``validateReplicaAssignment``)."""
+    """I21: an API reassignment adds replicas on live brokers only (Kafka 3.9 ``validateReplicaAssignment``)."""
     process = written.process
     if process is None or not isinstance(process.event, ReassignmentRequested):
         return None
@@ -102,7 +101,7 @@ def requests_add_live_replicas(watch: Watch, written: TopicWritten) -> str | Non
 
 
 def lists_are_valid(watch: Watch, written: TopicWritten) -> str | None:
-    """I5, I29: a controller stores no empty replica list where there was one, and none that names a broker twice."""
+    """I5, I29: a controller replaces no replica list by an empty one, and stores no duplicates."""
     for number, after in written.after.items() if written.process is not None else ():
         before = written.before.get(number)
         emptied = before is not None and before.replicas and not after.replicas
@@ -112,18 +111,18 @@ def lists_are_valid(watch: Watch, written: TopicWritten) -> str | None:
 
 
 def partitions_stay(watch: Watch, written: TopicWritten) -> str | None:
-    """I23: partitions are numbered from 0 without a gap, and only more of them come."""
+    """I23: partitions are numbered from 0 without a gap, and are only added."""
     if not written.after or written.process is None:
         return None
     if written.name in watch.simulation.ensemble.record_names(DELETE_TOPICS):
-        return None  # a doomed topic does not grow: what others have added is taken back
+        return None  # A topic under deletion does not grow: partitions of other clients are removed.
     if sorted(written.after) != list(range(len(written.after))) or len(written.after) < len(written.before):
         return f"{written.name}: partitions {sorted(written.before)} became {sorted(written.after)}"
     return None
 
 
 def expansion_moves_nothing(watch: Watch, written: TopicWritten) -> str | None:
-    """I23: more partitions leave the replicas of the others alone."""
+    """I23: added partitions leave the replicas of the others unchanged."""
     if written.process is None or not written.before or len(written.after) <= len(written.before):
         return None
     for number, before in written.before.items():

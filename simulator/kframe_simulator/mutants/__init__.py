@@ -1,1 +1,1 @@
-"""The mutation catalogue: each protection removed from a copy of the tree, and the tests that must notice."""
+"""The mutation catalogue: each mutant removes one protection from a copy of the tree, and tests must fail."""

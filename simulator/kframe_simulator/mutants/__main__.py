@@ -22,7 +22,7 @@ from kframe_simulator.mutants.table import Mutant, defects, mutants
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Exit 0 if all mutants were killed, 1 if some survived, 2 for what cannot be run."""
+    """Exit 0 if all mutants were killed, 1 if some survived, 2 if the run is impossible."""
     arguments = _arguments(words)
     if arguments.page:
         page.PATH.write_text(page.render())
@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.only and len(chosen) != len(set(arguments.only)):
         print("no such mutant: " + ", ".join(set(arguments.only) - {mutant.id for mutant in chosen}), file=sys.stderr)
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # so that the copies of the tree go
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))  # Exit normally, so that the copies of the tree are deleted.
     keep = ResultFile(arguments.keep) if arguments.keep else None
     waiting = [mutant for mutant in chosen if keep is None or _wants(mutant, keep, arguments)]
     with tempfile.TemporaryDirectory(prefix="kframe-mutants-") as folder, ExitStack() as trees:
@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
         arguments.evidence.write_text(evidence.simulated(results, arguments.seeds, keep))
     elif arguments.evidence:
         arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep, not arguments.unchecked))
-        page.PATH.write_text(page.render())  # it says which tests were seen to fail
+        page.PATH.write_text(page.render())  # The page lists the tests that failed.
     tested = [outcome for outcome in results if outcome.tests.outcome is not Outcome.NOT_RUN] if keep else results
     if not arguments.tests:
         return 0
@@ -59,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _wants(mutant: Mutant, keep: ResultFile, arguments: argparse.Namespace) -> bool:
-    """Whether something that is asked for has not been kept."""
+    """Whether a requested result is not saved yet."""
     seeds = keep.seeds_left(mutant, arguments.seeds) if mutant.simulated else None
     return seeds is not None or (arguments.tests and keep.tests(mutant) is None)
 
@@ -71,7 +71,7 @@ def run(
     tests: bool = True,
     keep: ResultFile | None = None,
 ) -> list[Result]:
-    """All of them, as many at a time as there are roots; results in the order of the catalogue."""
+    """Run the mutants, one in each root at a time. Returns results in catalogue order."""
     free: SimpleQueue[Path] = SimpleQueue()
     history, lock, clean = defects(), Lock(), Clean()
     for root in roots:
@@ -98,7 +98,7 @@ def run(
 
 
 def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:
-    """Whether the tests pass where nothing is changed, on both kernels: else a failure would prove nothing."""
+    """Whether the tests pass without a mutant, on both kernels. Otherwise a failure proves nothing."""
     history = defects()
 
     def evaluation(naive: bool) -> Evaluation:
@@ -109,12 +109,12 @@ def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:
 
     with ThreadPoolExecutor(len(roots)) as pool:
         failed = [
-            by_naive
-            for by_naive in pool.map(evaluation, (False, True))
-            if by_naive.outcome in (Outcome.KILLED, Outcome.BROKEN)
+            result
+            for result in pool.map(evaluation, (False, True))
+            if result.outcome in (Outcome.KILLED, Outcome.BROKEN)
         ]
-    for seed in failed:
-        print(f"the tests fail without any mutant: {seed.by} {seed.failed}", file=sys.stderr)
+    for failure in failed:
+        print(f"the tests fail without any mutant: {failure.by} {failure.failed}", file=sys.stderr)
     return not failed
 
 

@@ -10,19 +10,19 @@ from kframe_simulator.mutants import observed_kills
 from kframe_simulator.mutants.run import Evaluation, Outcome, Result
 from kframe_simulator.mutants.saved_results import ResultFile, SavedResult, commit_now
 
-#: A mutant, and what the simulator has said of it.
+#: A mutant's test result and its saved simulator result.
 Ran: TypeAlias = tuple[Result, SavedResult]
 _HEADINGS = ("mutant", "protection taken out", "belongs to", "tests", "simulator")
 
 
 def table(results: Sequence[Result]) -> str:
-    """One line a mutant, and the sums."""
+    """One line for each mutant, and the totals."""
     lines = [f"{result.mutant.id:36} {_short(result.tests):60} {_short(result.simulator)}" for result in results]
     return "\n".join([*lines, "", sums(results)])
 
 
 def sums(results: Sequence[Result]) -> str:
-    """How many were killed by tests, by the simulator, by neither."""
+    """The number of mutants killed by tests, killed by the simulator, and surviving."""
     by_tests = sum(result.tests.outcome is Outcome.KILLED for result in results)
     simulated = [result for result in results if result.simulator.outcome in (Outcome.KILLED, Outcome.SURVIVED)]
     text = f"{len(results)} mutants: {by_tests} killed by tests"
@@ -36,7 +36,7 @@ def sums(results: Sequence[Result]) -> str:
 
 
 def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None = None, checked: bool = True) -> str:
-    """The page that is kept; ``checked`` says whether the tests were run without any mutant first."""
+    """The saved page; ``checked`` says whether the tests ran without any mutant first."""
     passed = "All of them pass without any mutant." if checked else "`make test` has them pass without any mutant."
     headings = _HEADINGS if seeds else _HEADINGS[:-1]
     rows = [
@@ -81,8 +81,7 @@ def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None =
 
 
 def simulated(results: Sequence[Result], seeds: str | None, keep: ResultFile) -> str:
-    """The page of what the simulator alone has noticed: which mutants it killed, which cannot be notified from the
-    engine, and which it has not killed."""
+    """The page of simulator results: mutants that it killed, equivalent mutants, and survivors."""
     run = [
         (result, saved)
         for result in results
@@ -150,7 +149,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: ResultFile) ->
 def _shares(
     results: Sequence[Result], run: Sequence[Ran], killed: Sequence[Ran], equivalent: Sequence[Ran]
 ) -> tuple[str, ...]:
-    """How many were killed, of all and of those that can be notified apart, and by which seeds."""
+    """The killed share of all mutants and of all non-equivalent ones, and the seeds."""
     able = max(len(run) - len(equivalent), 1)
     matches = sorted(int(saved.evaluation.by.split(",")[0].removeprefix("seed ")) for _, saved in killed)
     middle, last = (matches[len(matches) // 2], matches[-1]) if matches else (0, 0)
@@ -174,18 +173,18 @@ def _simulated_row(result: Result, saved: SavedResult, *more: str) -> str:
 
 
 def _made(results: Sequence[Result], seeds: str | None, keep: ResultFile | None) -> str:
-    """By what command, on top of which commits."""
+    """The command and the commits of the run."""
     ran = f"Made by `make mutants ARGS='--seeds {seeds}'`" if seeds else "Made by `make mutants`"
     if keep is None:
         return f"{ran} at commit {commit_now()}"
     tests = {saved.commit for result in results if (saved := keep.tests(result.mutant))}
     simulated = {saved.commit for result in results if (saved := keep.simulator(result.mutant))}
-    at = f", the simulator at {_commits(simulated)}" if seeds else ""
-    return f"{ran}, tests on top of {_commits(tests)}{at}"
+    simulator_commits = f", the simulator at {_commits(simulated)}" if seeds else ""
+    return f"{ran}, tests on top of {_commits(tests)}{simulator_commits}"
 
 
 def _time(results: Sequence[Result]) -> str:
-    """How long the tests took, by the clock."""
+    """The wall-clock time of the tests."""
     timed = [result for result in results if result.took_s]
     if not timed:
         return "How long their tests take was not measured."

@@ -1,7 +1,7 @@
-"""Which tests of the defects of history were seen to fail, and under which mutant.
+"""The tests of past defects that were observed to fail, and the mutant of each failure.
 
-A test is asked of every mutant that belongs to one of its defects, unless it needs real servers: then only of those
-that name it. What the last whole run has seen stands in ``docs/evidence/mutants.md``, and is read back from there.
+A test must fail under a mutant of one of its defects. A test that needs real servers runs only with mutants that name
+it. ``docs/evidence/mutants.md`` has the results of the last complete run; this module parses them.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from kframe_simulator.mutants.run import Outcome, Result
 from kframe_simulator.mutants.table import ROOT, Defect, defects, is_real, mutants
 
 EVIDENCE: Final = ROOT / "docs" / "evidence" / "mutants.md"
-#: A defect, a test of its own that failed, and the mutant, as ``rows`` writes them.
+#: A defect, one of its tests that failed, and the mutant, as ``rows`` writes them.
 _ROW: Final = re.compile(r"^\| ([RX]\d+) \| `([^`]+)` \| `([^`]+)` \|$", re.MULTILINE)
 
 
 def failures(results: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
-    """By defect with mutants among these: each of its tests that failed, and under which mutant."""
+    """By defect with mutants in ``results``: each of its tests that failed, and the mutant."""
     return {
         defect.number: [
-            (node, item.mutant.id) for item in theirs for node in defect.tests if node in item.tests.failed
+            (node, own.mutant.id) for own in own_results for node in defect.tests if node in own.tests.failed
         ]
         for defect in defects()
-        if (theirs := [result for result in results if defect.number in result.mutant.rules])
+        if (own_results := [result for result in results if defect.number in result.mutant.rules])
     }  # fmt: skip
 
 
 def rows(results: Sequence[Result]) -> list[str]:
-    """The lines of a table of them."""
+    """The table rows of the failures."""
     return [
         f"| {number} | `{name(node)}` | `{mutant}` |"
         for number, failed in failures(results).items()
@@ -39,7 +39,7 @@ def rows(results: Sequence[Result]) -> list[str]:
 
 
 def unseen(results: Sequence[Result]) -> list[str]:
-    """Each with its defect: tests that ``must_fail`` and did not; of defects whose mutants were all tried here."""
+    """Tests of ``must_fail`` that did not fail, each with its defect. Only for defects whose mutants all ran."""
     tried = {result.mutant.id for result in results if result.tests.outcome is not Outcome.NOT_RUN}
     untried = {number for mutant in mutants() if mutant.id not in tried for number in mutant.rules}
     seen = failures(results)
@@ -53,7 +53,7 @@ def unseen(results: Sequence[Result]) -> list[str]:
 
 
 def recorded() -> dict[str, frozenset[str]]:
-    """By defect: names of its tests that failed in the run on record, under mutants that still belong to it."""
+    """By defect: the names of its tests that failed in the recorded run, under mutants that still belong to it."""
     belongs = {candidate.id: candidate.rules for candidate in mutants()}
     result: dict[str, set[str]] = {}
     for number, test, mutant in _ROW.findall(EVIDENCE.read_text()):
@@ -63,17 +63,17 @@ def recorded() -> dict[str, frozenset[str]]:
 
 
 def missing(defect: Defect, seen: Mapping[str, frozenset[str]]) -> list[str]:
-    """Names of those tests of a defect that ``must_fail`` and are not among those ``seen``."""
+    """The names of a defect's ``must_fail`` tests that are not in ``seen``."""
     return [test for node in must_fail(defect) if (test := name(node)) not in seen.get(defect.number, frozenset())]
 
 
 def must_fail(defect: Defect) -> list[str]:
-    """Tests of a defect that are asked of all of its mutants: those that need no real servers."""
+    """The tests of a defect that run with all its mutants: those without real servers."""
     return [node for node in defect.tests if not is_real(node)]
 
 
 def name(node: str) -> str:
-    """A test as pages name it: its file without the folders, and the function."""
+    """The name of a test on pages: its file name and the function."""
     file, _, rest = node.partition("::")
     stem = file.rpartition("/")[2].removesuffix(".py")
     return f"{stem}::{rest}" if rest else stem

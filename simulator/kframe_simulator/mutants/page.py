@@ -1,4 +1,4 @@
-"""``docs/evidence/defects.md``, made from the table of defects and the catalogue of mutants."""
+"""Renders ``docs/evidence/defects.md`` from the table of defects and the mutation catalogue."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def render() -> str:
 
 
 def state(defect: Defect, failed: Mapping[str, frozenset[str]]) -> str:
-    """Held: every test of it that needs no real servers was seen to fail under one of its mutants, and some test was.
-    Shown: not so. Partly: something is left open."""
+    """The state of a defect. Held: it has tests, and each one without real servers failed under one of its mutants.
+    Shown: not all did. Partly: a part of the defect is open."""
     if not defect.tests:
         return "open"
     if defect.open:
@@ -62,10 +62,8 @@ def state(defect: Defect, failed: Mapping[str, frozenset[str]]) -> str:
 def _row(defect: Defect, result: list[Mutant], failed: frozenset[str]) -> str:
     tests = "<br>".join(_test(node, failed) for node in defect.tests)
     ids = ", ".join(f"`{match.id}`" for match in result) or "–"
-    notified = state(defect, {defect.number: failed}) + (f": {defect.open}" if defect.open else "")
-    return (
-        f"| {defect.number} | {defect.issues} | {defect.holds} | {defect.needs} | {notified} | {tests or '–'} | {ids} |"
-    )
+    text = state(defect, {defect.number: failed}) + (f": {defect.open}" if defect.open else "")
+    return f"| {defect.number} | {defect.issues} | {defect.holds} | {defect.needs} | {text} | {tests or '–'} | {ids} |"
 
 
 def _test(node: str, failed: frozenset[str]) -> str:

@@ -1,4 +1,4 @@
-"""Runs mutants: each in a copy of the tree, against its tests and against the simulator."""
+"""Runs mutants, each in a copy of the tree, against its tests and against the simulator."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from xml.etree import ElementTree
 from kframe_simulator.mutants.seeds import span
 from kframe_simulator.mutants.table import ROOT, Defect, Mutant, is_real
 
-#: What a run needs of the tree; the compiled kernels stand in it.
+#: The paths that a run needs, compiled kernels included.
 COPIED: Final = ("kframe", "simulator", "plugins", "tests", "examples", "docs", "pyproject.toml", "CHANGELOG.md")
-#: A mutant may wait for ever for what never comes, test after test.
+#: A mutant may block a test; this limits the time of each test.
 TEST_TIMEOUT_S: Final = 60
 TESTS_TIMEOUT_S: Final = 900
 SEEDS_TIMEOUT_S: Final = 3600
-#: By seed, and whether on naive kernels: whether it breaks nothing without a mutant.
+#: By seed and kernel (reference twin or not): whether the seed passes without a mutant.
 Clean: TypeAlias = dict[tuple[int, bool], bool]
-#: pytest's exit codes: all passed; some failed; no test was collected.
+#: pytest's exit codes for success and for failed tests.
 _PASSED, _FAILED = 0, 1
 
 
 class Outcome(StrEnum):
-    """What became of a mutant under one kind of test."""
+    """The outcome of a mutant under one kind of test."""
 
     KILLED = "killed"
     SURVIVED = "survived"
     NOT_RUN = "not run"
     BROKEN = "broken"
-    """It is no mutant: its tests do not even start."""
+    """Invalid mutant: its tests do not start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An outcome, and by whom: the first test that failed, the seed and the invariant, or what kept it from running.
+    """An outcome with its cause: the first failed test, the seed and the invariant, or the error.
 
-    ``failed`` has those of the node ids asked for at which something failed.
+    ``failed`` has the requested node ids with a failure.
     """
 
     outcome: Outcome
@@ -55,7 +55,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One mutant's evaluations; its tests have taken ``took_s`` seconds."""
+    """The evaluations of one mutant; its tests took ``took_s`` seconds."""
 
     mutant: Mutant
     tests: Evaluation
@@ -65,7 +65,7 @@ class Result:
 
 @contextlib.contextmanager
 def tree(folder: Path) -> Iterator[Path]:
-    """A copy of what runs, in ``folder``; it goes again."""
+    """A temporary copy of the needed paths in ``folder``."""
     try:
         for name in COPIED:
             source = ROOT / name
@@ -80,8 +80,8 @@ def tree(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def mutated(root: Path, mutant: Mutant) -> Iterator[None]:
-    """The mutant in the tree at ``root``, which is as it was afterwards. Python tells sources apart by size and second:
-    what was compiled of this file goes each time."""
+    """Apply the mutant to the tree at ``root``, and restore the file afterwards. Deletes the compiled file each time,
+    because Python compares source files only by size and by time in seconds."""
     path = root / mutant.file
     before = path.read_text()
     try:
@@ -99,7 +99,7 @@ def _forget_compiled(path: Path) -> None:
 
 
 def environment(root: Path, naive: bool) -> dict[str, str]:
-    """That of a process that runs the tree at ``root``: its packages come first."""
+    """The environment of a process that imports packages from the tree at ``root`` first."""
     path = os.pathsep.join(
         map(str, [root, root / "simulator", *sorted(item.parent for item in root.glob("plugins/*/pyproject.toml"))])
     )
@@ -110,7 +110,7 @@ def environment(root: Path, naive: bool) -> dict[str, str]:
 def _run(
     command: Sequence[str], root: Path, naive: bool, timeout_s: float
 ) -> subprocess.CompletedProcess[str] | Evaluation:
-    """What a process said in the tree at ``root``, or that it did not end."""
+    """The output of a process in the tree at ``root``, or a timeout."""
     try:
         return subprocess.run(
             command, cwd=root, env=environment(root, naive), capture_output=True, text=True, check=False,
@@ -121,10 +121,10 @@ def _run(
 
 
 def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Evaluation:
-    """Pytest on ``nodes``, all of them: which tests notice is notified of each."""
+    """Run pytest on all ``nodes`` and report each node that failed."""
     report, settings = root / "report.xml", root / "pyproject.toml"
     report.unlink(missing_ok=True)
-    # Else the settings, and the names in the report, would be those of the one plugin that all nodes are of.
+    # Otherwise pytest would use the settings and the root folder of the plugin that contains all nodes.
     rooted = ["-c", str(settings)] if settings.exists() else []
     command = [
         sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={TEST_TIMEOUT_S}",
@@ -139,7 +139,7 @@ def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Evaluation:
 
 
 def read_report(report: str, nodes: Sequence[str]) -> Evaluation:
-    """What pytest's XML says of a run of ``nodes`` in which tests passed or failed."""
+    """Parse pytest's XML report of a run of ``nodes``."""
     cases = list(ElementTree.fromstring(report).iter("testcase"))
     failed = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
     if failed:
@@ -152,9 +152,9 @@ def read_report(report: str, nodes: Sequence[str]) -> Evaluation:
 
 
 def run_simulator(root: Path, mutant: Mutant, seeds: str, clean: Clean | None = None) -> Evaluation:
-    """The simulator on a mutant, seed after seed, until one breaks an invariant that keeps all of them without it.
+    """Play seeds with a mutant until one breaks an invariant that holds without the mutant.
 
-    ``clean`` has seeds that were played without any mutant, and whether they break nothing; others are added.
+    ``clean`` caches the result of each seed without a mutant; this function adds to it.
     """
     clean = {} if clean is None else clean
     first, last = span(seeds)
@@ -172,7 +172,7 @@ def run_simulator(root: Path, mutant: Mutant, seeds: str, clean: Clean | None = 
 
 
 def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Evaluation, int | None]:
-    """What seeds come to in the tree at ``root`` as it is, and the first that broke an invariant."""
+    """The outcome of seeds in the tree at ``root``, and the first seed that broke an invariant."""
     command = [sys.executable, "-m", "kframe_simulator.mutants.seeds", seeds]
     done = _run(command, root, naive, SEEDS_TIMEOUT_S)
     if isinstance(done, Evaluation):
@@ -183,7 +183,7 @@ def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Evaluation, int | N
 
 
 def read_seeds(notified: str, seeds: str) -> tuple[Evaluation, int | None]:
-    """The output of ``kframe_simulator.mutants.seeds``. An exception in the simulation itself is no violation."""
+    """Parse the output of ``kframe_simulator.mutants.seeds``. An exception in the simulation is no violation."""
     result = json.loads(notified.splitlines()[-1])
     if "seed" in result:
         return Evaluation(Outcome.KILLED, f"seed {result['seed']}, {result['invariant']}"), int(result["seed"])
@@ -193,16 +193,18 @@ def read_seeds(notified: str, seeds: str) -> tuple[Evaluation, int | None]:
 
 
 def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
-    """The tests that a mutant names, and those of the defects that it belongs to that need no real servers."""
-    theirs = {node for defect in history if defect.number in mutant.rules for node in defect.tests if not is_real(node)}
-    return tuple(sorted(theirs | set(mutant.tests)))
+    """The tests that a mutant names, and the tests of its defects without real servers."""
+    defect_nodes = {
+        node for defect in history if defect.number in mutant.rules for node in defect.tests if not is_real(node)
+    }
+    return tuple(sorted(defect_nodes | set(mutant.tests)))
 
 
 def evaluate(
     root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None, tests: bool = True,
     clean: Clean | None = None,
 ) -> Result:  # fmt: skip
-    """Both evaluations on one mutant, in the tree at ``root``, as far as they are asked for."""
+    """The requested evaluations of one mutant, in the tree at ``root``."""
     by_tests = by_simulator = Evaluation(Outcome.NOT_RUN, "not asked for")
     started = time.monotonic()
     if tests:
@@ -222,5 +224,5 @@ def _node(case: ElementTree.Element) -> str:
 
 
 def _is_of(name: str, node: str) -> bool:
-    """Whether a test is the one asked for, or one of its parameters, or one of that file."""
+    """Whether a test is the requested node, a parameter of it, or in the requested file."""
     return name == node or name.startswith((f"{node}[", f"{node}::"))

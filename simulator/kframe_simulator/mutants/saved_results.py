@@ -1,7 +1,7 @@
-"""Verdicts kept in a file of JSON lines as they come, so that a run of hours can be broken off and taken up again.
+"""Saved mutant results in JSON lines, so that a long run can continue after an interruption.
 
-An evaluation is of a mutant as it stands: one whose text or tests have changed is judged anew. Verdicts of tests and of
-the simulator come from runs of their own; the last one of each counts.
+A result is valid until the mutant or its tests change. Test results and simulator results come from separate runs; the
+last one of each counts.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from kframe_simulator.mutants.table import ROOT, Mutant
 
 @dataclass(frozen=True, slots=True)
 class SavedResult:
-    """An evaluation, the commit that it was found on top of, for one of the simulator which seeds were asked for, and
-    for one of tests how long they took."""
+    """An evaluation and its commit. A simulator result has the requested seeds, a test result the duration."""
 
     evaluation: Evaluation
     commit: str
@@ -31,11 +30,11 @@ class SavedResult:
 
 
 class ResultFile:
-    """The file; all evaluations that were kept there before are read at once."""
+    """A result file, read completely at the start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._commit = commit_now()  # that of the run: its copies of the tree are made at once
+        self._commit = commit_now()  # The commit at the start of the run, when it copies the tree.
         self._found: dict[tuple[str, str], SavedResult] = {}
         for line in path.read_text().splitlines() if path.exists() else ():
             entry = json.loads(line)
@@ -46,16 +45,16 @@ class ResultFile:
             )  # fmt: skip
 
     def tests(self, mutant: Mutant) -> SavedResult | None:
-        """What its tests have said."""
+        """The saved test result."""
         return self._found.get((_digest(mutant), "tests"))
 
     def simulator(self, mutant: Mutant) -> SavedResult | None:
-        """What the simulator has said."""
+        """The saved simulator result."""
         return self._found.get((_digest(mutant), "simulator"))
 
     def seeds_left(self, mutant: Mutant, seeds: str | None) -> str | None:
-        """Which of these seeds the simulator still has to play: none if it has killed the mutant, and only those after
-        the ones that it has survived."""
+        """The seeds that the simulator has yet to play: none for a killed mutant, else those after the last survived
+        seed."""
         known = self.simulator(mutant)
         if seeds is None or known is None or known.seeds is None:
             return seeds
@@ -67,7 +66,7 @@ class ResultFile:
         return f"{played_last + 1}..{last}" if survived and played_first <= first <= played_last else seeds
 
     def add(self, result: Result, seeds: str | None) -> None:
-        """ResultFile what was run; ``seeds`` are all that were asked for, those that were played before too."""
+        """Append a result; ``seeds`` are all requested seeds, those of earlier runs included."""
         with self._path.open("a") as file:
             for by, matches in _run(result):
                 survived = by == "simulator" and matches.outcome is Outcome.SURVIVED
@@ -82,7 +81,7 @@ class ResultFile:
                 file.write(json.dumps(line) + "\n")
 
     def result(self, mutant: Mutant) -> Result:
-        """All that is known of a mutant."""
+        """The saved results of a mutant."""
         nothing = Evaluation(Outcome.NOT_RUN, "not asked for")
         tests, simulator = self.tests(mutant), self.simulator(mutant)
         if not mutant.simulated:
@@ -96,7 +95,7 @@ class ResultFile:
 
 
 def commit_now() -> str:
-    """The commit that the tree stands on, short, and whether anything in it is not committed."""
+    """The short hash of the current commit, and whether the tree has uncommitted changes."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
@@ -108,7 +107,7 @@ def _run(result: Result) -> Iterator[tuple[str, Evaluation]]:
 
 
 def _digest(mutant: Mutant) -> str:
-    """Tells a mutant from what it was before an edit."""
+    """A hash of a mutant's definition."""
     return hashlib.blake2b(
         repr((mutant.file, mutant.old, mutant.new, mutant.tests)).encode(), digest_size=8
     ).hexdigest()

@@ -1,7 +1,7 @@
 """``python -m kframe_simulator.mutants.seeds 1..2000``: play seeds up to the first violation.
 
-Only a broken invariant ends the search. A seed at which the simulation itself raises something, or does not end, proves
-less: the first of those is told beside.
+Only a broken invariant ends the search. An exception in the simulation, or a timeout, proves less: the output has the
+first such seed in addition.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import signal
 import sys
 from typing import Final
 
-#: A seed takes an eighth of a second, and half a minute where the simulation does not come to rest, which is a
-#: violation. Seconds of the process, so that a busy machine changes nothing.
+#: The CPU time limit of a seed. A seed takes 0.125 s, or 30 s if the simulation does not come to rest, which is a
+#: violation. CPU time does not depend on the load of the machine.
 CPU_S_MOST: Final = 120.0
 
 
 class Endless(BaseException):
-    """A seed has used ``CPU_S_MOST``. No Exception: controllers survive those."""
+    """A seed has used ``CPU_S_MOST``. This is no Exception, because controllers catch those."""
 
 
 def main(seeds: str) -> dict[str, object]:
-    """The first seed that breaks an invariant, with its number (``seed``, ``invariant``, ``problem``), or how many did
-    not (``played``); ``raised`` is the first seed at which something was raised, and what."""
+    """The first seed that breaks an invariant (``seed``, ``invariant``, ``problem``), or the number of seeds that
+    passed (``played``). ``raised`` is the first seed that raised, with its exception."""
     first, last = span(seeds)
     # Imported here, because only a process that plays seeds needs the simulator.
     from kframe_simulator.simulation.run import play_seed
@@ -35,7 +35,7 @@ def main(seeds: str) -> dict[str, object]:
             violations = play_seed(seed).violations
         except (Exception, Endless) as error:
             raised = raised or {"raised": f"seed {seed}: {type(error).__name__}: {error}"}
-            if isinstance(error, Endless):  # so would the others be
+            if isinstance(error, Endless):  # The following seeds would run into the limit, too.
                 return {"played": seed - first} | raised
             continue
         finally:
@@ -46,7 +46,7 @@ def main(seeds: str) -> dict[str, object]:
 
 
 def span(seeds: str) -> tuple[int, int]:
-    """The first and last seed of ``A..B``, or of one."""
+    """The first and last seed of ``A..B``, or of a single seed."""
     first, _, last = seeds.partition("..")
     return int(first), int(last or first)
 

@@ -9,9 +9,10 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 HERE: Final = Path(__file__).resolve().parent
-#: Mutants here run on the reference twins, so that no kernel has to be compiled; other tests compare twins and kernels.
+#: Mutants of these files run on the reference twins, so that no kernel has to be compiled. Other tests compare the
+#: twins with the kernels.
 REFERENCE: Final = "kframe/kernels/reference/"
-#: Files of tests that start servers, brokers or Java, or wait for seconds.
+#: Test files that start servers, brokers or Java, or wait for seconds.
 _REAL: Final = tuple(
     f"plugins/{name}"
     for name in (
@@ -28,7 +29,7 @@ _REAL: Final = tuple(
 )  # fmt: skip
 
 
-#: What the simulator has in place of code, by the path that this begins with. Mutants of this code are not simulated.
+#: By path prefix: what the simulator uses in place of this code. Mutants of this code are not simulated.
 REPLACED: Final = {
     "plugins/": "simulated ensemble, network and brokers in place of plugins, sockets and servers",
     "kframe/wire/": "messages are objects: no bytes are decoded",
@@ -39,10 +40,10 @@ REPLACED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One protection taken out of the engine: in ``file``, ``old`` (found exactly once) becomes ``new``.
+    """One protection removed from kframe: in ``file``, ``new`` replaces the only occurrence of ``old``.
 
-    ``removes`` is the protection in words, ``rules`` the numbers of defects (R, X) and invariants (I, L) that it
-    belongs to, ``tests`` the pytest node ids of which at least one must fail.
+    ``removes`` describes the protection. ``rules`` are its defects (R, X) and invariants (I, L). At least one of
+    ``tests``, pytest node ids, must fail.
     """
 
     id: str
@@ -53,11 +54,11 @@ class Mutant:
     rules: tuple[str, ...]
     tests: tuple[str, ...]
     equivalent: str = ""
-    """Why no history of the simulator can tell it from the engine; empty where one could."""
+    """Why no history of the simulator can detect the mutant; empty if one could."""
     survives: str = ""
-    """Why the seeds on record miss it, though other histories of the simulator could tell it; empty if unknown."""
+    """Why the recorded seeds miss it, although other histories could detect it; empty if unknown."""
     elsewhere: str = ""
-    """What the simulator has of its own in place of the code that it changes; empty where it runs that code."""
+    """What the simulator uses in place of the mutated code; empty if it runs that code."""
 
     @property
     def naive(self) -> bool:
@@ -66,16 +67,16 @@ class Mutant:
 
     @property
     def simulated(self) -> bool:
-        """Whether the simulator runs the code that it changes. Any other mutant does not count as simulated."""
+        """Whether the simulator runs the mutated code. Other mutants do not count as simulated."""
         return not self.replaced
 
     @property
     def replaced(self) -> str:
-        """What the simulator has in place of the code that it changes; empty where the simulator runs that code."""
+        """What the simulator uses in place of the mutated code; empty if it runs that code."""
         return self.elsewhere or next((what for path, what in REPLACED.items() if self.file.startswith(path)), "")
 
     def apply(self, root: Path) -> None:
-        """Change the file below ``root``. Raises ValueError unless ``old`` stands in it exactly once."""
+        """Change the file below ``root``. Raises ValueError unless it contains ``old`` exactly once."""
         path = root / self.file
         text = path.read_text()
         if text.count(self.old) != 1:
@@ -85,8 +86,11 @@ class Mutant:
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """A defect of history: ``number`` (R01 to R64, X1 to X11), Kafka's issues, what must hold, ``needs`` (U unit,
-    D deterministic simulation, K kill -9, B real brokers), the tests that hold it, and what they leave open."""
+    """A past defect, ``number`` R01 to R64 or X1 to X11.
+
+    It has Kafka's issues, the required behaviour, its tests, and the part that they leave open. ``needs`` is U (unit),
+    D (deterministic simulation), K (kill -9) or B (real brokers).
+    """
 
     number: str
     issues: str
@@ -106,7 +110,7 @@ def mutants() -> tuple[Mutant, ...]:
 
 
 def defects() -> tuple[Defect, ...]:
-    """All defects of history, by number."""
+    """All past defects, by number."""
     entries = tomllib.loads((HERE / "defects.toml").read_text())["defect"]
     return tuple(Defect(**{"open": ""} | entry | {"tests": tuple(entry["tests"])}) for entry in entries)
 

@@ -41,7 +41,7 @@ from kframe_simulator.broker.outgoing import (
 )
 
 Control: TypeAlias = LeaderAndIsr | UpdateMetadata | StopReplica
-#: The version of AlterPartition whose rules broker models follow: topics have ids.
+#: The AlterPartition version of broker models: topics have ids.
 ALTER_PARTITION_VERSION = 3
 
 
@@ -51,29 +51,29 @@ class Order(NamedTuple):
     broker_id: int
     request: Control
     shown: Request
-    """The same as a trace shows it."""
+    """The request in trace form."""
     rows: Int32
-    """The controller's rows that its answer is about: of StopReplica those it deletes."""
+    """The controller's rows in the response; for StopReplica the rows to delete."""
     batch: int
-    """Number of the batch that the request belongs to."""
+    """The number of the request's batch."""
 
     def event(self, response: ControlResponse) -> Event | None:
-        """What the controller is notified of the answer; None: nothing."""
+        """The controller event for the response; None if there is none."""
         error, request = response.error, self.request
         if isinstance(request, UpdateMetadata):
             return UpdateMetadataAnswered(self.broker_id, error, request.controller_epoch, self.batch)
-        notified = tuple((key, code) for key, code in response.errors.items() if code is not ErrorCode.NONE)
+        failed = tuple((key, code) for key, code in response.errors.items() if code is not ErrorCode.NONE)
         if error is not ErrorCode.NONE:
-            notified = tuple((key, error) for key in request.partitions)
+            failed = tuple((key, error) for key in request.partitions)
         if isinstance(request, LeaderAndIsr):
-            return LeaderAndIsrAnswered(self.broker_id, error, notified, request.controller_epoch, self.rows)
+            return LeaderAndIsrAnswered(self.broker_id, error, failed, request.controller_epoch, self.rows)
         if len(self.rows):
-            return StopReplicaAnswered(self.broker_id, error, notified, request.controller_epoch, self.rows)
+            return StopReplicaAnswered(self.broker_id, error, failed, request.controller_epoch, self.rows)
         return None
 
 
 def orders(cluster: ClusterState, requests: ControlRequests) -> Iterator[Order]:
-    """Every request of a batch, in the order in which brokers get them. Read it before the columns change."""
+    """Every request of a batch, in sending order. Consume it before the columns change."""
     metadata: dict[TopicPartition, PartitionMetadata] | None = None
     for shown in describe_requests(cluster, requests):
         epoch = int(cluster.brokers.broker_epoch[cluster.brokers.find(shown["broker"])])
@@ -83,10 +83,10 @@ def orders(cluster: ClusterState, requests: ControlRequests) -> Iterator[Order]:
         request: Control
         match shown["api"]:
             case Api.LEADER_AND_ISR:
-                notified = {key: _leader_state(cluster, key, item) for key, item in zip(keys, values, strict=True)}
-                request = LeaderAndIsr(*head, notified, _topic_ids(cluster, keys), tuple(shown["live_leaders"]))
+                states = {key: _leader_state(cluster, key, item) for key, item in zip(keys, values, strict=True)}
+                request = LeaderAndIsr(*head, states, _topic_ids(cluster, keys), tuple(shown["live_leaders"]))
             case Api.UPDATE_METADATA:
-                if metadata is None:  # that of a batch is the same for all
+                if metadata is None:  # All brokers get the same metadata of a batch.
                     metadata = {key: _metadata(item) for key, item in zip(keys, values, strict=True)}
                 request = UpdateMetadata(*head, tuple(shown["live_brokers"]), metadata, _topic_ids(cluster, keys))
             case _:
@@ -127,7 +127,7 @@ def _topic_ids(cluster: ClusterState, keys: list[TopicPartition]) -> dict[str, b
 
 
 def alter_partition_event(message: AlterPartition, token: int) -> AlterPartitionRequested:
-    """A leader's proposals as the controller hears them. ZooKeeper-mode leaders do not say the members' epochs."""
+    """The controller event for a leader's proposals. ZooKeeper-mode leaders do not send the members' broker epochs."""
     proposals = message.partitions.values()
     by_id = all(proposal.topic_id != NO_ID for proposal in proposals)
     named = tuple((item.topic_id if by_id else topic, number) for (topic, number), item in message.partitions.items())
@@ -143,7 +143,7 @@ def alter_partition_event(message: AlterPartition, token: int) -> AlterPartition
 def alter_partition_reply(
     cluster: ClusterState, message: AlterPartition, response: alter_partition.AlterPartitionResponse
 ) -> AlterPartitionResponse:
-    """The controller's answer as the leader gets it; read it while the columns are as when it was given."""
+    """The leader's form of the controller's response. Call it before the columns change."""
     states = response.states
     if response.error is not ErrorCode.NONE or states is None:
         return AlterPartitionResponse(response.error)
@@ -163,14 +163,14 @@ def alter_partition_reply(
 
 
 def controlled_shutdown_event(message: ControlledShutdown, token: int) -> ControlledShutdownRequested:
-    """A broker's wish to stop as the controller hears it."""
+    """The controller event for a controlled shutdown request."""
     return ControlledShutdownRequested(message.broker_id, message.broker_epoch, token)
 
 
 def controlled_shutdown_reply(
     cluster: ClusterState, response: controlled_shutdown.ControlledShutdownResponse
 ) -> ControlledShutdownResponse:
-    """The controller's answer as the broker gets it; read it while the columns are as when it was given."""
+    """The broker's form of the controller's response. Call it before the columns change."""
     return ControlledShutdownResponse(
         response.error, tuple(split(cluster.name(int(row))) for row in response.remaining)
     )

@@ -32,21 +32,21 @@ from kframe_simulator.replication.transport import ReplicatingBrokers
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
 
-#: So often may brokers and controller answer each other while the clock stands.
+#: The most rounds of messages at one point in time.
 ROUNDS_MAX: Final = 10_000
-#: How long producers of a scenario wait.
+#: The request timeout of a scenario's producers.
 TIMEOUT_MS: Final = 3_000
 _WAKE: Final = "replication/wake"
 
 
 class Replication:
-    """The network of a scenario: it loses nothing and takes no time."""
+    """The network of a scenario. It has no losses and no delays."""
 
     def __init__(self, runner: ScenarioRunner, settings: Mapping[str, object], source: str) -> None:
-        """``settings`` are those of the scenario; raises ConfigError that names ``source`` and the key."""
+        """``settings`` are the scenario's. Raises ConfigError with ``source`` and the key."""
         self._runner = runner
         self.controller_settings = {key: value for key, value in settings.items() if key not in BROKER_ONLY}
-        """Without those that only brokers know."""
+        """The settings without those that only brokers have."""
         self.brokers = ReplicatingBrokers(runner.clock, BrokerConfig.of(settings, source))
         """The controller's transport."""
         self._asked: list[tuple[Broker, int, Future[AlterPartitionResponse]]] = []
@@ -61,7 +61,7 @@ class Replication:
         return self.brokers.models
 
     def follow(self) -> None:
-        """Take note of registrations and topic settings, after whatever a step has done."""
+        """Apply new registrations and topic settings to the models after a step."""
         self.brokers.follow(self._runner.storage.registrations())
         topics = self._runner.storage.stored().topics
         for name in topics.names:
@@ -72,7 +72,8 @@ class Replication:
                     model.configure_topic(name, None if least == UNSET else least)
 
     def carry(self) -> bool:
-        """Carry what brokers send now; returns whether there was anything. Raises ScenarioError if it never ends."""
+        """Deliver pending messages of brokers. Returns whether there were any. Raises ScenarioError if this never
+        ends."""
         now = self._runner.clock.now_ms()
         busy = self._bring_answers(now)
         for model in self.brokers.awake():
@@ -93,7 +94,7 @@ class Replication:
             raise ScenarioError(where, "brokers and controller that answer each other without end", "rest")
 
     def _bring_answers(self, now: float) -> bool:
-        """Bring leaders what the controller has answered by now."""
+        """Deliver the controller's responses to leaders."""
         done = [request for request in self._asked if request[2].done()]
         self._asked = [request for request in self._asked if not request[2].done()]
         for model, number, future in done:
@@ -128,7 +129,7 @@ class Replication:
         return loop.submit(partial(alter_partition_event, message), read)
 
     def _write(self, message: WriteState) -> WriteStateResponse:
-        """Write a state if it is still the one that the leader knows."""
+        """Write a state if the leader knows its current version."""
         view = self._runner.stored(message.partition)
         written = view is not None and view.partition_epoch == message.partition_epoch != NO_STATE
         if written:
@@ -144,7 +145,7 @@ class Replication:
         return WriteStateResponse(written, stored)
 
     def produce(self, key: TopicPartition, records: int, acks: int) -> str:
-        """Send records to the leader that storage names, one after the other; the first error, or NONE."""
+        """Send records to the stored leader, one after the other. Returns the first error, or NONE."""
         view = self._runner.stored(key)
         leader = self.brokers.models.get(-1 if view is None or view.leader is None else view.leader)
         if leader is None:
@@ -172,4 +173,4 @@ class Replication:
 
 
 def _nothing() -> None:
-    """A timer that only makes the clock stop here; whoever moves it carries then."""
+    """A timer that stops the clock here, so that its caller delivers messages."""

@@ -26,11 +26,11 @@ class _Ordered(Delivery):
 
 
 class ReplicatingBrokers(EmbeddedBrokers):
-    """Implements ``ports.Transport``: models take every request at once and answer it by Kafka's rules.
+    """Implements ``ports.Transport``: models handle every request at once by Kafka's rules.
 
-    What a scenario says of answers comes before that: a request with an error is not shown to the model, nor are
-    partitions with one. A broker that is silent for all three requests stands still altogether. Who carries what models
-    send of themselves is not said here; ``kframe.scenario`` does, and the simulator.
+    A response in the scenario has priority: the model does not receive a request, or a partition, that has an error
+    there. A broker that is silent for all three requests is paused. Callers deliver the messages that models send:
+    ``kframe.scenario`` and the simulator.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class ReplicatingBrokers(EmbeddedBrokers):
         self.models: dict[int, Broker] = {}
         """Every broker that was ever registered, by id."""
         self._unseen: dict[int, Delivery] = {}
-        """What brokers that stand still have received, and will look at when they go on."""
+        """The requests to paused brokers, which handle them later."""
 
     def follow(self, registrations: Iterable[Registration]) -> None:
-        """Let models live and die as their registrations do: whoever is registered anew has been down."""
+        """Start and stop models with their registrations. A broker with a new broker epoch was restarted."""
         now, present = self._clock.now_ms(), {registration.broker_id: registration for registration in registrations}
         for broker_id, model in self.models.items():
             registered = present.get(broker_id)
@@ -56,7 +56,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
                 model.start(registered.broker_epoch, now)
 
     def awake(self) -> list[Broker]:
-        """The models that run and do not stand still, by id."""
+        """The running models that are not paused, by id."""
         return [
             self.models[broker_id]
             for broker_id in sorted(self.models)
@@ -64,11 +64,11 @@ class ReplicatingBrokers(EmbeddedBrokers):
         ]
 
     def mute(self, broker_id: int) -> bool:
-        """Whether a scenario has told a broker to stand still."""
+        """Whether a scenario has paused a broker."""
         return self._answers.mute(broker_id)
 
     def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
-        """A broker loses the logs of these partitions, and answers KAFKA_STORAGE_ERROR for them from now on."""
+        """Fail the logs of these partitions on a broker; it then answers KAFKA_STORAGE_ERROR for them."""
         names = tuple(partitions)
         super().fail_log_dir(broker_id, names)
         for name in names:

@@ -1,4 +1,4 @@
-"""``python -m kframe_simulator.search`` (``make search``): search ``configurations.py`` and print what was covered."""
+"""``python -m kframe_simulator.search`` (``make search``): search ``configurations.py`` and print the coverage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kframe_simulator.search.subject import quiet
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Search, or replay a path; 1 if a invariant is broken."""
+    """Search, or replay a path. Returns 1 if an invariant is broken."""
     parser = argparse.ArgumentParser(prog="python -m kframe_simulator.search", description=__doc__)
     parser.add_argument("--world", action="append", choices=CONFIGURATIONS, help="only this one; may be given again")
     parser.add_argument("--depth", type=int, help="steps from the root, in place of each space's own")
@@ -37,7 +37,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _search(name: str, searched: Configuration, depth: int) -> Report:
-    gc.disable()  # millions of tuples that stay, and no cycles among them
+    gc.disable()  # The search keeps millions of tuples, which contain no cycles.
 
     def note(level: int, states: int, transitions: int, seconds: float) -> None:
         print(f"{name}: depth {level}, {states:,} new states, {transitions:,} steps, {seconds:.0f} s", file=sys.stderr)

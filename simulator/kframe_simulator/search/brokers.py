@@ -1,8 +1,8 @@
-"""How a broker of the small space takes requests, changes its ISR and copies records: functions of its value.
+"""Brokers of the small space as values: pure functions that handle requests, change ISRs and copy records.
 
-The rules are ``broker-partition.md`` sections 2 to 7 and 10 for one replica and one record. Time is left out: a
-follower that has not fetched all that its leader has may be out of sync at any moment, one that has never is. The space
-asks more of kframe than time would allow to happen, not less.
+The rules are ``broker-partition.md`` sections 2 to 7 and 10 for one replica and one record. There is no time: a
+follower with less than the leader's log may be out of sync at any step, other followers never are. So the space
+contains histories that real timing excludes, and omits none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from kframe.errors import ErrorCode
 from kframe_simulator.search.values import LEADER_UNKNOWN, Broker, Message, Request
 
-#: Answers to a proposal after which the leader waits for another leader epoch (section 6).
+#: Errors after which the leader waits for another leader epoch (section 6).
 _STUCK = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -20,18 +20,18 @@ _STUCK = {
     ErrorCode.INVALID_UPDATE_VERSION,
     ErrorCode.INVALID_REQUEST,
 }
-#: Answers after which it goes back to the ISR that it has.
+#: Errors after which the leader returns to the committed ISR.
 _BACK = {ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA}
 
 
 def started(broker: Broker) -> Broker:
-    """A process that has just started and registered: it remembers nothing, its log is as it was. What its predecessor
-    has asked a controller is still on its way."""
+    """A process that has just started and registered, with empty memory and its old log. Requests of the previous
+    process are still in flight."""
     return Broker(True, broker.epoch + 1, has=broker.has, asked=broker.asked, leaving=broker.leaving)
 
 
 def died(broker: Broker) -> Broker:
-    """The process is gone."""
+    """The broker without a process."""
     return Broker(False, broker.epoch, has=broker.has, asked=broker.asked, leaving=broker.leaving)
 
 
@@ -52,7 +52,7 @@ def take(own: int, broker: Broker, sender: int, message: Message) -> Broker:
 
 
 def _deleted(broker: Broker) -> Broker:
-    """The replica and its log are gone; the process, and what it knows of others, stay."""
+    """The broker without the replica and its log. The process keeps its other state."""
     return broker._replace(
         leader=LEADER_UNKNOWN,
         leader_epoch=-1,
@@ -72,7 +72,7 @@ def _led(own: int, broker: Broker, message: Message) -> Broker:
     if leader_epoch <= broker.leader_epoch or partition_epoch < broker.partition_epoch:
         return broker
     if leader != own and leader not in broker.live:
-        return broker  # a leader that is not known to live is not followed, and the epoch not recorded
+        return broker  # A leader that is not known to be live is not followed, and its epoch is not recorded.
     return broker._replace(
         leader=leader, leader_epoch=leader_epoch, partition_epoch=partition_epoch, isr=isr if leader == own else (),
         replicas=replicas if leader == own else (), proposed=(), stuck=False, stopped=False, fetched=(),
@@ -80,13 +80,13 @@ def _led(own: int, broker: Broker, message: Message) -> Broker:
 
 
 def leads(own: int, broker: Broker) -> bool:
-    """Whether it takes itself for the leader."""
+    """Whether the broker believes itself leader."""
     return broker.up and broker.leader == own
 
 
 def proposals(own: int, broker: Broker) -> list[tuple[int, ...]]:
-    """ISRs that it may ask for now: one member more that has caught up, or one less that has not; or once more what it
-    has asked for in vain."""
+    """The ISRs that the broker may propose now: with one more caught-up member, with one lagging member less, or the
+    last proposal again."""
     if not leads(own, broker) or broker.asked or broker.answer or broker.stuck or not broker.controller:
         return []
     if broker.proposed:
@@ -101,13 +101,13 @@ def proposals(own: int, broker: Broker) -> list[tuple[int, ...]]:
 
 
 def propose(broker: Broker, isr: tuple[int, ...]) -> Broker:
-    """It asks the controller that it knows for this ISR."""
+    """Send this ISR to the controller that the broker knows."""
     asked = Request(broker.controller, broker.epoch, broker.leader_epoch, broker.partition_epoch, isr)
     return broker._replace(proposed=isr, asked=asked)
 
 
 def at_work(broker: Broker, own: int, what: str) -> Broker:
-    """A request is being handled: nobody takes it a second time."""
+    """Mark a request as in progress, so that no controller takes it again."""
     if what == "leave":
         return broker._replace(leaving=(-own, broker.leaving[1]))
     assert broker.asked is not None
@@ -115,7 +115,7 @@ def at_work(broker: Broker, own: int, what: str) -> Broker:
 
 
 def answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
-    """A broker to which a controller has replied; a process that has started since has asked for nothing."""
+    """The broker after a controller's response. It ignores a response to an earlier process."""
     if token < 10:
         mine = broker.asked is not None and broker.asked.broker_epoch == broker.epoch and broker.up
         return broker._replace(asked=None, answer=response if mine else ())
@@ -124,12 +124,12 @@ def answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
 
 
 def hear(broker: Broker) -> Broker:
-    """It reads the answer to its proposal; one to a proposal that it has dropped meanwhile is nothing to it."""
-    error, *notified = broker.answer
+    """Read the response to its proposal; ignore it if the proposal was dropped meanwhile."""
+    error, *accepted = broker.answer
     broker = broker._replace(answer=())
     if not broker.proposed or error != ErrorCode.NONE:
         return broker
-    code, leader_epoch, partition_epoch, isr = notified
+    code, leader_epoch, partition_epoch, isr = accepted
     if code in _BACK:
         return broker._replace(proposed=())
     if code in _STUCK:
@@ -142,12 +142,12 @@ def hear(broker: Broker) -> Broker:
 
 
 def produce(broker: Broker) -> Broker:
-    """The leader appends the record: nobody has all that it has any more."""
+    """The leader appends the record: no follower has its whole log any more."""
     return broker._replace(has=True, fetched=())
 
 
 def fetches(leader: Broker, broker: Broker, own: int, other: int) -> bool:
-    """Whether follower ``own`` fetches from ``other``, and that changes anything."""
+    """Whether follower ``own`` fetches from ``other`` with an effect."""
     following = broker.up and leader.up and not broker.stopped and broker.leader == other == leader.leader
     following = following and own in leader.replicas
     return (
@@ -157,14 +157,14 @@ def fetches(leader: Broker, broker: Broker, own: int, other: int) -> bool:
 
 
 def fetch(leader: Broker, broker: Broker, own: int) -> tuple[Broker, Broker]:
-    """The follower makes its log the leader's, by copying or by truncation, and the leader knows it."""
+    """The follower copies or truncates to match the leader's log, and the leader records the fetch."""
     fetched = tuple(sorted({*leader.fetched, own}))
     return leader._replace(fetched=fetched), broker._replace(has=leader.has)
 
 
 def commits(own: int, broker: Broker, min_isr: int) -> bool:
-    """Whether its record is below its high watermark: all whom it counts as in sync, those who are to join and those
-    who are to leave too, have it, and they are enough."""
+    """Whether the record is below the high watermark: all members of the committed and the proposed ISR have it, and
+    there are enough of them."""
     if not leads(own, broker) or not broker.has or len(broker.isr) < min_isr:
         return False
     return {*broker.isr, *broker.proposed} <= {own, *broker.fetched}

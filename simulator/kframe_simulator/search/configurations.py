@@ -10,7 +10,8 @@ from kframe_simulator.search.options import Options
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One space; ``known`` states lie within ``quick`` steps of its root, as the default test counts them."""
+    """One space. ``known`` is the number of states within ``quick`` steps of its root, which the default test
+    counts."""
 
     why: str
     options: Options

@@ -1,8 +1,8 @@
-"""What one controller process does in one step: takes an event, or does its next call on storage.
+"""The steps of one controller process: take an event, or perform the next store call.
 
-A step ends before the next call on storage, so that anything may happen between two of them. What lies between, sending
-included, touches nobody else and is done at once, as ``kframe.runtime.perform.Performer`` does it; ``fine`` makes each
-batch of requests a step of its own, too.
+A step ends before the next store call, so that other steps may come between two calls. The code between two calls, with
+its sends, affects no other process and runs at once, as in ``kframe.runtime.perform.Performer``. With ``fine`` each
+batch of requests is a step of its own, too.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _EVENTS: Final = {ELECT: "Elect", CHANGED: "ControllerChanged", BROKERS_CHANGED:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What came of it."""
+    """The result of a step."""
 
     stored: Stored
     process: ControllerProcess
     acts: tuple[tuple[Any, ...], ...]
-    """Effects of the core, in order; "send" for batches that left."""
+    """Effects of the core, in order; "send" for each sent batch."""
     told: tuple[int, ...]
-    """What the other controllers are notified of, in order."""
+    """The notifications of the other controllers, in order."""
     broken: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class _Progress:
-    """A step under way."""
+    """A step in progress."""
 
     stored: Stored
     process: ControllerProcess
@@ -50,7 +50,7 @@ class _Progress:
     told: list[int] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     unheard: set[int] = field(default_factory=set)
-    """Brokers that were connected to and told nothing yet."""
+    """Connected brokers that have received no request yet."""
 
 
 class ControllerRules:
@@ -63,17 +63,17 @@ class ControllerRules:
         self._fenced, self._fine, self._unclean, self._target = fenced, fine, unclean, target
 
     def waiting(self, process: ControllerProcess) -> list[str]:
-        """The notifications that it can take now."""
+        """The notifications that the process can take now."""
         if process.flags & EXPIRED:
             return ["SessionExpired"]
         return [name for flag, name in _EVENTS.items() if process.flags & flag]
 
     def resting(self, own: int, process: ControllerProcess) -> bool:
-        """Whether its core is between two events."""
+        """Whether the core is between two events."""
         return self.subjects[own].nodes[process.node].ask is None
 
     def take(self, own: int, stored: Stored, process: ControllerProcess, name: str) -> Step:
-        """It takes a notification."""
+        """Take a notification."""
         if name == "SessionExpired":
             process = process._replace(flags=ARMED | ELECT, claim=0)
         else:
@@ -82,17 +82,17 @@ class ControllerRules:
         return self._take(own, _Progress(stored, process), (name,))
 
     def serve(self, own: int, stored: Stored, process: ControllerProcess, broker: int, asked: Request | int) -> Step:
-        """It takes a broker's request: an AlterPartition, or (a broker epoch) a ControlledShutdown."""
+        """Take a broker's request: an AlterPartition, or a ControlledShutdown, given by its broker epoch."""
         if isinstance(asked, Request):
             return self._take(own, _Progress(stored, process._replace(task=broker)), ("alter", broker, asked))
         return self._take(own, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, asked))
 
     def move(self, own: int, stored: Stored, process: ControllerProcess, *replicas: int) -> Step:
-        """It takes an operator's request to reassign the partition, or without replicas to give that up."""
+        """Take an operator's reassignment request for the partition; without replicas its cancellation."""
         return self._take(own, _Progress(stored, process._replace(task=20)), ("move", *replicas))
 
     def call(self, own: int, stored: Stored, process: ControllerProcess) -> Step:
-        """It does what its core waits for."""
+        """Perform the call that the core waits for."""
         progress = _Progress(stored, process)
         self._call(own, progress)
         return self._end(own, progress)
@@ -129,7 +129,7 @@ class ControllerRules:
         self._run(own, progress, called.answer)
 
     def _run(self, own: int, progress: _Progress, given: tuple[Any, ...]) -> None:
-        """The core goes on to its next call."""
+        """Run the core to its next call."""
         subject = self.subjects[own]
         while True:
             before = subject.nodes[progress.process.node]
@@ -141,7 +141,7 @@ class ControllerRules:
             progress.broken += invariants.silent(given, node, progress.process)
             progress.broken += invariants.acted(done, progress.process, given[0] == "failed", node.ask is None)
             if any(kind == "reply" for kind, *_ in done):
-                progress.process = progress.process._replace(task=0)  # what follows is the controller's own
+                progress.process = progress.process._replace(task=0)  # The remaining work is the controller's own.
             for kind, *content in done:
                 progress.unheard |= set(content[0]) if kind == "open" else set()
             self._resigned(own, progress, done)
@@ -153,7 +153,7 @@ class ControllerRules:
             given = self._send(progress, node.ask[1])
 
     def _send(self, progress: _Progress, messages: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Hand a batch over, while the role is certain (``Store.may_act``)."""
+        """Send a batch while the role is certain (``Store.may_act``)."""
         if not progress.process.claim or progress.process.flags & EXPIRED:
             return ("failed", "session")
         progress.acts.append(("send", messages))

@@ -1,4 +1,4 @@
-"""Breadth-first search of all states; the first violation ends a shortest path."""
+"""Breadth-first search of all states. The path to the first violation is a shortest one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kframe_simulator.search.values import Label
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A violation, and the shortest way to it."""
+    """A violation, and the shortest path to it."""
 
     broken: tuple[str, ...]
     path: tuple[Label, ...]
@@ -22,31 +22,31 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a search has covered."""
+    """The coverage of a search."""
 
     depth: int
-    """Every state within so many steps of the root was seen, and every step to it; the invariants at rest were held by
-    those that are nearer."""
+    """The search visited every state within this distance of the root. It checked the invariants at rest in all nearer
+    states."""
     states: int
     transitions: int
     levels: tuple[int, ...]
-    """New states by their distance from the root."""
+    """The number of new states by distance from the root."""
     rested: int
-    """States in which nothing was under way."""
+    """The number of states with nothing in progress."""
     core_steps: int
-    """Small steps that the real core performed; all others were looked up."""
+    """The steps that the real core performed; all others came from the table."""
     seconds: float
-    """Of the processor."""
+    """CPU time."""
     found: Found | None
 
 
 def search(
     space: StateSpace, depth: int, note: Callable[[int, int, int, float], None] = lambda *_: None, most: int = 0
 ) -> Report:
-    """Search all states within ``depth`` steps of the root, or up to the first violation.
+    """Search all states within ``depth`` steps of the root, up to the first violation.
 
-    ``note`` learns of each level: distance, new states, transitions so far, seconds of the processor. ``most`` states
-    end the search after the level in which they are reached (0: any number); ``depth`` of the report is what was done.
+    The search calls ``note`` for each level: distance, new states, transitions so far, CPU seconds. It stops after the
+    level with ``most`` states (0: no limit); the report has the reached ``depth``.
     """
     began, opening = time.process_time(), list(space.opening())
     root, broken = opening[-1].state, [label for label in opening if label.broken]
@@ -57,7 +57,7 @@ def search(
     if broken:
         result = Found(broken[0].broken, tuple(label.label for label in opening[: opening.index(broken[0]) + 1]))
     while frontier and len(levels) <= depth and result is None and not (most and len(numbers) >= most):
-        ahead: list[State] = []
+        next_frontier: list[State] = []
         for state in frontier:
             own = numbers[state]
             successors, resting = space.expand(state)
@@ -67,19 +67,19 @@ def search(
                 break
             for position, successor in enumerate(successors if result is None else ()):
                 transitions += 1
-                if successor.broken:  # look on whether a state as near as this one breaks a invariant at rest
+                if successor.broken:  # Another state at this distance may still break an invariant at rest.
                     result = Found(successor.broken, (*_path(space, parents, labels, own), successor.label))
                     break
                 if successor.state not in numbers:
                     numbers[successor.state] = len(numbers)
                     parents.append(own)
                     labels.append(position)
-                    ahead.append(successor.state)
+                    next_frontier.append(successor.state)
         if result is not None:
             break
-        frontier = ahead
-        levels.append(len(ahead))
-        note(len(levels) - 1, len(ahead), transitions, time.process_time() - began)
+        frontier = next_frontier
+        levels.append(len(next_frontier))
+        note(len(levels) - 1, len(next_frontier), transitions, time.process_time() - began)
     steps = sum(subject.performed for subject in space.subjects.values())
     return Report(
         len(levels) - 1, len(numbers), transitions, tuple(levels), rested, steps, time.process_time() - began, result
@@ -87,7 +87,7 @@ def search(
 
 
 def _path(space: StateSpace, parents: array[int], labels: array[int], number: int) -> tuple[Label, ...]:
-    """The steps that led to a state, played again from the root."""
+    """The steps from the root to a state, found by replay."""
     positions: list[int] = []
     while parents[number] >= 0:
         positions.append(labels[number])
@@ -101,7 +101,7 @@ def _path(space: StateSpace, parents: array[int], labels: array[int], number: in
 
 
 def text(label: Label) -> str:
-    """A step for people, and for ``replay``."""
+    """The text of a step, for people and for ``replay``."""
     who, number, what, *more = label
     return " ".join([f"{who} {number}" if number else str(who), str(what), *(_said(item) for item in more)])
 
@@ -118,8 +118,8 @@ def _said(one: Any) -> str:
 
 
 def replay(space: StateSpace, path: Sequence[str]) -> Found | None:
-    """Play steps, as ``text`` has them, from the root; what the last one breaks, or the rest that it leads to, if
-    anything. Raises ValueError if a step is not possible."""
+    """Replay the steps of ``text`` from the root. Returns the violation of the last step, or of the state at rest after
+    it. Raises ValueError if a step is not possible."""
     state, broken = space.root(), tuple[str, ...]()
     labels: list[Label] = []
     for wanted in path:

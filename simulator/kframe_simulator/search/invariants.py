@@ -1,8 +1,8 @@
-"""Laws of the small space (``docs/reference/invariants.md``), each a function that names what is broken.
+"""Invariants of the small space (``docs/reference/invariants.md``), each a function that yields violations.
 
-Held in every state or at every step: I1 to I6, I8 to I10, I14 to I18, I21, I22, I25, I26, I28, I29; at rest: I12, L1 to
-L3, L6. With unclean elections on, I7 takes the place of I6 and I10. Not shown here: I11 (there is one record), I13
-(channels are queues by construction), I19, I20 and I23 (topics do not come, go or grow), I27 and I30 (time).
+In every state or step: I1 to I6, I8 to I10, I14 to I18, I21, I22, I25, I26, I28, I29. At rest: I12, L1 to L3, L6. With
+unclean election, I7 replaces I6 and I10. Not checked: I11 (there is one record), I13 (channels are queues by
+construction), I19, I20, I23 (topics are fixed), I27, I30 (time).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from kframe.model.ids import PartitionState
 from kframe_simulator.search.subject import Node
 from kframe_simulator.search.values import BROKERS, NO_LEADER, Broker, ControllerProcess, Message, Stored
 
-#: Reasons for which a core gives the role up without having failed.
+#: Reasons to release the role that are no failure.
 _SOUND: Final = {"our session with storage expired", "our session does not hold the role any more"}
 
 
 def written(before: Stored, after: Stored, process: ControllerProcess, node: Node, unclean: bool) -> Iterator[str]:
-    """What a write of the state breaks; ``node`` is the writer as it asked for it."""
+    """Violations of a state write; ``node`` is the writer before the write."""
     if after.state_epoch != process.claim or process.claim != before.controller_epoch:
         yield f"I2: a write under controller epoch {after.state_epoch}, while {before.controller_epoch} is in office"
     yield from _members(after)
@@ -41,7 +41,7 @@ def written(before: Stored, after: Stored, process: ControllerProcess, node: Nod
 
 
 def _last(after: Stored) -> bool:
-    """The last member stays in the ISR even where it has left the assignment, as in Kafka."""
+    """Whether the ISR has one member and no leader; as in Kafka, that member stays even if it is unassigned."""
     return after.leader == NO_LEADER and len(after.isr) == 1
 
 
@@ -75,7 +75,7 @@ def _elected(before: Stored, after: Stored, node: Node, unclean: bool) -> Iterat
 
 
 def assigned(before: Stored, after: Stored, process: ControllerProcess, target: tuple[int, ...]) -> Iterator[str]:
-    """I21 and I22: the assignment changes when an operator asks, and when its target is in sync."""
+    """I21 and I22: the assignment changes for an operator's request, and when its target is in sync."""
     has, now = _assignment(before), _assignment(after)
     if has == now:
         return
@@ -96,8 +96,8 @@ def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
 def told(
     messages: Sequence[tuple[int, Message]], node: Node, process: ControllerProcess, unheard: set[int]
 ) -> Iterator[str]:
-    """What a batch breaks; ``node`` is the core as it sends it. ``unheard`` are brokers that were connected to and told
-    nothing yet."""
+    """Violations of a batch; ``node`` is the core at the send. ``unheard`` are connected brokers that have received no
+    request yet."""
     for broker, message in messages:
         yield from _message(broker, message, node, process, broker in unheard)
         unheard.discard(broker)
@@ -127,7 +127,7 @@ def _as_told(node: Node) -> tuple[Any, ...]:
 
 
 def moved(before: Node, after: Node) -> Iterator[str]:
-    """I25: what the state machines were in and are in now."""
+    """I25: the state transitions between two nodes."""
     if not (before.active and after.active and before.moves):
         return
     (partition, replicas), (partition_now, replicas_now) = before.moves, after.moves
@@ -140,7 +140,8 @@ def moved(before: Node, after: Node) -> Iterator[str]:
 
 
 def _may(moves: Any, start: Any, end: Any) -> bool:
-    """Whether legal moves lead there; none of them by way of nothing, since what is deleted has left its place."""
+    """Whether legal transitions lead from start to end. No path leads through NonExistent: a deleted replica has no
+    state."""
     reached, left = {start}, [start]
     while left:
         fresh = {successor for successor in moves[left.pop()] - reached if successor.name != "NON_EXISTENT"}
@@ -150,8 +151,8 @@ def _may(moves: Any, start: Any, end: Any) -> bool:
 
 
 def acted(acts: Sequence[tuple[Any, ...]], process: ControllerProcess, failed: bool, over: bool) -> Iterator[str]:
-    """I26 and I29: what the core did unasked or left undone in a step. ``failed``: storage had failed; ``over``: the
-    operation has ended."""
+    """I26 and I29: missing responses and unexplained actions of the core in a step. ``failed``: storage had failed;
+    ``over``: the operation has ended."""
     replies = [content[0] for kind, *content in acts if kind == "reply"]
     if process.task and replies not in (([process.task],) if over else ([], [process.task])):
         yield f"I26: the request {process.task} was answered {replies}"
@@ -161,14 +162,14 @@ def acted(acts: Sequence[tuple[Any, ...]], process: ControllerProcess, failed: b
 
 
 def silent(given: tuple[Any, ...], node: Node, process: ControllerProcess) -> Iterator[str]:
-    """I3: who has heard that the role is lost is controller no longer."""
+    """I3: a process that knows of its lost role is no controller."""
     lost = given[0] == "SessionExpired" or (given[:2] == ("done", "ReadController") and not given[3])
     if lost and node.active:
         yield f"I3: still controller under epoch {node.controller_epoch}, although the loss of the role was heard"
 
 
 def remembered(node: Node, process: ControllerProcess, stored: Stored) -> Iterator[str]:
-    """I9 and I24 between two events: the controller that wrote last remembers what it wrote."""
+    """I9 and I24, between two events: the last writer remembers its write."""
     if not node.active or stored.state_epoch != node.controller_epoch or process.claim != node.controller_epoch:
         return
     has = (stored.leader, stored.leader_epoch, stored.isr, stored.recovery, stored.state_epoch, stored.version)
@@ -185,7 +186,7 @@ def kept(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
 
 
 def at_rest(stored: Stored, brokers: Sequence[Broker], node: Node | None) -> Iterator[str]:
-    """I12, L1 and L2, when nothing is under way any more; ``node`` is the owner's of the role."""
+    """I12, L1 to L3 and L6, when nothing is in progress; ``node`` is the role owner's."""
     if node is None or not node.active:
         yield "L2: nobody is controller"
         return

@@ -29,8 +29,7 @@ MOVES: Final = Options(
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One defect: what to replace in which function, the invariant that the search must find broken, and at which
-    depth."""
+    """One defect: the function, its edits, and the invariant and depth at which the search must find it."""
 
     function: Any
     edits: tuple[tuple[str, str], ...]
@@ -41,7 +40,7 @@ class Mutant:
 
 @contextmanager
 def planted(mutant: Mutant) -> Iterator[None]:
-    """Give the function the edited code. Raises ValueError if its source does not read as the edits expect."""
+    """Replace the function's code by the edited code. Raises ValueError if its source does not match the edits."""
     function: FunctionType | None = mutant.function
     if function is None:
         yield

@@ -9,27 +9,27 @@ from kframe_simulator.search.values import BROKERS
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What may happen in the space, and how often."""
+    """The faults and operations of the space, and their limits."""
 
     controllers: int = 2
     broker_faults: int = -1
-    """Deaths, lost sessions and controlled shutdowns of brokers on a path; -1: any number."""
+    """The most crashes, expired sessions and controlled shutdowns of brokers on a path; -1: no limit."""
     controller_faults: int = -1
-    """Crashes, lost sessions and depositions of controllers on a path."""
+    """The most crashes, expired sessions and lost roles of controllers on a path."""
     record: bool = True
     """Whether a record is produced, copied and committed (I10)."""
     shutdown: bool = True
     lapses: bool = True
-    """Whether a broker may lose its registration and go on."""
+    """Whether a broker may lose its registration and continue."""
     fine: bool = False
-    """Whether sending is a step of its own."""
+    """Whether each send is a separate step."""
     isr: tuple[int, ...] = BROKERS
-    """The ISR at the root; its members have fetched all, the others have not."""
+    """The ISR at the root; only its members have caught up."""
     assigned: tuple[int, ...] = BROKERS
     """The replicas at the root."""
     target: tuple[int, ...] = ()
-    """What an operator may ask to reassign the partition to, once, and to give that up, once."""
+    """The target of an operator's reassignment, which may be requested once and cancelled once."""
     unclean: bool = False
     min_isr: int = 1
     fenced: bool = True
-    """False leaves the fence of storage out: a mutant."""
+    """False removes the fencing of writes: a mutant."""

@@ -1,8 +1,8 @@
-"""The small space: every state that one step can lead to, in a fixed order.
+"""The small space: the successors of a state, in a fixed order.
 
-Two things keep the number of states down without losing behaviour. Whatever waits for a controller (watches, brokers'
-requests) is taken in any order, since any of them may have been delayed on its way: so no queue has to be a part of the
-state. And a broker takes a request that changes its replica together with the UpdateMetadata before it.
+Two reductions lose no behaviour. A controller takes pending watches and broker requests in any order, because each may
+have been delayed; so the state needs no queue for them. And a broker takes the UpdateMetadata before a request that
+changes its replica in the same step.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from kframe_simulator.search.values import (
     Stored,
 )
 
-#: A state by the numbers of its parts: storage, processes, channels (controller by controller), brokers, facts.
+#: A state as the numbers of its parts: storage, processes, channels (by controller), brokers, facts.
 State: TypeAlias = tuple[int, ...]
-#: Parts of a state that change: their places, and the numbers of their new values.
+#: The changed parts of a state: indexes, and the numbers of the new values.
 Changes: TypeAlias = dict[int, int]
 _CHANNELS, _BROKERS, _FACTS = 3, 9, 12
 
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """One step on."""
+    """A successor state, with its step."""
 
     label: Label
     state: State
@@ -53,19 +53,19 @@ class Successor:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """A step of a controller in numbers, whatever the rest of the state is."""
+    """A controller step in numbers, independent of the other parts of the state."""
 
     label: Label
     step: Step
     changes: tuple[tuple[int, int], ...]
     """Storage and the process itself."""
     channels: tuple[tuple[int, int], ...]
-    """Places of channels, and the numbers of what is done to them: (whether they are new, what is sent)."""
+    """Indexes of channels, and the numbers of their operations: (whether the channel is new, the sent requests)."""
     replies: tuple[tuple[Any, ...], ...]
 
 
 class StateSpace:
-    """The rules, and the values behind the numbers of states."""
+    """The transition rules, and the values by number."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -87,14 +87,14 @@ class StateSpace:
         self._deliveries: dict[tuple[int, ...], tuple[Label, int, int]] = {}
         self._records: dict[tuple[int, ...], tuple[int, tuple[str, ...]]] = {}
 
-    # -- states as values
+    # -- States as values.
 
     def values(self, state: State) -> list[Any]:
         """The parts of a state."""
         return [pool.values[number] for pool, number in zip(self._pool, state, strict=True)]
 
     def opening(self) -> Iterator[Successor]:
-        """The steps to the root, the last of them: controller 1 has taken over a cluster, and all is quiet."""
+        """The steps up to the root: controller 1 takes over a cluster, and everything comes to rest."""
         options = self.options
         stored = Stored((1, 1, 1), 0, 0, 1, 0, options.isr, 0, 0, 0, options.assigned)
         processes = [self._started(own) for own in self._numbered]
@@ -110,17 +110,17 @@ class StateSpace:
         yield self._go(state, ("world", 0, "is at rest"), {_BROKERS: self._number(_BROKERS, caught_up)})
 
     def root(self) -> State:
-        """Where the opening ends."""
+        """The state after the opening."""
         *_, last = self.opening()
         return last.state
 
     def _number(self, index: int, value: Any) -> int:
         return self._pool[index].number(value)
 
-    # -- steps
+    # -- Steps.
 
     def expand(self, state: State) -> tuple[list[Successor], list[str] | None]:
-        """All that can happen next; and, if nothing is under way, what the state at rest breaks (else None)."""
+        """All successors. If nothing is in progress, also the violations of the state at rest, else None."""
         values = self.values(state)
         successors = list(self._protocol(state, values))
         rest = None if successors else self._at_rest(values)
@@ -131,7 +131,7 @@ class StateSpace:
         return successors, rest
 
     def _protocol(self, state: State, values: list[Any]) -> Iterator[Successor]:
-        """What must go on: controllers work, requests and answers arrive."""
+        """Steps without a fault: controllers run, requests and responses arrive."""
         for own in self._numbered:
             yield from self._controller(state, values, own)
         for index in range(_CHANNELS, _BROKERS):
@@ -139,8 +139,8 @@ class StateSpace:
             if values[index] and values[_BROKERS + outcome - 1].up:
                 yield self._deliver(state, values, own, outcome)
         for index in range(_BROKERS, _FACTS):
-            if values[index].answer and (heard := self._by_itself(index, state[index]).heard) is not None:
-                yield self._go(state, heard[0], {index: heard[1]})
+            if values[index].answer and (reads_answer := self._by_itself(index, state[index]).heard) is not None:
+                yield self._go(state, reads_answer[0], {index: reads_answer[1]})
 
     def _controller(self, state: State, values: list[Any], own: int) -> Iterator[Successor]:
         process: ControllerProcess = values[own]
@@ -161,7 +161,7 @@ class StateSpace:
                 yield self._stepped(state, values, own, key, self._controllers.serve, broker_id, broker.leaving[1])
 
     def _operator(self, state: State, values: list[Any]) -> Iterator[Successor]:
-        """The controller is asked to reassign the partition, and later perhaps to give that up."""
+        """An operator requests the reassignment of the partition, or its cancellation."""
         facts, own = values[_FACTS], values[0].owner
         if facts.moves and own and self._controllers.resting(own, values[own]) and not values[own].flags & EXPIRED:
             replicas = self.options.target if facts.moves == 2 else ()
@@ -172,7 +172,7 @@ class StateSpace:
     def _stepped(
         self, state: State, values: list[Any], own: int, what: tuple[Any, ...], do: Callable[..., Step], *arguments: Any
     ) -> Successor:
-        """A step of a controller; looked up if the same controller did it on the same storage before."""
+        """A controller step; looked up if the same controller performed it before on the same storage."""
         key = own, state[0], state[own], what
         done = self._done.get(key)
         if done is None:
@@ -180,8 +180,8 @@ class StateSpace:
         changes = dict(done.changes)
         for other in self._numbered if done.step.told else ():
             process = values[other]
-            for notified in done.step.told if other != own else ():
-                process = storage.notify(process, notified)
+            for notification in done.step.told if other != own else ():
+                process = storage.notify(process, notification)
                 changes[other] = self._number(other, process)
         if what == ("take", "SessionExpired"):
             self._drop_requests(values, own, changes)
@@ -221,7 +221,7 @@ class StateSpace:
         return _Done(label, step, changes, operations, tuple(replies))
 
     def _operated(self, channel: int, operation: int) -> int:
-        """A channel after what was done to it."""
+        """The number of a channel after an operation."""
         result = self._sent.get((channel, operation))
         if result is None:
             fresh, messages = self._operations.values[operation]
@@ -231,7 +231,7 @@ class StateSpace:
         return result
 
     def _deliver(self, state: State, values: list[Any], own: int, one: int) -> Successor:
-        """A broker takes the next requests of a controller: one, with the UpdateMetadata before it."""
+        """A broker takes the next request of a controller, together with the UpdateMetadata before it."""
         index, member = _CHANNELS + 3 * (own - 1) + one - 1, _BROKERS + one - 1
         key = own, one, state[index], state[member]
         result = self._deliveries.get(key)
@@ -254,7 +254,7 @@ class StateSpace:
         return result
 
     def _replication(self, state: State, values: list[Any]) -> Iterator[Successor]:
-        """What brokers do among themselves, and ask for."""
+        """Replication between brokers, and their requests."""
         facts: Facts = values[_FACTS]
         for own in BROKERS:
             index, broker = _BROKERS + own - 1, values[_BROKERS + own - 1]
@@ -291,7 +291,7 @@ class StateSpace:
                 yield self._go(state, own_steps.leaving[0], {index: own_steps.leaving[1], _FACTS: spent})
 
     def _registration(self, values: list[Any], index: int, epoch: int) -> Changes:
-        """What becomes of storage and of those who watch registrations."""
+        """The changes of storage and of watching processes after a registration change."""
         has, own = values[0].registered, index - _BROKERS
         registered = (*has[:own], epoch, *has[own + 1 :])
         if registered == has:
@@ -320,15 +320,15 @@ class StateSpace:
             free = spent | self._without_role(values, owner)
             expired = self._number(owner, values[owner]._replace(flags=EXPIRED))
             yield self._go(state, ("controller", owner, "loses its session"), free | {owner: expired})
-            heard = self._number(owner, storage.notify(values[owner], ELECT))
-            yield self._go(state, ("operator", 0, "deletes /controller"), free | {owner: heard})
+            notified_owner = self._number(owner, storage.notify(values[owner], ELECT))
+            yield self._go(state, ("operator", 0, "deletes /controller"), free | {owner: notified_owner})
 
     def _started(self, own: int) -> ControllerProcess:
-        """A process that stands for election."""
+        """A process that has started its election."""
         return ControllerProcess(self.subjects[own].fresh, ARMED | ELECT, 0, 0)
 
     def _without_role(self, values: list[Any], own: int) -> Changes:
-        """The role is free if it was ``own``'s, and the others hear of it."""
+        """Release the role if ``own`` owns it, and notify the other processes."""
         if values[0].owner != own:
             return {}
         changes = {0: self._number(0, values[0]._replace(owner=0))}
@@ -338,7 +338,7 @@ class StateSpace:
         return changes
 
     def _drop_requests(self, values: list[Any], own: int, changes: Changes) -> None:
-        """Whoever waits for this controller learns that it will not be answered."""
+        """Answer None to all pending requests to this controller."""
         for index in range(_BROKERS, _FACTS):
             broker: Broker = values[index]
             if broker.asked is not None and abs(broker.asked.controller) == own:
@@ -347,7 +347,7 @@ class StateSpace:
                 broker = broker._replace(leaving=(0, 0))
             changes[index] = self._number(index, broker)
 
-    # -- what a step comes to
+    # -- Results of a step.
 
     def _go(self, state: State, label: Label, changes: Changes, broken: tuple[str, ...] = ()) -> Successor:
         after = list(state)
@@ -363,9 +363,9 @@ class StateSpace:
         return Successor(label, tuple(after), broken)
 
     def _record(self, key: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
-        """Commit the record once it may be, and hold the stored leader to it from then on."""
+        """Mark the record as committed as soon as it is; from then on every stored leader must have it."""
         stored, *brokers, facts = (
-            self._pool[index].values[at] for index, at in zip((0, 9, 10, 11, 12), key, strict=True)
+            self._pool[index].values[number] for index, number in zip((0, 9, 10, 11, 12), key, strict=True)
         )
         if not facts.committed:
             least = self.options.min_isr

@@ -1,7 +1,7 @@
 """Storage of the small space as a function: one call of one controller on a value (``kframe.model.ports.Store``).
 
-ZooKeeper's rules as far as they matter here: an ephemeral ``/controller``, a version on ``/controller_epoch`` that
-fences every write, a version on the state, one-shot watches. ``test_storage.py`` holds it to ``MemoryStore``.
+It has the needed rules of ZooKeeper: an ephemeral ``/controller``, a version on ``/controller_epoch`` that fences
+writes, a version on the state, one-shot watches. ``test_storage.py`` compares it with ``MemoryStore``.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from typing import Any, NamedTuple
 from kframe_simulator.search.subject import OK, STALE
 from kframe_simulator.search.values import ARMED, CHANGED, ELECT, EXPIRED, FOLLOWS, NO_LEADER, ControllerProcess, Stored
 
-#: Controllers' ids, which are no brokers'.
+#: Controllers' ids, different from all broker ids.
 IDS = {0: NO_LEADER, 1: 1001, 2: 1002}
 
 
 class Called(NamedTuple):
-    """What a call comes to."""
+    """The result of a call."""
 
     stored: Stored
     process: ControllerProcess
     answer: tuple[Any, ...]
-    """As ``Subject.step`` takes it."""
+    """The answer in the form of ``Subject.step``."""
     told: int = 0
-    """CHANGED or ELECT where the other controllers that watch the role are notified."""
+    """CHANGED or ELECT if the other controllers that watch the role are notified."""
     wrote: bool = False
     """Whether the state was written."""
 
 
 def call(own: int, stored: Stored, process: ControllerProcess, ask: tuple[Any, ...], fenced: bool = True) -> Called:
-    """Perform one call. ``fenced`` False leaves the fence out, to see that the search finds it missing."""
+    """Perform one call. With ``fenced`` False, writes are not fenced; a test checks that the search detects this."""
     if process.flags & EXPIRED:
         return Called(stored, process, ("failed", "session"))
     match ask[0]:
@@ -74,13 +74,13 @@ def _write(stored: Stored, process: ControllerProcess, ask: tuple[Any, ...]) -> 
 
 
 def release(own: int, stored: Stored, process: ControllerProcess) -> tuple[Stored, bool]:
-    """Give the role up, as far as it is ours; whether that deleted ``/controller``."""
+    """Release the role if it is ours. Returns whether that deleted ``/controller``."""
     ours = stored.owner == own and not process.flags & EXPIRED and process.claim == stored.controller_epoch
     return (stored._replace(owner=0), True) if ours else (stored, False)
 
 
 def notify(process: ControllerProcess, notified: int) -> ControllerProcess:
-    """A process that watches the role learns of it, once."""
+    """The process after a notification of its one-shot role watch."""
     if not process.flags & ARMED or process.flags & EXPIRED or notified not in (ELECT, CHANGED):
         return process
     return process._replace(flags=(process.flags & ~ARMED) | notified)

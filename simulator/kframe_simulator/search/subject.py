@@ -1,9 +1,8 @@
-"""kframe's real core as a table of small steps: (state of a controller, what it is given) → (state, what it does).
+"""kframe's real core as a table: (controller state, input) → (next state, effects).
 
-An operation of the core is a generator and cannot be copied. A controller between two events is copied (``twin``); one
-in the middle of an operation is such a copy, the event, and the answers so far, given again. Both are made once: each
-small step of the core is performed for the first global state that needs it, and looked up for all others. That is what
-makes millions of global states affordable.
+An operation of the core is a generator and cannot be copied. A controller between two events is copied (``twin``). A
+controller within an operation is such a copy, to which the event and the answers so far are given again. The core
+performs each small step once; later global states look it up. This makes millions of global states affordable.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ from kframe_simulator.search.values import BROKERS, Message, Request, Stored
 
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes(15) + b"\1"
-#: What the core reads and nobody in this space ever changes: answered at once.
+#: Reads whose result never changes in this space: answered at once.
 UNCHANGING: Final[dict[type[Any], Callable[[Any], Any]]] = {
     asks.ReadDeletions: lambda _: frozenset(),
     asks.ReadReassignments: lambda _: None,
     asks.ReadPreferredElection: lambda _: None,
 }
-#: What a node of a controller is known by between two events, and what is left out because it decides nothing: meters,
-#: gauges, and indexes that are made again from the columns.
+#: The fields that identify a controller between two events. Fields without influence on decisions are excluded: meters,
+#: gauges, and indexes that can be rebuilt from the columns.
 CONTROLLER_HAS: Final = {
     "controller_id", "config", "selection", "active_controller", "counters", "failures", "_context", "_operation",
     "_event", "_claimed", "log",
@@ -52,13 +51,13 @@ CONTROLLER_HAS: Final = {
 KEPT: Final = {"cluster", "controller_id", "controller_epoch", "term"}
 LEFT_OUT: Final = {"config", "selection", "counters", "gauges", "replica_index", "log"}
 
-#: Controllers in the middle of an operation that are kept for their next step, which they can take once.
+#: The number of controllers within an operation that are cached; each can take its next step once.
 AT_WORK_MOST: Final = 5_000
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """While the same events are handled again and again, nobody wants to read of them."""
+    """Silence the log: the search handles the same events many times."""
     log = logging.getLogger("kframe")
     before = log.level
     log.setLevel(logging.CRITICAL)
@@ -73,37 +72,37 @@ class Node:
     """A state of one controller's core."""
 
     ask: tuple[Any, ...] | None
-    """What it waits for; None between events."""
+    """The call that it waits for; None between events."""
     active: bool
     controller_epoch: int
     known: tuple[int, int, int] = (0, 0, 0)
-    """Broker epochs of the registrations that it knows, 0 for none."""
+    """The broker epochs of its known registrations, 0 for none."""
     leaving: tuple[int, ...] = ()
-    """Who it knows to be shutting down."""
+    """The brokers that it knows to be shutting down."""
     state: tuple[Any, ...] = ()
-    """Leader, leader epoch, ISR, recovery, controller epoch and partition epoch, as it remembers them."""
+    """Leader, leader epoch, ISR, recovery, controller epoch and partition epoch in its memory."""
     moves: tuple[Any, ...] = ()
     """Its PartitionState, and each replica's broker and ReplicaState."""
     assigned: tuple[tuple[int, ...], ...] = ()
-    """Replicas, those being added, those being removed."""
+    """Replicas, adding replicas, removing replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Recipe:
-    """How a node is made: from a controller between two events, by what it is given."""
+    """How to rebuild a node: a controller between two events, and the inputs since then."""
 
     resting: int
     given: tuple[Any, ...]
 
 
 class Subject:
-    """All states of one controller's core that were met."""
+    """All visited states of one controller's core."""
 
     def __init__(self, controller: int, config: ControllerConfig) -> None:
         self.controller = controller
         self.nodes: list[Node] = []
         self.performed = 0
-        """Small steps of the core performed, not looked up; those given again are not counted."""
+        """The steps that the core performed, without lookups and repetitions."""
         self._config = config
         self._recipes: list[_Recipe] = []
         self._resting: dict[int, Controller] = {}
@@ -113,7 +112,7 @@ class Subject:
         self.fresh = self._rest(Controller(controller, config, Selection({})))
 
     def step(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
-        """Give the core an event or an answer; return its next state and what it does on the way, in order."""
+        """Give the core an event or an answer. Returns its next state and its effects in order."""
         key = node, given
         result = self._steps.get(key)
         if result is None:
@@ -121,7 +120,7 @@ class Subject:
         return result
 
     def resting(self) -> Iterator[Controller]:
-        """One controller for each state between two events; only to be checked."""
+        """One controller for each state between two events; callers must not change it."""
         yield from self._resting.values()
 
     def _perform(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
@@ -133,7 +132,7 @@ class Subject:
                 _run(controller, earlier)
         try:
             ask, done = _run(controller, given)
-        except Exception as error:  # whatever the core raises is what the search looks for
+        except Exception as error:  # The search looks for any exception of the core.
             return self.fresh, (("raised", f"{type(error).__name__}: {error}"),)
         if ask is None:
             return self._rest(controller), done
@@ -170,7 +169,7 @@ def twin(controller: Controller) -> Controller:
 
 
 def identity(controller: Controller) -> tuple[Any, ...]:
-    """All that decides what a controller between two events will do, beside what ``look`` tells."""
+    """All fields that decide a controller's next steps between two events, except those of ``look``."""
     if controller._context is None:
         return controller.active_controller, controller._claimed
     has = controller._context
@@ -187,7 +186,7 @@ def identity(controller: Controller) -> tuple[Any, ...]:
 
 
 def look(controller: Controller, ask: tuple[Any, ...] | None) -> Node:
-    """A controller as a node that waits for ``ask``."""
+    """The node of a controller that waits for ``ask``."""
     if controller._context is None:
         return Node(ask, False, -1)
     cluster = controller.cluster
@@ -203,7 +202,8 @@ def look(controller: Controller, ask: tuple[Any, ...] | None) -> Node:
 
 
 def _run(controller: Controller, given: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Any, ...]]:
-    """One step of the core, and those that follow from what nobody changes. Returns what it asks for, and its acts."""
+    """One step of the core, and all following steps whose answers never change. Returns its next call and its
+    effects."""
     cause, done = _made(given, controller), list[tuple[Any, ...]]()
     while True:
         wanted = controller.step(cause)
@@ -245,10 +245,9 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
         case effects.Send(requests=requests):
             ids, cluster = controller.cluster.brokers, controller.cluster
             epochs = dict(zip(ids.ids.tolist(), ids.broker_epoch.tolist(), strict=True))
-            notified = describe_requests(cluster, requests)
+            described = describe_requests(cluster, requests)
             return "send", tuple(
-                (notified_broker["broker"], _message(notified_broker, epochs[notified_broker["broker"]]))
-                for notified_broker in notified
+                (request["broker"], _message(request, epochs[request["broker"]])) for request in described
             )
         case asks.WriteStates(change=change):
             assert len(change) == 1, "there is one partition"
@@ -268,23 +267,23 @@ def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
 
 
 def _message(request: dict[str, Any], broker_epoch: int) -> Message:
-    epochs, notified = (request["controller_epoch"], broker_epoch), request["partitions"].get(f"{TOPIC}-0")
+    epochs, partition = (request["controller_epoch"], broker_epoch), request["partitions"].get(f"{TOPIC}-0")
     match request["api"]:
         case Api.UPDATE_METADATA:
             return "U", *epochs, tuple(request["live_brokers"])
         case Api.LEADER_AND_ISR:
-            assert notified is not None
+            assert partition is not None
             return (
                 "L",
                 *epochs,
-                notified["leader"],
-                notified["leader_epoch"],
-                tuple(notified["isr"]),
-                notified["partition_epoch"],
-                tuple(notified["replicas"]),
+                partition["leader"],
+                partition["leader_epoch"],
+                tuple(partition["isr"]),
+                partition["partition_epoch"],
+                tuple(partition["replicas"]),
             )
-    assert notified is not None
-    return "S", *epochs, notified["leader_epoch"], notified["delete_partition"]
+    assert partition is not None
+    return "S", *epochs, partition["leader_epoch"], partition["delete_partition"]
 
 
 def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | events.Answer:
@@ -345,7 +344,7 @@ def _read(stored: Stored) -> StoredStates:
 
 
 def cluster_of(stored: Stored) -> ClusterState:
-    """What a controller loads; brokers 1 to 3 have indexes 0 to 2."""
+    """The cluster that a controller loads; brokers 1 to 3 have indexes 0 to 2."""
     cluster, read = ClusterState(), _read(stored)
     cluster.brokers.index_of(BROKERS)
     names = ("leader", "leader_epoch", "controller_epoch", "partition_epoch", "recovery")
@@ -358,5 +357,5 @@ def cluster_of(stored: Stored) -> ClusterState:
     return cluster
 
 
-#: Codes of writes, for whoever plays storage.
+#: Codes of writes, for the storage of the search.
 OK, STALE = int(WriteCode.OK), int(WriteCode.STALE)

@@ -1,10 +1,8 @@
-"""A state of the small space as immutable values: what storage holds, each controller's process, each broker, the
-facts.
+"""A state of the small space as immutable values: storage, each controller process, each broker, the facts.
 
-Three brokers (ids 1 to 3), one partition, up to two controllers (1 and 2). Broker epochs count the registrations of a
-broker, which is all that a controller compares them by. A global state is a tuple of numbers, one for each part of it;
-equal parts have equal numbers (``Pool``), so that equal states are equal tuples and nothing is taken for the same by
-chance.
+There are three brokers (ids 1 to 3), one partition, and up to two controllers (1 and 2). A broker epoch counts the
+registrations of a broker; controllers only compare it. A global state is a tuple of numbers, one for each part. Equal
+parts have equal numbers (``Pool``), so that equal states are equal tuples. There are no hash collisions.
 """
 
 from __future__ import annotations
@@ -19,14 +17,14 @@ NO_LEADER: Final = -1
 #: In ``Broker.leader``: the process received nothing since it started.
 LEADER_UNKNOWN: Final = -2
 
-#: What a process has been notified of, and not checked yet.
+#: Pending notifications of a process.
 ELECT: Final = 1
 CHANGED: Final = 2
 BROKERS_CHANGED: Final = 4
-#: Its watches: on who is controller (one-shot), on registrations (one-shot, armed unless notified already).
+#: Watches of a process: on the role (one-shot), on registrations (one-shot, armed unless a notification is pending).
 ARMED: Final = 8
 FOLLOWS: Final = 16
-#: Its session is over in storage, and it does not know.
+#: Its session has expired in storage, and it does not know.
 EXPIRED: Final = 32
 #: There is no process.
 DOWN: Final = 64
@@ -34,19 +32,19 @@ DOWN: Final = 64
 #: ("U", controller epoch, broker epoch, live brokers), ("L", ce, be, leader, leader epoch, ISR, partition epoch,
 #: replicas) or ("S", ce, be, leader epoch, delete).
 Message: TypeAlias = tuple[Any, ...]
-#: What happens in a step: who, does what, and to what.
+#: The process, action and object of a step.
 Label: TypeAlias = tuple[Any, ...]
-#: Requests on their way to one broker, first in, first out; None without a connection.
+#: The queue of requests to one broker; None without a connection.
 Channel: TypeAlias = tuple[Message, ...] | None
 
 
 class Stored(NamedTuple):
-    """What storage holds."""
+    """The content of storage."""
 
     registered: tuple[int, int, int]
-    """Broker epoch of each registration, 0 where there is none."""
+    """Broker epoch of each registration, 0 if there is none."""
     owner: int
-    """Who holds ``/controller``, 0 for nobody."""
+    """The owner of ``/controller``, 0 if there is none."""
     controller_epoch: int
     leader: int
     leader_epoch: int
@@ -64,17 +62,17 @@ class ControllerProcess(NamedTuple):
     """One controller process and its session."""
 
     node: int
-    """Which state the core is in (``Subject``)."""
+    """The number of the core's state (``Subject``)."""
     flags: int
     claim: int
-    """Controller epoch of the role that its session has won, 0 if none; it fences writes."""
+    """Controller epoch of the session's claim, 0 if none; it fences writes."""
     task: int
-    """Whose request is handled: a broker's AlterPartition, 10 + a broker's ControlledShutdown, or 20 for a
-    reassignment; 0 for none."""
+    """The request in progress: a broker's AlterPartition, 10 + a broker's ControlledShutdown, 20 for a reassignment; 0
+    for none."""
 
 
 class Request(NamedTuple):
-    """An AlterPartition on its way to, or waiting at, a controller."""
+    """An AlterPartition request in flight or queued at a controller."""
 
     controller: int
     broker_epoch: int
@@ -87,11 +85,11 @@ class Request(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """One broker: its process, its replica, and what it waits for."""
+    """One broker: its process, its replica, and its pending requests."""
 
     up: bool
     epoch: int
-    """Its last registration."""
+    """The broker epoch of its last registration."""
     controller_epoch: int = 0
     controller: int = 0
     live: tuple[int, ...] = ()
@@ -99,33 +97,33 @@ class Broker(NamedTuple):
     leader_epoch: int = -1
     partition_epoch: int = 0
     isr: tuple[int, ...] = ()
-    """As committed; only of a leader."""
+    """The committed ISR; set on the leader only."""
     replicas: tuple[int, ...] = ()
-    """As it was told; only of a leader."""
+    """The replicas of the last LeaderAndIsr; set on the leader only."""
     proposed: tuple[int, ...] = ()
-    """The ISR that it has asked for."""
+    """The proposed ISR."""
     stuck: bool = False
-    """The proposal was refused in a way that it does not ask again before the next leader epoch."""
+    """Whether the proposal was refused until the next leader epoch."""
     asked: Request | None = None
     answer: tuple[Any, ...] = ()
     leaving: tuple[int, int] = (0, 0)
-    """(controller, broker epoch) of its ControlledShutdown; controller 0 once that was answered."""
+    """(controller, broker epoch) of its ControlledShutdown; controller 0 after the response."""
     stopped: bool = False
     has: bool = False
     """Whether the record is in its log."""
     fetched: tuple[int, ...] = ()
-    """Of a leader: who has fetched all that it has, in this leader epoch."""
+    """On a leader: the followers that have fetched its whole log in this leader epoch."""
 
 
 class Facts(NamedTuple):
-    """What no part of the cluster knows: the one record, and how many faults may still happen (-1: any number)."""
+    """Facts outside the cluster: the committed record, and the remaining faults (-1: no limit)."""
 
     produced: bool
     committed: bool
     broker_faults: int
     controller_faults: int
     moves: int = 0
-    """How often an operator may still ask for the reassignment, or for its end."""
+    """The remaining reassignment requests and cancellations."""
 
 
 class Pool:
@@ -136,7 +134,7 @@ class Pool:
         self.values: list[Any] = []
 
     def number(self, value: Hashable) -> int:
-        """The number of a value; a new one where it was not met yet."""
+        """The number of a value; a new number for a new value."""
         result = self._numbers.get(value)
         if result is None:
             result = self._numbers[value] = len(self.values)

@@ -1,1 +1,1 @@
-"""Whole clusters in one thread from one seed: storage, network, controllers, brokers, clients and clocks."""
+"""A whole cluster in one thread from one seed: storage, network, controllers, brokers, clients and clocks."""

@@ -54,19 +54,19 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
 
 
 class Onlooker(Protocol):
-    """Who sees the outcome of them."""
+    """Callbacks for the outcome of brokers' requests."""
 
     def shutdown_answered(
         self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
     ) -> None:
-        """A controller has answered a broker that wants to stop."""
+        """A controller has answered a ControlledShutdown request."""
 
     def proposal_answered(self, process: ControllerProcess, event: AlterPartitionRequested, response: Any) -> None:
         """A controller has answered a leader's AlterPartition."""
 
 
 class ClusterContext(Onlooker, Protocol):
-    """The simulation, as a broker's process knows it."""
+    """The simulation, as a broker process uses it."""
 
     scheduler: Scheduler
     network: Network
@@ -79,35 +79,35 @@ class ClusterContext(Onlooker, Protocol):
         """Another broker."""
 
     def controller(self, controller_id: int) -> ControllerProcess | None:
-        """A controller's process; -1: of the process that holds the role in storage."""
+        """A controller process; -1 selects the process that owns the role in storage."""
 
     def request_answered(self, process: BrokerProcess, request: ControlRequest, response: ControlResponse) -> None:
         """A broker has answered a control request."""
 
     def tell(self, kind: str, argument: Any) -> None:
-        """Something happens that a scenario can say."""
+        """Record a scenario step."""
 
     def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
         """Logs of a broker may have changed."""
 
     def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
-        """A log directory of a broker has died, with these logs."""
+        """A log directory of a broker has failed, with these logs."""
 
     def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
-        """Whether an ISR that a leader stores alone is held up; ``store`` stores it."""
+        """Whether a leader's own ISR write is delayed; ``store`` performs it."""
 
     def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
-        """A broker answers a client later."""
+        """A broker sends a delayed response to a client."""
 
     def broker_up(self, process: BrokerProcess) -> None:
-        """A broker runs, registered."""
+        """A broker has started and registered."""
 
     def broker_down(self, process: BrokerProcess) -> None:
-        """A broker has ended."""
+        """A broker process has ended."""
 
 
 def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any, answer: Callable[[Any], None]) -> None:
-    """A broker's request arrives at a controller's process, or finds nobody."""
+    """Deliver a broker's request to a controller process; the answer is None if the process is not there."""
     if not process.running:
         answer(None)
         return
@@ -117,9 +117,9 @@ def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any,
     elif isinstance(message, ControlledShutdown):
 
         def read(response: Any) -> ControlledShutdownResponse:
-            notified = conversion.controlled_shutdown_reply(_cluster(controller), response)
-            onlooker.shutdown_answered(process, message, notified)
-            return notified
+            converted = conversion.controlled_shutdown_reply(_cluster(controller), response)
+            onlooker.shutdown_answered(process, message, converted)
+            return converted
 
         process.ask(partial(conversion.controlled_shutdown_event, message), read, answer)
 
@@ -127,9 +127,9 @@ def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any,
 def proposal(
     onlooker: Onlooker, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
 ) -> tuple[Callable[[int], AlterPartitionRequested], Callable[[Any], AlterPartitionResponse]]:
-    """A leader's proposals as a controller's process takes them, and how their answer is read.
+    """The controller event for a leader's proposals, and the function that converts its response.
 
-    ``isr_epochs``: the broker epochs of all members proposed, one proposal after another, from a leader that says them
+    ``isr_epochs`` are the broker epochs of all proposed members, proposal after proposal, if the leader sends them
     (AlterPartition version 3).
     """
     asked: list[AlterPartitionRequested] = []
@@ -151,7 +151,7 @@ def _cluster(controller: Any) -> Any:
 
 
 def write_state(ensemble: SimEnsemble, message: WriteState) -> WriteStateResponse:
-    """Compare and set, as a leader does that writes its ISR itself."""
+    """Compare-and-set of a state, by a leader that writes its ISR itself."""
     row = ensemble.rows.get(message.partition)
     if row is None or row.partition_epoch < 0:
         return WriteStateResponse(False, None)

@@ -21,7 +21,7 @@ from kframe_simulator.simulation.network import ENSEMBLE
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
 
-#: Milliseconds after which a broker learns that a lost request has no answer.
+#: The time after which a broker gets the reply None to a lost request.
 LOST_MS: Final = 2_000.0
 
 
@@ -39,7 +39,7 @@ def send(simulation: ClusterContext, process: BrokerProcess, out: Outgoing) -> N
 
 
 def _answer(simulation: ClusterContext, process: BrokerProcess, source: int, number: int) -> Callable[[Any], None]:
-    """A function that delivers the answer to request ``number``, or None where there will be none."""
+    """A function that delivers the reply to request ``number``, or None if there will be none."""
     incarnation = process.incarnation
 
     def arrive(reply: Reply | None) -> None:

@@ -34,20 +34,20 @@ class BrokerProcess:
         self.registration = registration
         self.running = self.paused = False
         self.slow_ms = 0.0
-        """How much longer than others it needs for a control request."""
+        """The extra time that it takes for a control request."""
         self.half_applies = 0
-        """How many of the next LeaderAndIsr requests it applies and then fails."""
+        """How many of the next LeaderAndIsr requests it applies and then answers with an error."""
         self.fails_stops = 0
-        """How many of the next StopReplica requests that delete it fails at."""
+        """How many of the next deleting StopReplica requests fail."""
         self.failed_stops = False
-        """Whether it has failed at one: the deletion goes on once it has registered anew."""
+        """Whether a deletion has failed; it continues after the broker has registered again."""
         self.bounces_at_deletion: float | None = None
-        """It registers anew before its next StopReplica that deletes; the answer waits for so many ms at most."""
+        """The broker registers again before its next deleting StopReplica; the response waits for up to this time."""
         self.requests = ControllerRequests(simulation, self)
         self.dead_dirs: set[str] = set()
         self.incarnation = 0
         self.came_back_from_a_crash = False
-        """Whether its present process came up after one that did not stop in order."""
+        """Whether the previous process crashed."""
         self.stopped_in_order = True
         self._simulation = simulation
         self._session = 0
@@ -57,13 +57,13 @@ class BrokerProcess:
 
     @property
     def registered(self) -> bool:
-        """Whether its registration stands in storage."""
+        """Whether storage has its registration."""
         return self._registered
 
-    # -- coming and going
+    # -- Start and stop.
 
     def start(self) -> None:
-        """Begin a process. While an earlier registration of the id stands, it waits for that to go."""
+        """Start a process. If an earlier registration of the id exists, first wait for its deletion."""
         if self.running or self._waits:
             return
         if self._registered:
@@ -93,7 +93,7 @@ class BrokerProcess:
         self._time_out_later()
 
     def _end(self, lost: dict[Any, int] | None = None) -> None:
-        """The process is gone; whoever waits for an answer finds the connection broken."""
+        """End the process. Connections of pending requests break."""
         self._simulation.watch.observed.crashed(self.broker_id)
         self.running = False
         self.model.crash(self._now(), lost)
@@ -103,7 +103,7 @@ class BrokerProcess:
             what()
 
     def bounce(self) -> None:
-        """Restart so quickly that storage has a registration before and after, and nobody sees it without."""
+        """Restart so fast that controllers read a registration before and after, and none in between."""
         if not self.running or self.paused or not self._registered:
             return
         self._end()
@@ -119,20 +119,20 @@ class BrokerProcess:
         self._flush()
 
     def shut_down(self) -> None:
-        """Ask to stop, as an operator has it do."""
+        """Begin a controlled shutdown."""
         if self.running and not self.paused and self.model.state is BrokerState.RUNNING:
             self.model.shut_down(self._now())
             self._flush()
 
     def pause(self) -> None:
-        """Stand still as by SIGSTOP."""
+        """Pause the process as SIGSTOP does."""
         if self.running and not self.paused:
             self.paused = True
             self._fall_silent(True)
             self._time_out_later()
 
     def go_on(self) -> None:
-        """Go on; what has arrived meanwhile is done now. Registers anew if the session has timed out."""
+        """Continue, and handle everything that has arrived. Register again if the session has timed out."""
         if not self.running or not self.paused:
             return
         self.paused = False
@@ -147,14 +147,14 @@ class BrokerProcess:
         self._wake()
 
     def expire(self) -> None:
-        """The ensemble ends its session; it registers anew."""
+        """The ensemble expires its session; the broker registers again."""
         if self.running and not self.paused and self._registered:
             self._simulation.watch.observed.crashed(self.broker_id)
             self.unregister()
             self._simulation.scheduler.after(100.0, self._register_anew)
 
     def readdress(self, endpoints: tuple[Endpoint, ...]) -> bool:
-        """Listen somewhere else from now on, under the same registration; whether it is registered."""
+        """Change the listeners of the current registration. Returns whether the broker is registered."""
         if not self.running or self.paused or not self._registered:
             return False
         self.registration = replace(self.registration, endpoints=endpoints)
@@ -162,7 +162,7 @@ class BrokerProcess:
         return True
 
     def fail_log_dir(self, log_dir: str) -> bool:
-        """One of its log directories dies; whether it was there to die."""
+        """Fail one of its log directories. Returns whether the directory was working."""
         if not self.running or self.paused or log_dir in self.dead_dirs:
             return False
         self.dead_dirs.add(log_dir)
@@ -173,7 +173,7 @@ class BrokerProcess:
         return True
 
     def swap_disks(self) -> None:
-        """Crash, and come back at once under another registration with empty disks."""
+        """Crash, and restart at once with empty disks and another registration."""
         self.crash()
         self._simulation.watch.record_history.logs_lost(self.broker_id, tuple(self.model.disks.logs))
         for log_dir in sorted(self.model.disks.alive):
@@ -184,7 +184,7 @@ class BrokerProcess:
         self.start()
 
     def calm(self) -> None:
-        """Nothing affects it any more. An operator restarts it if it has failed to delete replicas."""
+        """End all faults. If the broker has failed to delete replicas, an operator restarts it."""
         self.slow_ms, self.half_applies, self.fails_stops, self.bounces_at_deletion = 0.0, 0, 0, None
         self.requests.calm()
         self.go_on()
@@ -193,7 +193,7 @@ class BrokerProcess:
         self.replace_disks()
 
     def replace_disks(self) -> None:
-        """Put new, empty disks where log directories have died; the broker is stopped for that."""
+        """Stop the broker and replace failed log directories by empty ones."""
         if self.dead_dirs:
             self.crash()
             for log_dir in sorted(self.dead_dirs):
@@ -207,7 +207,7 @@ class BrokerProcess:
             self._flush()
 
     def _fall_silent(self, silent: bool) -> None:
-        """Say whether it answers nobody."""
+        """Record whether the broker answers no request."""
         if silent is not self._silent:
             self._silent = silent
             self._simulation.tell("answer", {"broker": self.broker_id, "error": "SILENT" if silent else "NONE"})
@@ -238,16 +238,16 @@ class BrokerProcess:
         self._simulation.scheduler.after(self._simulation.session_timeout_ms, time_out)
 
     def time_out(self) -> None:
-        """The ensemble gives up a session of which nothing was heard."""
+        """Expire the session after the session timeout."""
         if not self.running:
             self.unregister()
 
-    # -- what it is asked
+    # -- Received requests.
 
     def receive(
         self, control_request: ControlRequest, answer: Callable[[ControlResponse], None], refuse: Callable[[], None]
     ) -> None:
-        """Take a control request; nobody who is not there answers."""
+        """Handle a control request. A stopped broker does not answer."""
         if not self.running:
             refuse()
             return
@@ -265,7 +265,7 @@ class BrokerProcess:
             act()
 
     def ask(self, request: Request, answer: Callable[[Response | None], None]) -> None:
-        """Take a request of a client or another broker; the answer is None if it is not there."""
+        """Handle a request of a client or another broker. The answer is None if the broker is stopped."""
         if not self.running:
             answer(None)
         elif self.paused:
@@ -302,8 +302,8 @@ class BrokerProcess:
         answer(response)
 
     def _bounce_first(self, control_request: ControlRequest) -> None:
-        """Register anew, then refuse a request for the earlier registration. Its sender reads the answer before it
-        closes the channel, and handles it once it has opened another."""
+        """Register again, then refuse a request for the earlier registration. Its sender reads the response before it
+        closes the channel, and handles it after it has opened the next one."""
         until, self.bounces_at_deletion = self._now() + (self.bounces_at_deletion or 0.0), None
         self.bounce()
         response = self.model.handle(control_request.message, self._now())
@@ -327,7 +327,7 @@ class BrokerProcess:
         handle()
 
     def _fails(self, message: object) -> bool:
-        """Whether it fails at a StopReplica, and does nothing of it."""
+        """Whether a StopReplica fails without any effect."""
         if not self.fails_stops or not isinstance(message, StopReplica):
             return False
         fails = _deletes(message)
@@ -335,10 +335,10 @@ class BrokerProcess:
         self.failed_stops |= fails
         return fails
 
-    # -- what it sends
+    # -- Sent messages.
 
     def flush(self) -> None:
-        """Let it do what is due."""
+        """Run the broker's due work and send its messages."""
         self._flush()
 
     def _now(self) -> float:
@@ -362,5 +362,5 @@ class BrokerProcess:
 
 
 def _deletes(message: object) -> bool:
-    """Whether a request is to delete replicas."""
+    """Whether a request deletes replicas."""
     return isinstance(message, StopReplica) and any(stop.delete for stop in message.partitions.values())

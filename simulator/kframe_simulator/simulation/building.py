@@ -16,15 +16,15 @@ from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.simulation.options import Options
 
-#: A follower asks this often, and is out of sync after this long: sparse, so that a run is not all fetching.
+#: The fetch interval of a follower, and its lag limit. Both are long, so that fetches do not dominate a run.
 FETCH_MS: Final = 4_000.0
 LAG_MS: Final = 9_000.0
-#: Where every broker keeps its logs.
+#: The log directories of every broker.
 LOG_DIRS: Final = ("a", "b")
 
 
 def build_cluster(options: Options) -> ClusterState:
-    """The topics of a simulation as stored before any controller: assigned, without states."""
+    """The topics in storage before the first controller: assigned, without states."""
     cluster = ClusterState()
     cluster.brokers.index_of(options.brokers)
     for topic in options.topics:
@@ -39,7 +39,7 @@ def build_cluster(options: Options) -> ClusterState:
 
 
 def build_broker(options: Options, broker_id: int) -> tuple[Broker, Registration]:
-    """A broker that is down, and what it will register as."""
+    """A stopped broker, and its registration."""
     config = BrokerConfig(
         protocol=InterBrokerProtocol.parse(options.protocol), log_dirs=LOG_DIRS, replica_lag_time_max_ms=LAG_MS,
         replica_fetch_wait_max_ms=FETCH_MS,
@@ -51,11 +51,11 @@ def build_broker(options: Options, broker_id: int) -> tuple[Broker, Registration
 
 
 def registration(options: Options, broker_id: int, port: int) -> Registration:
-    """What a broker that listens on this port registers as; its epoch is yet to come."""
+    """The registration of a broker that listens on this port, without a broker epoch yet."""
     endpoint = Endpoint("PLAINTEXT", f"broker-{broker_id}", port)
     return Registration(broker_id, NO_BROKER_EPOCH, (endpoint,), rack_of(options, broker_id))
 
 
 def rack_of(options: Options, broker_id: int) -> str | None:
-    """The rack of a broker, if there are racks."""
+    """The rack of a broker; None without racks."""
     return f"rack-{broker_id % options.racks}" if options.racks else None

@@ -33,32 +33,32 @@ if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
     from kframe_simulator.simulation.simulation import Simulation
 
-#: Places of producers in the network begin here.
+#: Network indexes of producers begin here.
 FIRST_ID: Final = 2000
-#: How long a client waits for an answer, and a broker for the in-sync replicas.
+#: The request timeout of a client, and of acks=all on a broker.
 REQUEST_MS: Final = 7_000.0
 REPLICATION_MS: Final = 6_000.0
-#: How long after a failure the next try comes, and how many there are.
+#: The delay before a retry, and the number of attempts.
 BACKOFF_MS: Final = 400.0
 TRIES_MAX: Final = 8
-#: Requests of the past, for somebody to repeat.
+#: The number of earlier requests that can be repeated.
 SENT_MAX: Final = 4
-#: After these a producer with an id cannot go on under its epoch.
+#: After these errors an idempotent producer needs another epoch.
 _FENCED: Final = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 class Write(NamedTuple):
-    """What a producer has to do: a record for a partition, or, without value, the end of a transaction there."""
+    """A task of a producer: a record for a partition, or, without value, the end of a transaction there."""
 
     key: TopicPartition
     life: int
-    """Which topic of its name the partition is of."""
+    """The number of earlier topics with this name."""
     value: Value | None
     transaction: int = UNDEFINED
 
 
 class Producer:
-    """One client that writes, one request at a time."""
+    """A producer with one request in flight."""
 
     def __init__(self, clients: Clients, number: int, options: ProducerOptions) -> None:
         self.place = FIRST_ID + number
@@ -74,40 +74,40 @@ class Producer:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be written."""
+        """Whether the producer has no task."""
         return not self._waiting
 
     def write(self, key: TopicPartition, count: int) -> None:
-        """Write records, which are one transaction if this producer makes such."""
-        life, transaction = self._clients.simulation.watch.record_history.life(key), UNDEFINED
+        """Write records, in one transaction if the producer is transactional."""
+        topic_number, transaction = self._clients.simulation.watch.record_history.life(key), UNDEFINED
         if self.options.transactional:
             self._transaction += 1
             transaction = self._transaction
         began = self.idle
         for _ in range(count):
             self._written += 1
-            self._waiting.append(Write(key, life, Value(self._number, self._written, transaction), transaction))
+            self._waiting.append(Write(key, topic_number, Value(self._number, self._written, transaction), transaction))
         if self.options.transactional:
-            self._waiting.append(Write(key, life, None, transaction))
+            self._waiting.append(Write(key, topic_number, None, transaction))
         if began:
             self._begin()
 
     def _begin(self) -> None:
-        """The next write, wherever its leader was found last."""
+        """Begin the next task at the last known leader."""
         self._tries, self._leader = 0, None
         if self._waiting:
             self._try()
 
     def _try(self) -> None:
-        """Ask where to go, and go there; an answer that does not come counts as a failure."""
+        """Request the leader and send the record to it. A missing response counts as a failure."""
         self._turn += 1
         self._tries += 1
-        turn, write = self._turn, self._waiting[0]
+        attempt, write = self._turn, self._waiting[0]
         if self._tries > TRIES_MAX:
             self._give_up(write)
             return
-        self._clients.simulation.scheduler.after(REQUEST_MS, partial(self._failed, turn))
-        result = partial(self._send, turn, write)
+        self._clients.simulation.scheduler.after(REQUEST_MS, partial(self._failed, attempt))
+        result = partial(self._send, attempt, write)
         self._clients.find_leader(self.place, self._number + self._tries, write.key, result)
 
     def _send(self, turn: int, write: Write, leader: int, _leader_epoch: int) -> None:
@@ -159,8 +159,8 @@ class Producer:
         self._begin()
 
     def _give_up(self, write: Write) -> None:
-        """Nobody knows what became of this write. What is left of its transaction is given up, too, and numbers begin
-        anew in another epoch."""
+        """Give up a write with unknown outcome, and the rest of its transaction. Sequences restart under another
+        producer epoch."""
         self._clients.simulation.counts["given up"] += 1
         self._clients.simulation.watch.record_history.decided.add((self._id, write.transaction))
         self._epoch += 1
@@ -179,23 +179,23 @@ class Clients:
         self.simulation = simulation
         self.producers = [Producer(self, number, options) for number, options in enumerate(producers)]
         self.sent: deque[tuple[int, Produce, int]] = deque(maxlen=SENT_MAX)
-        """Requests of the past: to whom, what, and of which life of its topic."""
+        """Earlier requests: the broker, the request, and the number of its topic."""
         self._correlation = 0
         self._held: dict[int, tuple[Produce, int, Callable[[Any], None]]] = {}
-        """By correlation: requests whose answer comes later."""
+        """By correlation: requests with a delayed response."""
         self._positions: dict[tuple[TopicPartition, int, bool], int] = {}
         self._epochs: dict[tuple[TopicPartition, int], int] = {}
-        """The latest leader epoch that consumers have learned of, by partition and life."""
+        """The latest leader epoch that consumers know, by partition and topic number."""
 
     def next_correlation(self) -> int:
-        """What the next request of a producer is known by."""
+        """The correlation of the next producer request."""
         self._correlation += 1
         return self._correlation
 
-    # -- the ways of all clients
+    # -- All clients.
 
     def find_leader(self, index: int, number: int, key: TopicPartition, result: Callable[[int, int], None]) -> None:
-        """Ask one of the brokers who leads; ``found`` gets the leader and its epoch, -1 if the broker knows none."""
+        """Request the leader from a broker. ``result`` gets the leader and its epoch, -1 if the broker knows none."""
         ids = self.simulation.options.brokers
         asked = ids[number % len(ids)]
 
@@ -206,7 +206,7 @@ class Clients:
         self.send(index, asked, Metadata((key[0],)), None, heard)
 
     def send(self, index: int, broker_id: int, request: Any, life: int | None, heard: Callable[[Any], None]) -> None:
-        """Carry a request to a broker, and its answer back. ``life``: of the topic, of a request to write a record."""
+        """Send a request to a broker and deliver its response. ``life`` is the topic number of a Produce request."""
         simulation = self.simulation
         broker = simulation.brokers[broker_id]
         if life is not None:
@@ -225,11 +225,11 @@ class Clients:
         simulation.network.carry(index, broker_id, lambda: broker.ask(request, answer))
 
     def answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
-        """A broker answers later."""
+        """A broker sends a delayed response."""
         held = self._held.pop(correlation, None)
         if held is not None and isinstance(message, ProduceResponse):
-            request, life, back = held
-            self._acknowledged(request, message, life)
+            request, topic_number, back = held
+            self._acknowledged(request, message, topic_number)
             back(message)
 
     def _acknowledged(self, request: Produce, response: ProduceResponse, life: int) -> None:
@@ -237,12 +237,12 @@ class Clients:
         if watch.record_history.acknowledge(request, response, life):
             watch.look(Trigger.ACKNOWLEDGED, request.partition)
 
-    # -- reading
+    # -- Consumers.
 
     def read(self, key: TopicPartition, committed: bool, number: int) -> None:
-        """A consumer reads on in a partition."""
-        life = self.simulation.watch.record_history.life(key)
-        self.find_leader(OUTSIDE, number, key, partial(self._fetch, key, life, committed))
+        """A consumer reads the next records of a partition."""
+        topic_number = self.simulation.watch.record_history.life(key)
+        self.find_leader(OUTSIDE, number, key, partial(self._fetch, key, topic_number, committed))
 
     def _fetch(self, key: TopicPartition, life: int, committed: bool, leader: int, leader_epoch: int) -> None:
         if (
@@ -250,12 +250,12 @@ class Clients:
             or leader_epoch < self._epochs.get((key, life), 0)
             or life != self.simulation.watch.record_history.life(key)
         ):
-            return  # of a time before what is known: a consumer does not go back
+            return  # The leader epoch is older than the known one: a consumer does not go back.
         self._epochs[key, life] = leader_epoch
         offset = self._positions.get((key, life, committed), 0)
         asked = FetchPartition(offset, current_leader_epoch=leader_epoch)
-        heard = partial(self._fetched, key, life, committed, leader_epoch, offset)
-        self.send(OUTSIDE, leader, Fetch(CONSUMER, {key: asked}, committed), None, heard)
+        on_response = partial(self._fetched, key, life, committed, leader_epoch, offset)
+        self.send(OUTSIDE, leader, Fetch(CONSUMER, {key: asked}, committed), None, on_response)
 
     def _fetched(
         self, key: TopicPartition, life: int, committed: bool, leader_epoch: int, offset: int, response: object
@@ -264,7 +264,7 @@ class Clients:
         if not isinstance(response, FetchResponse) or not record_history.watched(key):
             return
         if life != record_history.life(key) or leader_epoch < record_history.floor.get(key, 0):
-            return  # of something that is over
+            return  # The response concerns an earlier topic or leader epoch.
         answer = response.partitions[key]
         if answer.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
             return
@@ -294,7 +294,7 @@ def _consume(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _repeat_produce(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A request of the past arrives once more."""
+    """An earlier Produce request arrives again."""
     result = choices.choose(simulation.clients.sent, arguments["number"])
     if result is None:
         return False
@@ -303,7 +303,7 @@ def _repeat_produce(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
     return True
 
 
-#: What each kind of action of clients does; it says whether it did anything.
+#: By kind of client action: its function, which returns whether it had an effect.
 OPERATIONS: Final[Mapping[str, Callable[..., bool]]] = {
     "produce": _produce,
     "consume": _consume,

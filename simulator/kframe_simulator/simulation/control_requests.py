@@ -24,20 +24,20 @@ from kframe_simulator.broker.messages import (
 
 
 class ControlRequest(NamedTuple):
-    """A control request on its way to one registration of a broker, and the controller's rows its answer is about."""
+    """A control request for one registration of a broker, and the controller's rows of its response."""
 
     broker_id: int
     broker_epoch: int
     message: LeaderAndIsr | UpdateMetadata | StopReplica
     rows: Int32
     addresses: Mapping[int, tuple[Endpoint, ...]] = {}
-    """In UpdateMetadata: where brokers listen."""
+    """In UpdateMetadata: the listeners of brokers."""
     batch: int = 0
-    """In UpdateMetadata: number of the batch that it belongs to."""
+    """In UpdateMetadata: the number of its batch."""
 
 
 class Row(NamedTuple):
-    """A row of a controller's columns, brokers as ids."""
+    """A row of a controller's columns, with broker ids."""
 
     key: TopicPartition
     leader: int
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     adding: tuple[int, ...]
     removing: tuple[int, ...]
     lost: tuple[int, ...]
-    """Replicas on dead log directories."""
+    """Replicas in failed log directories."""
 
 
 def read_row(cluster: ClusterState, row: int) -> Row:
@@ -78,7 +78,7 @@ def read_row(cluster: ClusterState, row: int) -> Row:
 
 
 def control_requests(cluster: ClusterState, requests: ControlRequests) -> Iterator[ControlRequest]:
-    """The requests of a batch in the order of the wire: all LeaderAndIsr, then UpdateMetadata, then StopReplica."""
+    """The requests of a batch in sending order: all LeaderAndIsr, then UpdateMetadata, then StopReplica."""
     wanted = np.unique(np.concatenate([requests.leader_and_isr.rows, requests.metadata_rows]))
     rows = {row: read_row(cluster, row) for row in wanted.tolist()}
     who = requests.controller_id, requests.controller_epoch
@@ -108,15 +108,15 @@ def _leader_and_isr(
         for new in (False, True)
     }
     for broker, part in batch.slices():
-        notified = batch.rows[part]
+        rows_of_part = batch.rows[part]
         new = requests.is_new[part].tolist()
-        partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(notified.tolist(), new, strict=True)}
+        partitions = {rows[row].key: states[row, bool(n)] for row, n in zip(rows_of_part.tolist(), new, strict=True)}
         leaders = {state.leader for state in partitions.values()}
         live = tuple(sorted(leader for leader in leaders if leader >= 0 and brokers.registered[brokers.find(leader)]))
         epoch = int(brokers.broker_epoch[broker])
-        ids = _ids(cluster, notified)
+        ids = _ids(cluster, rows_of_part)
         yield ControlRequest(
-            int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), notified
+            int(brokers.ids[broker]), epoch, LeaderAndIsr(*who, epoch, partitions, ids, live), rows_of_part
         )
 
 
@@ -156,17 +156,17 @@ def _stop_replica(cluster: ClusterState, requests: ControlRequests, who: tuple[i
     batch, brokers, p = requests.stop_replica, cluster.brokers, cluster.partitions
     for broker, part in batch.slices():
         rows, delete = batch.rows[part], requests.stop_delete[part]
-        notified = zip(rows.tolist(), requests.stop_leader_epoch[part].tolist(), delete.tolist(), strict=True)
+        stops = zip(rows.tolist(), requests.stop_leader_epoch[part].tolist(), delete.tolist(), strict=True)
         partitions = {
             (cluster.topics.names[p.topic[row]], int(p.partition[row])): Stop(leader_epoch, bool(gone))
-            for row, leader_epoch, gone in notified
+            for row, leader_epoch, gone in stops
         }
         epoch = int(brokers.broker_epoch[broker])
         yield ControlRequest(int(brokers.ids[broker]), epoch, StopReplica(*who, epoch, partitions), rows[delete != 0])
 
 
 def _ids(cluster: ClusterState, rows: Int32) -> dict[str, bytes]:
-    """Ids of the topics of these rows, as far as they have one."""
+    """Ids of the topics of these rows that have one."""
     topics = cluster.topics
     result = {}
     for index in set(cluster.partitions.topic[rows].tolist()):

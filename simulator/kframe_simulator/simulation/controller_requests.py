@@ -1,7 +1,7 @@
-"""A broker's requests to the controller on their way, and what affects them there.
+"""A broker's requests to the controller, and their faults in flight.
 
-A proposal can be held up until the broker that it takes in has failed, shut down or registered anew; be sent to a
-process that is not controller any more; and its answer can be lost, after which the leader asks again.
+A proposal can be delayed until the added broker has failed, shut down or registered again. It can reach a process that
+is no longer controller. Its response can be lost, after which the leader sends it again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kframe_simulator.simulation.network import ENSEMBLE
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
 
-#: How long a leader waits for an answer that does not come, and until it asks who is controller again.
+#: The delay before a missing response counts as lost, and before a leader looks up an unknown controller again.
 LOST_MS: Final = 2_000.0
 NOBODY_MS: Final = 500.0
-#: How often it is looked whether a held proposal may go on, and after how long it does in any case.
+#: The interval of checks on a delayed proposal, and its longest delay.
 LOOK_MS: Final = 20.0
 HELD_MOST_MS: Final = 8_000.0
-#: What affects the broker that a held proposal takes in; "self": its sender registers anew.
+#: The faults of the added broker while a proposal is delayed; with "self" the sender registers again.
 ACTIONS: Final = ("expire", "crash", "shut_down", "bounce", "self")
 
 Answer = Callable[[Any], None]
@@ -35,23 +35,24 @@ class ControllerRequests:
 
     def __init__(self, simulation: ClusterContext, broker: BrokerProcess) -> None:
         self.past_proposals: deque[AlterPartition] = deque(maxlen=24)
-        """Proposals of the past, for somebody to repeat."""
+        """Earlier AlterPartition requests that can be repeated."""
         self.past_shutdowns: deque[ControlledShutdown] = deque(maxlen=2)
-        """Requests of the past to be let go."""
+        """Earlier ControlledShutdown requests that can be repeated."""
         self.lost_answers = 0
-        """How many of the next answers to proposals are lost."""
+        """How many of the next AlterPartition responses are lost."""
         self.misdirected = 0
-        """How many of the next proposals go to another process that takes itself for the controller, if there is."""
+        """How many of the next proposals go to another process that believes itself controller, if there is one."""
         self.holds: str | None = None
-        """What affects the broker that the next proposal takes in, before that goes on."""
+        """The fault of the broker that the next proposal adds, while the proposal is delayed."""
         self._simulation, self._broker = simulation, broker
 
     def calm(self) -> None:
-        """Nothing affects requests any more."""
+        """End all faults."""
         self.lost_answers, self.misdirected, self.holds = 0, 0, None
 
     def send(self, out: Outgoing, answer_from: Callable[[int, int], Answer]) -> None:
-        """Carry a request to the controller that the broker knows; ``answer_from`` gives the way back from a place."""
+        """Send a request to the controller that the broker knows. ``answer_from`` returns the reply function for an
+        index."""
         process, message = self._simulation.controller(out.peer_id), out.message
         if isinstance(message, AlterPartition):
             self.past_proposals.append(message)
@@ -89,11 +90,11 @@ class ControllerRequests:
             self._hold(joining, controller_id, message, answer)
 
     def _lose(self, answer: Answer, _: object) -> None:
-        """An answer is lost: the leader gives it up after a while."""
+        """Lose a response: the leader times out."""
         self._simulation.scheduler.after(LOST_MS, partial(answer, None))
 
     def _joining(self, message: AlterPartition) -> BrokerProcess | None:
-        """A broker that the proposal takes into an ISR."""
+        """The broker that a proposal adds to an ISR."""
         rows = self._simulation.ensemble.rows
         for key, proposed in message.partitions.items():
             for member in proposed.isr:
@@ -102,7 +103,7 @@ class ControllerRequests:
         return None
 
     def _hold(self, joining: BrokerProcess, controller_id: int, message: AlterPartition, answer: Answer) -> None:
-        """Let a proposal wait until what affects the joining broker is known to the controller."""
+        """Delay a proposal until the controller has handled the fault of the added broker."""
         deed, self.holds = self.holds, None
         victim = self._broker if deed == "self" else joining
         before, until = victim.registration.broker_epoch, self._simulation.scheduler.now_ms + HELD_MOST_MS
@@ -134,7 +135,7 @@ class ControllerRequests:
         return broker_id in self._simulation.watch.observed.leaving(process)
 
     def _epochs(self, message: AlterPartition) -> list[int]:
-        """The broker epochs of all members proposed, as they are now."""
+        """The current broker epochs of all proposed members."""
         brokers = [
             self._simulation.broker(member) for partition in message.partitions.values() for member in partition.isr
         ]

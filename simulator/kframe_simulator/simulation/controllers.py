@@ -21,17 +21,17 @@ from kframe_simulator.simulation.scheduler import ProcessClock
 from kframe_simulator.simulation.store import SimStore
 from kframe_simulator.simulation.transport import Post, SimTransport
 
-#: Ids of controllers begin here: none is a broker's.
+#: Ids of controllers begin here, above those of brokers.
 FIRST_ID: Final = 1000
-#: How long a call of the ensemble takes, and any other effect.
+#: The duration of a store call, and of any other effect.
 CALL_MS: Final = 1.0
 STEP_MS: Final = 0.1
-#: How long a process that is back needs until the ensemble learns of it.
+#: The delay until the ensemble reconnects a process that continues.
 RECONNECT_MS: Final = 5.0
 
 
 class Onlooker(Post, Protocol):
-    """The simulation, as a controller's process knows it."""
+    """The simulation, as a controller process uses it."""
 
     ensemble: SimEnsemble
 
@@ -39,11 +39,11 @@ class Onlooker(Post, Protocol):
         """The loop takes an event."""
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
-        """The loop is done with it."""
+        """The loop has completed an event."""
 
 
 class ControllerProcess:
-    """One of the processes that may be controller, across its restarts."""
+    """One controller process, across its restarts."""
 
     def __init__(
         self, simulation: Onlooker, number: int, config: ControllerConfig, session_timeout_ms: float,
@@ -53,17 +53,17 @@ class ControllerProcess:
         self.incarnation = 0
         self.running = self.paused = False
         self.event: Event | None = None
-        """What the loop is busy with."""
+        """The event in progress."""
         self.stop_after: int | None = None
-        """How many effects are performed before the process crashes."""
+        """The number of effects before the process crashes."""
         self.pause_after: tuple[int, float] | None = None
-        """How many effects are performed before the process is paused, and for how long."""
+        """The number of effects before the process pauses, and the duration of the pause."""
         self.stop_in: tuple[tuple[type[Event], ...], int] | None = None
-        """Events of which kinds it crashes in, and after how many effects."""
+        """The kinds of events in which the process crashes, and the number of effects before that."""
         self.stop_after_call: str | None = None
-        """The process crashes right after it has made this call of the store."""
+        """The process crashes right after this store call."""
         self.effects = 0
-        """Performed in this event."""
+        """The effects performed in the current event."""
         self.loop: ControllerLoop
         self.store: SimStore
         self.transport: SimTransport
@@ -77,21 +77,21 @@ class ControllerProcess:
 
     @property
     def active(self) -> bool:
-        """Whether it takes itself for the controller."""
+        """Whether it believes itself controller."""
         return self.running and self.loop.controller.active
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits to be handled."""
+        """Whether no event is pending."""
         return not self.running or (self._steps is None and len(self.loop.queue) == 0)
 
     @property
     def busy(self) -> bool:
-        """Whether it is in the middle of an event."""
+        """Whether it is within an event."""
         return self._steps is not None
 
     def start(self) -> None:
-        """Begin a new process, unless there is one."""
+        """Start a new process, unless one runs."""
         if self.running:
             return
         self.incarnation += 1
@@ -113,7 +113,7 @@ class ControllerProcess:
         self.loop.open()
 
     def crash(self) -> None:
-        """End as by kill -9, wherever it stands."""
+        """End as by kill -9, at any point."""
         if not self.running:
             return
         self.running, self._steps, self._next, self.event = False, None, None, None
@@ -125,7 +125,7 @@ class ControllerProcess:
             answer(None)
 
     def pause(self) -> None:
-        """Stand still as by SIGSTOP: nothing is done, said or heard."""
+        """Pause the process as SIGSTOP does."""
         if self.running and not self.paused:
             self.paused = True
             self.clock.hold()
@@ -133,7 +133,7 @@ class ControllerProcess:
             self.store.break_link()
 
     def go_on(self) -> None:
-        """Go on where it stood."""
+        """Continue after a pause."""
         if not self.running or not self.paused:
             return
         self.paused = False
@@ -142,12 +142,12 @@ class ControllerProcess:
         self._simulation.scheduler.after(RECONNECT_MS, self.reconnect)
 
     def reconnect(self) -> None:
-        """Let the ensemble hear of the process again, if nothing stands between them."""
+        """Reconnect the process to the ensemble, if the network allows it."""
         if self.running and not self.paused and not self._cut_off():
             self.store.mend_link()
 
     def look_at_link(self) -> None:
-        """Notice a link that was cut, or is whole again."""
+        """Notice that the link to the ensemble was cut or restored."""
         if self.running and not self.paused:
             self.store.break_link() if self._cut_off() else self.store.mend_link()
 
@@ -156,7 +156,8 @@ class ControllerProcess:
         return network.is_cut(own, ENSEMBLE) or network.is_cut(ENSEMBLE, own)
 
     def ask(self, event: Callable[[int], Event], read: Callable[[Any], Any], answer: Callable[[Any], None]) -> None:
-        """Ask the controller; ``answer`` gets what ``read`` makes of the response, or None if the process ends."""
+        """Send a request to the controller. ``answer`` gets the response converted by ``read``, or None if the process
+        ends."""
         future = self.loop.submit(event, read)
         self._callers[future] = answer
         future.add_done_callback(self._answered)
@@ -167,7 +168,7 @@ class ControllerProcess:
             answer(None if future.exception() is not None else future.result())
 
     def stir(self) -> None:
-        """See to it that what waits is handled."""
+        """Schedule the handling of pending events."""
         if self._planned or not self.running or self.paused:
             return
         if self._steps is not None or len(self.loop.queue):
@@ -185,7 +186,7 @@ class ControllerProcess:
         if self._stopped():
             return
         if isinstance(self._next, AskStore) and not self.store.linked:
-            self._plan(20.0)  # the call waits for the connection
+            self._plan(20.0)  # The call waits for the connection.
             return
         if self._steps is None:
             self.event = self.loop.queue.take()
@@ -203,7 +204,7 @@ class ControllerProcess:
             self._plan(CALL_MS if isinstance(self._next, AskStore) else STEP_MS)
 
     def _stopped(self) -> bool:
-        """Crash or pause in the middle of an event, if that was ordered."""
+        """Whether a fault crashed or paused the process within the event."""
         if self._steps is None:
             return False
         if self.stop_after is not None and self.effects >= self.stop_after:

@@ -1,4 +1,4 @@
-"""The simulated ensemble: the embedded store with a plain copy of every state and notification of every write."""
+"""The simulated ensemble: the embedded store with a plain copy of every state and a callback for every write."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 
 
 class Witness(Protocol):
-    """Who is notified of all that is written."""
+    """Callbacks for all writes."""
 
     def state_written(self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None,
                       cluster: ClusterState | None) -> None:  # fmt: skip
-        """A state was stored; by a controller with these columns, or past every controller."""
+        """A state was stored. ``cluster`` has the writing controller's columns; None for other clients."""
 
     def topic_written(self, name: str, before: Mapping[int, Row], after: Mapping[int, Row],
                       writer: SimStore | None) -> None:  # fmt: skip
-        """A topic's assignment or id was stored (no ``before``: created; no ``after``: deleted)."""
+        """A topic's assignment or id was stored. ``before`` is empty for a new topic, ``after`` for a deleted one."""
 
     def written(self, writer: SimStore | None, call: str, what: object) -> None:
-        """Any write was done."""
+        """A write was done."""
 
     def now_ms(self) -> float:
-        """What time it is."""
+        """The current time."""
         return 0.0
 
     def refused(self, writer: SimStore, key: TopicPartition) -> None:
         """A controller's write of a state was refused for its version."""
 
     def raced(self, call: str, arguments: Sequence[Any]) -> None:
-        """Another client is to come before this write of a controller."""
+        """Another client writes before this write of a controller."""
 
     def called(self, caller: SimStore, call: str) -> None:
         """A controller calls the store."""
@@ -55,35 +55,35 @@ class Witness(Protocol):
         """A controller is about to store assignments."""
 
     def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
-        """A controller has read for which partitions an operator has left a preferred election."""
+        """A controller has read the partitions of an operator's preferred election."""
 
     def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
-        """A controller has read which ISRs leaders have stored."""
+        """A controller has read ISR change notifications."""
 
     def states_read(self, reader: SimStore, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
         """A controller has read states."""
 
 
 class SimEnsemble(MemoryEnsemble):
-    """The records and states of a simulated simulation, with a plain copy of every state beside the columns."""
+    """The storage of a simulation, with a plain copy of every state beside the columns."""
 
     def __init__(self, states: StateColumns, controller_epoch: int = 0) -> None:
         super().__init__(states, controller_epoch)
         self.witness: Witness
         self.rows: dict[TopicPartition, Row] = {}
-        """What stands in storage, by partition; the invariants look here."""
+        """The stored states by partition, for the invariants."""
         self.topic_ids: dict[str, bytes] = {}
         self.broken: dict[str, bytes] = {}
-        """What cannot be read, by path."""
+        """Unreadable records, by path."""
         self._unclean_allowed: dict[str, float] = {}
         self.changes = 0
-        """Writes so far, whoever did them."""
+        """The number of writes by all clients."""
         for name in states.cluster.topics.names:
             self.rows.update({row.key: row for row in self.read_topic(name).values()})
             self.topic_ids[name] = self.topic_id(name)
 
     def read_topic(self, name: str) -> dict[int, Row]:
-        """The partitions of a topic as the columns have them; none if it is gone."""
+        """The partitions of a topic in the columns; none if it does not exist."""
         cluster = self.states.cluster
         index = cluster.topics.find(name)
         if index is None:
@@ -98,50 +98,50 @@ class SimEnsemble(MemoryEnsemble):
         return bytes(16) if index is None else topics.ids[index].tobytes()
 
     def controller_epoch(self) -> int:
-        """The controller epoch that storage has."""
+        """The stored controller epoch."""
         return int(self.records.get(self._operator, CONTROLLER_EPOCH)[0])
 
     def controller_id(self) -> int:
-        """Who is controller as storage has it; -1 for nobody."""
+        """The stored controller id; -1 if there is none."""
         if not self.has_record(CONTROLLER):
             return -1
         return int(self.records.get(self._operator, CONTROLLER)[0])
 
     def has_record(self, path: str) -> bool:
-        """Whether something stands at a path."""
+        """Whether a record exists at a path."""
         return self.records.exists(self._operator, path) is not None
 
     def record_names(self, path: str) -> list[str]:
-        """What stands below a path."""
+        """The names of the children of a path."""
         return self.records.children(self._operator, path)
 
     def reassignments_left(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """What operators have left to be reassigned, and to which replicas."""
+        """The target replicas of ``/admin/reassign_partitions``."""
         if not self.has_record(REASSIGN_PARTITIONS):
             return {}
         left = decode_targets(self.records.get(self._operator, REASSIGN_PARTITIONS)[0])
-        keys = ((left.names[left.topic[at]], int(left.partition[at])) for at in range(len(left)))
-        return {key: tuple(left.replicas[at].tolist()) for at, key in enumerate(keys)}
+        keys = ((left.names[left.topic[index]], int(left.partition[index])) for index in range(len(left)))
+        return {key: tuple(left.replicas[index].tolist()) for index, key in enumerate(keys)}
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
-        """Change settings of a topic as an operator does."""
+        """Change topic settings as an operator."""
         self.unclean_allowed_at(name)
         super().configure_topic(name, config)
 
     def unclean_allowed_at(self, name: str) -> float | None:
-        """When a topic last was known to allow unclean elections, in milliseconds; None: never."""
+        """When a topic was last known to allow unclean election, in milliseconds; None: never."""
         if self.topics.settings(name).unclean == 1:
             self._unclean_allowed[name] = self.witness.now_ms()
         return self._unclean_allowed.get(name)
 
     def topic_partitions(self, name: str) -> dict[int, Row]:
-        """The partitions of a topic as they were last seen."""
+        """The last known partitions of a topic."""
         return {key[1]: row for key, row in self.rows.items() if key[0] == name}
 
-    # -- writes past every controller
+    # -- Writes of other clients.
 
     def malform(self, kind: int, pick: int) -> bool:
-        """Let something in storage become unreadable: a broker's registration, or a topic."""
+        """Make a broker's registration or a topic unreadable."""
         if kind % 2:
             names = self.record_names(BROKERS)
             return bool(names) and self._malform(broker_path(int(names[pick % len(names)])))
@@ -150,7 +150,7 @@ class SimEnsemble(MemoryEnsemble):
         return bool(topics) and self._malform(topic_path(topics[pick % len(topics)]))
 
     def malform_topic(self, name: str) -> None:
-        """Let the record of a topic become unreadable."""
+        """Make the record of a topic unreadable."""
         self._malform(topic_path(name))
 
     def _malform(self, path: str) -> bool:
@@ -161,14 +161,14 @@ class SimEnsemble(MemoryEnsemble):
         return True
 
     def mend(self) -> None:
-        """Another client puts right what was unreadable."""
+        """Another client repairs all unreadable records."""
         broken, self.broken = self.broken, {}
         for path, data in broken.items():
             if self.has_record(path):
                 self.records.set(self._operator, path, data)
 
     def readable(self, names: Iterable[str]) -> list[int]:
-        """Which of these topics can be read."""
+        """The indexes of the readable topics among these."""
         return [index for index, name in enumerate(names) if topic_path(name) not in self.broken]
 
     def write_topics(self, table: TopicTable) -> None:
@@ -179,7 +179,7 @@ class SimEnsemble(MemoryEnsemble):
         self.topics_changed(table.names, None, "write_topics")
 
     def forget_topic_id(self, name: str) -> None:
-        """A tool that knows nothing of topic ids stores a topic again as it is."""
+        """A tool without topic ids stores a topic again."""
         self.topics.forget_id(name)
         index = self.states.cluster.topics.find(name)
         self.write_topics(table_of(self.states.cluster, _one(index)))
@@ -190,10 +190,10 @@ class SimEnsemble(MemoryEnsemble):
         self.state_changed((topic, partition), None, None)
         return version
 
-    # -- what was written
+    # -- Callbacks.
 
     def state_changed(self, key: TopicPartition, writer: SimStore | None, cluster: ClusterState | None) -> None:
-        """A state was written: tell of it."""
+        """Report a state write."""
         row = self.states.cluster.row(*key)
         assert row is not None
         before, after = self.rows.get(key), read_row(self.states.cluster, row)
@@ -202,7 +202,7 @@ class SimEnsemble(MemoryEnsemble):
         self.witness.state_written(key, before, after, writer, cluster)
 
     def topics_changed(self, names: Iterable[str], writer: SimStore | None, call: str) -> None:
-        """Topics were written: tell of those that are not as they were."""
+        """Report the topics that a write has changed."""
         for name in names:
             before, after = self.topic_partitions(name), self.read_topic(name)
             known, now = self.topic_ids.get(name, bytes(16)), self.topic_id(name)

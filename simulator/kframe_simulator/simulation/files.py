@@ -48,12 +48,12 @@ def shown(result: Result) -> dict[str, Any]:
 
 
 def write_run(path: Path, result: Result) -> None:
-    """Write a run down."""
+    """Save a run."""
     path.write_text(f"{json.dumps(shown(result), indent=1)}\n", encoding="utf-8")
 
 
 def read_run(path: Path) -> tuple[Options, tuple[Action, ...], Mapping[str, Any]]:
-    """Options and plan of a run that was written down, and all that stands there. Raises InputError."""
+    """Options and plan of a saved run, and its complete content. Raises InputError."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         options = msgspec.convert(document["options"], Options)
@@ -69,10 +69,10 @@ def read_run(path: Path) -> tuple[Options, tuple[Action, ...], Mapping[str, Any]
 
 
 def scenario_text(options: Options, played_steps: Sequence[PlayedStep], end_ms: float) -> str:
-    """What happened until ``end_ms`` as a scenario (``kframe.scenario/v1``), for people and for a regression test.
+    """The run until ``end_ms`` as a scenario (``kframe.scenario/v1``), for people and for regression tests.
 
-    A scenario has one controller, and knows no delays and no faults of networks and storage: actions that bring such
-    are comments, and what needed one of them to go wrong does not go wrong in the scenario.
+    A scenario has one controller, no delays, and no faults of network or storage. Actions with such faults become
+    comments, and the scenario does not reproduce their effects.
     """
     lines = [
         f"# What seed {options.seed} of the simulator played. Faults that a scenario cannot tell are comments.",

@@ -1,4 +1,4 @@
-"""A lagging server of the ensemble: its records and the watches set there."""
+"""A lagging server of the ensemble: its records and the watches of its session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kframe.embedded.records import Change, RecordTree, WatchEvent
 
 
 def fork(tree: RecordTree) -> RecordTree:
-    """The records as they are now, with the same sessions; nobody watches anything there."""
+    """A copy of the current records with the same sessions and no watches."""
     twin = RecordTree()
     twin.zxid = tree.zxid
     twin._records = {path: replace(record, children=dict(record.children)) for path, record in tree._records.items()}
@@ -17,17 +17,17 @@ def fork(tree: RecordTree) -> RecordTree:
 
 
 def armed(tree: RecordTree, session: int) -> list[tuple[bool, str]]:
-    """(whether of the children, path) of all that a session watches."""
+    """(of the children or not, path) of all watches of a session."""
     return [where for where, sessions in tree._watches.items() if session in sessions]
 
 
 def arm(tree: RecordTree, session: int, path: str, of_children: bool) -> None:
-    """Watch a path, or its children, from now on."""
+    """Set a watch on a path, or on its children."""
     tree._arm(session, path, of_children=of_children)
 
 
 def changed(before: RecordTree, now: RecordTree, path: str, of_children: bool) -> Change | None:
-    """What a watch that was armed in ``before`` has to say now; None if nothing has changed."""
+    """The event of a watch that was set in ``before``; None if there is no change."""
     old, new = before._records.get(path), now._records.get(path)
     if old is None:
         return None if new is None or of_children else Change.CREATED
@@ -40,4 +40,4 @@ def changed(before: RecordTree, now: RecordTree, path: str, of_children: bool) -
 
 
 def _nobody(_event: WatchEvent) -> None:
-    """Nobody listens on a server that is behind."""
+    """Ignore an event of a lagging server."""

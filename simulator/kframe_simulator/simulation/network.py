@@ -6,15 +6,15 @@ from random import Random
 
 from kframe_simulator.simulation.scheduler import Callback, Scheduler
 
-#: The ensemble's place in the network; controllers and brokers are there by their ids.
+#: The ensemble's index in the network; controllers and brokers have their ids.
 ENSEMBLE = -1
-#: Whoever asks from outside.
+#: The index of all clients outside the cluster.
 OUTSIDE = -2
 
 
 class Network:
-    """Directed links. A message that sets out while its direction is cut is lost; others arrive, each after its own
-    delay, those between the same two places in order."""
+    """Directed links. A message is lost if its direction is cut when it is sent. Other messages have random delays, and
+    stay in order on each link."""
 
     def __init__(self, scheduler: Scheduler, random: Random, delay_ms: tuple[float, float]) -> None:
         self._scheduler = scheduler
@@ -23,10 +23,10 @@ class Network:
         self._cut: dict[tuple[int, int], float] = {}
         self._last: dict[tuple[int, int], float] = {}
         self.lost = 0
-        """Messages that did not arrive."""
+        """The number of lost messages."""
 
     def carry(self, source: int, target: int, arrive: Callback, extra_ms: float = 0.0) -> bool:
-        """Send something; return whether it will arrive. ``extra_ms`` is added to its delay."""
+        """Send a message. Returns whether it will arrive. ``extra_ms`` is added to its delay."""
         if self.is_cut(source, target):
             self.lost += 1
             return False
@@ -37,13 +37,13 @@ class Network:
         return True
 
     def is_cut(self, source: int, target: int) -> bool:
-        """Whether nothing gets through in this direction now."""
+        """Whether this direction is cut now."""
         return self._cut.get((source, target), 0.0) > self._scheduler.now_ms
 
     def cut(self, source: int, target: int, for_ms: float) -> None:
-        """Let nothing through in this direction for a while."""
+        """Cut this direction for a while."""
         self._cut[source, target] = max(self._cut.get((source, target), 0.0), self._scheduler.now_ms + for_ms)
 
     def heal(self) -> None:
-        """Let everything through."""
+        """Restore all links."""
         self._cut.clear()

@@ -21,7 +21,7 @@ from kframe_simulator.simulation.controllers import ControllerProcess
 
 
 def lost_dirs_known(cluster: ClusterState, row: int | None) -> set[int]:
-    """Replicas (broker ids) of a row that a controller knows to be on dead log directories."""
+    """Replicas (broker ids) of a row that a controller knows to be in failed log directories."""
     if row is None:
         return set()
     return set(cluster.brokers.ids_of(cluster.partitions.flagged_replicas(row, ReplicaFlag.OFFLINE_DIR)))
@@ -29,40 +29,41 @@ def lost_dirs_known(cluster: ClusterState, row: int | None) -> set[int]:
 
 @dataclass(slots=True)
 class Notes:
-    """What an event of a controller has done so far."""
+    """The effects of a controller event so far."""
 
     written: list[TopicPartition] = field(default_factory=list)
     topics: dict[str, Mapping[int, Row]] = field(default_factory=dict)
-    """Topics that were written, as they were before."""
+    """Written topics, before the event."""
     deposed: list[tuple[TopicPartition, int]] = field(default_factory=list)
-    """Partitions that got another leader, and who led them before."""
+    """Partitions with a new leader, and the previous leader."""
     told: set[tuple[TopicPartition, int]] = field(default_factory=set)
-    """Partitions of LeaderAndIsr requests, and whom they are for."""
+    """Partitions of LeaderAndIsr requests, and the receiving broker."""
     calls: Counter[str] = field(default_factory=Counter)
     """Calls of the store."""
     called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
-    """Those of them that say that the replica is new."""
+    """The subset of ``told`` that marks the replica as new."""
     first_told: dict[tuple[TopicPartition, int], tuple[int, bool]] = field(default_factory=dict)
-    """By them the last leader epoch, and whether the first request of that calls the replica new."""
+    """By entry of ``told``: the last leader epoch, and whether the first request with that epoch marks the replica as
+    new."""
     registered: Mapping[int, int] = field(default_factory=dict)
-    """Broker epoch by broker of the channels that there were before it."""
+    """Broker epoch by broker of the channels before the event."""
     live_told: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """The live brokers that each broker was told last."""
+    """The live brokers in the last UpdateMetadata of each broker."""
     created: set[TopicPartition] = field(default_factory=set)
     """Partitions that got their first state."""
     elections: set[TopicPartition] = field(default_factory=set)
-    """Partitions for which an operator has left a preferred election, as it has read."""
+    """Partitions of the preferred election that the event has read."""
     noticed: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose ISRs leaders have stored, as it has read."""
+    """Partitions of the ISR change notifications that the event has read."""
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
-    """What operators had left to be reassigned before it first wrote that."""
+    """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
     knowledge: bytes = b""
-    """What the controller knew before a broker's answer; empty for other events."""
+    """The controller's memory before a broker's response; empty for other events."""
     failures: int = 0
-    """Failed operations and calls before it."""
+    """Failed operations and calls before the event."""
 
     def leader_and_isr(self, broker_id: int, message: LeaderAndIsr) -> None:
-        """A LeaderAndIsr stands in the queue of a broker."""
+        """A LeaderAndIsr request was queued for a broker."""
         self.told.update((key, broker_id) for key in message.partitions)
         self.called_new.update((key, broker_id) for key, state in message.partitions.items() if state.is_new)
         for key, state in message.partitions.items():
@@ -71,15 +72,15 @@ class Notes:
                 self.first_told[key, broker_id] = state.leader_epoch, state.is_new
 
     def unaware(self, registered: Collection[int]) -> tuple[int, ...]:
-        """Brokers that were not told who is registered now, where others were before."""
+        """Brokers that were not sent an UpdateMetadata after the live brokers changed."""
         if self.registered.keys() == set(registered):
             return ()
         now = tuple(sorted(registered))
         return tuple(key for key in now if self.live_told.get(key) != now)
 
     def not_called_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
-        """Replicas (partition, broker) that the event has made, or added to ``rows``, and that were not called new. One
-        that was added has to be with the last leader epoch: what comes later under that is passed over."""
+        """Replicas (partition, broker) that the event has created, or added to ``rows``, and not sent as new. An added
+        replica has to be new in the first request of the last leader epoch: brokers ignore the flag in later ones."""
         added = {
             (was.key, broker)
             for name, before in self.topics.items()
@@ -99,7 +100,7 @@ class Notes:
 
 
 def digest(cluster: ClusterState) -> bytes:
-    """All that is known of partitions, topics under deletion and registrations, as bytes that can be compared."""
+    """The known partitions, topics under deletion and registrations, as comparable bytes."""
     p, topics = cluster.partitions, cluster.topics
     columns: tuple[NDArray[Any], ...] = (
         p.topic, p.partition_epoch, p.state, p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr,
@@ -110,21 +111,21 @@ def digest(cluster: ClusterState) -> bytes:
 
 
 def failures_of(process: ControllerProcess) -> int:
-    """Operations of a process that failed, and calls of its store that did."""
+    """The number of failed operations and failed store calls of a process."""
     return process.loop.controller.failures + process.store.failed_calls
 
 
 class ErrorCatcher(logging.Handler):
-    """Keeps the last error that was logged, so that a failed event can say of what it failed, and all warnings."""
+    """Keeps the last logged error, which explains a failed event, and all warnings."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.last: str | None = None
         self.warnings: list[str] = []
-        """What controllers have logged in this event, from warnings on."""
+        """Messages of level warning and above in the current event."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
+        """Save a record."""
         if record.name not in ("kframe.runtime", "kframe.controller", STATE_CHANGE_LOGGER):
             return
         self.warnings.append(record.getMessage())

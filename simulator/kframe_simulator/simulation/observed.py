@@ -1,6 +1,6 @@
-"""What can be seen of controllers from outside: whom they have channels to, what they sent, read and wrote.
+"""Facts about controllers that are visible from outside: their channels, requests, reads and writes.
 
-Invariants compare a controller's decisions with these facts, and never with the columns that it decided from.
+Invariants compare a controller's decisions with these facts, never with the columns behind the decisions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kframe_simulator.simulation.simulation import Simulation
     from kframe_simulator.simulation.watch import StateWritten
 
-#: One time in office: controller id, incarnation of its process, controller epoch.
+#: One term: controller id, incarnation of its process, controller epoch.
 Term = tuple[int, int, int]
 #: A stored leadership state: leader, leader epoch, ISR, partition epoch.
 Leadership = tuple[int, int, tuple[int, ...], int]
@@ -41,81 +41,81 @@ class Observed:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._leaving: defaultdict[Term, dict[int, int]] = defaultdict(dict)
-        """Broker epoch by broker of those that asked for a controlled shutdown in this term."""
+        """Broker epoch by broker of the ControlledShutdown requests in a term."""
         self._announced: defaultdict[Term, dict[TopicPartition, Epochs]] = defaultdict(dict)
-        """The epochs that the term's last UpdateMetadata named."""
+        """The epochs in the last UpdateMetadata of a term."""
         self._deleting: defaultdict[Term, set[str]] = defaultdict(set)
-        """Topics that the term has announced to be under deletion."""
+        """Topics that a term has announced as being deleted."""
         self._unreadable_at: dict[Term, dict[TopicPartition, int]] = {}
-        """Leader epochs of what could not be read when the term began."""
+        """Leader epochs of partitions that were unreadable at the start of the term."""
         self._stops: dict[tuple[Term, TopicPartition, int], int] = {}
         self._told_to_delete: defaultdict[Term, set[tuple[TopicPartition, int]]] = defaultdict(set)
-        """Replicas (partition, broker) that the term has told to delete."""
+        """Replicas (partition, broker) with a deleting StopReplica in a term."""
         self._resumptions = 0
         self._failures: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
         self._failed_before: dict[tuple[int, int], int] = {}
         self._expiries_handled: dict[tuple[int, int], int] = {}
         self._incarnations: dict[TopicPartition, dict[int, int]] = {}
-        """How often each member of an ISR had started when that was stored."""
+        """The incarnation of each ISR member when the ISR was stored."""
         self._last_event: dict[tuple[int, int], Event] = {}
         self._marks_before: dict[tuple[int, int], set[str]] = {}
-        """Topics marked for deletion when a process began its present event."""
+        """Topics marked for deletion at the start of a process's current event."""
         self._orderly: dict[int, Term] = {}
-        """Who was controller when a broker stopped after a granted controlled shutdown."""
+        """The term in which a broker stopped after a granted controlled shutdown."""
         self._granted: defaultdict[Term, dict[int, int]] = defaultdict(dict)
-        """Broker epoch by broker of those whose last controlled shutdown request this term has granted."""
+        """Broker epoch by broker of the last ControlledShutdown requests that a term has granted."""
         self._crashed_after_grant: set[int] = set()
-        """Brokers whose last end was a crash after their controlled shutdown was granted."""
+        """Brokers that last crashed after a granted controlled shutdown."""
         self._last_read: defaultdict[tuple[int, int], dict[TopicPartition, int]] = defaultdict(dict)
         self.stored: defaultdict[TopicPartition, set[Leadership]] = defaultdict(set)
-        """Every leadership that storage ever had, of this topic of the name."""
+        """All states that storage ever had of the current topic with this name."""
 
-    # -- who is who
+    # -- Brokers and controllers.
 
     @staticmethod
     def term(process: ControllerProcess) -> Term:
-        """The term of a process: that of its last claim."""
+        """The term of a process's last claim."""
         return process.controller_id, process.incarnation, process.store.claimed_epoch
 
     @staticmethod
     def registered(process: ControllerProcess) -> dict[int, int]:
-        """Broker epoch by broker of the registrations that a controller knows: those with a channel."""
+        """Broker epoch by broker of the registrations with a channel."""
         return {channel.broker_id: channel.broker_epoch for channel in process.transport.channels.values()}
 
     def leaving(self, process: ControllerProcess) -> set[int]:
-        """Brokers whose present registration has asked this term for a controlled shutdown."""
+        """Brokers whose current registration has sent ControlledShutdown in this term."""
         registered = self.registered(process)
         asked = self._leaving.get(self.term(process), {})
         return {broker for broker, epoch in asked.items() if registered.get(broker) == epoch}
 
     def granted(self, process: ControllerProcess) -> set[int]:
-        """Brokers whose present registration was granted its controlled shutdown by this term."""
+        """Brokers whose current registration was granted its controlled shutdown in this term."""
         registered = self.registered(process)
         granted = self._granted.get(self.term(process), {})
         return {broker for broker, epoch in granted.items() if registered.get(broker) == epoch}
 
     def live(self, process: ControllerProcess) -> set[int]:
-        """Brokers that a controller knows to be registered and not to be shutting down."""
+        """Brokers that a controller knows to be registered and not shutting down."""
         return self.registered(process).keys() - self.leaving(process)
 
     def in_term(self, process: ControllerProcess) -> bool:
-        """Whether a process takes itself for the controller, and is it as storage has it."""
+        """Whether a process believes itself controller and owns the role in storage."""
         now = self._simulation.ensemble.controller_epoch()
         return process.active and process.store.claimed_epoch == now and not process.store.lost_role
 
     def deleting(self, process: ControllerProcess) -> set[str]:
-        """Topics that this term has announced to be under deletion, and that still stand."""
+        """Existing topics that this term has announced as being deleted."""
         return self._deleting.get(self.term(process), set()) & self._simulation.ensemble.topic_ids.keys()
 
     def marked(self) -> set[str]:
-        """Topics that are marked for deletion in storage."""
+        """Topics marked for deletion in storage."""
         return set(self._simulation.ensemble.record_names(DELETE_TOPICS))
 
     def marks_before(self, process: ControllerProcess) -> set[str]:
-        """Topics that were marked for deletion when the process began its present event."""
+        """Topics marked for deletion at the start of the process's current event."""
         return self._marks_before.get(self._process(process), set())
 
-    # -- what happens
+    # -- Events.
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """A controller takes an event."""
@@ -130,7 +130,7 @@ class Observed:
     def shutdown_answered(
         self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponse
     ) -> None:
-        """A controller has answered a controlled shutdown request, perhaps after the broker crashed."""
+        """A controller has answered a ControlledShutdown request, perhaps after the broker crashed."""
         broker, granted = self._simulation.brokers[request.broker_id], self._granted[self.term(process)]
         epoch = self.registered(process).get(request.broker_id)
         if response.error is not ErrorCode.NONE or epoch is None:
@@ -142,7 +142,7 @@ class Observed:
                 self._crashed_after_grant.add(request.broker_id)
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
-        """A controller is done with an event."""
+        """A controller has completed an event."""
         incarnation, failed = self._process(process), process.loop.controller.failures
         if failed > self._failed_before.get(incarnation, 0):
             self._failed_before[incarnation] = failed
@@ -151,7 +151,7 @@ class Observed:
             self._failures[incarnation].clear()
 
     def state_written(self, written: StateWritten) -> None:
-        """A state was stored, by whomever."""
+        """Any client has stored a state."""
         row = written.after
         self.stored[written.key].add(leadership(row))
         if written.before is None or written.before.isr != row.isr:
@@ -164,7 +164,7 @@ class Observed:
             self._last_read[self._process(written.process)][written.key] = row.partition_epoch
 
     def loaded(self, process: ControllerProcess) -> None:
-        """A controller begins a term with all that is stored, and can be read."""
+        """A controller begins a term with all readable stored states."""
         ensemble = self._simulation.ensemble
         self._last_read.pop(self._process(process), None)
         self._unreadable_at[self.term(process)] = {
@@ -182,7 +182,7 @@ class Observed:
             self._orderly[broker_id] = self.term(process)
 
     def crashed(self, broker_id: int) -> None:
-        """A broker has ended, or registered anew, in another way."""
+        """A broker has ended in any other way, or registered again."""
         self._orderly.pop(broker_id, None)
         process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
         self._crashed_after_grant.discard(broker_id)
@@ -190,11 +190,11 @@ class Observed:
             self._crashed_after_grant.add(broker_id)
 
     def states_read(self, process: ControllerProcess, versions: Mapping[TopicPartition, int]) -> None:
-        """A controller has read states: their versions, NO_STATE where there is none."""
+        """A controller has read states: their versions, NO_STATE if there is none."""
         self._last_read[self._process(process)].update(versions)
 
     def topic_gone(self, partitions: Iterable[TopicPartition]) -> None:
-        """A topic has ended."""
+        """A topic was deleted."""
         for key in partitions:
             self.stored.pop(key, None)
             for known in self._last_read.values():
@@ -204,11 +204,11 @@ class Observed:
             topics.difference_update(names)
 
     def resumed(self) -> None:
-        """Something happened that lets deletions go on: a broker registered, or a topic was written."""
+        """An event lets deletions continue: a broker registered, or a topic was written."""
         self._resumptions += 1
 
     def queued(self, process: ControllerProcess, control_request: ControlRequest) -> None:
-        """A request was handed over; invariants have checked it before."""
+        """A request was queued. The invariants have already checked it."""
         term, message = self.term(process), control_request.message
         if isinstance(message, UpdateMetadata):
             for key, sent in message.partitions.items():
@@ -217,27 +217,27 @@ class Observed:
                 else:
                     self._announced[term][key] = Epochs(sent.leader_epoch, sent.partition_epoch)
 
-    # -- what is known
+    # -- Queries.
 
     def announced(self, process: ControllerProcess, key: TopicPartition) -> Epochs | None:
-        """The epochs of a partition as this term has last announced them."""
+        """The epochs of a partition in this term's last UpdateMetadata."""
         return self._announced.get(self.term(process), {}).get(key)
 
     def unreadable_since(self, process: ControllerProcess) -> Mapping[TopicPartition, int]:
-        """Leader epochs of what could not be read when the present term began, as they were then."""
+        """The leader epochs, at the start of the current term, of partitions that were unreadable then."""
         return self._unreadable_at.get(self.term(process), {})
 
     def failed_in_a_row(self, process: ControllerProcess) -> list[float]:
-        """When, by its own clock, operations of a process have failed since it last was controller after an event."""
+        """When, by its own clock, operations of a process have failed since it was last controller after an event."""
         return self._failures[self._process(process)]
 
     def expiries_handled(self, process: ControllerProcess) -> int:
-        """How many ends of its sessions a process has handled."""
+        """The number of session expiries that a process has handled."""
         return self._expiries_handled.get(self._process(process), 0)
 
     def crashed_since(self, key: TopicPartition, broker_id: int) -> bool:
-        """Whether a broker has come back from a crash since the present ISR was stored. A crash after the controlled
-        shutdown was granted does not count: the controller cannot tell it from the end of that shutdown."""
+        """Whether a broker has restarted after a crash since the current ISR was stored. A crash after a granted
+        controlled shutdown does not count: to the controller it looks like the end of that shutdown."""
         if broker_id in self._crashed_after_grant:
             return False
         broker = self._simulation.brokers[broker_id]
@@ -245,28 +245,28 @@ class Observed:
         return broker.came_back_from_a_crash and broker.incarnation > before
 
     def leads_again(self, broker_id: int) -> bool:
-        """Whether a broker has last stopped in order, in the term of the present controller."""
+        """Whether a broker last stopped after a controlled shutdown, in the term of the current controller."""
         process = next((controller for controller in self._simulation.controllers if self.in_term(controller)), None)
         return process is not None and self._orderly.get(broker_id) == self.term(process)
 
     def last_read(self, process: ControllerProcess) -> Mapping[TopicPartition, int]:
-        """The versions of states that this process has read or written last."""
+        """The state versions that this process has last read or written."""
         return self._last_read.get(self._process(process), {})
 
     def deletes_again(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
-        """Note a StopReplica that deletes; whether this term has sent the same one before, and nothing since that
-        would let a deletion go on."""
+        """Record a deleting StopReplica. Returns whether this term has sent the same one before, with no event in
+        between that lets a deletion continue."""
         self._told_to_delete[self.term(process)].add((key, broker_id))
         before = self._stops.get((self.term(process), key, broker_id))
         self._stops[self.term(process), key, broker_id] = self._resumptions
         return before == self._resumptions
 
     def told_to_delete(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
-        """Whether the present term has told a broker to delete its replica."""
+        """Whether the current term has sent a deleting StopReplica for a replica."""
         return (key, broker_id) in self._told_to_delete.get(self.term(process), ())
 
     def handles_again(self, process: ControllerProcess, event: Event) -> bool:
-        """Whether a process takes the same notification that it has taken last."""
+        """Whether a process takes the same notification as the last time."""
         before, self._last_event[self._process(process)] = self._last_event.get(self._process(process)), event
         return before is event
 
@@ -276,5 +276,5 @@ class Observed:
 
 
 def leadership(row: Row) -> Leadership:
-    """What of a stored state requests repeat."""
+    """The fields of a stored state that requests repeat."""
     return row.leader, row.leader_epoch, row.isr, row.partition_epoch

@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any, Final
 
-#: The inter-broker protocols that are drawn: today's, the oldest with AlterPartition ids, and leaders that write ISRs.
+#: The inter-broker protocols to draw from: the present one, the oldest with topic ids in AlterPartition, and protocols
+#: whose leaders write ISRs.
 PROTOCOLS: Final = ("3.9", "3.9", "3.9", "3.4", "2.8", "2.7", "2.6")
 
 
@@ -22,17 +23,17 @@ class TopicOptions:
 
 @dataclass(frozen=True, slots=True)
 class ProducerOptions:
-    """A client that writes."""
+    """Settings of a producer."""
 
     acks: int
-    """Whose word it waits for: -1 all in-sync replicas', 1 the leader's, 0 nobody's."""
+    """The acks setting: -1 (all), 1 or 0."""
     idempotent: bool = False
-    """Whether it numbers its records, so that a broker knows those that come again."""
+    """Whether records have sequences, so that a broker detects duplicates."""
     transactional: bool = False
-    """Whether what is written at a time is one transaction."""
+    """Whether each batch of writes is one transaction."""
 
 
-#: The producers of a simulation: one of each kind, as far as they are drawn.
+#: The kinds of producers. A simulation has a random subset.
 PRODUCERS: Final = (
     ProducerOptions(-1, idempotent=True),
     ProducerOptions(-1, idempotent=True, transactional=True),
@@ -44,7 +45,7 @@ PRODUCERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One simulation. Times are milliseconds."""
+    """The options of a simulation. Times are milliseconds."""
 
     seed: int
     brokers: tuple[int, ...]
@@ -53,26 +54,26 @@ class Options:
     topics: tuple[TopicOptions, ...]
     protocol: str
     strict: bool
-    """kframe.alter.partition.strict"""
+    """kframe.alter.partition.strict."""
     rebalance: bool
-    """auto.leader.rebalance.enable"""
+    """auto.leader.rebalance.enable."""
     session_timeout_ms: float
     request_timeout_ms: float
     delay_ms: tuple[float, float]
-    """Of a message, at least and at most."""
+    """The least and the most delay of a message."""
     faults: tuple[str, ...]
-    """The classes of faults that may befall this simulation."""
+    """The fault classes of the simulation."""
     actions: int
-    """How many faults and operations there are."""
+    """The number of faults and operations."""
     gap_ms: float
-    """The mean time between two of them."""
+    """The mean time between two actions."""
     producers: tuple[ProducerOptions, ...] = ()
     lull: bool = False
-    """Whether the simulation is checked before what is dead is brought back, too."""
+    """Whether invariants are also checked at quiescence, before stopped processes restart."""
     hold_last: bool = False
-    """kframe.last.replica.hold"""
+    """kframe.last.replica.hold."""
     selector: str | None = None
-    """A leader selector of a plugin that is in charge of all elections."""
+    """A plugin's leader selector for all elections."""
 
     def shown(self) -> dict[str, Any]:
         """As plain values, for people and for files."""
@@ -93,8 +94,8 @@ class Options:
 
 
 def draw_options(seed: int, fault_classes: tuple[str, ...]) -> Options:
-    """The simulation of a seed. A quarter of the simulations know no fault of one half of the classes, so that others
-    are seen alone."""
+    """The options of a seed. Half of the simulations use only half of the fault classes, so that the others occur
+    alone."""
     random = Random(f"options/{seed}")
     brokers = tuple(range(1, random.randint(3, 5) + 1))
     faults = fault_classes

@@ -1,7 +1,7 @@
-"""A long run in parts: each written down as it ends, those of one build added up.
+"""A long run in parts, saved as they complete. Parts of the same build can be summed.
 
-A part is a line of JSON: which seeds, what they came to, and a hash of the build that played them. A run that is
-interrupted goes on behind its last part; parts may come from several machines.
+A part is a line of JSON: the seeds, their totals, and a hash of the build. An interrupted run continues after its last
+part. Parts may come from several machines.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kframe.errors import InputError
 from kframe_simulator.simulation.run import Totals
 
 SCHEMA: Final = "kframe.sim-part/v1"
-#: Seeds of a part: some minutes, which an interruption may cost.
+#: Seeds of a part. An interruption loses at most one part, some minutes of work.
 SEEDS: Final = 500
 _SOURCES: Final = (".py", ".pyx", ".pxd", ".h")
 
 
 @cache
 def build() -> str:
-    """A hash over the sources of kframe and the simulator: other sources may give another history for a seed."""
+    """A hash of the sources of kframe and the simulator: other sources may produce another history for a seed."""
     digest = hashlib.blake2b(digest_size=8)
     for root in (Path(kframe.__file__).parent, Path(__file__).parents[1]):
         for path in sorted(path for path in root.rglob("*") if path.suffix in _SOURCES):
@@ -35,7 +35,7 @@ def build() -> str:
 
 
 def append_part(path: Path, seeds: range, totals: Totals) -> None:
-    """Write down what ``seeds`` (ascending, without a gap) came to."""
+    """Append the totals of ``seeds`` (ascending, without a gap) as a part."""
     failed = {str(result.options.seed): result.violations[0].number for result in totals.failed}
     part = {"schema": SCHEMA, "build": build(), "first_seed": seeds[0], "last_seed": seeds[-1], "failed": failed}
     with path.open("a", encoding="utf-8") as file:
@@ -43,8 +43,8 @@ def append_part(path: Path, seeds: range, totals: Totals) -> None:
 
 
 def read_parts(path: Path) -> list[dict[str, Any]]:
-    """The parts in a file, by their seeds; none if there is no file. Raises InputError, also for seeds that two of them
-    have, and for parts of several builds."""
+    """The parts in a file, sorted by seed; none if there is no file. Raises InputError, also if parts overlap or come
+    from several builds."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         parts = [json.loads(line) for line in lines]
@@ -64,8 +64,8 @@ def read_parts(path: Path) -> list[dict[str, Any]]:
 
 
 def missing(seeds: range, parts: Sequence[Mapping[str, Any]]) -> Iterator[range]:
-    """What of ``seeds`` is in none of ``parts`` (by their seeds), in parts. Raises InputError for parts of another
-    build."""
+    """The seeds that no part (sorted by seed) contains, in ranges of one part each. Raises InputError for parts of
+    another build."""
     if parts and parts[0]["build"] != build():
         raise InputError("parts", f"those of build {parts[0]['build']}", f"those of this build, {build()}")
     start = seeds.start
@@ -76,7 +76,7 @@ def missing(seeds: range, parts: Sequence[Mapping[str, Any]]) -> Iterator[range]
 
 
 def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What all of ``parts`` (at least one) came to together."""
+    """The sum of ``parts`` (at least one)."""
     total: dict[str, Any] = {}
     for part in parts:
         for name, value in part.items():

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 class Reassignments:
-    """The last move of each partition, under way or over."""
+    """The last reassignment of each partition, in progress or complete."""
 
     def __init__(self) -> None:
         self.origin: dict[TopicPartition, frozenset[int]] = {}
-        """Its replicas before the move."""
+        """The replicas before the reassignment."""
         self._target: dict[TopicPartition, frozenset[int]] = {}
         self._in_sync: set[TopicPartition] = set()
 
     def topic_written(self, written: TopicWritten) -> None:
-        """A topic was stored: moves begin, get another target, or end."""
+        """A topic was stored: reassignments begin, get another target, or end."""
         for number, after in written.after.items():
             before, key = written.before.get(number), after.key
             if before is not None and before[7:10] != after[7:10] and (after.adding or after.removing):
@@ -40,7 +40,7 @@ class Reassignments:
         self._look(written.key, written.after)
 
     def may_stop(self, key: TopicPartition, broker_id: int) -> bool:
-        """Whether a replica may be notified to go: it was no original one, or all of the target has been in sync."""
+        """Whether a replica may be stopped: it was no original replica, or the whole target has been in sync."""
         return broker_id not in self.origin.get(key, ()) or key in self._in_sync
 
     def _look(self, key: TopicPartition, row: Row) -> None:

@@ -1,13 +1,14 @@
-"""What clients were promised and what they have seen, and which of it may be lost after all.
+"""Acknowledged records and consumer reads, and the acknowledged records that may be lost.
 
-A record is promised when a leader acknowledges it on behalf of all in-sync replicas (acks=all). It may be lost only
+The leader acknowledges a record with acks=all (a promise) for all in-sync replicas. It may be lost only
 
-- once a leader was elected from outside the ISR: what was promised in earlier leader epochs, and
-- once every member of an ISR has lost its disk: what was promised up to that leader epoch (X9),
-- once a leader without its log leads where all members of the ISR have registered anew since that was stored:
-  broker epochs do not say which of them lost its log (``docs/explanation/safety.md``),
+- after a leader was elected from outside the ISR: records of earlier leader epochs;
+- after every member of an ISR has lost its disk: records up to that leader epoch (X9);
+- after a leader without its log leads, and all ISR members have registered again since the ISR was stored. Their
+  broker epochs do not show which of them lost its log (``docs/explanation/safety.md``).
 
-and it ends with its topic. Topics that some broker has an earlier log of, or knows by another id, are not checked.
+Promises end with their topic. Topics are not checked if a broker has a log of an earlier topic with the same name, or
+knows the topic by another id.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class Promise(NamedTuple):
-    """A record that was acknowledged as being on all in-sync replicas."""
+    """A record that was acknowledged with acks=all."""
 
     value: Value
     offset: int
     leader_epoch: int
-    """Of the leader that has acknowledged it."""
+    """The leader epoch of the acknowledgement."""
 
 
 class Committed:
@@ -50,35 +51,36 @@ class Committed:
 
 
 class RecordHistory:
-    """By partition."""
+    """The history of records, by partition."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
         self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
         self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
-        """By offset, what consumers have read."""
+        """By offset: the record that consumers have read."""
         self.floor: dict[TopicPartition, int] = {}
-        """What was promised in a leader epoch below this may be lost."""
+        """Promises of smaller leader epochs may be lost."""
         self.lossy: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        """Members of the ISR whose log was lost while they were in it, or about to be."""
+        """ISR members whose log was lost while they were, or were about to become, members."""
         self.gone: defaultdict[TopicPartition, set[int]] = defaultdict(set)
-        """Whose log was ever lost."""
+        """Brokers whose log was ever lost."""
         self._broker_epochs: dict[TopicPartition, dict[int, int]] = {}
-        """The broker epochs of the ISR members when that was stored."""
+        """The broker epochs of the ISR members when the ISR was stored."""
         self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
-        """By topic, (broker, partition) of the logs that brokers still had of its earlier life when that ended."""
+        """By topic: (broker, partition) of logs that brokers still had when an earlier topic with this name was
+        deleted."""
         self.lives: Counter[str] = Counter()
-        """How often a topic of this name has ended."""
+        """The number of deleted topics with this name."""
         self.acknowledged: list[tuple[TopicPartition, int, int, Record, int]] = []
-        """All that were acknowledged: partition, life of its topic, acks, the record, its offset."""
+        """All acknowledged records: partition, topic number, acks, record, offset."""
         self.decided: set[tuple[int, int]] = set()
         """(producer id, number) of transactions that have ended, or are about to."""
 
-    # -- what happens
+    # -- Events.
 
     def state_written(self, written: StateWritten) -> None:
-        """A state was stored; who left the ISR has to catch up before it is in it again."""
+        """A state was stored. A replica that has left the ISR must catch up before it joins again."""
         key, before, after = written.key, written.before, written.after
         for member in self.gone.get(key, ()):
             if member in after.isr and member not in (before.isr if before else ()) and self._overrated(after, member):
@@ -94,7 +96,7 @@ class RecordHistory:
         self._look_at_isr(after)
 
     def leadership_taken(self, key: TopicPartition, broker_id: int) -> None:
-        """A broker takes up the leadership that storage has. A controller that takes over writes no state for that."""
+        """A broker becomes leader as stored. A failover writes no state for that."""
         row = self._simulation.ensemble.rows.get(key)
         if row is None or row.leader != broker_id or broker_id not in self.lossy.get(key, ()):
             return
@@ -102,7 +104,7 @@ class RecordHistory:
             self._release(key, row.leader_epoch + 1)
 
     def _epochs(self, row: Row) -> dict[int, int]:
-        """Broker epochs of the ISR members, as they are registered now."""
+        """The current broker epochs of the ISR members."""
         brokers = self._simulation.brokers
         return {member: brokers[member].registration.broker_epoch for member in row.isr if member in brokers}
 
@@ -112,7 +114,7 @@ class RecordHistory:
         return all(before.get(member) != epoch for member, epoch in self._epochs(row).items())
 
     def logs_lost(self, broker_id: int, keys: Iterable[TopicPartition]) -> None:
-        """A broker's logs of these partitions are gone for good."""
+        """A broker has lost its logs of these partitions."""
         for key in keys:
             self.gone[key].add(broker_id)
             row = self._simulation.ensemble.rows.get(key)
@@ -121,13 +123,13 @@ class RecordHistory:
                 self._look_at_isr(row)
 
     def _proposed(self, row: Row) -> tuple[int, ...]:
-        """The ISR as its leader has proposed it."""
+        """The ISR that the leader has proposed."""
         leader = self._simulation.brokers.get(row.leader)
         partition = None if leader is None else leader.model.partitions.get(row.key)
         return () if partition is None else partition.maximal_isr
 
     def _overrated(self, row: Row, member: int) -> bool:
-        """Whether the leader took a member in for what it had asked for before its log was lost."""
+        """Whether the leader added a member for a fetch before its log was lost."""
         leader, log = self._simulation.brokers.get(row.leader), self.log(member, row.key)
         partition = None if leader is None else leader.model.partitions.get(row.key)
         known = None if partition is None else partition.replicas.get(member)
@@ -139,7 +141,7 @@ class RecordHistory:
             self._release(row.key, row.leader_epoch + 1)
 
     def _release(self, key: TopicPartition, floor: int) -> None:
-        """What was promised in leader epochs below ``floor`` may be lost from now on."""
+        """Release the promises of leader epochs below ``floor``: they may be lost from now on."""
         self.floor[key] = max(floor, self.floor.get(key, 0))
         promises = self.promises[key]
         saved = [promise for promise in promises if promise.leader_epoch >= floor]
@@ -149,7 +151,7 @@ class RecordHistory:
         self.reads.pop(key, None)
 
     def topic_gone(self, name: str, partitions: Iterable[int]) -> None:
-        """A topic has ended, and all that was promised about it."""
+        """A topic was deleted: its promises end."""
         self.lives[name] += 1
         for key in [(name, partition) for partition in partitions]:
             for saved in (
@@ -173,7 +175,7 @@ class RecordHistory:
             self.stale_logs[name] = left
 
     def acknowledge(self, request: Produce, response: ProduceResponse, life: int) -> bool:
-        """A leader has answered a producer; whether that is a promise."""
+        """A leader has answered a producer. Returns whether the response is a promise."""
         key, simulation = request.partition, self._simulation
         if response.error is not ErrorCode.NONE or life != self.lives[key[0]]:
             return False
@@ -187,21 +189,21 @@ class RecordHistory:
         self.promises[key].append(Promise(value, response.offset, response.leader_epoch))
         return True
 
-    # -- what is known
+    # -- Queries.
 
     def life(self, key: TopicPartition) -> int:
-        """Which topic of its name a partition is of."""
+        """The topic number of a partition: how many topics with this name were deleted before."""
         return self.lives[key[0]]
 
     def watched(self, key: TopicPartition) -> bool:
-        """Whether logs of a partition say something: they are all of the topic that stands, and is to stay."""
+        """Whether a partition's logs are checked: all belong to the current topic, which is not being deleted."""
         name, simulation = key[0], self._simulation
         if name in self.stale_logs or name in simulation.watch.dark or key not in simulation.ensemble.rows:
             return False
         return not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{name}")
 
     def log(self, broker_id: int, key: TopicPartition) -> Log | None:
-        """A broker's log of a partition, if it is of the topic that stands."""
+        """A broker's log of a partition, if it belongs to the current topic."""
         broker = self._simulation.brokers.get(broker_id)
         log = None if broker is None else broker.model.disks.logs.get(key)
         if log is None:
@@ -215,23 +217,23 @@ class RecordHistory:
         return [(broker_id, log) for broker_id, log in result if log is not None]
 
     def missing(self, key: TopicPartition, log: Log | None, until: float = float("inf")) -> Promise | None:
-        """A record that was promised, in a leader epoch up to ``until``, and is not in a log; None: all are."""
+        """A promise of a leader epoch up to ``until`` that a log lacks; None if the log has all of them."""
         for promise in self.promises.get(key, ()):
             if promise.leader_epoch <= until and not holds(log, promise.offset, promise.value):
                 return promise
         return None
 
     def count_losses(self) -> None:
-        """Once at rest: how many of all that was acknowledged are not in the log of their leader any more."""
+        """At rest, count the acknowledged records that their leader's log lacks."""
         counts, rows = self._simulation.counts, self._simulation.ensemble.rows
-        for key, life, acks, record, offset in self.acknowledged:
-            if life == self.lives[key[0]] and key in rows and self.watched(key):
+        for key, topic_number, acks, record, offset in self.acknowledged:
+            if topic_number == self.lives[key[0]] and key in rows and self.watched(key):
                 counts[f"standing, acks={acks}"] += 1
                 counts[f"lost, acks={acks}"] += not holds(self.log(rows[key].leader, key), offset, record.value)
 
 
 def holds(log: Log | None, offset: int, value: object) -> bool:
-    """Whether a log has this value at this offset; what it has dropped at its beginning counts."""
+    """Whether a log has this value at this offset, or has deleted the records up to it."""
     if log is None:
         return False
     index = offset - log.start
@@ -239,7 +241,7 @@ def holds(log: Log | None, offset: int, value: object) -> bool:
 
 
 def follows(committed: Committed, record: Record) -> bool:
-    """Whether a record of a producer with an id comes after all that it has written before; and take note of it."""
+    """Whether an idempotent producer's record follows all its earlier records. Updates the last sequence."""
     if UNDEFINED in (record.producer_id, record.sequence):
         return True
     now = record.producer_epoch, record.sequence

@@ -1,4 +1,4 @@
-"""Records writes, requests, answers and actions of a simulation for its trace and invariants."""
+"""Records writes, requests, responses and actions of a simulation for its trace and invariants."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from kframe_simulator.simulation.watch import (
 
 
 class PlayedStep(NamedTuple):
-    """Something that has happened: an action of the plan, or the step of a scenario that says it, or both."""
+    """A played action of the plan, its scenario step, or both."""
 
     at_ms: float
     action: Action | None
@@ -66,7 +66,7 @@ class PlayedStep(NamedTuple):
 
 
 class Recorder:
-    """The simulation as those in it know it: whom they tell of what they do."""
+    """The callbacks of a simulation, which its processes call."""
 
     ensemble: SimEnsemble
     watch: Watch
@@ -81,9 +81,9 @@ class Recorder:
         self.session_timeout_ms = options.session_timeout_ms
         self.counts: Counter[str] = Counter()
         self.lines: dict[tuple[int, int, int], deque[ControlRequest]] = {}
-        """Requests that wait or are under way, by (controller, incarnation, broker)."""
+        """Queued and sent requests, by (controller, incarnation, broker)."""
         self.played_steps: list[PlayedStep] = []
-        """What has happened, as far as a scenario can say it, and all actions."""
+        """All played actions, and the scenario steps of those that have one."""
         self._trace = hashlib.blake2b(digest_size=16)
         self._encoder = Encoder(ControlVersions.of(InterBrokerProtocol.parse(options.protocol)))
         self._notes: defaultdict[int, Notes] = defaultdict(Notes)
@@ -92,28 +92,28 @@ class Recorder:
         self._errors = ErrorCatcher()
         self._logs: dict[tuple[int, TopicPartition], tuple[int, int, object]] = {}
 
-    # -- who is who
+    # -- Processes.
 
     def broker(self, broker_id: int) -> BrokerProcess | None:
-        """A broker; None if there never was one."""
+        """A broker process; None if the id is unknown."""
         return self.brokers.get(broker_id)
 
     def controller(self, controller_id: int) -> ControllerProcess | None:
-        """A controller's process; -1: of the process that holds the role in storage."""
+        """A controller process; -1 selects the process that owns the role in storage."""
         wanted = self.ensemble.controller_id() if controller_id == -1 else controller_id
         number = wanted - FIRST_ID
         return self.controllers[number] if 0 <= number < len(self.controllers) else None
 
     def process_of(self, store: SimStore | None) -> ControllerProcess | None:
-        """Whose store this is."""
+        """The process of a store."""
         return None if store is None else self.controllers[store.controller_id - FIRST_ID]
 
     def tell(self, kind: str, argument: Any) -> None:
-        """Something happens that a scenario can say; what was before the first controller is its beginning."""
+        """Record a scenario step. Steps before the first controller belong to the initial state."""
         if self.counts["claims"]:
             self.played_steps.append(PlayedStep(self.scheduler.now_ms, None, {kind: argument}))
 
-    # -- what is written: the simulation as Witness
+    # -- Writes: Witness.
 
     def state_written(
         self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None, cluster: ClusterState | None
@@ -161,7 +161,7 @@ class Recorder:
             self.watch.observed.topic_gone([(name, partition) for partition in before])
 
     def written(self, writer: SimStore | None, call: str, what: object) -> None:
-        """Any write was done."""
+        """A write was done."""
         process = self.process_of(writer)
         self.counts["writes"] += 1
         if process is None:
@@ -192,7 +192,7 @@ class Recorder:
             self.watch.observed.loaded(process)
 
     def now_ms(self) -> float:
-        """What time it is."""
+        """The current time."""
         return self.scheduler.now_ms
 
     def refused(self, writer: SimStore, key: TopicPartition) -> None:
@@ -202,21 +202,21 @@ class Recorder:
         self.watch.look(Trigger.REFUSED, Refused(process, key))
 
     def raced(self, call: str, arguments: Sequence[Any]) -> None:
-        """Another client is to come before this write of a controller."""
+        """Another client writes before this write of a controller."""
 
     def storing_assignments(self, table: TopicTable) -> None:
         """A controller is about to store assignments."""
 
     def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
-        """A controller has read for which partitions an operator has left a preferred election."""
+        """A controller has read the partitions of an operator's preferred election."""
         self._notes[reader.controller_id].elections.update(partitions)
 
     def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
-        """A controller has read which ISRs leaders have stored."""
+        """A controller has read ISR change notifications."""
         self._notes[reader.controller_id].noticed.update(partitions)
 
     def noticed_now(self, process: ControllerProcess) -> set[TopicPartition]:
-        """Partitions whose ISRs were read of, or written, in the event that a controller is busy with."""
+        """Partitions whose ISR change a controller's current event has read or written."""
         notes = self._notes[process.controller_id]
         return notes.noticed.union(notes.written)
 
@@ -227,22 +227,23 @@ class Recorder:
         keys = [(names[p.topic[row]], int(p.partition[row])) for row in rows.tolist()]
         self.watch.observed.states_read(process, dict(zip(keys, states.partition_epoch.tolist(), strict=True)))
 
-    # -- what is sent: the simulation as Post
+    # -- Requests: Post.
 
     def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
-        """A batch was handed over: encode it as it would be for the wire."""
+        """A batch is to be sent: encode it as for the wire."""
         for request in self._encoder.encode(cluster, requests):
             self._note(b"%d %d" % (request.broker, request.api_key), *request.chunks)
 
     def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None:
-        """A transport connects; ``open_epoch``: of a channel to the broker that is still open."""
+        """A transport connects to a broker; ``open_epoch`` is the broker epoch of an open channel to the same
+        broker."""
         process = self.controllers[controller_id - FIRST_ID]
         self.lines[controller_id, process.incarnation, broker_id] = deque()
         self.watch.observed.resumed()
         self.watch.look(Trigger.CONNECTED, Connected(process, broker_id, open_epoch))
 
     def request_queued(self, controller_id: int, control_request: ControlRequest) -> None:
-        """A request stands in its broker's queue."""
+        """A request was added to its broker's queue."""
         process = self.controllers[controller_id - FIRST_ID]
         self.lines.setdefault((controller_id, process.incarnation, control_request.broker_id), deque()).append(
             control_request
@@ -255,7 +256,7 @@ class Recorder:
         self.watch.observed.queued(process, control_request)
 
     def request_sent(self, controller_id: int, control_request: ControlRequest, again: bool) -> None:
-        """A request leaves."""
+        """A request is sent."""
         self.counts["requests"] += 1
         self.watch.look(Trigger.SENT, Post(self.controllers[controller_id - FIRST_ID], control_request, again))
 
@@ -274,7 +275,7 @@ class Recorder:
         broker = self.brokers.get(control_request.broker_id)
         refuse() if broker is None else broker.receive(control_request, answer, refuse)
 
-    # -- controllers at work (Onlooker)
+    # -- Controllers: Onlooker.
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
@@ -288,7 +289,7 @@ class Recorder:
         self.watch.look(Trigger.BEGUN, Begun(process, event))
 
     def event_ended(self, process: ControllerProcess, event: Event) -> None:
-        """The loop is done with an event."""
+        """The loop has completed an event."""
         self.counts["controller events"] += 1
         again = process.transport.again
         repeated = bool(again) and again[0] is event and self._last_ended == (event, self.ensemble.changes)
@@ -309,7 +310,7 @@ class Recorder:
         self.watch.look(Trigger.EVENT, ended)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
-        """What the last event failed of, if it failed and nothing had befallen the process."""
+        """The error of the last event, if it failed without a fault of its process."""
         failures, befell = self._failures.get(id(process.loop), (0, 0))
         now = process.loop.controller.failures, process.store.failed_calls
         self._failures[id(process.loop)] = now
@@ -318,7 +319,7 @@ class Recorder:
             return error or "no reason was logged"
         return None
 
-    # -- brokers: the simulation as their ClusterContext
+    # -- Brokers: ClusterContext.
 
     def request_answered(
         self, process: BrokerProcess, control_request: ControlRequest, response: ControlResponse
@@ -329,7 +330,7 @@ class Recorder:
     def shutdown_answered(
         self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
     ) -> None:
-        """A controller has answered a broker that wants to stop."""
+        """A controller has answered a ControlledShutdown request."""
         self.watch.look(Trigger.LEAVING, Leaving(process, asked, response))
         self.watch.observed.shutdown_answered(process, asked, response)
 
@@ -341,15 +342,15 @@ class Recorder:
         self.watch.look(Trigger.PROPOSED, Proposed(process, event, response, written))
 
     def broker_up(self, process: BrokerProcess) -> None:
-        """A broker runs: what it knew before is forgotten."""
+        """A broker has started: forget the state of its earlier process."""
         self.watch.memory.pop(process.broker_id, None)
 
     def broker_down(self, process: BrokerProcess) -> None:
-        """A broker has ended."""
+        """A broker process has ended."""
         self.watch.memory.pop(process.broker_id, None)
 
     def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
-        """Logs of a broker may have changed: look at those that have."""
+        """Logs of a broker may have changed: check those that have."""
         seen, logs = self._logs, process.model.disks.logs
         for key in keys:
             log = logs.get(key)
@@ -361,25 +362,25 @@ class Recorder:
                 self.watch.look(Trigger.LOGGED, Logged(process, key, log))
 
     def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
-        """Whether an ISR that a leader stores alone is held up; ``store`` stores it."""
+        """Whether a leader's own ISR write is delayed; ``store`` performs it."""
         return False
 
     def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
-        """A log directory of a broker has died, with these logs."""
+        """A log directory of a broker has failed, with these logs."""
         lost = tuple(keys)
         partitions = [f"{topic}-{number}" for topic, number in lost]
         self.tell("log_dir_failure", {"broker": process.broker_id, "partitions": partitions})
         self.watch.record_history.logs_lost(process.broker_id, lost)
 
     def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
-        """A broker answers a client later."""
+        """A broker sends a delayed response to a client."""
         self.clients.answered(process, correlation, message)
 
     def ask(
         self, process: ControllerProcess, what: str, event: Callable[[int], Event],
         read: Callable[[Any], Any] = lambda response: response, whole: Callable[[Any], bool] = lambda response: True,
     ) -> None:  # fmt: skip
-        """Ask a controller as a client does, and see to it that it answers once."""
+        """Send a client's request to a controller, and check that it is answered once."""
         answers = 0
         self.watch.unanswered += 1
 

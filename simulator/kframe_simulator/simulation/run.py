@@ -1,4 +1,4 @@
-"""Plays seeds, in one or several processes, and sums up the results."""
+"""Plays seeds, in one or several processes, and sums the results."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from kframe_simulator.simulation.options import Options, draw_options
 from kframe_simulator.simulation.simulation import Result, Simulation
 from kframe_simulator.simulation.watch import Violation
 
-#: What is drawn for a seed is too little if there are fewer events than this.
+#: A plan with fewer events is replaced by a longer one.
 EVENTS_LEAST: Final = 500
-#: Of so many seeds one is played twice, to see whether the trace is the same.
+#: One of this many seeds is played twice, to compare the traces.
 TWICE_EVERY: Final = 50
 
-#: Leader selectors of a plugin, by the elections that they are for.
+#: A plugin's leader selectors, by kind of election.
 Selectors = Mapping[ElectionKind, LeaderSelector]
 
 
 def plan_of(seed: int, selector: str | None = None) -> tuple[Options, tuple[Action, ...]]:
-    """The simulation of a seed, and its faults."""
+    """The options and the plan of a seed."""
     options = replace(draw_options(seed, tuple(FAULTS)), selector=selector)
     return options, draw_plan(options)
 
 
 def play(options: Options, plan: Sequence[Action], selectors: Selectors | None = None) -> Result:
-    """Play a plan in a simulation, to its rest."""
+    """Play a plan in a simulation until the simulation is at rest."""
     return Simulation(options, plan, selectors).run()
 
 
 def play_seed(seed: int, twice: bool = False) -> Result:
-    """Play a seed; twice as much affects it until there are ``EVENTS_LEAST`` events. With ``twice`` it is played a
-    second time, and the two traces must be the same (I27)."""
+    """Play a seed. The number of actions doubles until there are ``EVENTS_LEAST`` events. With ``twice`` the seed is
+    played a second time, and both traces must be equal (I27)."""
     options, plan = plan_of(seed)
     result = play(options, plan)
     while result.events < EVENTS_LEAST and not result.violations:
@@ -53,7 +53,7 @@ def play_seed(seed: int, twice: bool = False) -> Result:
 
 @dataclass(slots=True)
 class Totals:
-    """What many seeds came to."""
+    """The totals of many seeds."""
 
     seeds: int = 0
     events: int = 0
@@ -65,7 +65,7 @@ class Totals:
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Result) -> None:
-        """Count one more seed."""
+        """Add one seed."""
         self.events_least = min(self.events_least, result.events) if self.seeds else result.events
         self.seeds += 1
         self.events += result.events
@@ -77,7 +77,7 @@ class Totals:
             self.failed.append(result)
 
     def faults(self) -> dict[str, int]:
-        """How often each class of faults affected a simulation."""
+        """The number of simulations that each class of faults affected."""
         faults = dict.fromkeys(CLASSES, 0)
         for kind, times in self.played.items():
             faults[CLASS_OF[kind]] += times
@@ -94,7 +94,7 @@ class Totals:
 
 
 def play_seeds(seeds: Sequence[int], jobs: int = 1) -> Iterator[Result]:
-    """Play seeds in ``jobs`` processes; results come as they are ready."""
+    """Play seeds in ``jobs`` processes. Yields results as they complete."""
     work = [(seed, seed % TWICE_EVERY == 0) for seed in seeds]
     if jobs <= 1:
         for item in work:
@@ -115,10 +115,10 @@ def shrink(
     tell: Callable[[int, int], None] = lambda done, left: None,
     tries_most: int = 400,
 ) -> Result:
-    """The shortest plan found that still breaks the invariant ``number``: actions are left out, in ever smaller parts.
+    """A shorter plan that still breaks the invariant ``number``. It leaves out groups of actions of decreasing size.
 
-    ``tell`` hears how many plans were tried, and how many actions are left. Raises ValueError if the plan itself does
-    not break the invariant.
+    ``tell`` gets the number of tried plans and of remaining actions. Raises ValueError if the plan itself does not
+    break the invariant.
     """
 
     def breaks(candidate: Sequence[Action]) -> Result | None:

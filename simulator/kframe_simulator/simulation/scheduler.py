@@ -6,46 +6,46 @@ import heapq
 from collections.abc import Callable
 from typing import TypeAlias
 
-#: Something that happens.
+#: A scheduled function.
 Callback: TypeAlias = Callable[[], None]
 
 
 class Scheduler:
-    """One thread's future. Nothing in a simulation waits in another way than by standing in here."""
+    """The event queue of one thread. It is the only way to wait in a simulation."""
 
     def __init__(self) -> None:
         self.now_ms = 0.0
         """Milliseconds since the simulation began."""
         self.happened = 0
-        """Events that have happened: each counts, whatever it was."""
+        """The number of events so far."""
         self._heap: list[tuple[float, int, Callback]] = []
         self._planned = 0
 
     def after(self, delay_ms: float, callback: Callback) -> None:
-        """Let something happen ``delay_ms`` from now; a negative delay is none."""
+        """Schedule a callback ``delay_ms`` from now; a negative delay counts as 0."""
         self._planned += 1
         heapq.heappush(self._heap, (self.now_ms + max(delay_ms, 0.0), self._planned, callback))
 
     def at(self, time_ms: float, callback: Callback) -> None:
-        """Let something happen at a time; one that is past is now."""
+        """Schedule a callback at a time; a past time counts as now."""
         self.after(time_ms - self.now_ms, callback)
 
     def next_ms(self) -> float:
-        """When the next event is due; infinity if none is planned."""
+        """The time of the next event; infinity if there is none."""
         return self._heap[0][0] if self._heap else float("inf")
 
     def step(self) -> None:
-        """Move on to the next event and let it happen. Raises IndexError if none is planned."""
+        """Advance to the next event and call it. Raises IndexError if there is none."""
         self.now_ms, _, callback = heapq.heappop(self._heap)
         self.happened += 1
         callback()
 
 
 class ProcessClock:
-    """Implements ``ports.Clock`` for one process: the simulation's time, and how far this machine's clock has jumped
-    ahead.
+    """Implements ``ports.Clock`` for one process: the simulated time plus the jumps of this machine's clock.
 
-    What is set goes off while the process runs; what falls due while it is paused, when it goes on (``held``).
+    Timers fire while the process runs. A timer that falls due during a pause fires when the process continues
+    (``held``).
     """
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -55,25 +55,25 @@ class ProcessClock:
         self._held = False
 
     def now_ms(self) -> float:
-        """Milliseconds by this clock."""
+        """The time of this clock."""
         return self._scheduler.now_ms + self._ahead_ms
 
     def schedule(self, name: str, delay_ms: float, fire: Callback) -> None:
-        """Call ``fire`` once, ``delay_ms`` from now; a timer of the same name is replaced."""
+        """Call ``fire`` once, ``delay_ms`` from now. A timer with the same name is replaced."""
         timer = (self.now_ms() + delay_ms, fire)
         self._timers[name] = timer
         self._scheduler.after(delay_ms, lambda: self._due(name, timer))
 
     def cancel(self, name: str) -> None:
-        """Forget a timer, if it is set."""
+        """Cancel a timer, if it is set."""
         self._timers.pop(name, None)
 
     def is_set(self, name: str) -> bool:
-        """Whether a timer waits."""
+        """Whether a timer is set."""
         return name in self._timers
 
     def jump(self, ahead_ms: float) -> None:
-        """Let this clock leap ahead, as after a suspended machine has woken."""
+        """Advance this clock, as after a suspended machine has resumed."""
         self._ahead_ms += ahead_ms
         self._look()
 
@@ -82,12 +82,12 @@ class ProcessClock:
         self._held = True
 
     def go_on(self) -> None:
-        """The process goes on."""
+        """The process continues."""
         self._held = False
         self._look()
 
     def stop(self) -> None:
-        """The process is gone."""
+        """The process has ended."""
         self._timers.clear()
 
     def _due(self, name: str, timer: tuple[float, Callback]) -> None:
@@ -96,7 +96,7 @@ class ProcessClock:
             timer[1]()
 
     def _look(self) -> None:
-        """Let go off what has fallen due while nobody looked."""
+        """Fire all due timers."""
         for name, timer in sorted(self._timers.items(), key=lambda item: item[1][0]):
             if timer[0] <= self.now_ms():
                 self._due(name, timer)

@@ -32,36 +32,36 @@ from kframe_simulator.simulation.recorder import Recorder
 from kframe_simulator.simulation.store import SimStore
 from kframe_simulator.simulation.watch import Invariant, Trigger, Violation, Watch
 
-#: The simulation is at rest when nothing was written for so long.
+#: The simulation is at rest after this time without a write.
 QUIET_MS: Final = 22_000.0
-#: Quiescence: nothing was written for this long; a run waits at most this long for it.
+#: The simulation is at quiescence after the first time without a write. A run waits at most the second time for it.
 QUIESCENCE_MS: Final = 9_000.0
 QUIESCENCE_MAX_MS: Final = 75_000.0
-#: So long it may take until everybody has learned of a broker's new address.
+#: The time in which all processes receive a broker's new address.
 NEWS_MS: Final = 3_000.0
-#: After so long without faults it should be.
+#: The simulation must be at rest after this time without faults.
 REST_MOST_MS: Final = 300_000.0
-#: Topic ids are sent from this inter-broker protocol on.
+#: Requests have topic ids from this inter-broker protocol on.
 _TOPIC_IDS_SINCE: Final = InterBrokerProtocol.parse("2.8-IV1")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a run."""
+    """The result of a run."""
 
     options: Options
     plan: tuple[Action, ...]
     events: int
     simulated_ms: float
     trace: str
-    """A hash over all that was stored and all bytes that were sent."""
+    """A hash of all writes and all bytes sent."""
     violations: tuple[Violation, ...]
     played: Mapping[str, int]
-    """How often each kind of action did something."""
+    """By kind of action: how often it had an effect."""
     looks: Mapping[str, int]
     """How often each invariant was checked."""
     counts: Mapping[str, int]
-    """Events of controllers, failovers, writes, requests."""
+    """Counts of controller events, failovers, writes and requests."""
 
 
 class Simulation(Recorder):
@@ -86,7 +86,7 @@ class Simulation(Recorder):
             self.watch.ids_used[topic_id] = name
         self.topic_ids_used = InterBrokerProtocol.parse(options.protocol) >= _TOPIC_IDS_SINCE
         self.controllers_store_isrs = InterBrokerProtocol.parse(options.protocol).alter_partition
-        """Whether leaders propose ISRs, and do not store them by themselves."""
+        """Whether leaders propose ISRs to the controller instead of writing them to storage."""
         self.brokers = {broker: BrokerProcess(self, *build_broker(options, broker)) for broker in options.brokers}
         config = ControllerConfig(options.config)
         chosen = selectors or {kind: self.faulty_selectors for kind in ElectionKind if "plugin" in options.faults}
@@ -97,19 +97,19 @@ class Simulation(Recorder):
             for number in range(options.controllers)
         ]  # fmt: skip
         self.changed_ms = 0.0
-        """Since when nothing was written, in a quiescence and at rest."""
+        """The time of the last write."""
         self.clients = Clients(self, options.producers)
         self.faults_go_on = True
-        """Whether sequences of faults go on."""
+        """Whether sequences of faults continue."""
         self.overrides_joins = 0
-        """How many of the next ISRs that leaders store by themselves are held up by an override."""
+        """How many of the next ISR writes of leaders are delayed until an override."""
         self.held_isrs: dict[str, Callable[[], None]] = {}
-        """What stores an ISR that is held up, by topic."""
+        """By topic: the function that performs a delayed ISR write."""
         self.spoils_ends = 0
-        """How many of the next ends of reassignments find their record unreadable."""
+        """How many of the next ends of reassignments have an unreadable record."""
 
     def run(self) -> Result:
-        """Play the plan, end all faults, wait for rest, and look at everything."""
+        """Play the plan, end all faults, wait for rest, and check the invariants."""
         log = logging.getLogger("kframe")
         before = log.level, log.propagate
         log.addHandler(self._errors)
@@ -127,28 +127,28 @@ class Simulation(Recorder):
         )  # fmt: skip
 
     def raced(self, call: str, arguments: Sequence[Any]) -> None:
-        """Another client comes before this write of a controller."""
+        """Another client writes before this write of a controller."""
         races.race(self, call, arguments)
 
     def storing_assignments(self, table: TopicTable) -> None:
-        """A controller is about to store assignments, whose record may become unreadable first."""
+        """A controller is about to store assignments; their record may become unreadable first."""
         sequences.spoil_end(self, table)
 
     def topic_written(
         self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: SimStore | None
     ) -> None:
-        """A topic was stored: an ISR may have waited for that."""
+        """A topic was stored: a delayed ISR write may be due."""
         super().topic_written(name, before, after, writer)
         if writer is not None:
             sequences.assignment_stored(self, name)
 
     def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
-        """Whether an ISR that a leader stores alone is held up until its reassignment is overridden."""
+        """Whether a leader's own ISR write is delayed until its reassignment is overridden."""
         return sequences.held_by_override(self, key, isr, store)
 
     def waits_for_consent(self, row: Row) -> bool:
-        """Whether a partition without a leader may wait for an operator's word: its last in-sync replica may have come
-        back with less than it had (``kframe.last.replica.hold``)."""
+        """Whether a partition without a leader may wait for an operator's consent: its last in-sync replica may have
+        lost records (``kframe.last.replica.hold``)."""
         if not self.options.hold_last or len(row.isr) != 1:
             return False
         return not self.watch.observed.leads_again(row.isr[0])
@@ -177,8 +177,8 @@ class Simulation(Recorder):
                 process.stir()
 
     def _quiescence(self) -> None:
-        """Wait until nothing is written any more, if that comes, while what is dead is dead; let one more broker
-        change its address, of which everybody is to hear though nothing else happens; and look."""
+        """Wait for quiescence while stopped processes stay down. Then change the address of one broker, wait until
+        every broker must have received it, and check the invariants."""
         actions.quiescence(self)
         began = self.scheduler.now_ms
         changed_at, changes = began + self.session_timeout_ms, -1
@@ -198,7 +198,7 @@ class Simulation(Recorder):
         actions.readdress(self, {"broker": self.options.seed})
         looks_at, changes = self.scheduler.now_ms + NEWS_MS, self.ensemble.changes
         self._run_until(lambda: self.scheduler.now_ms > looks_at)
-        # Balancing may have begun meanwhile, and who is notified of it may not have heard yet.
+        # Balancing may have begun meanwhile, and its requests may still be in flight.
         if not self.watch.broken and changes == self.ensemble.changes:
             self.watch.look(Trigger.QUIESCENT, None)
 

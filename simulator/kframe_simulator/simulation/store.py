@@ -1,8 +1,8 @@
-"""The ensemble of a simulation, and each controller's session with it: the embedded store, and its faults.
+"""A controller's session with the simulated ensemble: the embedded store with faults.
 
-A session lives on the ensemble as long as its process was learned of within the session timeout. While a process is
-paused or cut off it is learned of no longer; it learns of the end of its session when it comes back. What its watches
-say comes after a delay, in order, perhaps twice; of what has happened while it was away it hears when it is back.
+The ensemble expires a session after the session timeout without contact. A paused or disconnected process has no
+contact, and learns of the expiry when it reconnects. Watch events arrive after a delay, in order, perhaps twice. Events
+during a disconnection arrive after it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kframe_simulator.simulation.follower import arm, armed, changed, fork
 from kframe_simulator.simulation.network import ENSEMBLE, Network
 from kframe_simulator.simulation.scheduler import ProcessClock, Scheduler
 
-#: Writes that only the controller in office may do, each in one transaction with a check of its controller epoch.
+#: Writes that only the current controller may do. Each is one transaction with a check of its controller epoch.
 FENCED: Final = (
     "prepare", "write_states", "give_topic_ids", "write_assignments", "write_reassignments", "drop_preferred_election",
     "drop_deletions", "delete_topics", "drop_notifications", "release",
@@ -56,23 +56,23 @@ class SimStore(MemoryStore):
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.controller_id = controller_id
         self.claimed_epoch = -1
-        """Controller epoch of the last claim; -1 before the first, and once it was given up or lost for certain."""
+        """Controller epoch of the last claim; -1 before the first, and after its release or certain loss."""
         self.faults: deque[str] = deque()
-        """What affects the next writes: "before" and "after" are connections lost before and after it was done."""
+        """The faults of the next writes: the connection is lost "before" or "after" the write."""
         self.races = 0
-        """How many of the next writes of states and assignments somebody else comes before."""
+        """How many of the next state and assignment writes another client precedes."""
         self.watch_delay_ms = 0.0
         self.repeats_watches = False
         self.expiries = 0
-        """Sessions that have ended, as far as the process was told."""
+        """The number of session expiries that the process has received."""
         self.failed_calls = 0
-        """Calls that raised because of something that affected them."""
+        """The number of calls that raised because of a fault."""
         self._ensemble, self._scheduler, self._network, self._clock = ensemble, scheduler, network, clock
         self._timeout_ms = session_timeout_ms
         self._inside = False
         self._behind: tuple[RecordTree, StateColumns, StoredTopics] | None = None
         self.lost_role = False
-        """Whether the client has heard that the role of its last claim is not its own any more."""
+        """Whether the client knows that it lost the role of its last claim."""
         self._linked = True
         self._breaks = 0
         self._contact_ms = 0.0
@@ -81,28 +81,28 @@ class SimStore(MemoryStore):
         self._registrations_read: set[tuple[int, int]] = set()
         self._ahead: PipelinedWrite | None = None
 
-    # -- the session
+    # -- Session.
 
     @property
     def linked(self) -> bool:
-        """Whether calls get through."""
+        """Whether calls reach the ensemble."""
         return self._linked
 
     def may_act(self) -> bool:
-        """As a client knows it: the role was claimed in this session, was not heard to be lost, and the ensemble was
-        learned of within the session timeout, by our own clock."""
+        """Whether the client may act as controller. It must have claimed the role in this session and know of no loss.
+        By its own clock, its last contact with the ensemble must be within the session timeout."""
         may = self.role_is_certain()
         self.failed_calls += not may
         return may
 
     def role_is_certain(self) -> bool:
-        """The same, for who only looks on."""
+        """The same as ``may_act``, without side effects."""
         claim = self._claim
         may = claim is not None and claim.session == self._session and not self.lost_role
         return may and (self._linked or self._clock.now_ms() - self._contact_ms < self._timeout_ms)
 
     def break_link(self) -> None:
-        """The process is not learned of any more."""
+        """Disconnect the process from the ensemble."""
         if not self._linked:
             return
         self._linked, self._contact_ms = False, self._clock.now_ms()
@@ -111,19 +111,19 @@ class SimStore(MemoryStore):
         self._scheduler.after(self._timeout_ms, lambda: self._time_out(breaks, session))
 
     def mend_link(self) -> None:
-        """The process is back: in its session, or in a new one if that has ended."""
+        """Reconnect the process: in its session, or in a new one if the session has expired."""
         if self._linked or self._session is None:
             return
         self._linked = True
         if self._clock.now_ms() - self._contact_ms >= self._timeout_ms:
-            self._end_session()  # it may be over; whoever has said that it may not act has to begin anew
+            self._end_session()  # It may have expired: after ``may_act`` was false, the client needs a new one.
         if self._expired:
             self._begin_anew()
         else:
             self._deliver()
 
     def expire(self) -> None:
-        """The ensemble ends the session at once; the client learns of it soon."""
+        """The ensemble expires the session at once; the client is notified soon."""
         if self._session is None or self._expired:
             return
         self._end_session()
@@ -133,7 +133,7 @@ class SimStore(MemoryStore):
             self._scheduler.after(1.0, self.mend_link)
 
     def vanish(self) -> None:
-        """The process is gone without a word: the ensemble waits for the session to time out."""
+        """The process ends without closing the session: the ensemble expires it after the timeout."""
         self.break_link()
 
     def _time_out(self, breaks: int, session: int | None) -> None:
@@ -148,7 +148,7 @@ class SimStore(MemoryStore):
             self._records.close_session(self._session)
 
     def _begin_anew(self) -> None:
-        """A new session, in which nothing of the old one holds."""
+        """Begin a new session without any state of the old one."""
         self._expired = False
         self._follows_brokers = False
         self._registrations_read.clear()
@@ -159,15 +159,15 @@ class SimStore(MemoryStore):
         self._notify(Elect())
 
     def close(self) -> None:
-        """Disconnect. A session that has ended already is passed over."""
+        """Disconnect. An expired session is ignored."""
         if self._expired:
             self._session = None
         super().close()
 
-    # -- watches
+    # -- Watches.
 
     def _hear(self, event: WatchEvent) -> None:
-        """A watch goes off on the ensemble; the process learns of it later, in order."""
+        """A watch fires on the ensemble; the process is notified later, in order."""
         if self._session is None or self._expired:
             return
         for _ in range(2 if self.repeats_watches else 1):
@@ -175,7 +175,7 @@ class SimStore(MemoryStore):
             self._network.carry(ENSEMBLE, self.controller_id, self._deliver, self.watch_delay_ms)
 
     def _deliver(self) -> None:
-        """Hand over the watches that have arrived, one for each call and all of them once the link is back."""
+        """Deliver the watch events that have arrived: one per call, or all after a reconnection."""
         if not self._linked or self._expired or self._behind is not None:
             return
         while self._heard:
@@ -191,10 +191,10 @@ class SimStore(MemoryStore):
             if self.lost_role:
                 self._claim = None
 
-    # -- calls
+    # -- Calls.
 
     def call(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """Do one call of the port, with its faults."""
+        """Perform one port call with its faults."""
         if self._inside:
             return plain(self, *args)
         self._inside = True
@@ -214,7 +214,7 @@ class SimStore(MemoryStore):
             self._inside = False
 
     def _read(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """Read what the server that we are connected to has, without what cannot be read."""
+        """Read from the connected server, without unreadable records."""
         now = self._records, self._states, self._topics
         if self._behind is not None:
             self._records, self._states, self._topics = self._behind
@@ -223,7 +223,11 @@ class SimStore(MemoryStore):
         finally:
             self._records, self._states, self._topics = now
         if name == "read_brokers":
-            return tuple(code for code in result if self._reads_broker(code.broker_id, code.broker_epoch))
+            return tuple(
+                registration
+                for registration in result
+                if self._reads_broker(registration.broker_id, registration.broker_epoch)
+            )
         if name == "load":
             return self._without_broken(result)
         if name == "read_preferred_election" and result:
@@ -241,13 +245,14 @@ class SimStore(MemoryStore):
         return result
 
     def _reads_broker(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether this registration can be read, or could be before in this session: then it is taken as it was."""
+        """Whether this registration is readable, or was read before in this session: then the earlier content is
+        used."""
         if broker_path(broker_id) not in self._ensemble.broken:
             self._registrations_read.add((broker_id, broker_epoch))
         return (broker_id, broker_epoch) in self._registrations_read
 
     def _forget_versions(self, names: Sequence[str], readable: Sequence[int]) -> None:
-        """What could not be read was not read: nobody may write over it."""
+        """Forget the versions of unreadable topics, so that writes over them fail."""
         for index in set(range(len(names))) - set(readable):
             self._read_versions[names[index]] = -2
 
@@ -264,10 +269,10 @@ class SimStore(MemoryStore):
                 brokers.unregister(np.array([index], np.int32))
         return cluster
 
-    # -- a server that lags behind
+    # -- Lagging server.
 
     def lag(self, for_ms: float) -> bool:
-        """The server of this session falls behind for a while, or until the next write; False if it has already."""
+        """Let the server of this session lag for a while, or until the next write. Returns False if it lags already."""
         if self._behind is not None or not self._linked or self._expired or self._session is None:
             return False
         states = StateColumns(self._states.cluster)
@@ -279,7 +284,7 @@ class SimStore(MemoryStore):
         return True
 
     def catch_up(self) -> None:
-        """The server has caught up: what was watched there meanwhile goes off, or is watched from now on."""
+        """The server has caught up: watches on changed paths fire, the others are set again."""
         behind, self._behind = self._behind, None
         if behind is None or self._expired or self._session is None:
             return
@@ -291,19 +296,19 @@ class SimStore(MemoryStore):
                 self._hear(WatchEvent(change, path))
         self._deliver()
 
-    # -- writes
+    # -- Writes.
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Create or compare-and-set each row that was not written ahead."""
-        ahead, write = self._ahead, partial(self._write_states, cluster)
-        if ahead is None or not (asked := ahead.asked(change)).any():
+        """Create or compare-and-set each row that ``write_ahead`` has not written."""
+        written_ahead, write = self._ahead, partial(self._write_states, cluster)
+        if written_ahead is None or not (asked := written_ahead.asked(change)).any():
             return write(change)
         self._ahead = None
-        return ahead.answer(change, asked, write)
+        return written_ahead.answer(change, asked, write)
 
     def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        """Both at once, before anybody is told what became of ``change``. If its answer is lost they may both be done,
-        and nobody knows."""
+        """Perform both writes before the result of ``change`` is known. If the connection is lost, both may have been
+        done, and the outcome is unknown."""
         lost = bool(self.faults) and self.faults[0] == "after"
         try:
             result = self.write_states(cluster, change)
@@ -321,7 +326,7 @@ class SimStore(MemoryStore):
     def _write(self, name: str, plain: Callable[..., Any], args: Sequence[Any]) -> Any:
         fault = self.faults.popleft() if self.faults and name != "release" else None
         if fault and name in ("claim", "take_over"):
-            # Whether it was done is found out by reading; where that fails, too, the session is over.
+            # A later read shows whether the write was done. If that read fails, too, the session is over.
             self.failed_calls += 1
             self.expire()
             raise StoreError(f"the session ended while {name} was under way")

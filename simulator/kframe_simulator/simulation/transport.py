@@ -1,7 +1,7 @@
-"""How control requests travel in a simulation.
+"""The transport of control requests in a simulation.
 
-There is a queue for each registration and one request in flight, which is sent again as it is until it was answered,
-and only while its sender may act.
+Each registration has a queue with one request in flight. The request is repeated unchanged until it is answered, while
+its sender may act.
 """
 
 from __future__ import annotations
@@ -23,34 +23,35 @@ from kframe_simulator.simulation.control_requests import ControlRequest, control
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.scheduler import Scheduler
 
-#: How long after a connection that broke the next is tried.
+#: The delay before a reconnection.
 BACKOFF_MS: Final = 100.0
 
 
 class Post(Protocol):
-    """The simulation, as a transport knows it."""
+    """The simulation, as a transport uses it."""
 
     scheduler: Scheduler
     network: Network
 
     def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
-        """A batch was handed over to be sent."""
+        """A batch is to be sent."""
 
     def request_queued(self, controller_id: int, request: ControlRequest) -> None:
-        """A request stands in its broker's queue."""
+        """A request was added to its broker's queue."""
 
     def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None:
-        """A transport connects; ``open_epoch``: of a channel to the broker that is still open."""
+        """A transport connects to a broker; ``open_epoch`` is the broker epoch of an open channel to the same
+        broker."""
 
     def request_done(self, controller_id: int, request: ControlRequest) -> None:
         """A request was answered, or dropped."""
 
     def request_sent(self, controller_id: int, request: ControlRequest, again: bool) -> None:
-        """A request leaves."""
+        """A request is sent."""
 
     def deliver(self, controller_id: int, request: ControlRequest, answer: Callable[[ControlResponse], None],
                 refuse: Callable[[], None]) -> None:  # fmt: skip
-        """A request arrives at its broker, which answers or is not there."""
+        """A request arrives at its broker, which answers unless it is stopped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +65,7 @@ class Channel:
     tries: int = 0
     is_open: bool = True
     late: bool = False
-    """Whether a try waits for the process to go on."""
+    """Whether an attempt waits for the process to continue."""
     times: Samples = field(default_factory=Samples)
 
 
@@ -72,29 +73,29 @@ class SimTransport:
     """Implements ``ports.Transport`` for one process of a simulation."""
 
     def __init__(self, post: Post, controller_id: int, timeout_ms: float) -> None:
-        """An answer that has not come ``timeout_ms`` after its request means that the connection is broken."""
+        """The connection breaks if a response takes longer than ``timeout_ms``."""
         self.controller_id = controller_id
         self.channels: dict[int, Channel] = {}
         self.paused = False
         self.garbled: set[int] = set()
-        """Brokers whose next answer cannot be read."""
+        """Brokers whose next response is malformed."""
         self.repeated: set[int] = set()
-        """Brokers whose next answer is told twice."""
+        """Brokers whose next response event is repeated."""
         self.delayed: dict[int, float] = {}
-        """Brokers whose next answer is told late, and by how many milliseconds."""
+        """Brokers whose next response event is late, and the delay in milliseconds."""
         self.past_answers: deque[Event] = deque(maxlen=12)
-        """Answers of the past that say something of replicas, for somebody to tell late."""
+        """Earlier response events about replicas, for late repetitions."""
         self.past_successes: deque[LeaderAndIsrAnswered] = deque(maxlen=60)
-        """The same of answers to LeaderAndIsr without any error."""
+        """Earlier LeaderAndIsr responses without errors, for late repetitions."""
         self.again: list[Event] = []
-        """Answers that were told for the second time, until somebody has looked."""
+        """Repeated response events that no check has consumed."""
         self._post = post
         self._timeout_ms = timeout_ms
         self._notify: Notify | None = None
         self._may_act: MayAct = bool
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Get ready."""
+        """Prepare for sending."""
         self._notify, self._may_act = notify, may_act
 
     def close(self) -> None:
@@ -112,12 +113,12 @@ class SimTransport:
             self.channels[broker_id] = Channel(broker_id, int(cluster.brokers.broker_epoch[index]))
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers are gone."""
+        """These brokers are no longer registered."""
         for broker_id in cluster.brokers.ids_of(brokers):
             self._drop(broker_id)
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Queue a batch, with what the columns say now."""
+        """Queue a batch with the current content of the columns."""
         self._post.batch_sent(self.controller_id, cluster, requests)
         for request in control_requests(cluster, requests):
             self._post.request_queued(self.controller_id, request)
@@ -128,26 +129,26 @@ class SimTransport:
 
     @property
     def acknowledges(self) -> bool:
-        """Answers to UpdateMetadata name the batch."""
+        """Responses to UpdateMetadata name the batch."""
         return True
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """What waits for each connected broker."""
+        """The queue of each connected broker."""
         return {
             channel.broker_id: BrokerQueue(len(channel.waiting), channel.times) for channel in self.channels.values()
         }
 
     def stop(self) -> None:
-        """The process is gone: what is under way arrives, nothing else is sent and nobody hears answers."""
+        """The process has ended: requests in flight arrive, their responses are lost, and nothing else is sent."""
         self._notify = None
         self.close()
 
     def pause(self) -> None:
-        """The process stands still."""
+        """The process is paused."""
         self.paused = True
 
     def go_on(self) -> None:
-        """The process goes on: what fell due meanwhile is done."""
+        """The process continues: do all due work."""
         self.paused = False
         for channel in list(self.channels.values()):
             if channel.late:
@@ -168,7 +169,7 @@ class SimTransport:
             self._try(channel)
 
     def _try(self, channel: Channel) -> None:
-        """Send the request in flight, for the first time or again; drop it if its sender may not act any more."""
+        """Send the request in flight, for the first time or again. Drop it if its sender may not act any more."""
         request = channel.in_flight
         if request is None or not channel.is_open:
             return
@@ -180,33 +181,34 @@ class SimTransport:
             self._post.request_done(self.controller_id, request)
             return
         channel.tries += 1
-        turn, post = channel.tries, self._post
+        attempt, post = channel.tries, self._post
         post.request_sent(self.controller_id, request, channel.tries > 1)
 
         def answer(response: ControlResponse) -> None:
             post.network.carry(
                 request.broker_id,
                 self.controller_id,
-                lambda: self._answered(channel, request, turn, response),
+                lambda: self._answered(channel, request, attempt, response),
             )
 
         def refuse() -> None:
-            post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, request, turn))
+            post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, request, attempt))
 
         def arrive() -> None:
             post.deliver(self.controller_id, request, answer, refuse)
 
         post.network.carry(self.controller_id, request.broker_id, arrive)
-        post.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, turn))
+        post.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, attempt))
 
     def _broken(self, channel: Channel, request: ControlRequest, turn: int) -> None:
-        """No answer to this try will be heard: the same request goes out again."""
+        """Ignore any response to this attempt, and send the same request again."""
         if channel.in_flight is request and channel.tries == turn:
             self._try(channel)
             self._pump(channel)
 
     def _answered(self, channel: Channel, request: ControlRequest, turn: int, response: ControlResponse) -> None:
-        """An answer to this try has come. It says nothing of a later request, which begins at the same turn."""
+        """Handle the response to this attempt. Attempts of different requests have the same numbers, so the request
+        must match."""
         if channel.in_flight is not request or channel.tries != turn or self._notify is None:
             return
         if self.paused:
@@ -236,21 +238,21 @@ class SimTransport:
         self._pump(channel)
 
     def tell_late(self, event: Event) -> None:
-        """Whoever has read an answer off the wire comes to tell it, though its channel may be closed since."""
+        """Deliver a response event that was read from the wire, even if its channel has closed since."""
         if self._notify is not None:
             self._notify(event)
 
 
 def answer_event(request: ControlRequest, response: ControlResponse) -> Event | None:
-    """What a controller is notified of an answer; StopReplica's tells it nothing unless replicas are deleted."""
+    """The controller event for a response. StopReplica has one only if it deletes replicas."""
     message = request.message
     top = response.error
     errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors
-    notified = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
+    failed = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
     if isinstance(message, LeaderAndIsr):
-        return LeaderAndIsrAnswered(request.broker_id, top, notified, message.controller_epoch, request.rows)
+        return LeaderAndIsrAnswered(request.broker_id, top, failed, message.controller_epoch, request.rows)
     if isinstance(message, UpdateMetadata):
         return UpdateMetadataAnswered(request.broker_id, top, message.controller_epoch, request.batch)
     if len(request.rows):
-        return StopReplicaAnswered(request.broker_id, top, notified, message.controller_epoch, request.rows)
+        return StopReplicaAnswered(request.broker_id, top, failed, message.controller_epoch, request.rows)
     return None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Value(NamedTuple):
-    """The value of one record: there is none like it. ``transaction`` is -1 outside of any."""
+    """The unique value of one record. ``transaction`` is -1 outside of transactions."""
 
     producer: int
     number: int

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from kframe_simulator.simulation.controllers import ControllerProcess
     from kframe_simulator.simulation.simulation import Simulation
 
-#: So many broken invariants end a run: what comes after is their consequence.
+#: A run ends after this many violations: later ones are consequences.
 VIOLATIONS_MAX: Final = 5
 
 
 class Trigger(Enum):
-    """When an invariant is checked, and with what."""
+    """When an invariant is checked."""
 
     CLAIMED = "the role was claimed"
     WRITTEN = "a controller has written"
@@ -65,21 +65,21 @@ class Trigger(Enum):
 
 
 class Claimed(NamedTuple):
-    """A process won the role."""
+    """A process claimed the role."""
 
     process: ControllerProcess
     controller_epoch: int
 
 
 class Written(NamedTuple):
-    """A process did a write of the store."""
+    """A process did a store write."""
 
     process: ControllerProcess
     call: str
 
 
 class StateWritten(NamedTuple):
-    """A state was stored. ``process`` None: past every controller."""
+    """A state was stored. ``process`` None: by another client."""
 
     key: TopicPartition
     before: Row | None
@@ -89,7 +89,7 @@ class StateWritten(NamedTuple):
 
 
 class TopicWritten(NamedTuple):
-    """A topic was stored; partitions by number. ``process`` None: past every controller."""
+    """A topic was stored; partitions by number. ``process`` None: by another client."""
 
     name: str
     before: Mapping[int, Row]
@@ -99,7 +99,7 @@ class TopicWritten(NamedTuple):
 
 
 class Post(NamedTuple):
-    """A request and who sends it."""
+    """A request and its sender."""
 
     process: ControllerProcess
     request: ControlRequest
@@ -107,7 +107,7 @@ class Post(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A broker's answer to a request."""
+    """A broker's response to a request."""
 
     broker: BrokerProcess
     request: ControlRequest
@@ -115,7 +115,7 @@ class Answered(NamedTuple):
 
 
 class Connected(NamedTuple):
-    """A channel was opened while another to the same broker was, perhaps, still open."""
+    """A channel was opened. An earlier channel to the same broker may still be open."""
 
     process: ControllerProcess
     broker_id: int
@@ -123,7 +123,7 @@ class Connected(NamedTuple):
 
 
 class Replied(NamedTuple):
-    """Another client was answered; ``times`` counts the answers, ``whole`` says whether all that was asked has a
+    """A client's request was answered. ``times`` counts the responses; ``whole`` says whether every item has an error
     code."""
 
     what: str
@@ -155,41 +155,41 @@ class Proposed(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """An event is over, with what it has written."""
+    """A completed event, with its writes."""
 
     process: ControllerProcess
     event: Any
     written: tuple[TopicPartition, ...]
     topics: Mapping[str, Mapping[int, Row]]
-    """Topics that it has written, as they were before."""
+    """Written topics, before the event."""
     repeated: bool
-    """Whether it was told for the second time, and nothing else has happened since the first."""
+    """Whether the event is a repetition, with no other event in between."""
     untold: tuple[tuple[TopicPartition, int], ...] = ()
-    """Partitions that got another leader, and who led them before and received nothing of it."""
+    """Partitions with a new leader whose previous leader was sent no LeaderAndIsr, and that leader."""
     calls: Mapping[str, int] = {}
-    """How often it called the store, by call; a write counts whatever became of it."""
+    """The number of store calls by name; failed writes count."""
     failed: bool = False
-    """Whether it failed, or was refused by the store."""
+    """Whether the event failed, or the store refused a write."""
     warnings: tuple[str, ...] = ()
-    """What the controller has logged, from warnings on."""
+    """The controller's log messages of level warning and above."""
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = {}
-    """What operators had left to be reassigned before the event first wrote that."""
+    """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
     not_called_new: tuple[tuple[TopicPartition, int], ...] = ()
-    """New replicas (partition, broker) that a LeaderAndIsr was sent for, and none that says so."""
+    """New replicas (partition, broker) whose LeaderAndIsr requests do not mark them as new."""
     unaware: tuple[int, ...] = ()
-    """Registered brokers that were not told who is registered, where that has changed."""
+    """Registered brokers that were not sent an UpdateMetadata after the live brokers changed."""
     elections: frozenset[TopicPartition] = frozenset()
-    """Partitions for which an operator has left a preferred election, as the event has read."""
+    """Partitions of the preferred election that the event has read."""
     arrived: frozenset[int] = frozenset()
-    """Brokers that have registered, or registered anew, as the event has handled."""
+    """Brokers whose new registration the event has handled."""
     knowledge: bytes = b""
-    """What the controller knew before a broker's answer; empty for other events."""
+    """The controller's memory before a broker's response; empty for other events."""
     epochs_told: Mapping[tuple[TopicPartition, int], int] = {}
-    """The highest leader epoch that LeaderAndIsr requests named, by partition and broker."""
+    """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
 
 
 class Leaving(NamedTuple):
-    """A broker that wants to stop was answered."""
+    """A ControlledShutdown request was answered."""
 
     process: ControllerProcess
     asked: ControlledShutdown
@@ -197,7 +197,7 @@ class Leaving(NamedTuple):
 
 
 class Led(NamedTuple):
-    """A broker has taken up the leadership of a partition."""
+    """A broker has become leader of a partition."""
 
     broker: BrokerProcess
     key: TopicPartition
@@ -213,7 +213,7 @@ class Logged(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A consumer has been answered; ``committed``: it reads no further than the last stable offset."""
+    """A consumer got a Fetch response. ``committed``: it reads up to the last stable offset."""
 
     key: TopicPartition
     offset: int
@@ -222,41 +222,41 @@ class Read(NamedTuple):
 
 
 class Invariant(NamedTuple):
-    """One rule: its number in the list of reliability rules, what it says, when it is checked, and how."""
+    """One invariant: its number, its text, its trigger and its check."""
 
     number: str
     says: str
     trigger: Trigger
     broken: Callable[[Watch, Any], str | None]
-    """What is wrong, or None."""
+    """Returns the problem, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An invariant that did not hold."""
+    """A broken invariant."""
 
     number: str
     problem: str
     at_ms: float
     event: int
-    """How many events had happened."""
+    """The number of earlier events."""
 
 
 @dataclass(slots=True)
 class BrokerMemory:
-    """What one process of a broker has accepted."""
+    """The requests that one process of a broker has accepted."""
 
     controller_epoch: int = -1
     states: dict[TopicPartition, LeaderState] = field(default_factory=dict)
     metadata: dict[TopicPartition, PartitionMetadata] = field(default_factory=dict)
     live_brokers: tuple[int, ...] = ()
     addresses: Mapping[int, tuple[Endpoint, ...]] = field(default_factory=dict)
-    """Where brokers listen, as it was told."""
+    """The listeners of brokers in UpdateMetadata."""
     topic_ids: dict[str, bytes] = field(default_factory=dict)
 
 
 class Watch:
-    """Looks on, remembers, and holds what it sees to the invariants."""
+    """Records the history of a run and checks the invariants."""
 
     def __init__(self, simulation: Simulation, invariants: tuple[Invariant, ...]) -> None:
         self.simulation = simulation
@@ -267,28 +267,28 @@ class Watch:
         """(controller id, incarnation) by controller epoch."""
         self.memory: defaultdict[int, BrokerMemory] = defaultdict(BrokerMemory)
         self.confirmed: set[tuple[TopicPartition, int]] = set()
-        """(partition, broker) of replicas whose deletion was confirmed in this life of their topic."""
+        """(partition, broker) of replicas of the current topic whose deletion was confirmed."""
         self.wanted: defaultdict[TopicPartition, set[tuple[int, ...]]] = defaultdict(set)
-        """Replica lists that operators have ever asked for."""
+        """All replica lists that operators have requested."""
         self.ids_used: dict[bytes, str] = {}
-        """Name by topic id, of every topic there ever was."""
+        """Name by topic id, of all topics that ever existed."""
         self.known_id: dict[str, bytes] = {}
-        """The last id of every topic that stands."""
+        """The last id of every existing topic."""
         self.dark: set[str] = set()
-        """Topics that some broker knows by another id, or, before there were ids, by a later leader epoch: their own id
-        was lost while no controller knew it, or a replica of an earlier topic of the name was never deleted."""
+        """Topics that some broker knows by another id, or, without topic ids, by a later leader epoch. Either their id
+        was lost while no controller knew it, or a replica of an earlier topic with this name was not deleted."""
         self.unreadable: set[TopicPartition] = set()
-        """Partitions of topics that could not be read, and have no leader epoch since they can be. Proposals for what a
-        controller does not know are refused for good: leaders wait for a new leader epoch, which they get from the
-        controller that takes the topic up late, and not from one that takes over once it can be read again."""
+        """Partitions of topics that were unreadable and have had no new leader epoch since. A proposal for an unknown
+        topic is refused until a new leader epoch. Only a controller that reads the topic late raises that epoch; a
+        failover after the repair does not."""
         self.rewritten: set[TopicPartition] = set()
-        """States that somebody has written unasked since their last leader epoch: their leaders cannot propose ISRs."""
+        """States that another client has rewritten since their last leader epoch: their leaders cannot propose ISRs."""
         self.last_writer: dict[TopicPartition, ControllerProcess | None] = {}
         self.started: dict[tuple[int, int, int, int, int], set[type]] = {}
         """Kinds of requests so far, by (controller, incarnation, controller epoch, broker, broker epoch)."""
         self.unanswered = 0
         self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
-        """The last recount of a controller's gauges, and what was counted."""
+        """By controller: a digest of its columns, and the recounted gauges."""
         self.record_history = RecordHistory(simulation)
         self.moves = Reassignments()
         self.observed = Observed(simulation)
@@ -298,11 +298,11 @@ class Watch:
 
     @property
     def broken(self) -> bool:
-        """Whether so much is wrong that the run is over."""
+        """Whether there are enough violations to end the run."""
         return len(self.violations) >= VIOLATIONS_MAX
 
     def look(self, trigger: Trigger, what: Any) -> None:
-        """Hold something that has happened to the invariants that are about it."""
+        """Check the invariants of a trigger."""
         for invariant in self._by_trigger[trigger]:
             self.looks[invariant.number] += 1
             problem = invariant.broken(self, what)
@@ -310,12 +310,12 @@ class Watch:
                 self.report(invariant.number, problem)
 
     def report(self, number: str, problem: str) -> None:
-        """Note what is wrong."""
+        """Record a violation."""
         scheduler = self.simulation.scheduler
         self.violations.append(Violation(number, problem, scheduler.now_ms, scheduler.happened))
 
     def answered(self, answered: Answered) -> None:
-        """Remember what a broker has accepted, and look."""
+        """Record what a broker has accepted, and check the invariants."""
         broker, request, response = answered
         self.look(Trigger.ANSWERED, answered)
         if response.error is not ErrorCode.NONE:
@@ -332,8 +332,8 @@ class Watch:
             self._remember_stops(broker.broker_id, memory, message, response)
 
     def _note_stale_logs(self, broker_id: int, message: object, response: ControlResponse) -> None:
-        """A broker holds a log of an earlier topic of the name, since it was down when its replica was to be deleted,
-        or its controller ended: it refuses the topic for its id, or, knowing none, for its leader epoch (Kafka 3.9
+        """Record a log of an earlier topic with the same name. The broker was down at the deletion, or the controller
+        ended. The broker refuses the new topic for its id or, without topic ids, for its leader epoch (Kafka 3.9
         ``ReplicaManager.becomeLeaderOrFollower``)."""
         if isinstance(message, LeaderAndIsr):
             for key, error in response.errors.items():

@@ -1,4 +1,4 @@
-"""A simulation at rest, and events for its invariants; tests break one fact of it."""
+"""A simulation at rest, and events for its invariants. Each test changes one fact of it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ KEY = ("t", 0)
 
 
 def state(simulation: Simulation, **changes: Any) -> StateWritten:
-    """The controller stores a state after the one that stands: a leader epoch higher, unless ``changes`` say else."""
+    """A controller's write after the stored state. The leader epoch is one higher unless ``changes`` has another."""
     before = simulation.ensemble.rows[KEY]
-    usual = {"leader_epoch": before.leader_epoch + 1, "partition_epoch": before.partition_epoch + 1}
+    defaults = {"leader_epoch": before.leader_epoch + 1, "partition_epoch": before.partition_epoch + 1}
     process = simulation.controllers[0]
-    after = before._replace(**(usual | changes))
+    after = before._replace(**(defaults | changes))
     return StateWritten(KEY, before, after, process, process.loop.controller.cluster)
 
 
@@ -43,10 +43,10 @@ def post(simulation: Simulation, message: Any, broker_id: int = 1) -> Post:
 
 
 def metadata(simulation: Simulation, controller_epoch: int = 1, **changes: Any) -> UpdateMetadata:
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "broker_epoch": simulation.brokers[1].registration.broker_epoch, "live_brokers": (1, 2, 3, 4),
     }  # fmt: skip
-    return UpdateMetadata(1000, controller_epoch, **(usual | changes))
+    return UpdateMetadata(1000, controller_epoch, **(defaults | changes))
 
 
 def stop(simulation: Simulation, leader_epoch: int = 0) -> StopReplica:
@@ -63,12 +63,12 @@ def topic(simulation: Simulation, before: dict[int, Row] | None = None, after: d
 
 
 def ended(simulation: Simulation, event: Any = None, **changes: Any) -> Ended:
-    usual: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
-    return Ended(simulation.controllers[0], event or BrokersChanged(), **(usual | changes))
+    defaults: dict[str, Any] = {"written": (), "topics": {}, "repeated": False}
+    return Ended(simulation.controllers[0], event or BrokersChanged(), **(defaults | changes))
 
 
 def edit(simulation: Simulation, **changes: Any) -> None:
-    """Let storage hold something else than it should."""
+    """Change a stored state directly."""
     simulation.ensemble.rows[KEY] = simulation.ensemble.rows[KEY]._replace(**changes)
 
 
@@ -79,7 +79,7 @@ def log(simulation: Simulation, broker_id: int) -> Log:
 def write(
     simulation: Simulation, *broker_ids: int, number: int = 1, leader_epoch: int = 0, high_watermark: int = 0
 ) -> None:
-    """A record stands in these brokers' logs."""
+    """Append a record to these brokers' logs."""
     for broker_id in broker_ids:
         log(simulation, broker_id).append(Record(leader_epoch, Value(0, number), 0, 0, number))
         log(simulation, broker_id).set_high_watermark(high_watermark)

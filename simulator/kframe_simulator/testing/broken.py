@@ -37,9 +37,9 @@ Broken = tuple[Trigger, Any]
 def proposal(
     simulation: Simulation, isr: tuple[int, ...], broker_id: int = 1, **changes: Any
 ) -> AlterPartitionRequested:
-    """A leader proposes an ISR for the state that stands."""
+    """A leader's proposal for the stored state."""
     row = simulation.ensemble.rows[KEY]
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "partitions": (KEY,),
         "broker_epoch": simulation.brokers[broker_id].registration.broker_epoch,
         "leader_epoch": np.array([row.leader_epoch], np.int32),
@@ -47,12 +47,12 @@ def proposal(
     }
     return AlterPartitionRequested(
         broker_id, version=1, recovery=np.zeros(1, np.uint8), isr=Ragged.of([isr]),
-        **(usual | changes),
+        **(defaults | changes),
     )  # fmt: skip
 
 
 def close_channel(simulation: Simulation, broker_id: int) -> None:
-    """The controller has handled the end of a registration."""
+    """Close a channel, as after the end of a registration."""
     del simulation.controllers[0].transport.channels[broker_id]
 
 
@@ -142,7 +142,7 @@ def _earlier_sender(simulation: Simulation) -> Broken:
 
 
 def code(simulation: Simulation, error: ErrorCode, **changes: Any) -> Broken:
-    """The proposal of the ISR that stands is answered with this code."""
+    """The response to a proposal of the stored ISR has this error code."""
     event = proposal(simulation, simulation.ensemble.rows[KEY].isr, **changes)
     response = AlterPartitionResponse(ErrorCode.NONE, np.array([error], np.int16))
     return Trigger.PROPOSED, Proposed(simulation.controllers[0], event, response, frozenset())
@@ -290,8 +290,8 @@ def _mark_is_dropped(simulation: Simulation) -> Broken:
 
 def _sends_unassigned_replicas(simulation: Simulation) -> Broken:
     row = simulation.ensemble.rows[KEY]
-    notified = LeaderState(1, row.leader, row.leader_epoch, row.isr, row.partition_epoch, (1, 2, 3, 4), (4,), (), False)
-    return Trigger.QUEUED, post(simulation, LeaderAndIsr(1000, 1, 1, {KEY: notified}))
+    state = LeaderState(1, row.leader, row.leader_epoch, row.isr, row.partition_epoch, (1, 2, 3, 4), (4,), (), False)
+    return Trigger.QUEUED, post(simulation, LeaderAndIsr(1000, 1, 1, {KEY: state}))
 
 
 def _last_good_log_goes(simulation: Simulation) -> Broken:
@@ -308,15 +308,15 @@ def _replica_has_no_state(simulation: Simulation) -> Broken:
 def _assignment_is_not_told(simulation: Simulation) -> Broken:
     before = simulation.ensemble.topic_partitions("t")
     edit(simulation, removing=(3,))
-    notified = {(KEY, 1): simulation.ensemble.rows[KEY].leader_epoch}
-    return Trigger.EVENT, ended(simulation, topics={"t": before}, epochs_told=notified)
+    epochs = {(KEY, 1): simulation.ensemble.rows[KEY].leader_epoch}
+    return Trigger.EVENT, ended(simulation, topics={"t": before}, epochs_told=epochs)
 
 
 def _deleted_id_is_known(simulation: Simulation) -> Broken:
     return code(simulation, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partitions=((b"x" * 16, 0),))
 
 
-#: The invariant that must complain, and what is broken.
+#: The invariant that must fail, and the function that breaks it.
 BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], Broken]]] = [
     (requests.only_who_may_act_sends, _sends_without_certainty),
     (roles.expiry_is_handled_first, _begins_before_the_expiry),

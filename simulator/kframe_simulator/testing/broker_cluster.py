@@ -38,14 +38,14 @@ CONTROLLER_ID = 1000
 
 
 def told(broker: Broker, request: Request, now: float = 0.0) -> ErrorCode:
-    """The answer to a control request: its top-level error, or that of its only partition."""
+    """The error of a control response: the top-level one, or the one of its only partition."""
     response = broker.handle(request, now)
     assert isinstance(response, ControlResponse)
     return next(iter(response.errors.values()), response.error)
 
 
 def live(*brokers: int, controller_epoch: int = 1, broker_epoch: int = -1) -> UpdateMetadata:
-    """UpdateMetadata that says only who lives."""
+    """UpdateMetadata with live brokers only."""
     return UpdateMetadata(CONTROLLER_ID, controller_epoch, broker_epoch, brokers)
 
 
@@ -76,7 +76,7 @@ def produce(value: object, acks: int = -1, correlation: int = 0, **others: objec
 
 
 class Cluster:
-    """Brokers by id, and a controller that knows one state per partition."""
+    """Brokers by id, and a controller that stores one state per partition."""
 
     def __init__(self, ids: Iterable[int] = (1, 2, 3), config: BrokerConfig | None = None) -> None:
         self.config = config or BrokerConfig()
@@ -84,15 +84,15 @@ class Cluster:
         self.now = 0.0
         self.states: dict[TopicPartition, LeaderState] = {}
         self.acked: dict[int, ProduceResponse] = {}
-        """Late answers to producers, by correlation."""
+        """Delayed responses to producers, by correlation."""
         self.unreachable: set[int] = set()
         self.proposed: list[AlterPartition] = []
         self.refusal = ErrorCode.NONE
-        """What proposals are answered from now on."""
+        """The error code for all later proposals."""
         self.held: list[tuple[Broker, Outgoing]] | None = None
-        """A list: messages to controller and store are put there instead of being answered."""
+        """If not None, messages to controller and store are appended here and get no response."""
         self.sent: list[tuple[int, Message]] = []
-        """What was sent to the store, by whom."""
+        """The messages to the store, with their senders."""
         for broker in self.brokers.values():
             broker.start(10 + broker.broker_id, self.now)
 
@@ -100,14 +100,14 @@ class Cluster:
         return self.brokers[broker_id]
 
     def tell(self, broker_id: int, request: Request) -> Response | None:
-        """Send one request, and let everything that it sets off come to rest."""
+        """Send one request, and deliver all messages that follow from it."""
         response = self.brokers[broker_id].handle(request, self.now)
         self.carry()
         return response
 
     def lead(self, leader: int, isr: Iterable[int], key: TopicPartition = P, *, only: Iterable[int] | None = None,
              replicas: tuple[int, ...] | None = None, **others: object) -> None:  # fmt: skip
-        """A new leader epoch: everybody that lives learns of it, or ``only`` those given."""
+        """Begin a leader epoch, and notify all live brokers, or only those in ``only``."""
         before = self.states.get(key)
         leader_epoch = before.leader_epoch + 1 if before else 1
         partition_epoch = before.partition_epoch + 1 if before else 0
@@ -121,14 +121,14 @@ class Cluster:
         self.carry()
 
     def produce(self, value: object, leader: int = 1, **others: object) -> ProduceResponse | None:
-        """A record for P, to this broker."""
+        """Send a record for P to this broker."""
         request = produce(value, **others)  # type: ignore[arg-type]
         response = self.tell(leader, request)
         assert response is None or isinstance(response, ProduceResponse)
         return response or self.acked.get(request.correlation)
 
     def advance(self, ms: float) -> None:
-        """Let time pass, and everything that falls due on the way happen at its time."""
+        """Advance the clock, and perform everything that falls due at its time."""
         until = self.now + ms
         while (due := min(broker.wakes_at for broker in self.brokers.values())) <= until:
             self.now = max(self.now, due)
@@ -136,7 +136,7 @@ class Cluster:
         self.now = until
 
     def carry(self) -> None:
-        """Carry messages until nobody sends any at this time."""
+        """Deliver messages until there are none left at this time."""
         busy = True
         while busy:
             busy = False
@@ -162,7 +162,7 @@ class Cluster:
             self.sent.append((sender.broker_id, out.message))
 
     def decide(self, message: AlterPartition) -> Reply:
-        """Accept what the leader of the present epoch proposes on what is stored; refuse the rest as Kafka does."""
+        """Accept a proposal of the current leader epoch for the stored state; refuse others as Kafka does."""
         self.proposed.append(message)
         answers = {}
         for key, asked in message.partitions.items():

@@ -1,4 +1,4 @@
-"""Broker models on an unreliable network, with a controller that elects cleanly; a Hypothesis state machine."""
+"""A Hypothesis state machine: broker models on an unreliable network, with a controller that elects cleanly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IDS = (1, 2, 3)
 
 
 class InFlight(NamedTuple):
-    """A message, or the reply to one, that has not arrived yet; and the life of its sender."""
+    """A message or a reply in flight, and the run of its sender."""
 
     sender: int
     life: int
@@ -42,7 +42,7 @@ class InFlight(NamedTuple):
 
 
 class BrokerStateMachine:
-    """One partition on three brokers. Every method is something that may happen next."""
+    """One partition on three brokers. Every rule is a possible next event."""
 
     def __init__(self, config: BrokerConfig) -> None:
         self.now = 0.0
@@ -51,17 +51,17 @@ class BrokerStateMachine:
         self.stored = state(1, IDS, 1, 0, IDS, is_new=True)
         self.network: list[InFlight] = []
         self.orders: dict[int, list[object]] = {broker_id: [] for broker_id in IDS}
-        """What the controller has for each broker, first in, first out."""
+        """The controller's queued requests for each broker."""
         self.produced: dict[int, Produce] = {}
         self.acked: list[Produce] = []
-        """Those that were answered as being on all in-sync replicas."""
+        """Records that were acknowledged with acks=all."""
         self.committed: list[Record] = []
         """The longest log below a high watermark that any leader ever had."""
         for broker in self.brokers.values():
             broker.start(0, self.now)
         self._announce()
 
-    # -- what may happen
+    # -- Rules.
 
     def produce(self, broker: int, acks: int) -> None:
         number = len(self.produced) + 1
@@ -72,7 +72,7 @@ class BrokerStateMachine:
         self._collect()
 
     def carry(self, which: int, lose: bool, repeat: bool) -> None:
-        """One message arrives, or is lost; the sender of a lost one hears that nothing comes."""
+        """A message arrives or is lost. The sender of a lost message gets the reply None."""
         if not self.network:
             return
         broker = self.network.pop(which % len(self.network))
@@ -87,7 +87,7 @@ class BrokerStateMachine:
         self._collect()
 
     def obey(self, broker: int, again: bool) -> None:
-        """A broker gets the next thing that the controller has for it."""
+        """A broker receives the next request of the controller."""
         orders = self.orders[broker]
         if orders and self.brokers[broker].running:
             request = orders[0] if again else orders.pop(0)
@@ -99,7 +99,7 @@ class BrokerStateMachine:
         self._collect()
 
     def crash(self, broker: int) -> None:
-        """A broker dies; the controller elects another leader of the ISR, or none."""
+        """A broker crashes; the controller elects another ISR member, or none."""
         if not self.brokers[broker].running:
             return
         self.brokers[broker].crash(self.now)
@@ -114,11 +114,11 @@ class BrokerStateMachine:
             self._elect(self.stored.isr)
 
     def move(self, broker: int) -> None:
-        """The controller hands leadership to another member of the ISR."""
+        """The controller moves leadership to another ISR member."""
         if broker in self.stored.isr and self.brokers[broker].running:
             self._elect(self.stored.isr, broker)
 
-    # -- how
+    # -- Helpers.
 
     def _elect(self, isr: tuple[int, ...], preferred: int | None = None) -> None:
         living = [member for member in isr if self.brokers[member].running]
@@ -185,7 +185,7 @@ class BrokerStateMachine:
         if response.error is ErrorCode.NONE and request.acks == -1:
             self.acked.append(request)
 
-    # -- what must hold
+    # -- Invariants.
 
     def logs(self) -> dict[int, Log]:
         return {item: broker.disks.logs[P] for item, broker in self.brokers.items() if P in broker.disks.logs}
@@ -201,18 +201,18 @@ class BrokerStateMachine:
             assert not missing, f"acknowledged, but not on every member of {self.stored.isr}: {missing}"
 
     def _logs_match(self) -> None:
-        """Where two logs have a record of one epoch at one offset, they are equal up to there."""
+        """Two logs with a record of one leader epoch at one offset are equal up to that offset."""
         logs = list(self.logs().values())
         for log in logs:
             for other in logs:
                 shared = min(len(log.records), len(other.records))
                 last = next(
-                    (at for at in reversed(range(shared))
-                     if log.records[at].leader_epoch == other.records[at].leader_epoch), -1)  # fmt: skip
+                    (offset for offset in reversed(range(shared))
+                     if log.records[offset].leader_epoch == other.records[offset].leader_epoch), -1)  # fmt: skip
                 assert log.records[: last + 1] == other.records[: last + 1]
 
     def _high_watermark_is_everywhere(self) -> None:
-        """What a leader counts as committed is in the log of each member of its maximal ISR."""
+        """Records below a leader's high watermark are in the log of each member of its maximal ISR."""
         leader = self.brokers.get(self.stored.leader)
         partition = leader.partitions.get(P) if leader is not None else None
         if partition is None or partition.leader_epoch != self.stored.leader_epoch or partition.leader_log is None:
@@ -223,7 +223,7 @@ class BrokerStateMachine:
             assert ends.get(member, 0) >= high, f"high watermark {high}, but {member} has {ends.get(member, 0)}"
 
     def _committed_stays(self) -> None:
-        """Leader completeness: what was ever committed is in the log of the leader of the present epoch."""
+        """Leader completeness: the leader of the current epoch has every record that was ever committed."""
         for broker in self.brokers.values():
             partition = broker.partitions.get(P)
             if partition is None or partition.leader_log is None:

@@ -11,7 +11,7 @@ MEBIBYTE = 2**20
 
 
 class FuzzTarget:
-    """Reads messages by one function."""
+    """Decodes messages with one function."""
 
     share = 1
     pieces = (b"!",)

@@ -22,7 +22,7 @@ EXAMPLES = 20
 def next_step(
     chance: random.Random, simulation: BrokerStateMachine, lossy: bool, deadly: float
 ) -> tuple[str, tuple[object, ...]]:
-    """What happens next, and with what."""
+    """The next rule and its arguments."""
     some, kind = chance.choice(IDS), chance.random()
     if kind < 0.12:
         leader = simulation.stored.leader if simulation.stored.leader in IDS and chance.random() < 0.8 else some
@@ -46,8 +46,8 @@ def next_step(
 def test_logs_match_and_what_was_committed_stays(
     protocol: str, min_insync_replicas: int, seed: int, lossy: bool, deadly: float
 ) -> None:
-    """Log matching, leader completeness, the high watermark within the maximal ISR, acknowledged records on all of the
-    ISR: checked after every step of a history."""
+    """After every step: log matching, leader completeness, the high watermark within the maximal ISR, and acknowledged
+    records on all ISR members."""
     config = BrokerConfig(
         protocol=InterBrokerProtocol.parse(protocol), replica_lag_time_max_ms=LAG_MS, fetch_records_max=2,
         min_insync_replicas=min_insync_replicas,

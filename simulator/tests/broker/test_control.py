@@ -25,7 +25,7 @@ NONE = ErrorCode.NONE
 
 
 def start_broker(*requests: object, config: BrokerConfig | None = None, broker_epoch: int = 50) -> Broker:
-    """Broker 1, which knows that 1, 2 and 3 live, after these requests."""
+    """Broker 1, which knows the live brokers 1, 2 and 3, after these requests."""
     broker = Broker(1, config=config)
     broker.start(broker_epoch, 0.0)
     for request in (live(1, 2, 3), *requests):
@@ -85,7 +85,7 @@ def test_the_highest_controller_epoch_is_kept_until_the_broker_starts_again() ->
 
 @pytest.mark.parametrize("leader", [4, -1])
 def test_a_leader_that_is_not_known_to_live_leaves_only_a_log(leader: int) -> None:
-    """The same leader epoch is obeyed once the leader is known."""
+    """The broker accepts the same leader epoch as soon as it knows the leader."""
     broker = start_broker(order(state(leader, (1, 2), 5, 3, is_new=True)))
     partition = broker.partitions[P]
     assert (partition.leader, partition.leader_epoch, partition.log) == (None, -1, broker.disks.logs[P])
@@ -114,7 +114,7 @@ def test_a_broker_that_shuts_down_follows_nobody_anew() -> None:
     assert broker.partitions[P].leader == 2
 
 
-# -- UpdateMetadata
+# -- UpdateMetadata.
 
 
 def shown(leader: int, leader_epoch: int = 5) -> UpdateMetadata:
@@ -147,7 +147,7 @@ def test_update_metadata_is_fenced(controller_epoch: int, broker_epoch: int, err
     assert broker.metadata.live_brokers == ({9} if error is NONE else {1, 2, 3})
 
 
-# -- StopReplica
+# -- StopReplica.
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_stop_replica_is_fenced(request_: StopReplica, error: ErrorCode) -> None
     assert (response.error, response.errors, P in broker.partitions) == (error, {}, True)
 
 
-# -- log directories
+# -- Log directories.
 
 TWO_DIRS = BrokerConfig(log_dirs=("a", "b"))
 KEYS = [("t", number) for number in range(4)]
@@ -235,7 +235,7 @@ def test_a_broker_halts_with_its_last_directory() -> None:
 
 
 def test_a_log_in_a_dead_directory_is_not_deleted_and_nobody_is_told() -> None:
-    """After a restart the broker does not know of it, until a LeaderAndIsr comes."""
+    """After a restart the broker does not know the partition until it receives LeaderAndIsr."""
     broker = start_broker(order(hosted(0, is_new=True)), config=TWO_DIRS)
     broker.fail_log_dir("a", 0.0)
     broker.crash(1.0)

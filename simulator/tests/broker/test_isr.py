@@ -20,7 +20,7 @@ CONFIG = BrokerConfig(replica_lag_time_max_ms=LAG_MS, min_insync_replicas=2)
 def start_leader(
     isr: tuple[int, ...] = (1, 2, 3), records: int = 10, config: BrokerConfig = CONFIG, **others: object
 ) -> Broker:
-    """Broker 1, which leads P at leader epoch 5 and has records 0 to ``records`` - 1; nobody has fetched."""
+    """Broker 1 leads P at leader epoch 5 with records 0 to ``records`` - 1; no follower has fetched."""
     broker = Broker(1, config=config)
     broker.start(50, 0.0)
     broker.handle(live(1, 2, 3, 4), 0.0)
@@ -53,12 +53,12 @@ def proposal(broker: Broker, now: float) -> tuple[Outgoing, tuple[int, ...]] | N
 def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCode.NONE, **others: object) -> None:
     assert isinstance(out.message, AlterPartition)
     asked = out.message.partitions[P]
-    notified = {"leader": 1, "leader_epoch": asked.leader_epoch, "isr": asked.isr, "recovery": 0,
+    fields = {"leader": 1, "leader_epoch": asked.leader_epoch, "isr": asked.isr, "recovery": 0,
             "partition_epoch": asked.partition_epoch + 1} | others  # fmt: skip
-    broker.answered(out.number, AlterPartitionResponse(ErrorCode.NONE, {P: AlteredPartition(error, **notified)}), now)  # type: ignore[arg-type]
+    broker.answered(out.number, AlterPartitionResponse(ErrorCode.NONE, {P: AlteredPartition(error, **fields)}), now)  # type: ignore[arg-type]
 
 
-# -- a follower as the leader sees it
+# -- Followers as the leader sees them.
 
 
 def test_when_a_follower_had_caught_up() -> None:
@@ -93,7 +93,7 @@ def test_a_new_leader_epoch_resets_what_is_known(
     assert (replica.end, replica.leader_end, replica.fetched_at, replica.caught_up_at) == expected
 
 
-# -- high watermarks
+# -- High watermarks.
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_new_leader_epoch_resets_what_is_known(
     ],
 )
 def test_high_watermark(isr: tuple[int, ...], ends: dict[int, int], caught_up_3: bool, expected: int) -> None:
-    """min.insync.replicas 2; the leader's log ends at 10."""
+    """With min.insync.replicas 2; the leader's log ends at 10."""
     leader = start_leader(isr)
     if caught_up_3:
         leader.partitions[P].replicas[3].caught_up_at = 20_000.0
@@ -142,7 +142,7 @@ def test_the_high_watermark_stands_still_under_min_isr_since_3_7(waits: bool, ex
 
 
 def test_the_high_watermark_waits_for_nobody_who_cannot_join() -> None:
-    """Caught up by time, not a member, and not alive as far as the controller has told."""
+    """The follower has caught up by time, is no ISR member, and is not in the broker's live brokers."""
     leader = start_leader((1, 2))
     leader.partitions[P].replicas[3].caught_up_at = 20_000.0
     leader.handle(live(1, 2), 20_000.0)
@@ -154,7 +154,7 @@ def test_min_isr_is_never_more_than_there_are_replicas() -> None:
     assert high_watermark(start_leader((1,), replicas=(1,))) == 10
 
 
-# -- expand
+# -- Expansion.
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_follower_at_the_high_watermark_joins_if_it_lives(offset: int, living:
 
 
 def test_a_follower_joins_only_within_the_leader_epoch() -> None:
-    """Below the start of the epoch may be committed records that it lacks, whatever the high watermark says."""
+    """Below the start of the epoch, committed records may exist that it lacks, whatever the high watermark is."""
     leader = start_leader((1, 2))
     leader.handle(order(state(1, (1, 2), 6, 4)), 1.0)
     assert (leader.partitions[P].epoch_start, leader.disks.logs[P].epochs) == (10, [(5, 0), (6, 10)])
@@ -197,7 +197,7 @@ def test_one_change_at_a_time() -> None:
     assert following[1] == (1, 2, 3)
 
 
-# -- shrink
+# -- Shrinking.
 
 
 def test_who_lags_is_left_out_at_the_next_look() -> None:
@@ -224,7 +224,7 @@ def test_the_leader_never_leaves_itself_out() -> None:
     assert sent[1] == (1,)
 
 
-# -- the outcome of a proposal
+# -- Outcomes of a proposal.
 
 
 def pending(expand: bool = True) -> tuple[Broker, Outgoing]:
@@ -300,7 +300,7 @@ def test_an_answer_that_comes_after_a_new_leader_epoch_is_passed_over() -> None:
     assert (broker.partitions[P].isr, broker.partitions[P].partition_epoch) == ((1, 2), 5)
 
 
-# -- gauges
+# -- Gauges.
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
 
 
 def start_leader(config: BrokerConfig | None = None) -> Broker:
-    """Broker 1 leads P and Q alone; 2 follows."""
+    """Broker 1 leads P and Q alone; broker 2 follows."""
     broker = Broker(1, config=config)
     broker.start(50, 0.0)
     broker.handle(live(1, 2), 0.0)
@@ -47,7 +47,7 @@ def start_leader(config: BrokerConfig | None = None) -> Broker:
 
 
 def joins(broker: Broker, key: TopicPartition, now: float) -> list[Outgoing]:
-    """Follower 2 fetches at the end; what the leader sends then."""
+    """Follower 2 fetches at the end. Returns the messages that the leader then sends."""
     broker.handle(Fetch(2, {key: FetchPartition(broker.disks.logs[key].end, 0, 5)}), now)
     return broker.tick(now)
 
@@ -60,7 +60,7 @@ def accepted(out: Outgoing) -> AlterPartitionResponse:
     })  # fmt: skip
 
 
-# -- proposals to the controller
+# -- Proposals to the controller.
 
 
 def test_a_proposal_as_it_is_sent() -> None:
@@ -104,7 +104,7 @@ def test_what_an_answer_leaves_out_is_asked_again() -> None:
 
 
 def test_a_second_proposal_for_a_partition_on_its_way_is_put_off() -> None:
-    """The first was forgotten by a new leader epoch, but not by the request that carries it."""
+    """A new leader epoch dropped the first proposal, but the request with it is still in flight."""
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     leader.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
@@ -124,7 +124,7 @@ def test_nobody_is_asked_before_the_controller_is_known() -> None:
     assert len(leader.tick(2.0)) == 1
 
 
-# -- proposals written to storage
+# -- Proposals written to storage.
 
 
 def stored(partition_epoch: int, isr: tuple[int, ...] = (1, 2), leader: int = 1) -> WriteState:
@@ -156,20 +156,20 @@ def test_before_2_7_a_leader_writes_the_state_itself(
 
 
 def test_word_is_left_of_written_isrs_when_they_rest() -> None:
-    """Looked at every 2.5 s; five seconds after the last change, or a minute after the last notification."""
+    """The broker checks every 2.5 s: five seconds after the last change, or a minute after the last notification."""
     leader = start_leader(OLD)
     (out,) = joins(leader, P, 1_000.0)
     leader.answered(out.number, WriteStateResponse(True, stored(4)), 1_000.0)
-    notified = [
+    notifications = [
         (now, out.message.partitions)
         for now in range(1_500, 20_000, 500)
         for out in leader.tick(float(now))
         if isinstance(out.message, NotifyIsrChanges)
     ]
-    assert notified == [(7_500, (P,))]
+    assert notifications == [(7_500, (P,))]
 
 
-# -- controlled shutdown
+# -- Controlled shutdown.
 
 
 def asked_to_stop(broker: Broker, now: float) -> list[int]:
@@ -215,7 +215,7 @@ def test_nobody_is_asked_to_stop_while_the_controller_is_not_known() -> None:
     assert sent == ["CloseSession"]
 
 
-# -- crashes
+# -- Crashes.
 
 
 def test_what_a_broker_has_stored_outlasts_it() -> None:
@@ -279,7 +279,7 @@ def test_what_makes_no_sense_is_refused(act: object) -> None:
         act(start_leader())  # type: ignore[operator]
 
 
-# -- other directories
+# -- Other log directories.
 
 DIRS = BrokerConfig(log_dirs=("a", "b"), fetch_records_max=3)
 
@@ -291,7 +291,7 @@ def move(broker: Broker, log_dir: str, key: TopicPartition = P) -> ErrorCode:
 
 
 def copied(broker: Broker) -> tuple[str, int | None]:
-    """Where the log of P is, and how far its copy has come, if there is one."""
+    """The directory of P's log, and the end of its copy, if there is one."""
     log = broker.disks.logs[P]
     return log.log_dir, None if log.future is None else log.future.end
 
@@ -376,7 +376,7 @@ def test_nothing_moves_while_a_directory_is_dead(key: TopicPartition, log_dir: s
     assert move(leader, log_dir, key) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
-# -- a whole cluster
+# -- A whole cluster.
 
 
 def test_a_follower_leaves_and_joins_again() -> None:

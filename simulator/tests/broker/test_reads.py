@@ -40,7 +40,7 @@ FENCED, UNKNOWN, NOT_LEADER = (
 
 
 def start_leader() -> Broker:
-    """Broker 1: epochs 3 (records 0 to 3) and 5 (4 to 9); follower 2 has all of it, 3 nothing."""
+    """Broker 1 with epochs 3 (records 0 to 3) and 5 (4 to 9). Follower 2 has all records, follower 3 none."""
     broker = Broker(1, config=BrokerConfig())
     broker.start(50, 0.0)
     broker.handle(live(1, 2, 3), 0.0)
@@ -76,8 +76,8 @@ def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
     ],
 )
 def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) -> None:
-    notified = read(start_leader(), asked, who)
-    assert (notified.error, len(notified.records)) == (error, records)
+    fetched = read(start_leader(), asked, who)
+    assert (fetched.error, len(fetched.records)) == (error, records)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) 
 )
 def test_a_fetch_shows_where_logs_diverge(offset: int, last_epoch: int, diverging: EpochEnd | None) -> None:
     leader = start_leader()
-    notified = read(leader, FetchPartition(offset, 0, 5, last_epoch))
-    assert (notified.error, notified.diverging) == (ErrorCode.NONE, diverging)
+    fetched = read(leader, FetchPartition(offset, 0, 5, last_epoch))
+    assert (fetched.error, fetched.diverging) == (ErrorCode.NONE, diverging)
     assert (leader.partitions[P].replicas[3].end == -1) == (diverging is not None)
 
 
 def test_an_epoch_that_the_leader_never_had_is_out_of_range() -> None:
-    notified = read(start_leader(), FetchPartition(3, 0, 5, 6))
-    assert (notified.error, notified.log_start_offset, notified.log_end_offset) == (
+    fetched = read(start_leader(), FetchPartition(3, 0, 5, 6))
+    assert (fetched.error, fetched.log_start_offset, fetched.log_end_offset) == (
         ErrorCode.OFFSET_OUT_OF_RANGE,
         0,
         10,
@@ -157,11 +157,11 @@ def test_clients_ask_who_leads(topics: tuple[str, ...] | None, result: list[obje
     assert (response.controller_id, response.live_brokers, list(response.partitions)) == (CONTROLLER_ID, (2,), result)
 
 
-# -- logs
+# -- Logs.
 
 
 def log_of(*epochs: int, start: int = 0) -> Log:
-    """A log with one record of each of these epochs, from offset ``start`` on."""
+    """A log with one record for each of these epochs, from offset ``start``."""
     log = Log(TOPIC_ID, "data")
     log.restart(start)
     for epoch in epochs:
@@ -171,7 +171,7 @@ def log_of(*epochs: int, start: int = 0) -> Log:
 
 @dataclass(frozen=True)
 class Cut:
-    """A log, where it is truncated, and what is left."""
+    """A log, its truncation offset, and the expected rest."""
 
     epochs: tuple[int, ...]
     offset: int
@@ -197,7 +197,7 @@ def test_truncation(cut: Cut) -> None:
 
 
 def test_an_epoch_that_began_at_the_end_is_forgotten_when_nothing_else_is() -> None:
-    """A leader that was deposed before it wrote anything must not show its epoch."""
+    """A deposed leader that has written nothing must not report its epoch."""
     log = log_of(1, 1)
     log.begin_epoch(4, 2)
     log.truncate(2)
@@ -244,12 +244,12 @@ def test_who_wants_committed_records_only_waits_for_the_end_of_a_transaction() -
     assert (read(False), read(True)) == (3, 3)
 
 
-# -- followers
+# -- Followers.
 
 
 @pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
 def test_a_deposed_leader_drops_what_was_never_committed(protocol: str) -> None:
-    """By Fetch since 2.7-IV1, by OffsetsForLeaderEpoch before."""
+    """Through Fetch since 2.7-IV1, through OffsetsForLeaderEpoch before."""
     cluster = Cluster(config=BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=1))
     cluster.lead(1, (1, 2, 3), is_new=True)
     for number in range(3):
@@ -269,7 +269,7 @@ def test_a_deposed_leader_drops_what_was_never_committed(protocol: str) -> None:
 
 
 def test_a_follower_finds_the_last_common_epoch_step_by_step() -> None:
-    """KIP-279: its log has epochs 1 2 2 4 4, the leader's 1 3 3 5."""
+    """KIP-279: the follower's log has epochs 1 2 2 4 4, the leader's 1 3 3 5."""
     cluster = Cluster((1, 2))
     for broker_id, epochs in ((1, (1, 3, 3, 5)), (2, (1, 2, 2, 4, 4))):
         cluster[broker_id].disks.logs[P] = log_of(*epochs)
@@ -281,7 +281,7 @@ def test_a_follower_finds_the_last_common_epoch_step_by_step() -> None:
 
 @pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
 def test_a_follower_keeps_nothing_of_an_epoch_that_its_leader_never_had(protocol: str) -> None:
-    """Epoch 1 ends later at the leader than here, where epoch 2 stands in its place."""
+    """Epoch 1 ends later on the leader than on the follower, which has epoch 2 at that offset."""
     cluster = Cluster((1, 2), BrokerConfig(protocol=InterBrokerProtocol.parse(protocol)))
     cluster[1].disks.logs[P] = log_of(1, 1, 1, 1, 3)
     cluster[2].disks.logs[P] = log_of(1, 1, 2)
@@ -306,15 +306,15 @@ def test_followers_drop_what_their_leader_has_deleted() -> None:
 
 @pytest.mark.parametrize("start, end, left", [(0, 1, (0, 1)), (0, 5, (0, 3)), (4, 5, (4, 4))])
 def test_a_follower_that_is_out_of_range(start: int, end: int, left: tuple[int, int]) -> None:
-    """The leader's log ends before ours, reaches beyond it, or begins after it."""
+    """The leader's log ends before the follower's, extends beyond it, or begins after it."""
     broker = Broker(2)
     broker.start(50, 0.0)
     broker.disks.logs[P] = log_of(1, 1, 1)
     broker.handle(live(1, 2), 0.0)
     broker.handle(order(state(1, (1,), 5)), 0.0)
     (out,) = broker.tick(0.0)
-    notified = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
-    broker.answered(out.number, FetchResponse({P: notified}), 1.0)
+    fetched = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
+    broker.answered(out.number, FetchResponse({P: fetched}), 1.0)
     assert (broker.disks.logs[P].start, broker.disks.logs[P].end) == left
 
 
@@ -330,7 +330,7 @@ def test_a_follower_behind_the_start_of_its_leaders_log_begins_there(start: int,
 
 
 def test_a_fenced_follower_waits_for_the_controller() -> None:
-    """A follower that missed a leader epoch asks nobody until it learns of it."""
+    """A follower that missed a leader epoch sends no Fetch until it receives that epoch."""
     cluster = Cluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
     cluster.lead(1, (1, 2, 3), only=(1, 2))

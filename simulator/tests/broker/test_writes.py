@@ -39,7 +39,7 @@ def write(broker: Broker, request: Produce, now: float = 0.0) -> tuple[ErrorCode
 
 
 def late(broker: Broker, now: float) -> list[tuple[int, ErrorCode]]:
-    """What producers are answered now that waited."""
+    """The delayed responses to producers that the broker sends now."""
     return [
         (out.peer_id, out.message.error)
         for out in broker.tick(now)
@@ -93,7 +93,7 @@ def test_all_replicas_have_it_before_it_is_acknowledged() -> None:
 
 
 def test_acknowledged_to_too_few() -> None:
-    """The ISR shrank after the record was written, under 3.6's rule that the high watermark goes on."""
+    """The ISR shrank after the write; before 3.7 the high watermark still advances."""
     leader = start_leader(min_insync=2, config=BrokerConfig(high_watermark_waits_for_min_isr=False))
     write(leader, produce("x", correlation=7))
     leader.handle(order(state(1, (1,), 6, 1, replicas=(1, 2))), 0.0)
@@ -121,7 +121,7 @@ def test_what_ends_the_wait(interrupt: object, error: ErrorCode | None) -> None:
     assert late(leader, 40_000.0) == ([(7, ErrorCode.REQUEST_TIMED_OUT)] if error is None else [])
 
 
-# -- idempotence
+# -- Idempotence.
 
 
 def of(sequence: int, producer_epoch: int = 0, producer_id: int = 9, transactional: bool = False) -> Produce:
@@ -150,7 +150,7 @@ def of(sequence: int, producer_epoch: int = 0, producer_id: int = 9, transaction
 def test_an_idempotent_producer_after_sequences_0_to_6(
     request_: Produce, expected: tuple[ErrorCode, int], moved: bool
 ) -> None:
-    """The last five are recognised; also by a leader that has the records as a follower, or cut its log."""
+    """A broker recognizes the last five records, even if it got them as a follower or truncated its log."""
     leader = start_leader((1,))
     for sequence in range(7):
         assert write(leader, of(sequence)) == (NONE, sequence)
@@ -166,7 +166,7 @@ def test_sequences_begin_again_after_the_largest() -> None:
     assert write(leader, of(0)) == (NONE, 1)
 
 
-# -- transactions
+# -- Transactions.
 
 
 def test_the_last_stable_offset_stays_before_what_is_undecided() -> None:
@@ -198,7 +198,7 @@ def test_an_old_coordinator_ends_nothing() -> None:
     assert response.error is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-# -- deleting records
+# -- DeleteRecords.
 
 
 def delete(broker: Broker, offset: int) -> tuple[ErrorCode, int] | None:

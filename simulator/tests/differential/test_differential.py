@@ -26,7 +26,7 @@ SEEDS = range(1, 9)
 
 
 class BlindStates(MemoryStore):
-    """Writes states whatever stands there."""
+    """Writes states without a check of their version."""
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         stored = self.read_states(cluster, change.rows)
@@ -38,7 +38,7 @@ class BlindStates(MemoryStore):
 
 
 class BlindAssignments(MemoryStore):
-    """Writes assignments whatever was read of them."""
+    """Writes assignments without a check of their version."""
 
     def write_assignments(self, table: TopicTable) -> Any:
         self._read_versions.clear()
@@ -46,7 +46,7 @@ class BlindAssignments(MemoryStore):
 
 
 class Unfenced(MemoryStore):
-    """Writes although another has claimed the role."""
+    """Writes although another session has claimed the role."""
 
     def _write_fenced(self, *operations: Any) -> None:
         try:
@@ -58,14 +58,14 @@ class Unfenced(MemoryStore):
 
 
 class Deaf(MemoryStore):
-    """Never learns of topics."""
+    """Never notifies of topics."""
 
     def open(self, notify: Notify) -> None:
         super().open(lambda event: None if isinstance(event, TopicsChanged) else notify(event))
 
 
 class Stammering(MemoryStore):
-    """Tells everything twice."""
+    """Notifies of everything twice."""
 
     def open(self, notify: Notify) -> None:
         def twice(event: Event) -> None:
@@ -95,13 +95,13 @@ class Forgetful(MemoryStore):
 
 
 class Believing(MemoryStore):
-    """Goes on acting after its role was lost."""
+    """Still acts as controller after its role was lost."""
 
     def may_act(self) -> bool:
         return self._claim is not None
 
 
-#: (store, call at which it is found out)
+#: (store, call that reveals it).
 BROKEN_STORES = [
     (BlindStates, "write_states"),
     (BlindAssignments, "write_assignments"),
@@ -171,7 +171,7 @@ def test_storage_that_holds_something_is_left_alone() -> None:
 
 
 class Hasty(EmbeddedBrokers):
-    """Sends on without waiting for answers."""
+    """Sends without waiting for responses."""
 
     def _deliver(self, channel: Channel) -> None:
         while channel.waiting:
@@ -180,7 +180,7 @@ class Hasty(EmbeddedBrokers):
 
 
 class Disorderly(EmbeddedBrokers):
-    """Sends the last first."""
+    """Sends the last request first."""
 
     def _deliver(self, channel: Channel) -> None:
         channel.waiting.reverse()
@@ -188,19 +188,19 @@ class Disorderly(EmbeddedBrokers):
 
 
 class Faithful(EmbeddedBrokers):
-    """Keeps what it has for a registration that is gone."""
+    """Keeps requests for a registration that has ended."""
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         ids = cluster.brokers.ids_of(brokers)
         saved = {broker_id: self._kept.get(broker_id) for broker_id in ids}
         super().connect(cluster, brokers)
-        for one, waiting in saved.items():
-            self._channels[one].waiting.extend(waiting or ())
-            self._deliver(self._channels[one])
+        for broker_id, waiting in saved.items():
+            self._channels[broker_id].waiting.extend(waiting or ())
+            self._deliver(self._channels[broker_id])
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        for item in cluster.brokers.ids_of(brokers):
-            self._kept[item] = list(self._channels[item].waiting) if item in self._channels else []
+        for broker_id in cluster.brokers.ids_of(brokers):
+            self._kept[broker_id] = list(self._channels[broker_id].waiting) if broker_id in self._channels else []
         super().disconnect(cluster, brokers)
 
     @property
@@ -210,14 +210,14 @@ class Faithful(EmbeddedBrokers):
 
 
 class Reckless(EmbeddedBrokers):
-    """Sends whether its controller may act or not."""
+    """Sends even if its controller may not act."""
 
     def open(self, notify: Notify, may_act: Callable[[], bool]) -> None:
         super().open(notify, lambda: True)
 
 
 class Dropping(EmbeddedBrokers):
-    """Sends nothing twice."""
+    """Repeats no request."""
 
     def _receive(self, channel: Channel, delivery: Delivery) -> None:
         if channel.in_flight is not delivery:
@@ -225,7 +225,7 @@ class Dropping(EmbeddedBrokers):
 
 
 class Late(EmbeddedBrokers):
-    """Reads the columns when it is asked to settle: here, at the next batch."""
+    """Reads the columns late: at the next batch."""
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         cluster.partitions.leader_epoch += 1
@@ -233,7 +233,7 @@ class Late(EmbeddedBrokers):
 
 
 class Mute(EmbeddedBrokers):
-    """Tells no answers."""
+    """Delivers no response events."""
 
     def open(self, notify: Notify, may_act: Callable[[], bool]) -> None:
         super().open(lambda _event: None, may_act)

@@ -14,17 +14,17 @@ from kframe_simulator.fuzz import reference as mutate
 
 MESSAGES = st.lists(st.binary(min_size=1, max_size=40) | st.just(b'{"a":12,"b":[3]}'), min_size=1, max_size=4)
 WORDS = st.integers(0, 2**64 - 1)
-#: What stands behind the room for cases, and must not be written to.
+#: The bytes after the buffer for cases, which must not change.
 GUARD = 0x5A
 
 
 def cases(module: Any, messages: list[bytes], pieces: list[bytes], seed: int, first: int, most: int) -> list[bytes]:
-    """The cases that there is room for, eight at most."""
-    at, out = np.zeros(9, np.int64), np.full(4 * most + 16, GUARD, np.uint8)
-    made = module.mutate(*packed(messages), *packed(pieces), seed, first, most, at, out[:-16])
+    """The cases that fit in the buffer, at most eight."""
+    offsets, out = np.zeros(9, np.int64), np.full(4 * most + 16, GUARD, np.uint8)
+    made = module.mutate(*packed(messages), *packed(pieces), seed, first, most, offsets, out[:-16])
     assert (out[-16:] == GUARD).all()
     assert made >= 4
-    return [out[at[i] : at[i + 1]].tobytes() for i in range(made)]
+    return [out[offsets[i] : offsets[i + 1]].tobytes() for i in range(made)]
 
 
 @given(MESSAGES, MESSAGES, WORDS, st.integers(0, 2**62), st.integers(0, 30))
@@ -48,9 +48,9 @@ def test_every_way_of_bending_is_taken() -> None:
     message = bytes(range(32, 96))
     made = [case for seed in range(200) for case in cases(_mutate, [message], [b"PIECE", b"Q"], seed, 0, 200)]
     lengths = {len(case) for case in made}
-    assert {63, 64, 65, 66} <= lengths  # cut, changed, put in
-    assert min(lengths) < 20  # broken off
-    assert max(lengths) > 75  # doubled
+    assert {63, 64, 65, 66} <= lengths  # Removed, changed and inserted bytes.
+    assert min(lengths) < 20  # Truncated.
+    assert max(lengths) > 75  # Duplicated.
     assert any(b"PIECE" in case for case in made)
     assert any(b"\x7f\xff\xff\xff" in case for case in made)
     assert sum(case == message for case in made) < len(made) / 5

@@ -1,4 +1,4 @@
-"""Histories that invariants accept: observations that were no defects, by seed."""
+"""Histories that the invariants accept: observations without a defect, by seed."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_af
 
 
 def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(simulation: Simulation) -> None:
-    """Seed 5093: a controller that knew the topic gave it a leader epoch while nobody could read it; its successor did
-    not know it, and refused a proposal under that epoch for good."""
+    """Seed 5093: a controller that knew an unreadable topic raised its leader epoch. Its successor did not know the
+    topic, and refused a proposal under that epoch for good."""
     simulation.watch.unreadable.add(KEY)
     simulation.ensemble.malform(0, 0)
     exempt = []
@@ -53,7 +53,7 @@ def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(simulatio
 def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is_spared(
     simulation: Simulation, broker_id: int, ended_before: bool, exempt: bool
 ) -> None:
-    """Seed 2684: before topic ids a log that was left behind is known by its leader epoch alone."""
+    """Seed 2684: without topic ids, only the leader epoch shows that a log is of an earlier topic."""
     if ended_before:
         simulation.watch.record_history.topic_gone("t", (0, 1))
     sent = post(simulation, LeaderAndIsr(1000, 1, simulation.brokers[broker_id].registration.broker_epoch, {}, {}, ()))
@@ -68,7 +68,7 @@ def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is
 def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_stored(
     simulation: Simulation, unreadable: bool, unconfirmed: int, exempt: bool
 ) -> None:
-    """Seed 6258: storage still had the replica that a move had dropped, since its topic could not be read."""
+    """Seed 6258: storage still listed a removed replica, because the topic was unreadable."""
     row = simulation.ensemble.rows[KEY]._replace(removing=(3,))
     simulation.watch.confirmed = {(KEY, replica) for replica in row.replicas if replica != unconfirmed}
     simulation.watch.unreadable = {KEY} if unreadable else set()
@@ -79,7 +79,7 @@ def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_st
 def test_a_partition_that_was_added_while_its_topic_was_deleted_was_told_to_nobody(
     simulation: Simulation, partition_epoch: int, exempt: bool
 ) -> None:
-    """Seed 9844: somebody added a partition a moment before the topic went."""
+    """Seed 9844: another client added a partition just before the topic was deleted."""
     row = simulation.ensemble.rows[KEY]
     simulation.watch.confirmed = {(KEY, replica) for replica in row.replicas}
     added = row._replace(key=("t", 1), partition_epoch=partition_epoch)
@@ -95,7 +95,7 @@ def test_a_partition_that_was_added_while_its_topic_was_deleted_was_told_to_nobo
 def test_the_last_isr_of_a_doomed_topic_may_be_unread(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch, doomed: bool, leader: int, exempt: bool
 ) -> None:
-    """Seed 11582: before 2.7-IV2 a leader stored an ISR, and died before it notified of it."""
+    """Seed 11582: before 2.7-IV2 a leader wrote an ISR, and died before the notification."""
     monkeypatch.setattr(simulation.ensemble, "record_names", lambda path: ["t"] if doomed else [])
     edit(simulation, leader=leader, partition_epoch=7)
     assert (rest.context_is_storage(simulation.watch, None) is None) is exempt
@@ -107,8 +107,8 @@ def test_the_last_isr_of_a_doomed_topic_may_be_unread(
 def test_who_is_shutting_down_is_told_nothing_of_topics_made_since(
     simulation: Simulation, leaves: bool, isr: tuple[int, ...], exempt: bool
 ) -> None:
-    """Seeds 30548 and 30633: the first LeaderAndIsr of a broker that had nothing came when it was shutting down, and
-    left out what had been made meanwhile."""
+    """Seeds 30548 and 30633: a broker without replicas received its first LeaderAndIsr during its controlled shutdown.
+    The request did not include partitions created since then."""
     cluster = simulation.controllers[0].loop.controller.cluster
     p, index = cluster.partitions, cluster.brokers.find(1)
     cluster.brokers.shutting_down[index] = leaves
@@ -126,7 +126,7 @@ def test_who_is_shutting_down_is_told_nothing_of_topics_made_since(
 def test_who_lost_its_log_when_its_leader_had_heard_that_it_was_whole_is_no_witness(
     simulation: Simulation, believed: int, had_it: bool, exempt: bool
 ) -> None:
-    """Seed 41907: a log directory died while the Fetch that took its broker into the ISR was under way."""
+    """Seed 41907: a log directory failed while the Fetch that added its broker to the ISR was in flight."""
     write(simulation, 1, 3)
     promise(simulation)
     joins = state(simulation, isr=(1, 3, 2))._replace(before=simulation.ensemble.rows[KEY]._replace(isr=(1, 3)))
@@ -142,8 +142,8 @@ def test_who_lost_its_log_when_its_leader_had_heard_that_it_was_whole_is_no_witn
 def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
     simulation: Simulation, anew: tuple[int, ...], exempt: bool, written: bool
 ) -> None:
-    """Seeds 341 and 485: the leader came back without its log and the other member with another registration, before a
-    controller took over. It removes members that registered anew only where another member did not."""
+    """Seeds 341 and 485: before a failover the leader restarted without its log, and the other member registered again.
+    The controller removes members that registered again only if another member did not."""
     write(simulation, 1, 2, 3)
     promise(simulation)
     simulation.watch.record_history.state_written(state(simulation))
@@ -198,7 +198,8 @@ def test_only_a_granted_controlled_shutdown_is_orderly(
 def test_assignments_stored_late_and_removed_replicas_need_no_leader_and_isr(
     simulation: Simulation, event: Event, notified: tuple[int, ...], exempt: bool
 ) -> None:
-    """Seeds 28, 49 and 191: a record could not be read when its reassignment ended, and was written once it could."""
+    """Seeds 28, 49 and 191: a record was unreadable when its reassignment ended, and was written after it became
+    readable."""
     before = simulation.ensemble.topic_partitions("t")
     edit(simulation, removing=(3,))
     epochs = {(KEY, broker): simulation.ensemble.rows[KEY].leader_epoch for broker in notified}

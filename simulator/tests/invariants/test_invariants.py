@@ -1,4 +1,4 @@
-"""Every invariant reports a violation when one fact of a simulation at rest is broken."""
+"""Every invariant reports a violation when one fact of a simulation at rest is changed."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def _original_stopped(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.QUEUED, post(simulation, stop(simulation))
 
 
-#: The invariant that must complain, and what is broken.
+#: The invariant that must fail, and the function that breaks it.
 BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
     (roles.epoch_has_one_owner, _second_owner),
     (roles.request_has_own_epoch, _others_epoch),

@@ -58,14 +58,14 @@ def test_a_defect_has_tests_that_exist_and_a_mutant_or_says_why_not() -> None:
 
 
 def test_every_test_of_a_defect_was_seen_to_fail() -> None:
-    """Under a mutant of its own row, in the run on record. ``make mutants`` makes the record."""
+    """Under a mutant of its own row, in the recorded run. ``make mutants`` records it."""
     recorded = observed_kills.recorded()
     assert {defect.number: missing for defect in DEFECTS if (missing := observed_kills.missing(defect, recorded))} == {}
     assert [defect.number for defect in DEFECTS if defect.tests and defect.number not in recorded] == []
 
 
 def test_tests_that_did_not_fail_are_named() -> None:
-    """Of those defects alone whose mutants were all tried."""
+    """Only for defects whose mutants all ran."""
     passed, nothing = Evaluation(Outcome.SURVIVED, "2 tests passed"), Evaluation(Outcome.NOT_RUN, "not asked for")
     of_r26 = [mutant for mutant in MUTANTS if "R26" in mutant.rules]
     (defect,) = (row for row in DEFECTS if row.number == "R26")
@@ -101,7 +101,7 @@ def test_the_page_is_made_from_the_table() -> None:
     assert page.PATH.read_text() == page.render()
 
 
-#: (cases of a report, outcome, which of those asked for failed)
+#: (cases of a report, outcome, failed nodes among the requested ones).
 REPORTS = [
     ('<testcase classname="tests.a" name="test_one[x]"><failure/></testcase>', "killed", ("tests/a.py::test_one",)),
     ('<testcase classname="tests.a" name="test_one"><error/></testcase>', "killed", ("tests/a.py::test_one",)),
@@ -124,8 +124,8 @@ def test_what_the_simulator_found_is_read() -> None:
     result = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
     assert read_seeds(json.dumps(result), "1..9") == (Evaluation(Outcome.KILLED, "seed 17, I5"), 17)
     assert read_seeds('{"played": 9}', "1..9") == (Evaluation(Outcome.SURVIVED, "1..9 passed"), None)
-    notified = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
-    assert read_seeds(notified, "1..9") == (Evaluation(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
+    output = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
+    assert read_seeds(output, "1..9") == (Evaluation(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
 
 
 @pytest.mark.parametrize("seed, without, evaluation", [
@@ -136,7 +136,7 @@ def test_what_the_simulator_found_is_read() -> None:
 def test_a_seed_that_fails_without_the_mutant_proves_nothing(
     tmp_path: Path, seed: int, without: str, evaluation: tuple[str, str]
 ) -> None:
-    """Seeds from ``seed`` on fail with the mutant, and the seed ``without`` in any case."""
+    """Seeds from ``seed`` on fail with the mutant; the seed ``without`` fails without it, too."""
     package = tmp_path / "simulator" / "kframe_simulator"
     for name in ("mutants", "simulation"):
         (package / name).mkdir(parents=True)
@@ -184,7 +184,7 @@ def test_a_mutant_is_seen_by_the_tests_of_its_tree_and_leaves_no_trace(tmp_path:
 
 
 def there(node: str) -> bool:
-    """Whether the test, or the file of tests, exists; the parameter of a golden trace is the name of its scenario."""
+    """Whether the test or the test file exists. The parameter of a golden trace is the name of its scenario."""
     file, _, name = node.partition("::")
     name, _, parameter = name.partition("[")
     path = ROOT / file

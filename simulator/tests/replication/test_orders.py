@@ -29,7 +29,7 @@ P = ("t", 0)
 
 
 def started_runner() -> ScenarioRunner:
-    """A controller at work; broker 1 leads t-0 with ISR 1, 2 and is alone in t-1."""
+    """A runner with an active controller; broker 1 leads t-0 with ISR 1, 2 and is alone in t-1."""
     scenario = {
         "schema": "kframe.scenario/v1", "name": "s", "brokers": [{"id": 1}, {"id": 2}],
         "topics": [{"name": "t", "partitions": [
@@ -61,8 +61,8 @@ def propose(
 def test_a_proposal_and_its_answer(by_id: bool) -> None:
     reply = propose(started_runner(), (1,), by_id)
     assert isinstance(reply, AlterPartitionResponse)
-    notified = reply.partitions[P]
-    assert (notified.error, notified.leader, notified.leader_epoch, notified.isr, notified.partition_epoch) == (
+    answer = reply.partitions[P]
+    assert (answer.error, answer.leader, answer.leader_epoch, answer.isr, answer.partition_epoch) == (
         ErrorCode.NONE,
         1,
         0,
@@ -93,7 +93,7 @@ def test_a_proposal_that_is_refused(
     ],
 )
 def test_a_controlled_shutdown(epoch: int, expected: ControlledShutdownResponse) -> None:
-    """t-1 has nobody else in its ISR, and stays."""
+    """The ISR of t-1 has no other member, so its leader stays."""
     scenario = started_runner()
     message = ControlledShutdown(1, max(scenario.registrations[1].broker_epoch + epoch, 0))
     future = scenario.loop.submit(

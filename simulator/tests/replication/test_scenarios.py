@@ -63,7 +63,7 @@ def test_the_example_does_what_it_says() -> None:
 
 @pytest.mark.parametrize("protocol", ["3.9", "2.8", "2.7-IV1", "2.4"])
 def test_a_follower_that_stands_still_leaves_the_isr_and_comes_back(protocol: str) -> None:
-    """Through AlterPartition, or before 2.7-IV2 by the leader's own hand."""
+    """Through AlterPartition, or before 2.7-IV2 through the leader's own write."""
     played = play(
         silent(3), {"produce": ALL}, {"advance": 16}, {"produce": ALL}, silent(3, "NONE"), {"advance": 2},
         **{"inter.broker.protocol.version": protocol},
@@ -115,7 +115,7 @@ def test_a_leader_that_cannot_be_asked(steps: list[dict[str, Any]], expected: st
 
 
 def test_a_broker_that_stood_still_does_what_it_was_told_meanwhile() -> None:
-    """Its first request waits for it; it leads once it has checked it."""
+    """Its requests wait for it; it leads after it has handled the first one."""
     create = {"create_topics": [{"name": "u", "assignments": [[2]]}]}
     produce = {"produce": {"u-0": {"acks": 1}}}
     played = list(play(silent(2), create, produce, silent(2, "NONE"), produce))

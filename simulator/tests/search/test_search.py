@@ -1,4 +1,4 @@
-"""Known state counts at small depth, and mutants found by their shortest path."""
+"""State counts at small depth, and mutants found by a shortest path."""
 
 from __future__ import annotations
 
@@ -63,33 +63,33 @@ def _searched(depth: int) -> StateSpace:
 
 
 def test_brokers_answers_change_nothing_here_and_so_are_no_steps() -> None:
-    for one, number, node in _active(_searched(5)):
+    for core, number, node in _active(_searched(5)):
         for error in (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH):
             for broker in BROKERS:
-                assert one.step(number, ("answered", error, broker, node.controller_epoch)) == (number, ())
+                assert core.step(number, ("answered", error, broker, node.controller_epoch)) == (number, ())
 
 
 def test_a_notification_or_request_that_comes_again_writes_and_sends_nothing_new() -> None:
-    for one, number, node in _active(_searched(5)):
-        reading, _ = one.step(number, ("BrokersChanged",))
-        assert one.step(reading, ("done", "ReadBrokers", node.known)) == (number, ())
-        reading, _ = one.step(number, ("ControllerChanged",))
-        assert one.step(reading, ("done", "ReadController", one.controller, True)) == (number, ())
+    for core, number, node in _active(_searched(5)):
+        reading, _ = core.step(number, ("BrokersChanged",))
+        assert core.step(reading, ("done", "ReadBrokers", node.known)) == (number, ())
+        reading, _ = core.step(number, ("ControllerChanged",))
+        assert core.step(reading, ("done", "ReadController", core.controller, True)) == (number, ())
         leader, leader_epoch, isr, _, _, partition_epoch = node.state
         if leader > 0 and node.known[leader - 1]:
             again = Request(1, node.known[leader - 1], leader_epoch, partition_epoch - 1, isr)
-            notified, _ = one.step(number, ("alter", leader, again))
-            ask = one.nodes[notified].ask
+            next_node, _ = core.step(number, ("alter", leader, again))
+            ask = core.nodes[next_node].ask
             assert ask is not None
             assert {message[0] for _, message in ask[1]} == {"U"}
-            after, ((kind, *_, response),) = one.step(notified, ("done", "send"))
+            after, ((kind, *_, response),) = core.step(next_node, ("done", "send"))
             assert (after, kind, response) == (number, "reply", (0, 0, leader_epoch, partition_epoch, isr))
 
 
 def _active(space: StateSpace) -> Iterator[tuple[Subject, int, Node]]:
     """The states between two events in which a controller is active."""
     result = [
-        (item, number, node) for item in space.subjects.values() for number, node in enumerate(item.nodes)
+        (core, number, node) for core in space.subjects.values() for number, node in enumerate(core.nodes)
         if node.ask is None and node.active
     ]  # fmt: skip
     assert result

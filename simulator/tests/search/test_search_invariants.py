@@ -1,4 +1,4 @@
-"""Each invariant of the search on a case that breaks it and on one that does not."""
+"""Each invariant of the search on a valid case and on a case that breaks it."""
 
 from __future__ import annotations
 

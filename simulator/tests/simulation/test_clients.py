@@ -44,7 +44,7 @@ def crash(at_ms: float, broker: int) -> Action:
 
 
 def lose(at_ms: float, broker: int) -> Action:
-    """The log directory that holds the log of t-0 dies."""
+    """The log directory with the log of t-0 fails."""
     return Action(at_ms, "fail_log_dir", {"broker": broker - 1})
 
 
@@ -55,7 +55,7 @@ def run(*plan: Action, options: Options = OPTIONS) -> Simulation:
 
 
 def numbers(simulation: Simulation) -> list[int]:
-    """What stands in the leader's log."""
+    """The records in the leader's log."""
     log = simulation.brokers[simulation.ensemble.rows[KEY].leader].model.disks.logs[KEY]
     return [record.value.number for record in log.records if isinstance(record.value, Value)]
 
@@ -69,8 +69,8 @@ def test_what_is_written_in_peace_is_acknowledged_and_stays(producer: int) -> No
 
 
 def test_producers_find_the_next_leader_and_write_nothing_twice() -> None:
-    """Requests are lost with their leader; what comes of a request twice is known by its number."""
-    repeats = [Action(at, "repeat_produce", {"number": 0}) for at in (9_000.0, 9_500.0, 14_000.0)]
+    """Requests are lost with their leader; the leader detects duplicates by their sequence."""
+    repeats = [Action(at_ms, "repeat_produce", {"number": 0}) for at_ms in (9_000.0, 9_500.0, 14_000.0)]
     simulation = run(produce(500.0), produce(8_000.0, count=4), crash(8_010.0, 1), *repeats)
     assert simulation.ensemble.rows[KEY].leader in (2, 3)
     assert numbers(simulation) == [1, 2, 3, 4, 5, 6, 7]
@@ -85,8 +85,7 @@ def test_too_few_in_sync_replicas_promise_nothing() -> None:
 
 @pytest.mark.parametrize("unclean", [True, False])
 def test_an_unclean_election_may_lose_what_was_promised(unclean: bool) -> None:
-    """The last in-sync replica dies: whoever was in sync no longer leads, if that is allowed, and its log is
-    shorter."""
+    """The last in-sync replica dies. If it is allowed, a replica with a shorter log becomes leader."""
     topic = replace(OPTIONS.topics[0], unclean=unclean, min_insync=1)
     alone = [crash(400.0, 2), crash(401.0, 3), produce(9_000.0), crash(12_000.0, 1)]
     others = [Action(19_000.0, "start_broker", {"broker": number}) for number in (1, 1)]
@@ -111,17 +110,17 @@ def test_one_of_several_members_that_loses_its_disk_loses_nothing() -> None:
 
 
 def test_what_only_the_leader_has_confirmed_may_be_lost() -> None:
-    """Broker 1 dies before anybody has fetched the record."""
+    """Broker 1 dies before a follower has fetched the record."""
     simulation = run(produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1))
     assert (simulation.counts["acknowledged, acks=1"], simulation.counts["lost, acks=1"]) == (1, 1)
     assert simulation.watch.violations == []
 
 
-# -- brokers that break a rule are found
+# -- Brokers that break a rule are detected.
 
 
 def test_a_leader_that_acknowledges_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """acks=all is treated as acks=1."""
+    """The broker treats acks=all as acks=1."""
     plain = serving.Serving._replicated
     monkeypatch.setattr(serving.Serving, "_replicated", lambda self, key, written: plain(self, key, written) or written)
     simulation = run(produce(500.0, count=1), crash(520.0, 1))
@@ -136,7 +135,8 @@ def test_a_broker_that_knows_no_repeated_record_is_found(monkeypatch: pytest.Mon
 
 
 def test_a_follower_that_does_not_cut_its_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Broker 1 comes back with a record that nobody else has, and keeps it: it does not say of which epoch it is."""
+    """Broker 1 restarts with a record that no other broker has, and keeps it: its requests lack the epoch of the
+    record."""
     monkeypatch.setattr(Log, "latest_epoch", property(lambda self: -1))
     alone = produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1)
     simulation = run(*alone, produce(8_000.0), Action(12_000.0, "start_broker", {"broker": 0}))
@@ -148,13 +148,13 @@ def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.Monk
         return log.end
 
     monkeypatch.setattr(serving, "_readable", readable)
-    reads = [Action(560.0 + 20.0 * at, "consume", {"pick": 0, "committed": True}) for at in range(10)]
+    reads = [Action(560.0 + 20.0 * index, "consume", {"pick": 0, "committed": True}) for index in range(10)]
     simulation = run(produce(500.0, TRANSACTIONS), *reads)
     assert "I11" in {violation.number for violation in simulation.watch.violations}
 
 
 def test_clients_of_drawn_simulations_are_served() -> None:
-    """Each kind of client comes to its end in drawn simulations, in some through failures."""
+    """Each kind of client completes its work in drawn simulations, in some despite failures."""
     totals = Totals()
     for seed in range(2_000_101, 2_000_113):
         totals.add(play_seed(seed))

@@ -26,7 +26,7 @@ from kframe_simulator.simulation.controllers import ControllerProcess
 
 
 def play(partition: str, steps: list[str], protocol: str = "3.9") -> tuple[ScenarioRunner, list[dict[str, Any]]]:
-    """Play a played_steps of topic t with one partition on brokers 1 to 4."""
+    """Play steps on topic t with one partition on brokers 1 to 4."""
     text = "\n".join([
         "schema: kframe.scenario/v1",
         "name: found",
@@ -48,7 +48,7 @@ def stored(runner: ScenarioRunner) -> Any:
 
 
 ALONE = "{partition: 0, replicas: [1], leader: 1, isr: [1]}"
-#: Broker 2, which a move to 2 and 3 adds, becomes leader and the whole ISR.
+#: Broker 2, added by a reassignment to 2 and 3, becomes leader and the whole ISR.
 LED_BY_AN_ADDED_REPLICA = [
     "reassign: {t-0: [2, 3]}",
     "alter_partition: {t-0: {isr: [1, 2]}}",
@@ -57,7 +57,7 @@ LED_BY_AN_ADDED_REPLICA = [
 
 
 def test_a_move_does_not_drop_all_replicas_in_sync() -> None:
-    """Seed 606: an operator overrides a move, and the only replica in sync would be deleted."""
+    """Seed 606: an operator overrides a reassignment, and the only in-sync replica would be deleted."""
     runner, trace = play(ALONE, [*LED_BY_AN_ADDED_REPLICA, "reassign: {t-0: [3]}"])
     assert trace[-1]["response"] == {"t-0": "UNKNOWN_SERVER_ERROR"}
     assert trace[-1]["requests"] == []
@@ -72,7 +72,7 @@ def test_a_leader_that_falls_out_of_a_move_is_replaced() -> None:
 
 
 def test_a_deleted_topic_takes_its_moves_out_of_storage() -> None:
-    """Seed 30: the record stayed, and no operator could leave another one."""
+    """Seed 30: the record stayed, and no operator could create another one."""
     runner, _ = play(ALONE, ["reassign_znode: {t-0: [2]}", "delete_topics: [t]"])
     store = runner.loop.store
     assert store.read_reassignments() is None
@@ -81,7 +81,7 @@ def test_a_deleted_topic_takes_its_moves_out_of_storage() -> None:
 
 @pytest.mark.parametrize("protocol", ["2.6", "2.7-IV1"])
 def test_a_broker_leaves_an_isr_that_its_leader_has_just_written(protocol: str) -> None:
-    """Seed 59: memory had the broker out of the ISR already, so nothing was written."""
+    """Seed 59: the controller's memory no longer had the broker in the ISR, so it wrote nothing."""
     runner, _ = play("{partition: 0, replicas: [1, 2, 3], leader: 1, isr: [1]}", [], protocol)
     runner.storage.write_state("t", 0, isr=[1, 2, 3])
     runner.storage.unregister_brokers([3])
@@ -90,7 +90,7 @@ def test_a_broker_leaves_an_isr_that_its_leader_has_just_written(protocol: str) 
 
 
 def test_a_role_that_was_won_while_the_session_ended_is_not_kept_idle() -> None:
-    """Seed 449: the claim was done in the next session, and then given up as if it were the last one's."""
+    """Seed 449: the claim succeeded in the next session, and was then released as if it were the previous session's."""
     ensemble, clock = MemoryEnsemble.from_cluster(ClusterState()), VirtualClock()
     store = ensemble.connect()
     controller = Controller(1000, ControllerConfig(), Selection({}))
@@ -106,14 +106,14 @@ def test_a_role_that_was_won_while_the_session_ended_is_not_kept_idle() -> None:
 
 
 class Listening(Simulation):
-    """A simulation that remembers which partitions brokers have answered errors for."""
+    """A simulation that records the partitions with errors in responses."""
 
     def __init__(self, *args: Any) -> None:
         self.failed: set[tuple[int, TopicPartition]] = set()
         super().__init__(*args)
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
-        """Note errors of LeaderAndIsr."""
+        """Record errors of LeaderAndIsr."""
         if isinstance(event, LeaderAndIsrAnswered):
             wrong = {key for key, error in event.partition_errors if error is ErrorCode.UNKNOWN_SERVER_ERROR}
             self.failed |= {(event.broker_id, key) for key in wrong}
@@ -121,7 +121,7 @@ class Listening(Simulation):
 
 
 def test_r47_a_cluster_converges_behind_orders_that_brokers_have_half_applied() -> None:
-    """KAFKA-9769: brokers do what LeaderAndIsr says and answer an error, while one of them dies and comes back."""
+    """KAFKA-9769: brokers apply LeaderAndIsr and answer with an error, while one of them restarts."""
     options, _ = plan_of(7)
     plan = [
         *(Action(1_000.0, "half_apply", {"broker": broker}) for broker in range(len(options.brokers))),
@@ -136,7 +136,7 @@ def test_r47_a_cluster_converges_behind_orders_that_brokers_have_half_applied() 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["registration", "topic"])
 def test_what_can_be_read_at_last_is_taken_up_without_a_failover(which: int) -> None:
-    """Seeds 33, 50, 2000006: up to the next failover it stayed unknown, or its leader proposed nothing."""
+    """Seeds 33, 50, 2000006: the topic stayed unknown until the next failover, or its leader proposed nothing."""
     options, _ = plan_of(7)
     plan = [
         Action(1_000.0, "malform", {"which": which ^ 1, "pick": 0}),
@@ -149,7 +149,7 @@ def test_what_can_be_read_at_last_is_taken_up_without_a_failover(which: int) -> 
 
 
 def test_a_broker_whose_registration_is_spoilt_is_not_taken_for_dead() -> None:
-    """Seed 56291: it was, and what it had been sent as a dead broker came to it after what it was sent since."""
+    """Seed 56291: the broker was taken for dead. It received older requests after newer ones."""
     options, _ = plan_of(7)
     simulation = Simulation(
         replace(options, producers=(), controllers=1), [Action(1_000.0, "malform", {"which": 1, "pick": 0})]

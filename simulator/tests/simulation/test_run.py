@@ -26,7 +26,7 @@ from kframe_simulator.simulation.run import EVENTS_LEAST
 
 #: Seeds of every run of the suite; ``make sim`` plays many more.
 SEEDS = range(2_000_001, 2_000_013)
-#: A part of a run, by some other build.
+#: A part of a run by another build.
 PART = json.dumps({"schema": "kframe.sim-part/v1", "build": "aa", "first_seed": 3, "last_seed": 3, "failed_seeds": 0})
 
 
@@ -51,7 +51,7 @@ def test_a_seed_leaves_the_same_trace_and_another_leaves_another() -> None:
 
 
 def test_the_reference_twins_leave_the_same_trace() -> None:
-    """I27: what is stored and every byte that is sent are the same with the reference twins of the kernels."""
+    """I27: all writes and all bytes sent are the same with the reference twins of the kernels."""
     code = "from kframe_simulator import play, plan_of; print(play(*plan_of(7)).trace)"
     environment = {**os.environ, "KFRAME_KERNELS": "reference"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
@@ -59,7 +59,7 @@ def test_the_reference_twins_leave_the_same_trace() -> None:
 
 
 def _break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let controllers store a leader epoch that is one too high when they elect."""
+    """Make elections store a leader epoch that is one too high."""
     plain = leader_election.elect
 
     def elect(context: Any, rows: Any, *arguments: Any) -> Any:

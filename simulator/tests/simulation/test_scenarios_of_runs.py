@@ -15,8 +15,8 @@ from kframe_simulator import Simulation, draw_plan, plan_of
 from kframe_simulator.replication.scenario import Replication
 from kframe_simulator.simulation.files import scenario_text
 
-#: Worlds that know only one class of faults beside what people do in them, and of each some in which no two things
-#: come so close together that the delays, of which a scenario knows nothing, decide how they end.
+#: By class: seeds of simulations with operators, clients and this fault class only. In these, no two events are so
+#: close that network delays, which a scenario does not have, decide the result.
 SEEDS: Final = {
     "crash": (1, 2),
     "restart": (1,),
@@ -31,7 +31,7 @@ State = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 def played(seed: int, *classes: str) -> tuple[Simulation, ScenarioRunner]:
-    """A simulation at rest, and what happened in it as a scenario that has not been played yet."""
+    """A simulation at rest, and its scenario, not played yet."""
     options = replace(plan_of(seed)[0], faults=classes, lull=False)
     simulation = Simulation(options, draw_plan(options))
     result = simulation.run()
@@ -44,7 +44,7 @@ def end_of_simulation(simulation: Simulation) -> dict[tuple[str, int], State]:
 
 
 def views(runner: ScenarioRunner) -> list[PartitionView]:
-    """Every partition as storage has it."""
+    """Every stored partition."""
     cluster = runner.storage.stored()
     rows = [cluster.row(name, number) for name in cluster.topics.names for number in range(9)]
     return [cluster.view(row) for row in dict.fromkeys(rows) if row is not None]
@@ -69,8 +69,7 @@ def test_a_run_that_is_told_comes_to_the_same_end(fault: str, seed: int) -> None
 
 
 def raised_too_far(runner: ScenarioRunner) -> bool:
-    """Play; whether the leader epoch of a partition was ever raised by more than one with one write, each of which
-    raises the version by one."""
+    """Play the scenario. Returns whether one write ever raised the leader epoch of a partition by more than one."""
     known: dict[tuple[str, int], tuple[int, int]] = {}
     wrong = False
     for _ in runner.play_steps():
@@ -84,7 +83,7 @@ def raised_too_far(runner: ScenarioRunner) -> bool:
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_what_broke_a_rule_breaks_it_in_the_scenario(monkeypatch: pytest.MonkeyPatch, broken: bool) -> None:
-    """Controllers that elect store a leader epoch that is one too high (I8)."""
+    """Elections store a leader epoch that is one too high (I8)."""
     plain = leader_election.elect
 
     def elect(context: Any, rows: Any, *others: Any) -> Any:

@@ -15,7 +15,7 @@ START_MS = 2_000.0
 
 
 def play(*actions: tuple[str, dict[str, Any]], **options: Any) -> Simulation:
-    """Play actions 100 ms apart, then nothing for ten seconds; no invariant may be broken."""
+    """Play actions 100 ms apart, then ten quiet seconds; no invariant may break."""
     plan = [Action(START_MS + 100.0 * number, kind, arguments) for number, (kind, arguments) in enumerate(actions)]
     plan.append(Action(START_MS + 10_000.0, "consume", {"pick": 0, "committed": False}))
     simulation = Simulation(replace(QUIET, **options), plan)

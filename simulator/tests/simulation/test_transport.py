@@ -1,4 +1,4 @@
-"""An answer belongs to the request that it answers."""
+"""A response belongs to its own request."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ BROKER = 1
 
 
 class Simulation:
-    """A broker that answers of row 0 at once and of others after 60 ms, a millisecond away, and what was told when."""
+    """A network delay of 1 ms, and a broker that takes 60 ms for a response, except for row 0."""
 
     def __init__(self) -> None:
         self.scheduler = Scheduler()
         self.network = Network(self.scheduler, Random(0), (1.0, 1.0))
         self.told: list[tuple[float, list[int]]] = []
-        """When the controller learned of an answer, and of which rows."""
+        """When the controller got a response, and the rows in it."""
         self.transport = SimTransport(self, 1000, timeout_ms=100.0)
         self.transport.open(self._notified, lambda: True)
 
@@ -50,8 +50,8 @@ def deletion(row: int) -> ControlRequest:
 
 
 def test_an_answer_that_was_late_is_not_taken_for_that_of_the_next_request() -> None:
-    """Seed 2486: the answer to a first try came while the process was paused, and was read once the request had been
-    sent again and answered; by then the next one was on its first try."""
+    """Seed 2486: the response to a first attempt arrived while the process was paused. The process read it after the
+    repeated request was answered, during the first attempt of the next request."""
     simulation = Simulation()
     simulation.transport.channels[BROKER] = Channel(BROKER, 1, waiting=deque([deletion(0), deletion(1)]))
     simulation.transport.go_on()
