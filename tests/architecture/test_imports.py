@@ -1,5 +1,5 @@
-"""Modules that an import of kframe may load, and imports of kernels. import-linter checks the layers of Python modules.
-Modules that an import of kframe may load, and imports of kernels. import-linter checks the layers of Python modules."""
+"""Modules that an import of kframe may load, and imports of kernels. import-linter checks the layers of Python
+modules."""
 
 from __future__ import annotations
 

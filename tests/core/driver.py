@@ -124,8 +124,8 @@ class Driver:
             answer = self._perform([effect])
 
     def before(self, kind: type[Effect], act: Callable[[], object]) -> None:
-        """Call ``act`` just before the next effect of this kind. Several calls for one kind apply to one effect each.
-        Call ``act`` just before the next effect of this kind. Several calls for one kind apply to one effect each."""
+        """Call ``act`` just before the next effect of this kind. Several calls for one kind apply to one effect
+        each."""
         self._ambushes.append(Ambush(kind, lambda: (act(), None)[1]))
 
     def fail(self, kind: type[Effect], error: KframeError) -> None:

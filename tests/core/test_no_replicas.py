@@ -113,8 +113,8 @@ def test_rebalance_counts_and_moves_only_what_has_a_preferred_replica() -> None:
 
 
 def test_empty_target_in_storage_is_given_up() -> None:
-    """The replicas and their data remain, as in Kafka (golden trace ``reassign-znode-empty``), also after a failover.
-    The replicas and their data remain, as in Kafka (golden trace ``reassign-znode-empty``), also after a failover."""
+    """The replicas and their data remain, as in Kafka (golden trace ``reassign-znode-empty``), also after a
+    failover."""
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]})
     driver.ensemble.leave_reassignments(Targets.of([(("t", 0), ()), (("u", 0), (2, 1))]))
     driver.handle(ReassignmentsLeft())

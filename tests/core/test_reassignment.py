@@ -194,8 +194,8 @@ def test_cancel_goes_back_to_the_origin() -> None:
 def test_cancel_of_a_resumed_reassignment_refuses_nothing(
     live: tuple[int, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The added replicas are Online, or Offline with their broker, when the next controller resumes the reassignment.
-    The added replicas are Online, or Offline with their broker, when the next controller resumes the reassignment."""
+    """The added replicas are Online, or Offline with their broker, when the next controller resumes the
+    reassignment."""
     driver = Driver(cluster_of({"t": [MOVING]}, live), {"auto.leader.rebalance.enable": False})
     driver.handle(Elect())
     assert submit(driver, [(("t", 0), None)]) == [NONE]

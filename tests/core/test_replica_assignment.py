@@ -114,8 +114,8 @@ distinct = st.lists(st.sampled_from(ALL), min_size=1, max_size=6, unique=True).m
 
 @given(distinct, distinct, distinct)
 def test_laws(origin: tuple[int, ...], first: tuple[int, ...], second: tuple[int, ...]) -> None:
-    """controller 4: the origin outlives overriding; the target is the requested list; cancelling restores the origin.
-    controller 4: the origin outlives overriding; the target is the requested list; cancelling restores the origin."""
+    """controller 4: the origin outlives overriding; the target is the requested list; cancelling restores the
+    origin."""
     driver = quiet({"t": [PartitionSpec(origin, origin[0], origin)]}, ALL)
     rows, context = driver.rows("t-0"), driver.context
     p = driver.cluster.partitions

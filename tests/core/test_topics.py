@@ -201,8 +201,8 @@ def ids(driver: Driver) -> list[bool]:
 
 @pytest.mark.parametrize("protocol, given", [("2.7", False), ("2.8-IV0", True), ("3.9", True)])
 def test_topics_get_ids(protocol: str, given: bool) -> None:
-    """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange; earlier versions have no ids.
-    controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange; earlier versions have no ids."""
+    """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange; earlier versions have no
+    ids."""
     config = {"auto.leader.rebalance.enable": False, "inter.broker.protocol.version": protocol}
     driver = Driver(cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, [1]), config)
     driver.handle(Elect())

@@ -1,5 +1,5 @@
-"""Nodes that are not brokers have no replicas (``wire.md`` section 17). Node 1000 is this controller, 1001 another one.
-Nodes that are not brokers have no replicas (``wire.md`` section 17). Node 1000 is this controller, 1001 another one."""
+"""Nodes that are not brokers have no replicas (``wire.md`` section 17). Node 1000 is this controller, 1001 another
+one."""
 
 from __future__ import annotations
 

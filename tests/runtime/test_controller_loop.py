@@ -193,8 +193,8 @@ def test_a_failure_of_storage_leaves_nobody_waiting(
 
 
 def test_what_was_stored_is_not_told_by_one_who_may_be_deposed(harness: Harness) -> None:
-    """The controller paused after its write: brokers receive no request, the client gets an answer, and the role ends.
-    The controller paused after its write: brokers receive no request, the client gets an answer, and the role ends."""
+    """The controller paused after its write: brokers receive no request, the client gets an answer, and the role
+    ends."""
     loop = harness.open()
     harness.transport.take()
     harness.store.before_write.append(partial(setattr, harness.store, "asleep", True))

@@ -222,7 +222,7 @@ def changed(cluster: ClusterState) -> list[str]:
     ],
 )
 def test_what_is_asked_for_may_be_unknown(steps: str) -> None:
-    """Kafka returns errors to clients, and ignores invalid records of operators (``tests/golden``, such as ``nosuch``).
-    Kafka returns errors to clients, and ignores invalid records of operators (``tests/golden``, such as ``nosuch``)."""
+    """Kafka returns errors to clients, and ignores invalid records of operators (``tests/golden``, such as
+    ``nosuch``)."""
     trace = ScenarioRunner(parse_scenario(GOOD.replace("broker_failure: [1]", steps), "s.yaml")).play()
     assert len(trace["steps"]) == 2

@@ -62,8 +62,8 @@ def test_fleet_bytes_equal_single_machine(unknown: tuple[int, ...], together: bo
 
 
 def test_an_update_metadata_that_names_a_broker_without_endpoints_has_no_size() -> None:
-    """Broker 5 leads no partition, so no LeaderAndIsr contains it. Every UpdateMetadata still contains its endpoints.
-    Broker 5 leads no partition, so no LeaderAndIsr contains it. Every UpdateMetadata still contains its endpoints."""
+    """Broker 5 leads no partition, so no LeaderAndIsr contains it. Every UpdateMetadata still contains its
+    endpoints."""
     led = HEALTHY.partitions.leader
     assert led is not None
     snapshot = without_endpoints(HEALTHY, 5)

@@ -18,8 +18,8 @@ from tests.whatif.test_sweep_laws import configs, snapshots
 
 
 def part_of(snapshot: Snapshot, rows: Int32) -> Snapshot:
-    """Return these partitions of a cluster with new row numbers. Topics without any of them remain, without partitions.
-    Return these partitions of a cluster with new row numbers. Topics without any of them remain, without partitions."""
+    """Return these partitions of a cluster with new row numbers. Topics without any of them remain, without
+    partitions."""
     topics, p = snapshot.topics, snapshot.partitions
     columns: dict[str, Any] = {name: column[rows] for name, column in p.numbers().items() if column is not None}
     columns |= {name: column.take(rows) for name, column in p.lists().items() if column is not None}

@@ -135,8 +135,8 @@ def test_the_search_for_leaders_is_bounded(module: Any) -> None:
 
 
 def frame(module: Any, *, length: int = 11, entry_offset: int = 2, out: int = 26) -> int:
-    """Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths. Tails take 2 bytes each.
-    Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths. Tails take 2 bytes each."""
+    """Frame two sections of one entry of 4 bytes, 11 bytes each, into arrays of these lengths. Tails take 2 bytes
+    each."""
     names, topic_ids, zeros = b"t", np.zeros(16, np.uint8), np.zeros(2, np.int32)
     result: int = module.frame_sections(
         np.arange(3, dtype=np.int32), zeros + 1, np.array([11, length]), np.array([0, 13, 26]), zeros, zeros + 4,

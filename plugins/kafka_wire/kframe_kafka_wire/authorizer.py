@@ -141,8 +141,8 @@ class AclAuthorizer:
                 _log.debug("ACLs cannot be read yet: %s", error)
 
     def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
-        """A denying entry wins over an allowing one. Without any entry for the resource the configured default applies.
-        A denying entry wins over an allowing one. Without any entry for the resource the configured default applies."""
+        """A denying entry wins over an allowing one. Without any entry for the resource the configured default
+        applies."""
         if str(principal) in self._super_users:
             return True
         table = self._table
@@ -156,8 +156,8 @@ class AclAuthorizer:
         return not denied and any(acl.applies_to(principal, host, enough) for acl in entries if acl.allow)
 
     def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
-        """Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9 ``AclAuthorizer``).
-        Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9 ``AclAuthorizer``)."""
+        """Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9
+        ``AclAuthorizer``)."""
         if str(principal) in self._super_users:
             return True
         table = self._table

@@ -33,8 +33,8 @@ class LoginRefused(WireError):
 
 
 def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
-    """Log in. Raises LoginRefused if the broker refuses, and WireError if it cannot prove that it knows the password.
-    Log in. Raises LoginRefused if the broker refuses, and WireError if it cannot prove that it knows the password."""
+    """Log in. Raises LoginRefused if the broker refuses, and WireError if it cannot prove that it knows the
+    password."""
     mechanism = credentials.mechanism
     header = request_header(1, _HANDSHAKE, 1, -1, client_id)
     reply = say(header + struct.pack(">h", len(mechanism)) + mechanism.encode())

@@ -1,5 +1,5 @@
-"""Refused frames and dropped connections are counted by reason, and logged at a bounded rate with the suppressed count.
-Refused frames and dropped connections are counted by reason, and logged at a bounded rate with the suppressed count."""
+"""Refused frames and dropped connections are counted by reason, and logged at a bounded rate with the suppressed
+count."""
 
 from __future__ import annotations
 

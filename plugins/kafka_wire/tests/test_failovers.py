@@ -1,5 +1,5 @@
-"""The active instance of kframe ends while standbys and brokers contend; ZooKeeper ends under kframe and under Kafka.
-The active instance of kframe ends while standbys and brokers contend; ZooKeeper ends under kframe and under Kafka."""
+"""The active instance of kframe ends while standbys and brokers contend; ZooKeeper ends under kframe and under
+Kafka."""
 
 from __future__ import annotations
 

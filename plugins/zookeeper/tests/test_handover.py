@@ -39,8 +39,8 @@ def running(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def fixture(running: ClusterFixture) -> Iterator[ClusterFixture]:
-    """The cluster with all brokers running and one of them controller. Afterwards the logs must have USUAL lines only.
-    The cluster with all brokers running and one of them controller. Afterwards the logs must have USUAL lines only."""
+    """The cluster with all brokers running and one of them controller. Afterwards the logs must have USUAL lines
+    only."""
     running.cluster.start()
     assert until(lambda: running.controller()[0] in ALL, PATIENCE_S)
     before = set(running.cluster.complaints())

@@ -1,5 +1,5 @@
-"""Connections that break before or after a request is performed: the outcome is verified, and each write is done once.
-Connections that break before or after a request is performed: the outcome is verified, and each write is done once."""
+"""Connections that break before or after a request is performed: the outcome is verified, and each write is done
+once."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def test_claim_with_a_lost_answer_is_recognised(
 
 
 def test_claim_of_a_rival_is_not_taken_for_a_lost_answer(make_fixture: FixtureFactory, proxy: Proxy) -> None:
-    """The rival's claim has the same controller epoch and version, and perhaps the same id. Only the session differs.
-    The rival's claim has the same controller epoch and version, and perhaps the same id. Only the session differs."""
+    """The rival's claim has the same controller epoch and version, and perhaps the same id. Only the session
+    differs."""
     fixture = make_fixture(small_cluster())
     rival, store = opened(fixture), opened(fixture, proxy)
     assert rival.claim(ONE) == 1

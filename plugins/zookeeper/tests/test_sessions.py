@@ -46,8 +46,8 @@ def test_session_expiry_during_a_write_stops_the_write(
 
 
 def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy: Proxy) -> None:
-    """The session may have ended by the local clock, so the controller does not act. Only the server ends the session.
-    The session may have ended by the local clock, so the controller does not act. Only the server ends the session."""
+    """The session may have ended by the local clock, so the controller does not act. Only the server ends the
+    session."""
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=3000), list[Event]()
     store, cluster = controller(fixture, proxy, events)
     before = store._connection

@@ -109,8 +109,8 @@ def serves(broker: Broker, topic: str, partition: int) -> int:
 
 
 def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] = (1, 2, 3)) -> bool:
-    """Wait until these brokers know exactly each other, kframe and this metadata, and serve as leaders. Return success.
-    Wait until these brokers know exactly each other, kframe and this metadata, and serve as leaders. Return success."""
+    """Wait until these brokers know exactly each other, kframe and this metadata, and serve as leaders. Return
+    success."""
     alive = [cluster.brokers[broker_id] for broker_id in brokers]
     topics = {name.rpartition("-")[0] for name in known}
 

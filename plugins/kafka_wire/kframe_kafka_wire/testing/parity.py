@@ -352,8 +352,8 @@ def collect(
     rounds: Rounds,
     outputs: Outputs,
 ) -> Iterator[int]:
-    """Run the calls as these clients, and add their output to ``outputs``. Yields the number of each completed round.
-    Run the calls as these clients, and add their output to ``outputs``. Yields the number of each completed round."""
+    """Run the calls as these clients, and add their output to ``outputs``. Yields the number of each completed
+    round."""
     end = time.monotonic() + rounds.seconds
     tools = {client.name: _tools(cluster, box, client) for client in clients}
     tool_runs: Counter[tuple[str, str]] = Counter()

@@ -24,8 +24,8 @@ class FrameTarget:
 
 
 class Requests(FrameTarget):
-    """Requests without size. The kind is the API of the base case; the header of a mutated case may name another API.
-    Requests without size. The kind is the API of the base case; the header of a mutated case may name another API."""
+    """Requests without size. The kind is the API of the base case; the header of a mutated case may name another
+    API."""
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
         """Decode the header and, for known versions, the body, as ``inbound`` does."""
