@@ -74,7 +74,7 @@ def ssl_with_control_plane(authority: Authority) -> Security:
             **{name: keys(authority, name) for name in ("kafka", "eve")},
             "unknown": trusting(authority), "untrusted": {**keys(untrusted, "untrusted"), **trusting(authority)},
         },
-        {"unknown": "refuses the client certificate", "untrusted": "refuses who we are by TLS"},
+        {"unknown": "refuses the client certificate", "untrusted": "refuses the client certificate"},
     )  # fmt: skip
 
 
