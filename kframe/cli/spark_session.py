@@ -22,7 +22,9 @@ import click
 from kframe.cli.output import BadInput
 
 #: Errors of kframe in an executor arrive as text at the end of a traceback.
-_IN_EXECUTOR: Final = re.compile(r"kframe\.errors\.(?:exceptions\.)?(?:Config|Input|Plugin|Scenario|Snapshot|Znode)Error: (.+)")
+_IN_EXECUTOR: Final = re.compile(
+    r"kframe\.errors\.(?:exceptions\.)?(?:Config|Input|Plugin|Scenario|Snapshot|Znode)Error: (.+)"
+)
 
 #: The last line of a Python traceback, anywhere in Spark's message.
 _TRACEBACK_END: Final = re.compile(r"^\s*(?:[A-Za-z_][\w.]*\.)?([A-Z]\w*(?:Error|Exception): \S.*)$", re.MULTILINE)

@@ -95,7 +95,8 @@ def test_list_as_json_says_all_that_the_table_says(folder: Path) -> None:
             "options": [{"name": "rack", "type": "str", "default": "a", "doc": "The rack to prefer."}],
         }],
         "stores": [{"name": "nowhere", "doc": "Loses everything."}],
-        "transports": [], "clusters": [], "admins": [], "servers": [], "observers": [], "broker_models": [], "checks": [],
+        "transports": [], "clusters": [], "admins": [], "servers": [], "observers": [],
+        "broker_models": [], "checks": [],
         "commands": True,
         "offers": ["abstain", "nowhere", "commands"],
     }  # fmt: skip
