@@ -101,6 +101,7 @@ def test_a_registered_broker_of_another_cluster_is_sent_nothing(
         broker.await_started()
         own.client.create("/cluster/id", json.dumps({"version": "1", "id": _CLUSTER_ID}).encode(), makepath=True)
         own.register(broker)
+        assert until(lambda: bool(metadata(broker.address)["brokers"]), PATIENCE_S)  # its own controller's metadata
         before = metadata(broker.address)
         own.await_log(
             f"ERROR [Controller id=1000] broker {_ID} at {broker.address} is sent nothing until it registers anew: "
