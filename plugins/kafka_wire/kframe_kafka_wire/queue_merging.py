@@ -205,13 +205,13 @@ def _later(these: _Ops, others: _Ops, *, reverse: bool = False) -> Bool:
 
 
 def _deleted_topics(
-    cluster: ClusterState, gone: Sequence[_Ops]
+    cluster: ClusterState, removed: Sequence[_Ops]
 ) -> tuple[ClusterState, list[Int32], tuple[Int32, Int32]]:
     """A cluster of the deleted topics of ``removed``, the rows in it of each of ``removed``, and their true rows and
     topics."""
-    true_row = np.concatenate([content.rows for content in gone])
-    topic = np.concatenate([content.topic for content in gone])
-    partition = np.concatenate([content.partition for content in gone])
+    true_row = np.concatenate([ops.rows for ops in removed])
+    topic = np.concatenate([ops.topic for ops in removed])
+    partition = np.concatenate([ops.partition for ops in removed])
     indexes, counts = np.unique(topic, return_counts=True)
     deleted = ClusterState()
     deleted.brokers = cluster.brokers
@@ -223,7 +223,7 @@ def _deleted_topics(
     deleted.partitions.partition[rows] = partition[order]
     of = np.empty(len(topic), np.int32)
     of[order] = rows
-    return deleted, [of[: len(gone[0].rows)], of[len(gone[0].rows) :]], (true_row[order], topic[order])
+    return deleted, [of[: len(removed[0].rows)], of[len(removed[0].rows) :]], (true_row[order], topic[order])
 
 
 def _once_by_name(cluster: ClusterState, removed: _Ops) -> _Ops:
