@@ -54,15 +54,15 @@ def descendants(process: int) -> Iterator[int]:
 
 
 def python_workers(process: int) -> list[int]:
-    """Return the children of the daemon that forks Python workers; both have its command line."""
-    daemons = set()
+    """Return the children of the daemons that fork Python workers. The command line of Java names the daemon, too."""
+    workers = []
     for pid in descendants(process):
         try:
-            if "kframe.spark.daemon" in Path(f"/proc/{pid}/cmdline").read_text():
-                daemons.add(pid)
+            if "-m\0kframe.spark.daemon" in Path(f"/proc/{pid}/cmdline").read_text():
+                workers += descendants(pid)
         except OSError:
             continue
-    return [pid for pid in daemons if not daemons & set(descendants(pid))]
+    return list(dict.fromkeys(workers))
 
 
 def stopped_in_the_middle(running: subprocess.Popen[str], out: Path) -> list[int]:
@@ -78,6 +78,15 @@ def stopped_in_the_middle(running: subprocess.Popen[str], out: Path) -> list[int
     return workers
 
 
+def kill_workers(running: subprocess.Popen[str]) -> None:
+    """Kill the Python workers until the command ends: the first ones may be idle, and their tasks complete."""
+    while running.poll() is None:
+        for worker in python_workers(running.pid):
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+        time.sleep(0.005)
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("ends", ["a worker is killed", "SIGINT"])
 def test_what_is_written_stays_and_a_rerun_plays_the_rest(fleet: Path, tmp_path: Path, ends: str) -> None:
@@ -88,9 +97,7 @@ def test_what_is_written_stays_and_a_rerun_plays_the_rest(fleet: Path, tmp_path:
         if ends == "SIGINT":
             running.send_signal(signal.SIGINT)
         else:
-            os.kill(workers[0], signal.SIGKILL)
-            for worker in workers[1:]:
-                os.kill(worker, signal.SIGCONT)
+            kill_workers(running)
         stdout, stderr = running.communicate()
         for worker in workers:
             with suppress(ProcessLookupError):
