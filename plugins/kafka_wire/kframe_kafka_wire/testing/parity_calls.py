@@ -116,10 +116,8 @@ READING: Final = (
     call("kafka-console-consumer", "--topic", TOPIC, "--partition", "0", "--offset", "earliest", "--max-messages", "1",
          "--timeout-ms", "20000"),
     call("kafka-console-consumer", "--topic", TOPIC, "--from-beginning", "--max-messages", str(RECORDS), "--timeout-ms",
-         "20000", "--consumer-property", "enable.auto.commit=false", "--group", "parity-readers",
-         # A broker also deletes the empty group with any topic, which would change the output of calls that list
-         # groups.
-         after=(call("kafka-consumer-groups", "--delete", "--group", "parity-readers"),)),
+         "20000", "--consumer-property", "enable.auto.commit=false", "--group", "readers-{unique}",
+         after=(call("kafka-consumer-groups", "--delete", "--group", "readers-{unique}"),)),
 )  # fmt: skip
 #: Calls that change something, each with calls that undo the change.
 WRITING: Final = (
