@@ -55,7 +55,7 @@ def descendants(process: int) -> Iterator[int]:
 
 def python_workers(process: int) -> list[int]:
     """Return the children of the daemons that fork Python workers. The command line of Java names the daemon, too."""
-    workers = []
+    workers: list[int] = []
     for pid in descendants(process):
         try:
             if "-m\0kframe.spark.daemon" in Path(f"/proc/{pid}/cmdline").read_text():
