@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kframe.model.events import AlterPartitionRequested, TopicPartition
 from kframe_simulator.broker.messages import (
-    ControlResponse,
     EndTransaction,
     Fetch,
     FetchResponse,
@@ -24,21 +23,16 @@ from kframe_simulator.broker.outgoing import (
     AlterPartitionResponse,
     ControlledShutdown,
     ControlledShutdownResponse,
-    Message,
     Reply,
     WriteState,
     WriteStateResponse,
 )
 from kframe_simulator.replication import conversion
-from kframe_simulator.simulation.control_requests import ControlRequest
 from kframe_simulator.simulation.ensemble import SimEnsemble
-from kframe_simulator.simulation.network import Network
-from kframe_simulator.simulation.scheduler import Scheduler
 
 if TYPE_CHECKING:
-    from kframe_simulator.simulation.brokers import BrokerProcess
     from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.watch import Watch
+    from kframe_simulator.simulation.simulation import Simulation
 
 
 def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
@@ -53,79 +47,28 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
     return ()
 
 
-class Onlooker(Protocol):
-    """Callbacks for the outcome of brokers' requests."""
-
-    def shutdown_answered(
-        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
-    ) -> None:
-        """A controller has answered a ControlledShutdown request."""
-
-    def proposal_answered(self, process: ControllerProcess, event: AlterPartitionRequested, response: Any) -> None:
-        """A controller has answered a leader's AlterPartition."""
-
-
-class ClusterContext(Onlooker, Protocol):
-    """The simulation, as a broker process uses it."""
-
-    scheduler: Scheduler
-    network: Network
-    ensemble: SimEnsemble
-    watch: Watch
-    controllers: list[ControllerProcess]
-    session_timeout_ms: float
-
-    def broker(self, broker_id: int) -> BrokerProcess | None:
-        """Another broker."""
-
-    def controller(self, controller_id: int) -> ControllerProcess | None:
-        """A controller process; -1 selects the process that owns the role in storage."""
-
-    def request_answered(self, process: BrokerProcess, request: ControlRequest, response: ControlResponse) -> None:
-        """A broker has answered a control request."""
-
-    def tell(self, kind: str, argument: Any) -> None:
-        """Record a scenario step."""
-
-    def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
-        """Logs of a broker may have changed."""
-
-    def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
-        """A log directory of a broker has failed, with these logs."""
-
-    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
-        """Whether a leader's own ISR write is delayed; ``store`` performs it."""
-
-    def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
-        """A broker sends a delayed response to a client."""
-
-    def broker_up(self, process: BrokerProcess) -> None:
-        """A broker has started and registered."""
-
-    def broker_down(self, process: BrokerProcess) -> None:
-        """A broker process has ended."""
-
-
-def ask_controller(onlooker: Onlooker, process: ControllerProcess, message: Any, answer: Callable[[Any], None]) -> None:
+def ask_controller(
+    simulation: Simulation, process: ControllerProcess, message: Any, answer: Callable[[Any], None]
+) -> None:
     """Deliver a broker's request to a controller process; the answer is None if the process is not there."""
     if not process.running:
         answer(None)
         return
     controller = process.loop.controller
     if isinstance(message, AlterPartition):
-        process.ask(*proposal(onlooker, process, message), answer)
+        process.ask(*proposal(simulation, process, message), answer)
     elif isinstance(message, ControlledShutdown):
 
         def read(response: Any) -> ControlledShutdownResponse:
             converted = conversion.controlled_shutdown_reply(_cluster(controller), response)
-            onlooker.shutdown_answered(process, message, converted)
+            simulation.shutdown_answered(process, message, converted)
             return converted
 
         process.ask(partial(conversion.controlled_shutdown_event, message), read, answer)
 
 
 def proposal(
-    onlooker: Onlooker, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
+    simulation: Simulation, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
 ) -> tuple[Callable[[int], AlterPartitionRequested], Callable[[Any], AlterPartitionResponse]]:
     """The controller event for a leader's proposals, and the function that converts its response.
 
@@ -140,7 +83,7 @@ def proposal(
         return asked[0]
 
     def read(response: Any) -> AlterPartitionResponse:
-        onlooker.proposal_answered(process, asked[0], response)
+        simulation.proposal_answered(process, asked[0], response)
         return conversion.alter_partition_reply(_cluster(process.loop.controller), message, response)
 
     return event, read

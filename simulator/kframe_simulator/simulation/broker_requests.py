@@ -15,17 +15,18 @@ from kframe_simulator.broker.outgoing import (
     Reply,
     WriteState,
 )
-from kframe_simulator.simulation.broker_messages import ClusterContext, about, write_state
+from kframe_simulator.simulation.broker_messages import about, write_state
 from kframe_simulator.simulation.network import ENSEMBLE
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
+    from kframe_simulator.simulation.simulation import Simulation
 
 #: The time after which a broker gets the reply None to a lost request.
 LOST_MS: Final = 2_000.0
 
 
-def send(simulation: ClusterContext, process: BrokerProcess, out: Outgoing) -> None:
+def send(simulation: Simulation, process: BrokerProcess, out: Outgoing) -> None:
     """Send a message of the broker to its peer."""
     match out.peer:
         case Peer.BROKER:
@@ -38,7 +39,7 @@ def send(simulation: ClusterContext, process: BrokerProcess, out: Outgoing) -> N
             simulation.client_answered(process, out.peer_id, out.message)
 
 
-def _answer(simulation: ClusterContext, process: BrokerProcess, source: int, number: int) -> Callable[[Any], None]:
+def _answer(simulation: Simulation, process: BrokerProcess, source: int, number: int) -> Callable[[Any], None]:
     """A function that delivers the reply to request ``number``, or None if there will be none."""
     incarnation = process.incarnation
 
@@ -59,7 +60,7 @@ def _answer(simulation: ClusterContext, process: BrokerProcess, source: int, num
     return answer
 
 
-def _send_to_broker(simulation: ClusterContext, process: BrokerProcess, out: Outgoing) -> None:
+def _send_to_broker(simulation: Simulation, process: BrokerProcess, out: Outgoing) -> None:
     other, answer = simulation.broker(out.peer_id), _answer(simulation, process, out.peer_id, out.number)
     message: Any = out.message
     if other is None or not simulation.network.carry(
@@ -68,7 +69,7 @@ def _send_to_broker(simulation: ClusterContext, process: BrokerProcess, out: Out
         simulation.scheduler.after(LOST_MS, partial(answer, None))
 
 
-def _send_to_storage(simulation: ClusterContext, process: BrokerProcess, out: Outgoing) -> None:
+def _send_to_storage(simulation: Simulation, process: BrokerProcess, out: Outgoing) -> None:
     ensemble, message = simulation.ensemble, out.message
     match message:
         case WriteState():

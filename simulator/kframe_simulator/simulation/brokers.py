@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint, Registration
@@ -18,17 +18,20 @@ from kframe_simulator.broker.messages import (
     Response,
     StopReplica,
 )
-from kframe_simulator.simulation.broker_messages import ClusterContext, about
+from kframe_simulator.simulation.broker_messages import about
 from kframe_simulator.simulation.broker_requests import send
 from kframe_simulator.simulation.control_requests import ControlRequest
 from kframe_simulator.simulation.controller_requests import ControllerRequests
 from kframe_simulator.simulation.transport import answer_event
 
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.simulation import Simulation
+
 
 class BrokerProcess:
     """One broker across its restarts."""
 
-    def __init__(self, simulation: ClusterContext, model: Broker, registration: Registration) -> None:
+    def __init__(self, simulation: Simulation, model: Broker, registration: Registration) -> None:
         self.model = model
         self.broker_id = model.broker_id
         self.registration = registration

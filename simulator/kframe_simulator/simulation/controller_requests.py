@@ -12,11 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kframe_simulator.broker.outgoing import AlterPartition, ControlledShutdown, Outgoing
-from kframe_simulator.simulation.broker_messages import ClusterContext, ask_controller, proposal
+from kframe_simulator.simulation.broker_messages import ask_controller, proposal
 from kframe_simulator.simulation.network import ENSEMBLE
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.brokers import BrokerProcess
+    from kframe_simulator.simulation.simulation import Simulation
 
 #: The delay before a missing response counts as lost, and before a leader looks up an unknown controller again.
 LOST_MS: Final = 2_000.0
@@ -33,7 +34,7 @@ Answer = Callable[[Any], None]
 class ControllerRequests:
     """The requests of one broker, across its restarts."""
 
-    def __init__(self, simulation: ClusterContext, broker: BrokerProcess) -> None:
+    def __init__(self, simulation: Simulation, broker: BrokerProcess) -> None:
         self.past_proposals: deque[AlterPartition] = deque(maxlen=24)
         """Earlier AlterPartition requests that can be repeated."""
         self.past_shutdowns: deque[ControlledShutdown] = deque(maxlen=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from kframe.core.controller import Controller
 from kframe.core.selectors.leader_selection import Selection
@@ -15,11 +15,13 @@ from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
 from kframe.runtime.loop import ControllerLoop
-from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import ENSEMBLE
 from kframe_simulator.simulation.scheduler import ProcessClock
 from kframe_simulator.simulation.store import SimStore
-from kframe_simulator.simulation.transport import Post, SimTransport
+from kframe_simulator.simulation.transport import SimTransport
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.simulation import Simulation
 
 #: Ids of controllers begin here, above those of brokers.
 FIRST_ID: Final = 1000
@@ -30,23 +32,11 @@ STEP_MS: Final = 0.1
 RECONNECT_MS: Final = 5.0
 
 
-class Onlooker(Post, Protocol):
-    """The simulation, as a controller process uses it."""
-
-    ensemble: SimEnsemble
-
-    def event_begins(self, process: ControllerProcess, event: Event) -> None:
-        """The loop takes an event."""
-
-    def event_ended(self, process: ControllerProcess, event: Event) -> None:
-        """The loop has completed an event."""
-
-
 class ControllerProcess:
     """One controller process, across its restarts."""
 
     def __init__(
-        self, simulation: Onlooker, number: int, config: ControllerConfig, session_timeout_ms: float,
+        self, simulation: Simulation, number: int, config: ControllerConfig, session_timeout_ms: float,
         request_timeout_ms: float, selectors: Mapping[ElectionKind, LeaderSelector],
     ) -> None:  # fmt: skip
         self.controller_id = FIRST_ID + number

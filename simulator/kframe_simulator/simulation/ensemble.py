@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from kframe.embedded.ensemble import MemoryEnsemble
 from kframe.embedded.layout import BROKERS, CONTROLLER, CONTROLLER_EPOCH, REASSIGN_PARTITIONS, broker_path
 from kframe.embedded.states import StateColumns
 from kframe.embedded.topics import topic_path
-from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import TopicPartition
@@ -21,47 +20,8 @@ from kframe.model.tables import TopicTable
 from kframe_simulator.simulation.control_requests import Row, read_row
 
 if TYPE_CHECKING:
+    from kframe_simulator.simulation.simulation import Simulation
     from kframe_simulator.simulation.store import SimStore
-
-
-class Witness(Protocol):
-    """Callbacks for all writes."""
-
-    def state_written(self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None,
-                      cluster: ClusterState | None) -> None:  # fmt: skip
-        """A state was stored. ``cluster`` has the writing controller's columns; None for other clients."""
-
-    def topic_written(self, name: str, before: Mapping[int, Row], after: Mapping[int, Row],
-                      writer: SimStore | None) -> None:  # fmt: skip
-        """A topic's assignment or id was stored. ``before`` is empty for a new topic, ``after`` for a deleted one."""
-
-    def written(self, writer: SimStore | None, call: str, what: object) -> None:
-        """A write was done."""
-
-    def now_ms(self) -> float:
-        """The current time."""
-        return 0.0
-
-    def refused(self, writer: SimStore, key: TopicPartition) -> None:
-        """A controller's write of a state was refused for its version."""
-
-    def raced(self, call: str, arguments: Sequence[Any]) -> None:
-        """Another client writes before this write of a controller."""
-
-    def called(self, caller: SimStore, call: str) -> None:
-        """A controller calls the store."""
-
-    def storing_assignments(self, table: TopicTable) -> None:
-        """A controller is about to store assignments."""
-
-    def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
-        """A controller has read the partitions of an operator's preferred election."""
-
-    def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
-        """A controller has read ISR change notifications."""
-
-    def states_read(self, reader: SimStore, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
-        """A controller has read states."""
 
 
 class SimEnsemble(MemoryEnsemble):
@@ -69,7 +29,7 @@ class SimEnsemble(MemoryEnsemble):
 
     def __init__(self, states: StateColumns, controller_epoch: int = 0) -> None:
         super().__init__(states, controller_epoch)
-        self.witness: Witness
+        self.simulation: Simulation
         self.rows: dict[TopicPartition, Row] = {}
         """The stored states by partition, for the invariants."""
         self.topic_ids: dict[str, bytes] = {}
@@ -131,7 +91,7 @@ class SimEnsemble(MemoryEnsemble):
     def unclean_allowed_at(self, name: str) -> float | None:
         """When a topic was last known to allow unclean election, in milliseconds; None: never."""
         if self.topics.settings(name).unclean == 1:
-            self._unclean_allowed[name] = self.witness.now_ms()
+            self._unclean_allowed[name] = self.simulation.scheduler.now_ms
         return self._unclean_allowed.get(name)
 
     def topic_partitions(self, name: str) -> dict[int, Row]:
@@ -199,7 +159,7 @@ class SimEnsemble(MemoryEnsemble):
         before, after = self.rows.get(key), read_row(self.states.cluster, row)
         self.rows[key] = after
         self.changes += 1
-        self.witness.state_written(key, before, after, writer, cluster)
+        self.simulation.state_written(key, before, after, writer, cluster)
 
     def topics_changed(self, names: Iterable[str], writer: SimStore | None, call: str) -> None:
         """Report the topics that a write has changed."""
@@ -212,10 +172,10 @@ class SimEnsemble(MemoryEnsemble):
             self.topic_ids[name] = now
             if before != after or known != now:
                 self.changes += 1
-                self.witness.topic_written(name, before, after, writer)
+                self.simulation.topic_written(name, before, after, writer)
             if not after:
                 del self.topic_ids[name]
-        self.witness.written(writer, call, tuple(names))
+        self.simulation.written(writer, call, tuple(names))
 
 
 def _one(index: int | None) -> Int32:

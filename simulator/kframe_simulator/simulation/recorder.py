@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from kframe.model.events import (
 from kframe.model.ids import NO_STATE
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.requests import ControlRequests
-from kframe.model.tables import TopicTable
 from kframe.wire import ControlVersions, Encoder
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
@@ -113,7 +112,7 @@ class Recorder:
         if self.counts["claims"]:
             self.played_steps.append(PlayedStep(self.scheduler.now_ms, None, {kind: argument}))
 
-    # -- Writes: Witness.
+    # -- Writes.
 
     def state_written(
         self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None, cluster: ClusterState | None
@@ -191,21 +190,11 @@ class Recorder:
             assert process is not None
             self.watch.observed.loaded(process)
 
-    def now_ms(self) -> float:
-        """The current time."""
-        return self.scheduler.now_ms
-
     def refused(self, writer: SimStore, key: TopicPartition) -> None:
         """A controller's write of a state was refused for its version."""
         process = self.process_of(writer)
         assert process is not None
         self.watch.look(Trigger.REFUSED, Refused(process, key))
-
-    def raced(self, call: str, arguments: Sequence[Any]) -> None:
-        """Another client writes before this write of a controller."""
-
-    def storing_assignments(self, table: TopicTable) -> None:
-        """A controller is about to store assignments."""
 
     def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read the partitions of an operator's preferred election."""
@@ -227,7 +216,7 @@ class Recorder:
         keys = [(names[p.topic[row]], int(p.partition[row])) for row in rows.tolist()]
         self.watch.observed.states_read(process, dict(zip(keys, states.partition_epoch.tolist(), strict=True)))
 
-    # -- Requests: Post.
+    # -- Requests.
 
     def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
         """A batch is to be sent: encode it as for the wire."""
@@ -275,7 +264,7 @@ class Recorder:
         broker = self.brokers.get(control_request.broker_id)
         refuse() if broker is None else broker.receive(control_request, answer, refuse)
 
-    # -- Controllers: Onlooker.
+    # -- Controllers.
 
     def event_begins(self, process: ControllerProcess, event: Event) -> None:
         """The loop takes an event."""
@@ -319,7 +308,7 @@ class Recorder:
             return error or "no reason was logged"
         return None
 
-    # -- Brokers: ClusterContext.
+    # -- Brokers.
 
     def request_answered(
         self, process: BrokerProcess, control_request: ControlRequest, response: ControlResponse
@@ -360,10 +349,6 @@ class Recorder:
             if seen.get((process.broker_id, key)) != mark:
                 seen[process.broker_id, key] = mark
                 self.watch.look(Trigger.LOGGED, Logged(process, key, log))
-
-    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
-        """Whether a leader's own ISR write is delayed; ``store`` performs it."""
-        return False
 
     def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has failed, with these logs."""

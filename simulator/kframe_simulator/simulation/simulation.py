@@ -79,7 +79,7 @@ class Simulation(Recorder):
         self.played: Counter[str] = Counter()
         self.faulty_selectors = FailingSelector()
         self.ensemble = SimEnsemble(StateColumns(build_cluster(options)))
-        self.ensemble.witness = self
+        self.ensemble.simulation = self
         self.watch = Watch(self, invariants)
         for name, topic_id in self.ensemble.topic_ids.items():
             self.watch.known_id[name] = topic_id

@@ -144,7 +144,7 @@ class SimStore(MemoryStore):
         if not self._expired and self._session is not None:
             self._expired, self._behind = True, None
             self._heard.clear()
-            self._ensemble.witness.written(None, "session-ended", self.controller_id)
+            self._ensemble.simulation.written(None, "session-ended", self.controller_id)
             self._records.close_session(self._session)
 
     def _begin_anew(self) -> None:
@@ -199,7 +199,7 @@ class SimStore(MemoryStore):
             return plain(self, *args)
         self._inside = True
         try:
-            self._ensemble.witness.called(self, name)
+            self._ensemble.simulation.called(self, name)
             if name in _READS:
                 return self._read(name, plain, args)
             self.catch_up()
@@ -231,11 +231,11 @@ class SimStore(MemoryStore):
         if name == "load":
             return self._without_broken(result)
         if name == "read_preferred_election" and result:
-            self._ensemble.witness.elections_read(self, result)
+            self._ensemble.simulation.elections_read(self, result)
         if name == "read_isr_changes":
-            self._ensemble.witness.isr_changes_read(self, result.items)
+            self._ensemble.simulation.isr_changes_read(self, result.items)
         if name == "read_states":
-            self._ensemble.witness.states_read(self, args[0], args[1], result)
+            self._ensemble.simulation.states_read(self, args[0], args[1], result)
         if not self._ensemble.broken:
             return result
         if name == "read_topics":
@@ -335,9 +335,9 @@ class SimStore(MemoryStore):
             raise StoreError(f"connection lost before {name} was done")
         if self.races and name in ("write_states", "write_assignments"):
             self.races -= 1
-            self._ensemble.witness.raced(name, args)
+            self._ensemble.simulation.raced(name, args)
         if name == "write_assignments":
-            self._ensemble.witness.storing_assignments(args[0])
+            self._ensemble.simulation.storing_assignments(args[0])
         zxid = self._records.zxid
         result = plain(self, *args)
         if self._records.zxid != zxid or name == "write_states":
@@ -352,7 +352,7 @@ class SimStore(MemoryStore):
             case "claim" | "take_over":
                 if result is not None:
                     self.claimed_epoch, self.lost_role = result, False
-                self._ensemble.witness.written(self, name, result)
+                self._ensemble.simulation.written(self, name, result)
             case "write_states":
                 self._tell_states(args[0], args[1], result)
             case "write_assignments" | "create_topics":
@@ -363,7 +363,7 @@ class SimStore(MemoryStore):
                 pass
             case _:
                 self._ensemble.changes += 1
-                self._ensemble.witness.written(self, name, args)
+                self._ensemble.simulation.written(self, name, args)
         if name == "release":
             self.claimed_epoch = -1
 
@@ -374,8 +374,8 @@ class SimStore(MemoryStore):
                 key = names[p.topic[row]], int(p.partition[row])
                 self._ensemble.state_changed(key, self, cluster)
             elif code == WriteCode.STALE:
-                self._ensemble.witness.refused(self, (names[p.topic[row]], int(p.partition[row])))
-        self._ensemble.witness.written(self, "write_states", result.codes.tobytes())
+                self._ensemble.simulation.refused(self, (names[p.topic[row]], int(p.partition[row])))
+        self._ensemble.simulation.written(self, "write_states", result.codes.tobytes())
 
 
 _READS: Final = frozenset(READS)

@@ -7,10 +7,10 @@ its sender may act.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
@@ -20,38 +20,12 @@ from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
 from kframe_simulator.simulation.control_requests import ControlRequest, control_requests
-from kframe_simulator.simulation.network import Network
-from kframe_simulator.simulation.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from kframe_simulator.simulation.simulation import Simulation
 
 #: The delay before a reconnection.
 BACKOFF_MS: Final = 100.0
-
-
-class Post(Protocol):
-    """The simulation, as a transport uses it."""
-
-    scheduler: Scheduler
-    network: Network
-
-    def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None:
-        """A batch is to be sent."""
-
-    def request_queued(self, controller_id: int, request: ControlRequest) -> None:
-        """A request was added to its broker's queue."""
-
-    def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None:
-        """A transport connects to a broker; ``open_epoch`` is the broker epoch of an open channel to the same
-        broker."""
-
-    def request_done(self, controller_id: int, request: ControlRequest) -> None:
-        """A request was answered, or dropped."""
-
-    def request_sent(self, controller_id: int, request: ControlRequest, again: bool) -> None:
-        """A request is sent."""
-
-    def deliver(self, controller_id: int, request: ControlRequest, answer: Callable[[ControlResponse], None],
-                refuse: Callable[[], None]) -> None:  # fmt: skip
-        """A request arrives at its broker, which answers unless it is stopped."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,7 +46,7 @@ class Channel:
 class SimTransport:
     """Implements ``ports.Transport`` for one process of a simulation."""
 
-    def __init__(self, post: Post, controller_id: int, timeout_ms: float) -> None:
+    def __init__(self, simulation: Simulation, controller_id: int, timeout_ms: float) -> None:
         """The connection breaks if a response takes longer than ``timeout_ms``."""
         self.controller_id = controller_id
         self.channels: dict[int, Channel] = {}
@@ -89,7 +63,7 @@ class SimTransport:
         """Earlier LeaderAndIsr responses without errors, for late repetitions."""
         self.again: list[Event] = []
         """Repeated response events that no check has consumed."""
-        self._post = post
+        self._simulation = simulation
         self._timeout_ms = timeout_ms
         self._notify: Notify | None = None
         self._may_act: MayAct = bool
@@ -108,7 +82,9 @@ class SimTransport:
         for index in brokers:
             broker_id = int(cluster.brokers.ids[index])
             known = self.channels.get(broker_id)
-            self._post.channel_opened(self.controller_id, broker_id, None if known is None else known.broker_epoch)
+            self._simulation.channel_opened(
+                self.controller_id, broker_id, None if known is None else known.broker_epoch
+            )
             self._drop(broker_id)
             self.channels[broker_id] = Channel(broker_id, int(cluster.brokers.broker_epoch[index]))
 
@@ -119,9 +95,9 @@ class SimTransport:
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Queue a batch with the current content of the columns."""
-        self._post.batch_sent(self.controller_id, cluster, requests)
+        self._simulation.batch_sent(self.controller_id, cluster, requests)
         for request in control_requests(cluster, requests):
-            self._post.request_queued(self.controller_id, request)
+            self._simulation.request_queued(self.controller_id, request)
             channel = self.channels.get(request.broker_id)
             if channel is not None:
                 channel.waiting.append(request)
@@ -178,27 +154,27 @@ class SimTransport:
             return
         if not self._may_act():
             channel.in_flight = None
-            self._post.request_done(self.controller_id, request)
+            self._simulation.request_done(self.controller_id, request)
             return
         channel.tries += 1
-        attempt, post = channel.tries, self._post
-        post.request_sent(self.controller_id, request, channel.tries > 1)
+        attempt, simulation = channel.tries, self._simulation
+        simulation.request_sent(self.controller_id, request, channel.tries > 1)
 
         def answer(response: ControlResponse) -> None:
-            post.network.carry(
+            simulation.network.carry(
                 request.broker_id,
                 self.controller_id,
                 lambda: self._answered(channel, request, attempt, response),
             )
 
         def refuse() -> None:
-            post.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, request, attempt))
+            simulation.scheduler.after(BACKOFF_MS, lambda: self._broken(channel, request, attempt))
 
         def arrive() -> None:
-            post.deliver(self.controller_id, request, answer, refuse)
+            simulation.deliver(self.controller_id, request, answer, refuse)
 
-        post.network.carry(self.controller_id, request.broker_id, arrive)
-        post.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, attempt))
+        simulation.network.carry(self.controller_id, request.broker_id, arrive)
+        simulation.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, attempt))
 
     def _broken(self, channel: Channel, request: ControlRequest, turn: int) -> None:
         """Ignore any response to this attempt, and send the same request again."""
@@ -212,14 +188,14 @@ class SimTransport:
         if channel.in_flight is not request or channel.tries != turn or self._notify is None:
             return
         if self.paused:
-            self._post.scheduler.after(50.0, lambda: self._answered(channel, request, turn, response))
+            self._simulation.scheduler.after(50.0, lambda: self._answered(channel, request, turn, response))
             return
         if channel.broker_id in self.garbled:
             self.garbled.discard(channel.broker_id)
             self._broken(channel, request, turn)
             return
         channel.in_flight = None
-        self._post.request_done(self.controller_id, request)
+        self._simulation.request_done(self.controller_id, request)
         event = answer_event(request, response)
         if event is not None:
             failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
@@ -228,7 +204,7 @@ class SimTransport:
             elif isinstance(event, LeaderAndIsrAnswered):
                 self.past_successes.append(event)
             if channel.broker_id in self.delayed:
-                self._post.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.tell_late, event))
+                self._simulation.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.tell_late, event))
             else:
                 self._notify(event)
             if channel.broker_id in self.repeated:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Simulation:
         self.network = Network(self.scheduler, Random(0), (1.0, 1.0))
         self.told: list[tuple[float, list[int]]] = []
         """When the controller got a response, and the rows in it."""
-        self.transport = SimTransport(self, 1000, timeout_ms=100.0)
+        self.transport = SimTransport(cast(Any, self), 1000, timeout_ms=100.0)
         self.transport.open(self._notified, lambda: True)
 
     def batch_sent(self, *_: Any) -> None: ...
