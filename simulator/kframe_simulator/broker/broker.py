@@ -13,8 +13,6 @@ from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.disks import Disks
 from kframe_simulator.broker.messages import (
     UNDEFINED,
-    AlterReplicaLogDirs,
-    DeleteRecords,
     EndTransaction,
     Fetch,
     LeaderAndIsr,
@@ -40,8 +38,6 @@ from kframe_simulator.broker.replicas import Replicas
 from kframe_simulator.broker.serving import Serving
 
 NEVER: Final = float("inf")
-#: The interval between two steps of copying logs to other log directories. Kafka has no such setting.
-COPY_EVERY_MS: Final = 100.0
 
 
 class BrokerState(Enum):
@@ -88,7 +84,7 @@ class Broker:
         self._serving = Serving(self.replicas)
         self._shrinks_at = now
         self._checkpoints_at = now + self.config.checkpoint_interval_ms
-        self._copies_at = self._asks_at = NEVER
+        self._asks_at = NEVER
         self._attempts_left = 0
 
     # -- Observable state.
@@ -123,11 +119,6 @@ class Broker:
         """Whether the broker answers requests."""
         return self.state is not BrokerState.DOWN
 
-    def gauges(self) -> Mapping[str, int]:
-        """The metrics of ``kafka.server:type=ReplicaManager``, by Kafka's names. A meter is reported as its count since
-        the start. ``partitions[key].gauges()`` has the metrics of a partition."""
-        return self.replicas.gauges()
-
     # -- Faults.
 
     def start(self, broker_epoch: int, now: float) -> None:
@@ -142,13 +133,8 @@ class Broker:
         """Register again after the ZooKeeper session expired. The broker keeps its memory."""
         self._node.broker_epoch = broker_epoch
 
-    def crash(self, now: float, lost: Mapping[TopicPartition, int] | None = None) -> None:
-        """End the process as kill -9 does. ``lost`` is the number of records at the end of each log that were not
-        flushed to disk."""
-        for key, count in (lost or {}).items():
-            log = self.disks.logs.get(key)
-            if log is not None:
-                log.truncate(max(log.start, log.end - count))
+    def crash(self, now: float) -> None:
+        """End the process as kill -9 does."""
         self._end(now)
 
     def shut_down(self, now: float) -> None:
@@ -211,13 +197,8 @@ class Broker:
                 return self._serving.epochs(request)
             case EndTransaction():
                 return self._serving.end_transaction(request, now)
-            case DeleteRecords():
-                return self._serving.delete_records(request, now)
             case Metadata():
                 return self._serving.metadata(request)
-            case AlterReplicaLogDirs():
-                self._copies_at = now
-                return self.replicas.alter_log_dirs(request)
 
     def answered(self, number: int, reply: Reply | None, now: float) -> None:
         """Take the reply to the Outgoing with this number; None if no reply will come. A number that is not waiting is
@@ -234,7 +215,7 @@ class Broker:
             self._timers(now)
             self.wakes_at = min(
                 self.replicas.proposals.poll(now), self.replicas.fetcher.poll(now), self._serving.poll(now),
-                self._shrinks_at, self._checkpoints_at, self._copies_at, self._asks_at,
+                self._shrinks_at, self._checkpoints_at, self._asks_at,
             )  # fmt: skip
         outgoing, node.outbox = node.outbox, []
         return outgoing
@@ -247,9 +228,6 @@ class Broker:
         if now >= self._checkpoints_at:
             self._checkpoints_at = now + self.config.checkpoint_interval_ms
             self.disks.checkpoint()
-        if now >= self._copies_at:
-            copying = self.disks.copy(self.config.fetch_records_max)
-            self._copies_at = now + COPY_EVERY_MS if copying else NEVER
         if now >= self._asks_at:
             self._asks_at = NEVER
             self._attempts_left -= 1

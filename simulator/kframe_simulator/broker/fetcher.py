@@ -134,7 +134,7 @@ class Fetcher:
 
     def _fetch(self, leader: int, ready: dict[TopicPartition, _Follow]) -> None:
         asked = {
-            key: FetchPartition(item.offset, item.log.start, item.leader_epoch, item.last_epoch, item.topic_id)
+            key: FetchPartition(item.offset, item.leader_epoch, item.last_epoch, item.topic_id)
             for key, item in ready.items()
         }
         message = Fetch(self._node.broker_id, asked)
@@ -185,7 +185,6 @@ class Fetcher:
         for record in notified.records:
             log.append(record)
         log.set_high_watermark(notified.high_watermark)
-        log.raise_start(min(notified.log_start_offset, log.high_watermark))
         follow.offset = log.end
         if notified.records and self._node.config.truncates_on_fetch:
             follow.last_epoch = notified.records[-1].leader_epoch
@@ -213,13 +212,11 @@ class Fetcher:
         follow.last_epoch = log.latest_epoch if self._node.config.truncates_on_fetch else UNDEFINED
 
     def _out_of_range(self, follow: _Follow, notified: Fetched) -> bool:
-        """Handle OFFSET_OUT_OF_RANGE: the leader's log ends before this log, or begins after it. Returns whether there
-        is something else to fetch now."""
+        """Handle OFFSET_OUT_OF_RANGE: the leader's log ends before this log. Returns whether there is something else to
+        fetch now."""
         log, before = follow.log, (follow.offset, follow.last_epoch)
         if notified.log_end_offset < log.end:
             log.truncate(notified.log_end_offset)
-        elif notified.log_start_offset > log.end:
-            log.restart(notified.log_start_offset)
         follow.offset = log.end
         follow.last_epoch = log.latest_epoch if self._node.config.truncates_on_fetch else UNDEFINED
         return before != (follow.offset, follow.last_epoch)

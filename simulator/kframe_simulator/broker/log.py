@@ -9,24 +9,13 @@ _NOWHERE = EpochEnd(UNDEFINED, UNDEFINED)
 
 
 class Log:
-    """Records from ``start`` (log start offset) to ``end`` (log end offset). A log survives restarts of its broker."""
+    """Records from offset 0 to ``end`` (log end offset). A log survives restarts of its broker."""
 
-    __slots__ = (
-        "checkpoint",
-        "epochs",
-        "future",
-        "high_watermark",
-        "log_dir",
-        "producers",
-        "records",
-        "start",
-        "topic_id",
-    )
+    __slots__ = ("checkpoint", "epochs", "high_watermark", "log_dir", "producers", "records", "topic_id")
 
     def __init__(self, topic_id: bytes, log_dir: str) -> None:
         self.topic_id = topic_id
         self.log_dir = log_dir
-        self.start = 0
         self.records: list[Record] = []
         self.epochs: list[tuple[int, int]] = []
         """(leader epoch, its first offset), ascending in both."""
@@ -34,12 +23,11 @@ class Log:
         self.checkpoint = 0
         """The high watermark at its last checkpoint."""
         self.producers = Producers()
-        self.future: FutureLog | None = None
 
     @property
     def end(self) -> int:
         """The offset of the next record."""
-        return self.start + len(self.records)
+        return len(self.records)
 
     @property
     def latest_epoch(self) -> int:
@@ -48,7 +36,7 @@ class Log:
 
     def append(self, record: Record) -> int:
         """Add a record and return its offset."""
-        offset = self.start + len(self.records)
+        offset = len(self.records)
         self.records.append(record)
         if not self.epochs or self.epochs[-1][0] != record.leader_epoch:
             self.begin_epoch(record.leader_epoch, offset)
@@ -80,12 +68,11 @@ class Log:
 
     def read(self, offset: int, count: int, below: int) -> tuple[Record, ...]:
         """At most ``count`` records from ``offset``, all below offset ``below``."""
-        first = offset - self.start
-        return tuple(self.records[first : min(first + count, below - self.start)])
+        return tuple(self.records[offset : min(offset + count, below)])
 
     def set_high_watermark(self, offset: int) -> None:
         """Set the high watermark, limited to the offsets of the log."""
-        self.high_watermark = max(self.start, min(offset, self.end))
+        self.high_watermark = max(0, min(offset, self.end))
 
     def last_stable_offset(self) -> int:
         """The offset up to which read_committed consumers may read."""
@@ -94,52 +81,15 @@ class Log:
     def truncate(self, offset: int) -> None:
         """Drop records from ``offset``, and epochs that begin there. If ``offset`` is the end, drop epochs that begin
         at the end."""
-        if offset < self.start:
-            self.restart(offset)
-            return
         if offset < self.end:
-            del self.records[offset - self.start :]
+            del self.records[offset:]
             self._rebuild_producers()
         while self.epochs and self.epochs[-1][1] >= self.end:
             self.epochs.pop()
         self.set_high_watermark(self.high_watermark)
-        if self.future is not None:
-            self.future.end = min(self.future.end, self.end)
-
-    def restart(self, offset: int) -> None:
-        """Drop all records and continue from ``offset``."""
-        self.records.clear()
-        self.epochs.clear()
-        self.start = offset
-        self.producers = Producers()
-        self.set_high_watermark(self.high_watermark)
-        if self.future is not None:
-            self.future.end = offset
-
-    def raise_start(self, offset: int) -> None:
-        """Drop records below ``offset``, which is at most the high watermark."""
-        if offset <= self.start:
-            return
-        del self.records[: offset - self.start]
-        self.start = offset
-        begun = [epoch for epoch in self.epochs if epoch[1] <= offset]
-        if begun:
-            self.epochs = [(begun[-1][0], offset), *self.epochs[len(begun) :]]
-        if self.future is not None:
-            self.future.end = max(self.future.end, offset)
 
     def _rebuild_producers(self) -> None:
         self.producers = Producers()
         for index, record in enumerate(self.records):
             if record.producer_id != UNDEFINED:
-                self.producers.add(record, self.start + index)
-
-
-class FutureLog:
-    """A copy of a log in another log directory; so far it has the records below ``end``."""
-
-    __slots__ = ("end", "log_dir")
-
-    def __init__(self, log_dir: str, end: int) -> None:
-        self.log_dir = log_dir
-        self.end = end
+                self.producers.add(record, index)

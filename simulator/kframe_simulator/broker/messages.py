@@ -125,7 +125,6 @@ class FetchPartition(msgspec.Struct, frozen=True):
     """One partition of a Fetch. Unset epochs are -1; a consumer sets none."""
 
     fetch_offset: int
-    log_start_offset: int = 0
     current_leader_epoch: int = UNDEFINED
     last_fetched_epoch: int = UNDEFINED
     topic_id: bytes = NO_ID
@@ -155,7 +154,6 @@ class Fetched(msgspec.Struct, frozen=True):
 
     error: ErrorCode
     high_watermark: int = UNDEFINED
-    log_start_offset: int = UNDEFINED
     log_end_offset: int = UNDEFINED
     records: tuple[Record, ...] = ()
     diverging: EpochEnd | None = None
@@ -226,29 +224,6 @@ class EndTransaction(msgspec.Struct, frozen=True):
     committed: bool
 
 
-class DeleteRecords(msgspec.Struct, frozen=True):
-    """Delete records below ``offset``; -1 means below the high watermark. The response, DeleteRecordsResponse, may come
-    later."""
-
-    partition: TopicPartition
-    offset: int
-    timeout_ms: float = 30_000
-    correlation: int = 0
-
-
-class DeleteRecordsResponse(msgspec.Struct, frozen=True):
-    """The response: the low watermark."""
-
-    error: ErrorCode
-    low_watermark: int = UNDEFINED
-
-
-class AlterReplicaLogDirs(msgspec.Struct, frozen=True):
-    """Move replicas of this broker to other log directories. The response is ControlResponse."""
-
-    partitions: Mapping[TopicPartition, str]
-
-
 class Metadata(msgspec.Struct, frozen=True):
     """Request the leaders that this broker knows. The response is MetadataResponse."""
 
@@ -265,11 +240,10 @@ class MetadataResponse(msgspec.Struct, frozen=True):
 
 Request: TypeAlias = (
     LeaderAndIsr | UpdateMetadata | StopReplica | Fetch | OffsetsForLeaderEpoch | Produce | EndTransaction
-    | DeleteRecords | AlterReplicaLogDirs | Metadata
+    | Metadata
 )  # fmt: skip
 """The requests that ``Broker.handle`` accepts."""
 Response: TypeAlias = (
-    ControlResponse | FetchResponse | OffsetsForLeaderEpochResponse | ProduceResponse | DeleteRecordsResponse
-    | MetadataResponse
+    ControlResponse | FetchResponse | OffsetsForLeaderEpochResponse | ProduceResponse | MetadataResponse
 )  # fmt: skip
 """The responses that ``Broker.handle`` returns."""

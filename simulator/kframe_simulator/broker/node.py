@@ -18,8 +18,7 @@ class Node:
     """State of one broker process: settings, disks, metadata, and messages to send."""
 
     __slots__ = (
-        "_number", "broker_epoch", "broker_id", "cache", "config", "disks", "isr_expands", "isr_failures",
-        "isr_shrinks", "min_insync", "outbox", "waiting",
+        "_number", "broker_epoch", "broker_id", "cache", "config", "disks", "min_insync", "outbox", "waiting",
     )  # fmt: skip
 
     def __init__(self, broker_id: int, config: BrokerConfig, disks: Disks, first_number: int) -> None:
@@ -34,7 +33,6 @@ class Node:
         self.outbox: list[Outgoing] = []
         self.waiting: dict[int, OnReply] = {}
         """By message number: the callback for the reply."""
-        self.isr_expands = self.isr_shrinks = self.isr_failures = 0
         self._number = first_number
 
     @property

@@ -13,7 +13,6 @@ from kframe.model.events import TopicPartition
 from kframe_simulator.broker.messages import (
     NO_ID,
     UNDEFINED,
-    DeleteRecordsResponse,
     Fetch,
     FetchResponse,
     OffsetsForLeaderEpoch,
@@ -127,7 +126,7 @@ class Peer(IntEnum):
 
 Message: TypeAlias = (
     Fetch | OffsetsForLeaderEpoch | AlterPartition | ControlledShutdown | WriteState | NotifyIsrChanges
-    | NotifyLogDirFailure | CloseSession | ProduceResponse | DeleteRecordsResponse
+    | NotifyLogDirFailure | CloseSession | ProduceResponse
 )  # fmt: skip
 """The messages that a broker sends."""
 Reply: TypeAlias = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from kframe.errors import ErrorCode
@@ -26,18 +27,14 @@ _AWAIT: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class PendingIsr:
     """A proposed ISR without a response yet, and the state at the time of the proposal."""
 
-    __slots__ = ("expands", "isr", "leader_epoch", "maximal_isr", "partition_epoch")
-
-    def __init__(self, expands: bool, isr: tuple[int, ...], maximal_isr: tuple[int, ...], leader_epoch: int,
-                 partition_epoch: int) -> None:  # fmt: skip
-        self.expands = expands
-        self.isr = isr
-        self.maximal_isr = maximal_isr
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
+    isr: tuple[int, ...]
+    maximal_isr: tuple[int, ...]
+    leader_epoch: int
+    partition_epoch: int
 
 
 Submit: TypeAlias = Callable[["Partition", PendingIsr], None]
@@ -48,9 +45,8 @@ class Partition:
     """Partition state as in ``broker-partition.md`` section 1. Without ``log`` it has no role yet."""
 
     __slots__ = (
-        "_node", "_submit", "adding_replicas", "controller_epoch", "epoch_start", "isr", "key", "leader",
-        "leader_epoch", "log", "on_progress", "partition_epoch", "pending", "recovery", "removing_replicas",
-        "replica_ids", "replicas",
+        "_node", "_submit", "controller_epoch", "epoch_start", "isr", "key", "leader", "leader_epoch", "log",
+        "on_progress", "partition_epoch", "pending", "recovery", "replica_ids", "replicas",
     )  # fmt: skip
 
     def __init__(self, key: TopicPartition, node: Node, submit: Submit) -> None:
@@ -69,13 +65,11 @@ class Partition:
         self.recovery = int(RecoveryState.RECOVERED)
         self.pending: PendingIsr | None = None
         self.replica_ids: tuple[int, ...] = ()
-        self.adding_replicas: tuple[int, ...] = ()
-        self.removing_replicas: tuple[int, ...] = ()
         self.replicas: dict[int, Replica] = {}
         """The followers, on the leader."""
         self.log: Log | None = None
         self.on_progress: list[Callable[[float], bool]] = []
-        """Callbacks that run when the high or low watermark may have risen, or the role changes. A callback that
+        """Callbacks that run when the high watermark may have risen, or the role changes. A callback that
         returns True is removed."""
 
     # -- Properties.
@@ -95,11 +89,6 @@ class Partition:
         """The replicas that the high watermark waits for: the committed ISR, and a replica whose addition is
         pending."""
         return self.isr if self.pending is None else self.pending.maximal_isr
-
-    @property
-    def replication_factor(self) -> int:
-        """The number of replicas without those that a reassignment adds."""
-        return sum(1 for replica_id in self.replica_ids if replica_id not in self.adding_replicas)
 
     @property
     def effective_min_isr(self) -> int:
@@ -128,7 +117,7 @@ class Partition:
             return False
         newly_leader = not self.is_leader
         self.controller_epoch = state.controller_epoch
-        self._assign(state)
+        self.replica_ids = state.replicas
         followers = [replica_id for replica_id in state.replicas if replica_id != self._node.broker_id]
         self.replicas = {follower_id: self.replicas.get(follower_id) or Replica() for follower_id in followers}
         self.isr, self.recovery, self.pending = state.isr, int(RecoveryState.RECOVERED), None
@@ -152,8 +141,7 @@ class Partition:
         self.controller_epoch = state.controller_epoch
         self.leader, self.leader_epoch, self.epoch_start = state.leader, state.leader_epoch, None
         self.partition_epoch = state.partition_epoch
-        self._assign(state)
-        self.replicas = {}
+        self.replicas, self.replica_ids = {}, state.replicas
         self.isr, self.recovery, self.pending = (), state.recovery, None
         self.log = self._node.disks.get_or_create(self.key, state.is_new, topic_id)
         if new_epoch:
@@ -166,14 +154,10 @@ class Partition:
 
     def clear(self, now: float) -> None:
         """Clear all but the epochs: the replica was deleted, or its log directory failed."""
-        self.replicas, self.replica_ids, self.adding_replicas, self.removing_replicas = {}, (), (), ()
+        self.replicas, self.replica_ids = {}, ()
         self.log, self.leader, self.epoch_start = None, None, None
         self.isr, self.recovery, self.pending = (), int(RecoveryState.RECOVERED), None
         self.progress(now)
-
-    def _assign(self, state: LeaderState) -> None:
-        self.replica_ids = state.replicas
-        self.adding_replicas, self.removing_replicas = state.adding_replicas, state.removing_replicas
 
     # -- High watermark.
 
@@ -197,13 +181,6 @@ class Partition:
         self.progress(now)
         return True
 
-    def low_watermark(self) -> int:
-        """The lowest log start offset of this leader and its live followers."""
-        if self.log is None:
-            return UNDEFINED
-        live = self._node.cache.live_brokers
-        return min([self.log.start, *(item.start for broker, item in self.replicas.items() if broker in live)])
-
     def progress(self, now: float) -> None:
         """Call the progress callbacks."""
         if self.on_progress:
@@ -211,14 +188,14 @@ class Partition:
 
     # -- ISR.
 
-    def fetched(self, follower: int, offset: int, start: int, leader_end: int, now: float) -> None:
+    def fetched(self, follower: int, offset: int, leader_end: int, now: float) -> None:
         """Record that a follower has fetched at ``offset`` when the log ended at ``leader_end``."""
         replica = self.replicas[follower]
-        before, low = replica.end, replica.start
-        replica.fetched(offset, start, leader_end, now)
+        before = replica.end
+        replica.fetched(offset, leader_end, now)
         self._maybe_expand(follower, replica)
-        if not (offset != before and self.advance(now)) and start > low:
-            self.progress(now)
+        if offset != before:
+            self.advance(now)
 
     def _maybe_expand(self, follower: int, replica: Replica) -> None:
         log = self.leader_log
@@ -227,7 +204,7 @@ class Partition:
         if log is None or self.epoch_start is None or replica.end < max(log.high_watermark, self.epoch_start):
             return
         wider = (*self.isr, follower)
-        self._propose(PendingIsr(True, wider, wider, self.leader_epoch, self.partition_epoch))
+        self._propose(PendingIsr(wider, wider, self.leader_epoch, self.partition_epoch))
 
     def shrink(self, now: float) -> None:
         """Propose to remove lagging replicas from the ISR."""
@@ -243,7 +220,7 @@ class Partition:
         ]
         if behind:
             narrower = tuple(member for member in self.isr if member not in behind)
-            self._propose(PendingIsr(False, narrower, self.isr, self.leader_epoch, self.partition_epoch))
+            self._propose(PendingIsr(narrower, self.isr, self.leader_epoch, self.partition_epoch))
 
     def _propose(self, pending: PendingIsr) -> None:
         self.pending = pending
@@ -251,37 +228,16 @@ class Partition:
 
     def isr_answered(self, pending: PendingIsr, answer: AlteredPartition, now: float) -> None:
         """Apply the outcome of a proposal. It is ignored if a LeaderAndIsr came in between."""
-        node = self._node
         if self.pending is not pending:
             return
         if answer.error is not ErrorCode.NONE:
-            node.isr_failures += 1
             if answer.error in _REVERT:
                 self.pending = None
             elif answer.error not in _AWAIT:
                 self._submit(self, pending)
             return
         if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
-            node.isr_failures += 1
             return
         self.isr, self.recovery, self.pending = answer.isr, answer.recovery, None
         self.partition_epoch = answer.partition_epoch
-        if pending.expands:
-            node.isr_expands += 1
-        else:
-            node.isr_shrinks += 1
         self.advance(now)
-
-    # -- Gauges.
-
-    def gauges(self) -> dict[str, int]:
-        """The metrics of ``kafka.cluster:type=Partition``, by Kafka's names. On a follower all but the last are 0."""
-        leads, isr = self.leader_log is not None, len(self.isr)
-        return {
-            "UnderReplicated": int(leads and self.replication_factor > isr),
-            "InSyncReplicasCount": isr if leads else 0,
-            "UnderMinIsr": int(leads and isr < self.effective_min_isr),
-            "AtMinIsr": int(leads and isr == self.effective_min_isr),
-            "ReplicasCount": self.replication_factor if leads else 0,
-            "LastStableOffsetLag": 0 if self.log is None else self.log.high_watermark - self.log.last_stable_offset(),
-        }

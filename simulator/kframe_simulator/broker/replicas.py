@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH
@@ -12,7 +10,6 @@ from kframe_simulator.broker.fetcher import Fetcher
 from kframe_simulator.broker.messages import (
     NO_ID,
     UNDEFINED,
-    AlterReplicaLogDirs,
     ControlResponse,
     LeaderAndIsr,
     LeaderState,
@@ -186,47 +183,3 @@ class Replicas:
         self.offline.add(key)
         self.partitions.pop(key).clear(now)
         return ErrorCode.KAFKA_STORAGE_ERROR
-
-    def alter_log_dirs(self, request: AlterReplicaLogDirs) -> ControlResponse:
-        """Begin to copy replicas to other directories."""
-        errors = {key: self._move(key, log_dir) for key, log_dir in request.partitions.items()}
-        return ControlResponse(ErrorCode.NONE, errors)
-
-    def _move(self, key: TopicPartition, log_dir: str) -> ErrorCode:
-        disks, partition = self.node.disks, self.partitions.get(key)
-        if log_dir not in disks.alive:
-            return ErrorCode.LOG_DIR_NOT_FOUND
-        if not disks.alive[log_dir] or key in self.offline:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        if partition is None and key not in self.node.cache.partitions:
-            disks.preferred[key] = log_dir
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if partition is None or partition.log is None:
-            disks.preferred[key] = log_dir
-            return ErrorCode.REPLICA_NOT_AVAILABLE
-        return disks.move(partition.log, log_dir)
-
-    # -- Totals.
-
-    def gauges(self) -> Mapping[str, int]:
-        """The metrics of ``kafka.server:type=ReplicaManager``, by Kafka's names."""
-        sums = dict.fromkeys(("UnderReplicated", "UnderMinIsr", "AtMinIsr"), 0)
-        led = [hosted for hosted in self.partitions.values() if hosted.leader_log is not None]
-        for partition in led:
-            shown = partition.gauges()
-            for name in sums:
-                sums[name] += shown[name]
-        logs = [hosted.log for hosted in self.partitions.values() if hosted.log is not None]
-        return {
-            "LeaderCount": len(led),
-            "PartitionCount": len(self.partitions) + len(self.offline),
-            "OfflineReplicaCount": len(self.offline),
-            "UnderReplicatedPartitions": sums["UnderReplicated"],
-            "UnderMinIsrPartitionCount": sums["UnderMinIsr"],
-            "AtMinIsrPartitionCount": sums["AtMinIsr"],
-            "ReassigningPartitions": sum(1 for hosted in led if hosted.adding_replicas or hosted.removing_replicas),
-            "ProducerIdCount": sum(len(log.producers) for log in logs),
-            "IsrExpandsPerSec": self.node.isr_expands,
-            "IsrShrinksPerSec": self.node.isr_shrinks,
-            "FailedIsrUpdatesPerSec": self.node.isr_failures,
-        }

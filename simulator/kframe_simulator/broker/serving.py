@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
@@ -12,8 +12,6 @@ from kframe_simulator.broker.messages import (
     CONSUMER,
     NO_ID,
     UNDEFINED,
-    DeleteRecords,
-    DeleteRecordsResponse,
     EndTransaction,
     EpochEnd,
     EpochQuestion,
@@ -37,27 +35,25 @@ from kframe_simulator.broker.replicas import Replicas
 
 _ACKS: Final = (-1, 0, 1)
 NEVER: Final = float("inf")
-Late: TypeAlias = ProduceResponse | DeleteRecordsResponse
 
 
 class _Held:
-    """A response that is delayed until the watermarks of a partition have risen."""
+    """A response that is delayed until the high watermark of a partition has risen."""
 
-    __slots__ = ("correlation", "deadline", "done", "late", "look", "node")
+    __slots__ = ("correlation", "deadline", "done", "look", "node")
 
-    def __init__(self, node: Node, request: Produce | DeleteRecords, now: float, look: Callable[[], Late | None],
-                 late: Late) -> None:  # fmt: skip
+    def __init__(self, node: Node, request: Produce, now: float, look: Callable[[], ProduceResponse | None]) -> None:
         self.node = node
         self.correlation = request.correlation
         self.deadline = now + request.timeout_ms
         self.look = look
-        self.late = late
         self.done = False
 
     def try_again(self, now: float) -> bool:
         """Respond if the condition holds or the time is up. Returns whether the request is complete."""
         if not self.done:
-            response = self.look() or (self.late if now >= self.deadline else None)
+            timeout = ProduceResponse(ErrorCode.REQUEST_TIMED_OUT) if now >= self.deadline else None
+            response = self.look() or timeout
             if response is not None:
                 self.done = True
                 self.node.tell(Peer.CLIENT, self.correlation, response)
@@ -103,24 +99,24 @@ class Serving:
             return Fetched(ErrorCode.UNKNOWN_LEADER_EPOCH if epoch_shown else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         fetched = self._records(log, asked, _readable(log, request))
         if replica_id != CONSUMER and fetched.error is ErrorCode.NONE and fetched.diverging is None:
-            partition.fetched(replica_id, asked.fetch_offset, asked.log_start_offset, fetched.log_end_offset, now)
+            partition.fetched(replica_id, asked.fetch_offset, fetched.log_end_offset, now)
         return fetched
 
     def _records(self, log: Log, asked: FetchPartition, below: int) -> Fetched:
         """The records at an offset, or the diverging epoch if the follower's log is not a prefix of this log. The high
         watermark is the one before the fetch."""
-        high, start, end = log.high_watermark, log.start, log.end
-        out_of_range = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, high, start, end)
+        high, end = log.high_watermark, log.end
+        out_of_range = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, high, end)
         if asked.last_fetched_epoch != UNDEFINED:
             epoch_end = log.end_of_epoch(asked.last_fetched_epoch)
-            if epoch_end.end_offset == UNDEFINED or asked.fetch_offset < start:
+            if epoch_end.end_offset == UNDEFINED:
                 return out_of_range
             if epoch_end.leader_epoch < asked.last_fetched_epoch or epoch_end.end_offset < asked.fetch_offset:
-                return Fetched(ErrorCode.NONE, high, start, end, (), epoch_end)
-        if not start <= asked.fetch_offset <= end:
+                return Fetched(ErrorCode.NONE, high, end, (), epoch_end)
+        if not 0 <= asked.fetch_offset <= end:
             return out_of_range
         records = log.read(asked.fetch_offset, self._node.config.fetch_records_max, below)
-        return Fetched(ErrorCode.NONE, high, start, end, records)
+        return Fetched(ErrorCode.NONE, high, end, records)
 
     def epochs(self, request: OffsetsForLeaderEpoch) -> OffsetsForLeaderEpochResponse:
         """The ends of leader epochs."""
@@ -162,9 +158,11 @@ class Serving:
         def look() -> ProduceResponse | None:
             return self._replicated(request.partition, written)
 
-        late, response = ProduceResponse(ErrorCode.REQUEST_TIMED_OUT), look()
+        response = look()
         if response is None:
-            self._hold(_Held(self._node, request, now, look, late), request.partition)
+            held = _Held(self._node, request, now, look)
+            self._held.append(held)
+            self._replicas.partitions[request.partition].on_progress.append(held.try_again)
         return response
 
     def _append(self, request: Produce, now: float) -> ProduceResponse:
@@ -216,31 +214,6 @@ class Serving:
             return response
         return ProduceResponse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
-    def delete_records(self, request: DeleteRecords, now: float) -> DeleteRecordsResponse | None:
-        """Delete a leader's records. The response waits until live followers have deleted theirs."""
-        partition, log = self._led(request.partition)
-        if partition is None or log is None:
-            return DeleteRecordsResponse(self._not_led(request.partition))
-        offset = log.high_watermark if request.offset == UNDEFINED else request.offset
-        if not 0 <= offset <= log.high_watermark:
-            return DeleteRecordsResponse(ErrorCode.OFFSET_OUT_OF_RANGE)
-        log.raise_start(offset)
-
-        def look() -> DeleteRecordsResponse | None:
-            return self._deleted(request.partition, offset)
-
-        late, response = DeleteRecordsResponse(ErrorCode.REQUEST_TIMED_OUT), look()
-        if response is None:
-            self._hold(_Held(self._node, request, now, look, late), request.partition)
-        return response
-
-    def _deleted(self, key: TopicPartition, offset: int) -> DeleteRecordsResponse | None:
-        partition, log = self._led(key)
-        if partition is None or log is None:
-            return DeleteRecordsResponse(self._not_led(key))
-        low = partition.low_watermark()
-        return DeleteRecordsResponse(ErrorCode.NONE, low) if low >= offset else None
-
     def _led(self, key: TopicPartition) -> tuple[Partition | None, Log | None]:
         partition = self._replicas.partitions.get(key)
         return partition, None if partition is None else partition.leader_log
@@ -248,10 +221,6 @@ class Serving:
     def _not_led(self, key: TopicPartition) -> ErrorCode:
         result = self._replicas.find(key)
         return result if isinstance(result, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-    def _hold(self, held: _Held, key: TopicPartition) -> None:
-        self._held.append(held)
-        self._replicas.partitions[key].on_progress.append(held.try_again)
 
     def poll(self, now: float) -> float:
         """Answer requests whose time is up. Returns the next due time."""

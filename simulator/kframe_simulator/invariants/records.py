@@ -130,7 +130,7 @@ def committed_stays(watch: Watch, logged: Logged) -> str | None:
     if partition.leader_epoch < record_history.floor.get(key, 0):
         return None
     committed, log = record_history.committed[key], partition.leader_log
-    known, below = len(committed.records), log.records[: log.high_watermark - log.start]
+    known, below = len(committed.records), log.records[: log.high_watermark]
     shared = min(known, len(below))
     if below[:shared] != committed.records[:shared]:
         return f"{key}: leader {logged.broker.broker_id} has others below its high watermark than leaders before it"

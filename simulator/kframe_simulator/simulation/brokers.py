@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint, Registration
@@ -87,19 +87,19 @@ class BrokerProcess:
         self._waits = False
         self.start()
 
-    def crash(self, lost: dict[Any, int] | None = None) -> None:
+    def crash(self) -> None:
         """End as by kill -9: the registration stays until the session times out."""
         if not self.running:
             return
-        self._end(lost)
+        self._end()
         self._fall_silent(True)
         self._time_out_later()
 
-    def _end(self, lost: dict[Any, int] | None = None) -> None:
+    def _end(self) -> None:
         """End the process. Connections of pending requests break."""
         self._simulation.watch.observed.crashed(self.broker_id)
         self.running = False
-        self.model.crash(self._now(), lost)
+        self.model.crash(self._now())
         self._simulation.broker_down(self)
         held, self.deferred = self.deferred, []
         for what in held:

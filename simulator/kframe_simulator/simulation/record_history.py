@@ -233,11 +233,8 @@ class RecordHistory:
 
 
 def holds(log: Log | None, offset: int, value: object) -> bool:
-    """Whether a log has this value at this offset, or has deleted the records up to it."""
-    if log is None:
-        return False
-    index = offset - log.start
-    return index < 0 or (index < len(log.records) and log.records[index].value == value)
+    """Whether a log has this value at this offset."""
+    return log is not None and offset < log.end and log.records[offset].value == value
 
 
 def follows(committed: Committed, record: Record) -> bool:

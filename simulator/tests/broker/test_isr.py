@@ -31,7 +31,7 @@ def start_leader(
 
 
 def fetch(broker: Broker, follower: int, offset: int, now: float, leader_epoch: int = 5) -> ErrorCode:
-    response = broker.handle(Fetch(follower, {P: FetchPartition(offset, 0, leader_epoch)}), now)
+    response = broker.handle(Fetch(follower, {P: FetchPartition(offset, leader_epoch)}), now)
     assert isinstance(response, FetchResponse)
     return response.partitions[P].error
 
@@ -64,11 +64,11 @@ def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCo
 def test_when_a_follower_had_caught_up() -> None:
     """The trace of ``docs/reference/controller/broker-partition.md`` section 5."""
     replica = Replica()
-    replica.fetched(100, 0, leader_end=100, now=0.0)
+    replica.fetched(100, leader_end=100, now=0.0)
     assert replica.caught_up_at == 0.0
-    replica.fetched(100, 0, leader_end=150, now=5_000.0)
+    replica.fetched(100, leader_end=150, now=5_000.0)
     assert replica.caught_up_at == 0.0
-    replica.fetched(150, 0, leader_end=180, now=8_000.0)
+    replica.fetched(150, leader_end=180, now=8_000.0)
     assert replica.caught_up_at == 5_000.0
     assert replica.caught_up(180, 15_000.0, LAG_MS)
     assert not replica.caught_up(180, 15_100.0, LAG_MS)
@@ -88,7 +88,7 @@ def test_a_new_leader_epoch_resets_what_is_known(
     newly_leader: bool, in_sync: bool, expected: tuple[float, ...]
 ) -> None:
     replica = Replica()
-    replica.fetched(100, 0, leader_end=150, now=5.0)
+    replica.fetched(100, leader_end=150, now=5.0)
     replica.reset(9.0, leader_end=180, newly_leader=newly_leader, in_sync=in_sync)
     assert (replica.end, replica.leader_end, replica.fetched_at, replica.caught_up_at) == expected
 
@@ -241,7 +241,6 @@ def test_a_proposal_that_is_accepted() -> None:
     answer(broker, out, 12_000.0, isr=(1, 2, 3), partition_epoch=4)
     partition = broker.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending) == ((1, 2, 3), 4, None)
-    assert broker.gauges()["IsrExpandsPerSec"] == 1
 
 
 @pytest.mark.parametrize("notified", [{"leader_epoch": 6}, {"leader_epoch": 4}, {"partition_epoch": 2}], ids=str)
@@ -250,7 +249,6 @@ def test_an_answer_about_another_state_leaves_the_proposal_pending(notified: dic
     answer(broker, out, 12_000.0, ErrorCode.NONE, **notified)
     partition = broker.partitions[P]
     assert (partition.isr, partition.partition_epoch, partition.pending is None) == ((1, 2), 3, False)
-    assert broker.gauges()["FailedIsrUpdatesPerSec"] == 1
 
 
 def test_an_answer_without_a_change_ends_the_proposal() -> None:
@@ -279,7 +277,6 @@ def test_a_proposal_that_is_refused(error: ErrorCode, stays: bool, repeated: boo
     answer(broker, out, 12_000.0, error)
     assert (broker.partitions[P].pending is not None) == stays
     assert (proposal(broker, 12_000.0) is not None) == repeated
-    assert broker.gauges()["FailedIsrUpdatesPerSec"] == 1
 
 
 def test_a_pending_proposal_is_dropped_by_a_new_leader_epoch() -> None:
@@ -300,46 +297,7 @@ def test_an_answer_that_comes_after_a_new_leader_epoch_is_passed_over() -> None:
     assert (broker.partitions[P].isr, broker.partitions[P].partition_epoch) == ((1, 2), 5)
 
 
-# -- Gauges.
-
-
-@pytest.mark.parametrize(
-    "isr, others, expected",
-    [
-        ((1, 2, 3), {}, (0, 3, 0, 0, 3)),
-        ((1, 2), {}, (1, 2, 0, 1, 3)),
-        ((1,), {}, (1, 1, 1, 0, 3)),
-        ((1, 2), {"replicas": (1, 2, 3, 4), "adding_replicas": (3, 4)}, (0, 2, 0, 1, 2)),
-        ((1, 2, 3), {"replicas": (1, 2, 3), "adding_replicas": (3,), "removing_replicas": (2,)}, (0, 3, 0, 0, 2)),
-    ],
-)
-def test_gauges_of_a_leader(isr: tuple[int, ...], others: dict[str, object], expected: tuple[int, ...]) -> None:
-    shown = start_leader(isr, **others).partitions[P].gauges()  # type: ignore[arg-type]
-    names = ("UnderReplicated", "InSyncReplicasCount", "UnderMinIsr", "AtMinIsr", "ReplicasCount")
-    assert tuple(shown[name] for name in names) == expected
-
-
-def test_gauges_of_a_follower_are_zero() -> None:
-    leader = start_leader()
-    leader.handle(order(state(2, (2,), 6, 4)), 1.0)
-    assert set(leader.partitions[P].gauges().values()) == {0}
-    assert (leader.partitions[P].epoch_start, leader.partitions[P].isr, leader.partitions[P].replicas) == (None, (), {})
-
-
-def test_the_sums_of_a_broker() -> None:
-    leader = start_leader((1,))
-    leader.handle(order(state(1, (1, 2), 1, replicas=(1, 2, 3), adding_replicas=(3,)), ("t", 1)), 0.0)
-    leader.handle(order(state(2, (1, 2), 1), ("t", 2)), 0.0)
-    leader.fail_log(("t", 2), 0.0)
-    shown = leader.gauges()
-    expected = {
-        "LeaderCount": 2, "PartitionCount": 3, "OfflineReplicaCount": 1, "UnderReplicatedPartitions": 1,
-        "UnderMinIsrPartitionCount": 1, "AtMinIsrPartitionCount": 1, "ReassigningPartitions": 1,
-    }  # fmt: skip
-    assert {name: shown[name] for name in expected} == expected
-
-
 def test_a_partition_says_what_it_is() -> None:
     partition: Partition = start_leader((1, 2)).partitions[P]
     assert (partition.is_leader, partition.leader, partition.leader_epoch, partition.partition_epoch) == (True, 1, 5, 3)
-    assert (partition.under_min_isr, partition.effective_min_isr, partition.replication_factor) == (False, 2, 3)
+    assert (partition.under_min_isr, partition.effective_min_isr) == (False, 2)

@@ -1,4 +1,4 @@
-"""AlterPartition delivery, controlled shutdown, crashes and log directory changes."""
+"""AlterPartition delivery, controlled shutdown and crashes."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from kframe.model.protocol import InterBrokerProtocol
 from kframe_simulator.broker.broker import Broker, BrokerState
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import (
-    AlterReplicaLogDirs,
-    ControlResponse,
     Fetch,
     FetchPartition,
-    PartitionMetadata,
     Produce,
-    UpdateMetadata,
 )
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
@@ -29,7 +25,7 @@ from kframe_simulator.broker.outgoing import (
     WriteState,
     WriteStateResponse,
 )
-from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, Cluster, P, live, order, state, told
+from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, Cluster, P, live, order, state
 
 Q: TopicPartition = ("t", 1)
 OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
@@ -48,7 +44,7 @@ def start_leader(config: BrokerConfig | None = None) -> Broker:
 
 def joins(broker: Broker, key: TopicPartition, now: float) -> list[Outgoing]:
     """Follower 2 fetches at the end. Returns the messages that the leader then sends."""
-    broker.handle(Fetch(2, {key: FetchPartition(broker.disks.logs[key].end, 0, 5)}), now)
+    broker.handle(Fetch(2, {key: FetchPartition(broker.disks.logs[key].end, 5)}), now)
     return broker.tick(now)
 
 
@@ -108,11 +104,10 @@ def test_a_second_proposal_for_a_partition_on_its_way_is_put_off() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     leader.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
-    leader.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 2.0)
+    leader.handle(Fetch(2, {P: FetchPartition(0, 6)}), 2.0)
     assert leader.partitions[P].pending is None
-    assert leader.gauges()["FailedIsrUpdatesPerSec"] == 1
     leader.answered(first.number, accepted(first), 3.0)
-    leader.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 4.0)
+    leader.handle(Fetch(2, {P: FetchPartition(0, 6)}), 4.0)
     assert [type(out.message) for out in leader.tick(4.0)] == [AlterPartition]
 
 
@@ -231,16 +226,6 @@ def test_what_a_broker_has_stored_outlasts_it() -> None:
     assert (leader.partitions, leader.controller_epoch, log.end, log.high_watermark) == ({}, 0, 6, 5)
 
 
-def test_power_failure_loses_the_end_of_a_log() -> None:
-    leader = start_leader()
-    for number in range(5):
-        leader.handle(Produce(P, number, 1), 1.0)
-    leader.tick(5_000.0)
-    leader.crash(6_000.0, lost={P: 2, ("gone", 0): 1})
-    leader.start(60, 8_000.0)
-    assert (leader.disks.logs[P].end, leader.disks.logs[P].high_watermark) == (3, 3)
-
-
 def test_an_answer_to_an_earlier_life_is_passed_over() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
@@ -248,7 +233,7 @@ def test_an_answer_to_an_earlier_life_is_passed_over() -> None:
     leader.start(60, 2.0)
     leader.handle(live(1, 2), 2.0)
     leader.handle(order(state(1, (1,), 6, 4, replicas=(1, 2))), 2.0)
-    leader.handle(Fetch(2, {P: FetchPartition(0, 0, 6)}), 2.0)
+    leader.handle(Fetch(2, {P: FetchPartition(0, 6)}), 2.0)
     assert [type(out.message) for out in leader.tick(2.0)] == [AlterPartition]
     answer = AlteredPartition(ErrorCode.NONE, 1, 6, (1, 2), 0, 5)
     leader.answered(first.number, AlterPartitionResponse(ErrorCode.NONE, {P: answer}), 3.0)
@@ -277,103 +262,6 @@ def test_a_broker_that_registers_anew_shows_its_new_epoch() -> None:
 def test_what_makes_no_sense_is_refused(act: object) -> None:
     with pytest.raises(InputError, match="broker 1"):
         act(start_leader())  # type: ignore[operator]
-
-
-# -- Other log directories.
-
-DIRS = BrokerConfig(log_dirs=("a", "b"), fetch_records_max=3)
-
-
-def move(broker: Broker, log_dir: str, key: TopicPartition = P) -> ErrorCode:
-    response = broker.handle(AlterReplicaLogDirs({key: log_dir}), 1.0)
-    assert isinstance(response, ControlResponse)
-    return response.errors[key]
-
-
-def copied(broker: Broker) -> tuple[str, int | None]:
-    """The directory of P's log, and the end of its copy, if there is one."""
-    log = broker.disks.logs[P]
-    return log.log_dir, None if log.future is None else log.future.end
-
-
-def test_a_replica_moves_to_another_directory_while_it_is_written() -> None:
-    leader = start_leader(DIRS)
-    for number in range(5):
-        leader.handle(Produce(P, number, 1), 1.0)
-    assert move(leader, "b") is ErrorCode.NONE
-    assert copied(leader) == ("a", 0)
-    leader.tick(1.0)
-    assert copied(leader) == ("a", 3)
-    leader.handle(Produce(P, 5, 1), 50.0)
-    leader.tick(101.0)
-    assert copied(leader) == ("b", None)
-    assert [record.value for record in leader.disks.logs[P].records] == [0, 1, 2, 3, 4, 5]
-
-
-def test_a_copy_is_cut_with_its_log() -> None:
-    leader = start_leader(DIRS)
-    for number in range(8):
-        leader.handle(Produce(P, number, 1), 1.0)
-    move(leader, "b")
-    leader.tick(1.0)
-    leader.disks.logs[P].truncate(2)
-    assert copied(leader) == ("a", 2)
-
-
-@pytest.mark.parametrize("dead, stays", [("b", True), ("a", False)])
-def test_a_directory_dies_under_a_copy(dead: str, stays: bool) -> None:
-    leader = start_leader(DIRS)
-    for number in range(8):
-        leader.handle(Produce(P, number, 1), 1.0)
-    move(leader, "b")
-    leader.tick(1.0)
-    leader.fail_log_dir(dead, 2.0)
-    assert (P in leader.partitions, P in leader.offline) == (stays, not stays)
-    if stays:
-        assert copied(leader) == ("a", None)
-
-
-@pytest.mark.parametrize(
-    "log_dir, key, error",
-    [
-        ("c", P, ErrorCode.LOG_DIR_NOT_FOUND),
-        ("a", P, ErrorCode.NONE),
-        ("b", ("t", 8), ErrorCode.REPLICA_NOT_AVAILABLE),
-        ("b", ("t", 9), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    ],
-)
-def test_moves_that_do_nothing_now(log_dir: str, key: TopicPartition, error: ErrorCode) -> None:
-    leader = start_leader(DIRS)
-    elsewhere = PartitionMetadata(2, 1, (2,), 0, (2,))
-    leader.handle(UpdateMetadata(CONTROLLER_ID, 1, -1, (1, 2), {("t", 8): elsewhere}), 1.0)
-    assert move(leader, log_dir, key) is error
-    assert copied(leader) == ("a", None)
-
-
-def test_a_move_that_is_taken_back() -> None:
-    leader = start_leader(DIRS)
-    leader.handle(Produce(P, "x", 1), 1.0)
-    assert [move(leader, "b"), move(leader, "b"), move(leader, "a")] == [ErrorCode.NONE] * 3
-    assert copied(leader) == ("a", None)
-
-
-@pytest.mark.parametrize("dead, error", [(None, ErrorCode.NONE), ("b", ErrorCode.KAFKA_STORAGE_ERROR)])
-def test_a_replica_that_comes_later_is_put_where_it_was_wanted(dead: str | None, error: ErrorCode) -> None:
-    broker, later = start_leader(DIRS), ("t", 9)
-    broker.disks.logs[P].log_dir = "b"
-    move(broker, "b", later)
-    if dead is not None:
-        broker.fail_log_dir(dead, 1.0)
-    assert told(broker, order(state(1, (1,), 5, 3, replicas=(1, 2), is_new=True), later), 2.0) is error
-    assert (later in broker.disks.logs) == (dead is None)
-    assert dead or broker.disks.logs[later].log_dir == "b"
-
-
-@pytest.mark.parametrize("key, log_dir", [(P, "b"), (Q, "a"), (Q, "c")])
-def test_nothing_moves_while_a_directory_is_dead(key: TopicPartition, log_dir: str) -> None:
-    leader = start_leader(BrokerConfig(log_dirs=("a", "b", "c")))
-    leader.fail_log_dir("a", 1.0)
-    assert move(leader, log_dir, key) is ErrorCode.KAFKA_STORAGE_ERROR
 
 
 # -- A whole cluster.

@@ -13,7 +13,6 @@ from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import (
     CONSUMER,
-    DeleteRecords,
     EndTransaction,
     EpochEnd,
     EpochQuestion,
@@ -48,7 +47,7 @@ def start_leader() -> Broker:
         broker.handle(order(state(1, (1, 2), leader_epoch, leader_epoch, is_new=True)), 0.0)
         for number in range(records):
             broker.handle(Produce(P, number, 1), 0.0)
-    broker.handle(Fetch(2, {P: FetchPartition(10, 0, 5)}), 0.0)
+    broker.handle(Fetch(2, {P: FetchPartition(10, 5)}), 0.0)
     return broker
 
 
@@ -61,17 +60,17 @@ def read(broker: Broker, asked: FetchPartition, who: int = 3) -> Fetched:
 @pytest.mark.parametrize(
     "asked, who, error, records",
     [
-        (FetchPartition(0, 0, 5), 3, ErrorCode.NONE, 10),
-        (FetchPartition(7, 0, 5), 3, ErrorCode.NONE, 3),
-        (FetchPartition(10, 0, 5), 3, ErrorCode.NONE, 0),
-        (FetchPartition(0, 0, 4), 3, FENCED, 0),
-        (FetchPartition(0, 0, 6), 3, UNKNOWN, 0),
+        (FetchPartition(0, 5), 3, ErrorCode.NONE, 10),
+        (FetchPartition(7, 5), 3, ErrorCode.NONE, 3),
+        (FetchPartition(10, 5), 3, ErrorCode.NONE, 0),
+        (FetchPartition(0, 4), 3, FENCED, 0),
+        (FetchPartition(0, 6), 3, UNKNOWN, 0),
         (FetchPartition(0), 3, ErrorCode.NONE, 10),
-        (FetchPartition(11, 0, 5), 3, ErrorCode.OFFSET_OUT_OF_RANGE, 0),
-        (FetchPartition(0, 0, 5), 4, UNKNOWN, 0),
+        (FetchPartition(11, 5), 3, ErrorCode.OFFSET_OUT_OF_RANGE, 0),
+        (FetchPartition(0, 5), 4, UNKNOWN, 0),
         (FetchPartition(0), 4, NOT_LEADER, 0),
-        (FetchPartition(0, 0, 5, topic_id=bytes([7] * 16)), 3, ErrorCode.INCONSISTENT_TOPIC_ID, 0),
-        (FetchPartition(0, 0, 5, topic_id=TOPIC_ID), 3, ErrorCode.NONE, 10),
+        (FetchPartition(0, 5, topic_id=bytes([7] * 16)), 3, ErrorCode.INCONSISTENT_TOPIC_ID, 0),
+        (FetchPartition(0, 5, topic_id=TOPIC_ID), 3, ErrorCode.NONE, 10),
         (FetchPartition(0), CONSUMER, ErrorCode.NONE, 10),
     ],
 )
@@ -93,18 +92,14 @@ def test_fetch(asked: FetchPartition, who: int, error: ErrorCode, records: int) 
 )
 def test_a_fetch_shows_where_logs_diverge(offset: int, last_epoch: int, diverging: EpochEnd | None) -> None:
     leader = start_leader()
-    fetched = read(leader, FetchPartition(offset, 0, 5, last_epoch))
+    fetched = read(leader, FetchPartition(offset, 5, last_epoch))
     assert (fetched.error, fetched.diverging) == (ErrorCode.NONE, diverging)
     assert (leader.partitions[P].replicas[3].end == -1) == (diverging is not None)
 
 
 def test_an_epoch_that_the_leader_never_had_is_out_of_range() -> None:
-    fetched = read(start_leader(), FetchPartition(3, 0, 5, 6))
-    assert (fetched.error, fetched.log_start_offset, fetched.log_end_offset) == (
-        ErrorCode.OFFSET_OUT_OF_RANGE,
-        0,
-        10,
-    )
+    fetched = read(start_leader(), FetchPartition(3, 5, 6))
+    assert (fetched.error, fetched.log_end_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 10)
 
 
 def test_consumers_read_up_to_the_high_watermark() -> None:
@@ -160,10 +155,9 @@ def test_clients_ask_who_leads(topics: tuple[str, ...] | None, result: list[obje
 # -- Logs.
 
 
-def log_of(*epochs: int, start: int = 0) -> Log:
-    """A log with one record for each of these epochs, from offset ``start``."""
+def log_of(*epochs: int) -> Log:
+    """A log with one record for each of these epochs."""
     log = Log(TOPIC_ID, "data")
-    log.restart(start)
     for epoch in epochs:
         log.append(Record(epoch, None))
     return log
@@ -209,21 +203,6 @@ def test_a_record_takes_the_place_of_an_epoch_that_began_there_without_one() -> 
     log.begin_epoch(4, 2)
     log.append(Record(5, None))
     assert log.epochs == [(1, 0), (5, 2)]
-
-
-def test_truncation_below_the_start_begins_anew() -> None:
-    log = log_of(1, 1, start=10)
-    log.truncate(7)
-    assert (log.start, log.end, log.epochs, log.high_watermark) == (7, 7, [], 7)
-
-
-@pytest.mark.parametrize(
-    "offset, left", [(0, [(1, 0), (2, 2)]), (1, [(1, 1), (2, 2)]), (2, [(2, 2)]), (4, [(2, 4)])]
-)  # fmt: skip
-def test_the_start_of_a_log_keeps_its_epoch(offset: int, left: list[tuple[int, int]]) -> None:
-    log = log_of(1, 1, 2, 2)
-    log.raise_start(offset)
-    assert (log.start, log.end, log.epochs) == (offset, 4, left)
 
 
 def test_who_wants_committed_records_only_waits_for_the_end_of_a_transaction() -> None:
@@ -291,42 +270,17 @@ def test_a_follower_keeps_nothing_of_an_epoch_that_its_leader_never_had(protocol
     assert cluster[2].disks.logs[P].records == log_of(1, 1, 1, 1, 3).records
 
 
-def test_followers_drop_what_their_leader_has_deleted() -> None:
-    cluster = Cluster((1, 2))
-    cluster.lead(1, (1, 2), is_new=True)
-    for number in range(4):
-        cluster.produce(number, acks=1)
-    cluster.advance(1_500)
-    cluster[1].handle(DeleteRecords(P, 3), cluster.now)
-    cluster.advance(1_500)
-    assert [(broker.disks.logs[P].start, broker.disks.logs[P].end) for broker in cluster.brokers.values()] == [
-        (3, 4)
-    ] * 2
-
-
-@pytest.mark.parametrize("start, end, left", [(0, 1, (0, 1)), (0, 5, (0, 3)), (4, 5, (4, 4))])
-def test_a_follower_that_is_out_of_range(start: int, end: int, left: tuple[int, int]) -> None:
-    """The leader's log ends before the follower's, extends beyond it, or begins after it."""
+@pytest.mark.parametrize("leader_end, end", [(1, 1), (5, 3)])
+def test_follower_out_of_range_truncates_to_the_end_of_the_leader(leader_end: int, end: int) -> None:
     broker = Broker(2)
     broker.start(50, 0.0)
     broker.disks.logs[P] = log_of(1, 1, 1)
     broker.handle(live(1, 2), 0.0)
     broker.handle(order(state(1, (1,), 5)), 0.0)
     (out,) = broker.tick(0.0)
-    fetched = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, end, start, end)
+    fetched = Fetched(ErrorCode.OFFSET_OUT_OF_RANGE, leader_end, leader_end)
     broker.answered(out.number, FetchResponse({P: fetched}), 1.0)
-    assert (broker.disks.logs[P].start, broker.disks.logs[P].end) == left
-
-
-@pytest.mark.parametrize("start, end", [(2, 5), (9, 12)])
-def test_a_follower_behind_the_start_of_its_leaders_log_begins_there(start: int, end: int) -> None:
-    cluster = Cluster((1, 2))
-    cluster[1].disks.logs[P] = log_of(*[1] * (end - start), start=start)
-    cluster[2].disks.logs[P] = log_of(1)
-    cluster.states[P] = state(1, (1,), 1, 1, replicas=(1, 2))
-    cluster.lead(1, (1,))
-    cluster.advance(5_000)
-    assert (cluster[2].disks.logs[P].start, cluster[2].disks.logs[P].end) == (start, end)
+    assert broker.disks.logs[P].end == end
 
 
 def test_a_fenced_follower_waits_for_the_controller() -> None:

@@ -8,8 +8,6 @@ from kframe.errors import ErrorCode
 from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import (
-    DeleteRecords,
-    DeleteRecordsResponse,
     EndTransaction,
     Fetch,
     FetchPartition,
@@ -47,8 +45,8 @@ def late(broker: Broker, now: float) -> list[tuple[int, ErrorCode]]:
     ]
 
 
-def catch_up(broker: Broker, offset: int, now: float = 0.0, start: int = 0, leader_epoch: int = 5) -> None:
-    broker.handle(Fetch(2, {P: FetchPartition(offset, start, leader_epoch)}), now)
+def catch_up(broker: Broker, offset: int) -> None:
+    broker.handle(Fetch(2, {P: FetchPartition(offset, 5)}), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +169,10 @@ def test_sequences_begin_again_after_the_largest() -> None:
 
 def test_the_last_stable_offset_stays_before_what_is_undecided() -> None:
     leader = start_leader()
-    partition = leader.partitions[P]
+    log = leader.disks.logs[P]
 
     def lag() -> int:
-        return partition.gauges()["LastStableOffsetLag"]
+        return log.high_watermark - log.last_stable_offset()
 
     write(leader, produce("before", 1))
     write(leader, of(0, transactional=True))
@@ -196,35 +194,3 @@ def test_an_old_coordinator_ends_nothing() -> None:
     response = leader.handle(EndTransaction(P, 9, 2, committed=False), 0.0)
     assert isinstance(response, ProduceResponse)
     assert response.error is ErrorCode.INVALID_PRODUCER_EPOCH
-
-
-# -- DeleteRecords.
-
-
-def delete(broker: Broker, offset: int) -> tuple[ErrorCode, int] | None:
-    response = broker.handle(DeleteRecords(P, offset, correlation=3), 0.0)
-    assert response is None or isinstance(response, DeleteRecordsResponse)
-    return None if response is None else (response.error, response.low_watermark)
-
-
-@pytest.mark.parametrize(
-    "offset, expected", [(2, None), (-1, None), (5, (ErrorCode.OFFSET_OUT_OF_RANGE, -1)), (0, (NONE, 0))]
-)
-def test_records_are_deleted_up_to_the_high_watermark(offset: int, expected: tuple[ErrorCode, int] | None) -> None:
-    leader = start_leader()
-    for number in range(5):
-        write(leader, produce(number, 1))
-    catch_up(leader, 4)
-    assert delete(leader, offset) == expected
-
-
-def test_deletion_waits_until_followers_have_deleted() -> None:
-    leader = start_leader()
-    for number in range(5):
-        write(leader, produce(number, 1))
-    catch_up(leader, 5)
-    assert delete(leader, 3) is None
-    catch_up(leader, 5, start=2)
-    assert not [out for out in leader.tick(1.0) if out.peer is Peer.CLIENT]
-    catch_up(leader, 5, start=3)
-    assert [out.message for out in leader.tick(2.0) if out.peer is Peer.CLIENT] == [DeleteRecordsResponse(NONE, 3)]
