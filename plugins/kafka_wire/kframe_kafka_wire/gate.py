@@ -6,10 +6,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from kframe.plugin import ErrorCode
-from kframe_kafka_wire.apis.versions import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kframe_kafka_wire.apis.table import BEFORE_LOGIN, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kframe_kafka_wire.calls import Session
 from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.frames import Refused
@@ -26,7 +26,6 @@ from kframe_kafka_wire.sasl_server import (
 from kframe_kafka_wire.security import ListenerSecurity
 
 Fields = Mapping[str, Any]
-_BEFORE: Final = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class Gate:
         busy = self._exchange is not None
         login = header.api_key in (SASL_HANDSHAKE, SASL_AUTHENTICATE)
         if self._passed is None or busy:
-            if header.api_key not in _BEFORE or (busy and header.api_key != SASL_AUTHENTICATE):
+            if header.api_key not in BEFORE_LOGIN or (busy and header.api_key != SASL_AUTHENTICATE):
                 raise Refused("a request before the login")
             return login
         if not login and asyncio.get_running_loop().time() > self._ends_s:

@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kframe.plugin import ErrorCode, KframeError
-from kframe_kafka_wire.apis.metadata import offered_keys
-from kframe_kafka_wire.apis.refusals import refusal
-from kframe_kafka_wire.apis.table import handler_of
-from kframe_kafka_wire.apis.versions import API_VERSIONS, METADATA, OFFERED, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kframe_kafka_wire.apis.table import (
+    API_VERSIONS,
+    APIS,
+    BEFORE_LOGIN,
+    METADATA,
+    SASL_HANDSHAKE,
+    is_offered,
+    offered_versions,
+    refusal,
+)
 from kframe_kafka_wire.calls import Call, Desk, RequestError, Session
 from kframe_kafka_wire.codec import API_NAMES, CodecError, Header, decode_header, decode_request, encode_response
 from kframe_kafka_wire.drops import Drops, Reason
@@ -29,9 +35,6 @@ _LARGE: Final = 1 << 17
 _TOPICS_LARGE: Final = 500
 #: Seconds that the last response may take to be sent when a connection ends.
 _LINGER_S: Final = 2.0
-_LOGINS: Final = (SASL_HANDSHAKE, SASL_AUTHENTICATE)
-#: APIs that need no authorization.
-_UNGUARDED: Final = (*_LOGINS, API_VERSIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +140,11 @@ class Inbound:
             token = await gate.take(frame)
             return len(token).to_bytes(4, "big") + token
         header = decode_header(frame)
-        if header.api_key == API_VERSIONS and header.api_version > OFFERED[API_VERSIONS][1]:
-            ours = {API_VERSIONS: OFFERED[API_VERSIONS]}
-            response = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": offered_keys(ours)}
+        if header.api_key == API_VERSIONS and header.api_version > APIS[API_VERSIONS].newest:
+            versions = offered_versions([API_VERSIONS])
+            response = {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": versions}
             return encode_response(API_VERSIONS, 0, header.correlation_id, response)
-        least, most = OFFERED.get(header.api_key, (0, -1))
-        if not least <= header.api_version <= most:
+        if not is_offered(header.api_key, header.api_version):
             name = API_NAMES.get(header.api_key, "no API")
             raise Refused(f"version {header.api_version} of API {header.api_key} ({name}) is not served")
         if gate is not None and gate.check(header):
@@ -162,19 +164,14 @@ class Inbound:
             body = await asyncio.to_thread(decode_request, header, frame)
         else:
             body = decode_request(header, frame)
-        if header.api_key not in _UNGUARDED and not self._at.desk.authorizer.is_ready():
+        if header.api_key not in BEFORE_LOGIN and not self._at.desk.authorizer.is_ready():
             raise Refused("ACLs were not read yet: clients try again")
         call = Call(header, body, self._session, self._at.desk)
-        if header.api_key in _LOGINS:
-            response: Mapping[str, Any] | None = {
-                "error_code": ErrorCode.ILLEGAL_SASL_STATE,
-                "error_message": "no login here",
-            }
-        else:
-            try:
-                response = await handler_of(header.api_key)(call)
-            except RequestError as error:
-                response = refusal(header.api_key, header.api_version, body, error.code, error.message)
+        response: Mapping[str, Any] | None
+        try:
+            response = await APIS[header.api_key].answer(call)
+        except RequestError as error:
+            response = refusal(header.api_key, header.api_version, body, error.code, error.message)
         if response is None:
             return b""
         if header.api_key == METADATA and len(response["topics"]) > _TOPICS_LARGE:

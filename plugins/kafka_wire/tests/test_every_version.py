@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.apis.versions import NEWEST, PRODUCE
+from kframe_kafka_wire.apis.table import APIS, PRODUCE
 from kframe_kafka_wire.testing.messages import draw, request_class
 from kframe_kafka_wire.testing.served import Served
 
@@ -21,11 +21,11 @@ def served() -> Iterator[Served]:
         yield served
 
 
-@pytest.mark.parametrize("api_key", NEWEST, ids=codec.API_NAMES.get)
+@pytest.mark.parametrize("api_key", APIS, ids=codec.API_NAMES.get)
 def test_every_version_is_answered_whatever_it_asks(api_key: int, served: Served) -> None:
     chance = random.Random(api_key)
     with served.client() as client:
-        for version in range(NEWEST[api_key] + 1):
+        for version in range(APIS[api_key].newest + 1):
             for _ in range(3):
                 fields = draw(request_class(api_key, version), chance)
                 if "timeout" in fields:
@@ -70,7 +70,7 @@ def test_names_of_software_are_checked(name: str, code: int, served: Served) -> 
 def test_api_versions_has_every_api_that_old_clients_require(served: Served) -> None:
     with served.client() as client:
         offered = {api["api_key"]: api["max_version"] for api in client.ask(18, 0)["api_keys"]}
-    assert offered == NEWEST
+    assert offered == {api_key: api.newest for api_key, api in APIS.items()}
 
 
 def test_answers_come_in_the_order_of_requests(served: Served) -> None:

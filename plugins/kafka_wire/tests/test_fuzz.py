@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from kframe_kafka_wire.apis.versions import OFFERED
+from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.client import top_level_error
 from kframe_kafka_wire.testing.fuzz.targets import CORPUS, targets
 from kframe_kafka_wire.testing.messages import every_version
@@ -32,7 +32,7 @@ def test_a_million_frames() -> None:
 
 
 def test_frames_of_every_version_are_mutated() -> None:
-    offered = {(key, version) for key, (first, last) in OFFERED.items() for version in range(first, last + 1)}
+    offered = {(key, version) for key, api in APIS.items() for version in range(api.newest + 1)}
     requests = {(int.from_bytes(base.raw[:2]), int.from_bytes(base.raw[2:4])) for base in TARGETS["request"].bases}
     answered = {tuple(map(int, base.kind.split())) for base in TARGETS["reply"].bases}
     assert offered <= requests

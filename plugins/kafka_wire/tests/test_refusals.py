@@ -12,8 +12,7 @@ from typing import Any, Final
 import kframe_kafka_wire.testing.tools as tools_module
 import pytest
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.apis.refusals import refusal
-from kframe_kafka_wire.apis.versions import NEWEST, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kframe_kafka_wire.apis.table import APIS, BEFORE_LOGIN, refusal
 from kframe_kafka_wire.testing.messages import draw, request_class, response_class
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import client_command
@@ -22,8 +21,6 @@ from kframe_zookeeper.testing.process import Process
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 #: An error code that every API version may return.
 CODE: Final = 31
-#: The connection itself answers these APIs.
-NOT_HANDLED: Final = (18, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 #: Fields that are not compared, by API key. Kafka's getErrorResponse differs from its brokers in 39 and 40, where
 #: ``KafkaApis`` always sends -1 as the time. In 50 it omits the user of each result.
 NOT_COMPARED: Final = {39: {"expiry_timestamp"}, 40: {"expiry_timestamp"}, 50: {"user"}}
@@ -94,9 +91,9 @@ def compared(value: Any, left_out: set[str]) -> Any:
     return value
 
 
-@pytest.mark.parametrize("api_key", [key for key in NEWEST if key not in NOT_HANDLED], ids=codec.API_NAMES.get)
+@pytest.mark.parametrize("api_key", sorted(APIS.keys() - BEFORE_LOGIN), ids=codec.API_NAMES.get)
 def test_a_refusal_is_that_of_kafkas_own_class(api_key: int, kafka: Kafka) -> None:
-    for version in range(NEWEST[api_key] + 1):
+    for version in range(APIS[api_key].newest + 1):
         for seed in range(5):
             fields = legal(api_key, version, seed)
             frame = codec.encode_request(api_key, version, 0, None, fields)[4:]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.apis.versions import NEWEST
+from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.messages import draw, request_class
@@ -58,8 +58,8 @@ def test_damaged_requests(seed: int, served: Served) -> None:
     tracemalloc.start()
     try:
         for _ in range(150):
-            api_key = chance.choice(list(NEWEST))
-            version = chance.randrange(NEWEST[api_key] + 1)
+            api_key = chance.choice(list(APIS))
+            version = chance.randrange(APIS[api_key].newest + 1)
             fields = draw(request_class(api_key, version), chance)
             if "timeout" in fields:
                 fields["timeout"] = 1
@@ -93,7 +93,7 @@ def test_malformed_frames_of_every_api(way: str, served: Served) -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert answered.keys() == NEWEST.keys()
+    assert answered.keys() == APIS.keys()
     assert way not in NEVER_WHOLE or not any(answered.values())
     assert peak < 64 * 2**20
 

@@ -9,7 +9,7 @@ from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH
 from kframe.plugin.server import FeatureUpdate
 from kframe_kafka_wire.acls import Kind, Operation
-from kframe_kafka_wire.calls import Call
+from kframe_kafka_wire.calls import Call, RequestError
 
 Fields = Mapping[str, Any]
 #: Types of feature updates (``UpgradeType``): safe downgrade and unsafe downgrade.
@@ -18,8 +18,6 @@ _DOWNGRADES: Final = (2, 3)
 
 async def controlled_shutdown(call: Call) -> Fields:
     """The partitions with other replicas that the broker still leads. If there are none, it may shut down."""
-    if not call.may(Operation.CLUSTER_ACTION):
-        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     broker_epoch = call.body.get("broker_epoch", NO_BROKER_EPOCH)
     answer = await call.desk.wait(call.desk.controller.controlled_shutdown(call.body["broker_id"], broker_epoch))
     remaining = [{"topic_name": topic, "partition_index": number} for topic, number in answer.partitions]
@@ -28,8 +26,6 @@ async def controlled_shutdown(call: Call) -> Fields:
 
 async def allocate_producer_ids(call: Call) -> Fields:
     """A block of ids for a broker's producers."""
-    if not call.may(Operation.CLUSTER_ACTION):
-        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     broker_id, broker_epoch = call.body["broker_id"], call.body["broker_epoch"]
     if broker_id == call.desk.node.broker_id:
         return {
@@ -42,30 +38,25 @@ async def allocate_producer_ids(call: Call) -> Fields:
 async def init_producer_id(call: Call) -> Fields:
     """An id for an idempotent producer, from a block of the controller. Transactions need a coordinator."""
     if call.body["transactional_id"] is not None:
-        return _no_producer(ErrorCode.NOT_COORDINATOR)
+        raise RequestError(ErrorCode.NOT_COORDINATOR)
     if not call.may(Operation.IDEMPOTENT_WRITE) and not call.may_some(Operation.WRITE, Kind.TOPIC):
-        return _no_producer(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if call.body.get("producer_id", -1) >= 0 and call.body.get("producer_epoch", -1) < 0:
-        return _no_producer(ErrorCode.INVALID_REQUEST)
+        raise RequestError(ErrorCode.INVALID_REQUEST)
     desk = call.desk
     async with desk.taking:
         if not desk.producer_ids:
             block = await desk.wait(desk.controller.allocate_producer_ids(desk.node.broker_id))
             if block.error is not ErrorCode.NONE:
-                return _no_producer(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Producers retry this error on another node.
+                raise RequestError(ErrorCode.COORDINATOR_NOT_AVAILABLE)  # Producers retry this error on another node.
             desk.producer_ids = range(block.first, block.first + block.length)
         producer_id, desk.producer_ids = desk.producer_ids[0], desk.producer_ids[1:]
     return {"producer_id": producer_id, "producer_epoch": 0}
 
 
-def _no_producer(code: int) -> Fields:
-    return {"error_code": code, "producer_id": -1, "producer_epoch": -1}
-
-
 async def stale_controller(call: Call) -> Fields:
     """Refuse LeaderAndIsr, StopReplica and UpdateMetadata: the controller has no replicas and obeys no other
     controller."""
-    call.require(Operation.CLUSTER_ACTION)
     return {"error_code": ErrorCode.STALE_CONTROLLER_EPOCH}
 
 

@@ -1,9 +1,8 @@
-"""ApiVersions, Metadata, DescribeCluster and FindCoordinator (``wire.md`` sections 15 and 18)."""
+"""Metadata and DescribeCluster (``wire.md`` sections 15 and 18)."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,33 +15,16 @@ from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.server import NewTopic
 from kframe_kafka_wire.acls import CLUSTER, Kind, Operation
 from kframe_kafka_wire.apis.internal import INTERNAL, creation
-from kframe_kafka_wire.apis.versions import OFFERED
 from kframe_kafka_wire.calls import NOT_ASKED, Call
 from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.shapes import ZERO_ID
 
 Fields = Mapping[str, Any]
-_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 #: Versions from which on topics have ids, and LISTENER_NOT_FOUND is known.
 _IDS_SINCE: Final = 12
 _LISTENER_SINCE: Final = 6
 #: Endpoint types of DescribeCluster.
 _BROKERS, _CONTROLLERS = 1, 2
-
-
-async def api_versions(call: Call) -> Fields:
-    """The APIs and versions that this connection may use."""
-    for name in ("client_software_name", "client_software_version"):
-        if name in call.body and _SOFTWARE.fullmatch(call.body[name]) is None:
-            return {"error_code": ErrorCode.INVALID_REQUEST}
-    return {"api_keys": offered_keys(OFFERED)}
-
-
-def offered_keys(offered: Mapping[int, tuple[int, int]]) -> list[Fields]:
-    """The offered versions as in the response to ApiVersions."""
-    return [
-        {"api_key": key, "min_version": least, "max_version": most} for key, (least, most) in sorted(offered.items())
-    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

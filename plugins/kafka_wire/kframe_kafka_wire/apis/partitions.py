@@ -25,7 +25,6 @@ def _grouped(partitions: Iterable[tuple[str, Fields]]) -> Iterator[tuple[str, li
 
 async def alter_reassignments(call: Call) -> Fields:
     """Answer when the reassignments have started."""
-    call.require(Operation.ALTER)
     targets: dict[TopicPartition, tuple[int, ...] | None] = {}
     ours = []
     for topic in call.body["topics"]:
@@ -52,7 +51,6 @@ async def alter_reassignments(call: Call) -> Fields:
 
 async def list_reassignments(call: Call) -> Fields:
     """The requested partitions with a reassignment."""
-    call.require(Operation.DESCRIBE)
     topics = call.body["topics"]
     chosen = None
     if topics is not None:
@@ -106,8 +104,6 @@ def _elected(call: Call, error: int, codes: Mapping[TopicPartition, int], refusa
 
 async def alter_partition(call: Call) -> Fields:
     """A leader proposes ISRs."""
-    if not call.may(Operation.CLUSTER_ACTION):
-        return {"error_code": _DENIED}
     by_id = call.version >= 2
     proposals = [
         _proposal(topic["topic_id"] if by_id else topic["topic_name"], partition)

@@ -1,51 +1,153 @@
-"""The handler of each API."""
+"""The offered APIs, which are those of a 3.9 broker in ZooKeeper mode (``wire.md`` section 18.1).
+
+Forwarding and the new group protocol (58, 68, 69) are not offered.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
+from kframe.plugin import ErrorCode
+from kframe_kafka_wire.acls import Operation
 from kframe_kafka_wire.apis import acls, brokers, configs, internal, metadata, partitions, quotas, tokens, topics, users
-from kframe_kafka_wire.apis.non_controller_apis import NON_CONTROLLER_APIS, Handler
-from kframe_kafka_wire.apis.versions import API_VERSIONS, METADATA
+from kframe_kafka_wire.apis import non_controller_apis as others
+from kframe_kafka_wire.apis import refusals as errors
+from kframe_kafka_wire.calls import Call
 
-#: The APIs with a handler of their own.
-OWN: Final[Mapping[int, Handler]] = {
-    METADATA: metadata.metadata,
-    4: brokers.stale_controller,
-    5: brokers.stale_controller,
-    6: brokers.stale_controller,
-    7: brokers.controlled_shutdown,
-    10: internal.find_coordinator,
-    API_VERSIONS: metadata.api_versions,
-    19: topics.create_topics,
-    20: topics.delete_topics,
-    22: brokers.init_producer_id,
-    29: acls.describe_acls,
-    30: acls.create_acls,
-    31: acls.delete_acls,
-    32: configs.describe_configs,
-    33: configs.alter_configs,
-    37: topics.create_partitions,
-    38: tokens.create_token,
-    39: tokens.renew_token,
-    40: tokens.expire_token,
-    41: tokens.describe_tokens,
-    43: partitions.elect_leaders,
-    44: configs.incremental_alter_configs,
-    45: partitions.alter_reassignments,
-    46: partitions.list_reassignments,
-    48: quotas.describe_quotas,
-    49: quotas.alter_quotas,
-    50: users.describe_credentials,
-    51: users.alter_credentials,
-    56: partitions.alter_partition,
-    57: brokers.update_features,
-    60: metadata.describe_cluster,
-    67: brokers.allocate_producer_ids,
-}
+Fields = Mapping[str, Any]
+PRODUCE: Final = 0
+METADATA: Final = 3
+SASL_HANDSHAKE: Final = 17
+API_VERSIONS: Final = 18
+SASL_AUTHENTICATE: Final = 36
+#: The APIs that a client may call before its login.
+BEFORE_LOGIN: Final = frozenset({API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE})
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
 
-def handler_of(api_key: int) -> Handler:
-    """The handler of an offered API."""
-    return OWN[api_key] if api_key in OWN else NON_CONTROLLER_APIS[api_key]
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An API."""
+
+    newest: int
+    """The newest version; the oldest is 0."""
+    handler: Callable[[Call], Awaitable[Fields]]
+    """Returns the body of the response. Raises RequestError for an error response."""
+    refusal: errors.Shape = errors.plain
+    """The format of the error response."""
+    needs: Operation | None = None
+    """The operation on the cluster that every caller must be allowed to do."""
+
+    async def answer(self, call: Call) -> Fields:
+        """The body of the response. Raises RequestError."""
+        if self.needs is not None:
+            call.require(self.needs)
+        return await self.handler(call)
+
+
+async def api_versions(call: Call) -> Fields:
+    """The APIs and versions that this connection may use."""
+    for name in ("client_software_name", "client_software_version"):
+        if name in call.body and _SOFTWARE.fullmatch(call.body[name]) is None:
+            return {"error_code": ErrorCode.INVALID_REQUEST}
+    return {"api_keys": offered_versions(APIS)}
+
+
+def offered_versions(api_keys: Iterable[int]) -> list[Fields]:
+    """The versions of these APIs as in the response to ApiVersions."""
+    return [{"api_key": key, "min_version": 0, "max_version": APIS[key].newest} for key in api_keys]
+
+
+def is_offered(api_key: int, version: int) -> bool:
+    """Whether the server answers this version of an API."""
+    return api_key in APIS and 0 <= version <= APIS[api_key].newest
+
+
+def refusal(api_key: int, version: int, body: Fields, code: int, message: str | None) -> Fields | None:
+    """The body of the error response to a request; None where the client expects no response."""
+    if api_key == PRODUCE and body["acks"] == 0:
+        return None
+    return APIS[api_key].refusal(version, body, {"error_code": code, "error_message": message})
+
+
+_CONFIG_RESOURCE: Final = "resource_type", "resource_name"
+_ANONYMOUS: Final = {"principal_type": "User", "principal_name": "ANONYMOUS"}
+_NO_TOKEN: Final = {
+    **_ANONYMOUS, **{f"token_requester_{key}": value for key, value in _ANONYMOUS.items()},
+    "issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1,
+}  # fmt: skip
+_BROKER: Final = Operation.CLUSTER_ACTION
+#: Every API by its key, in ascending order.
+APIS: Final[Mapping[int, Api]] = {
+    PRODUCE: Api(11, others.refer_to_leader, errors.each_partition(
+        "topic_data", "responses", {"base_offset": -1, "log_append_time": -1},
+        listed="partition_data", answered="partition_responses", index="index",
+    )),
+    1: Api(17, others.fetch, errors.fetch),
+    2: Api(9, others.refer_to_leader, errors.each_partition(more={"timestamp": -1, "offset": -1})),
+    METADATA: Api(12, metadata.metadata, errors.metadata),
+    4: Api(7, brokers.stale_controller, errors.leader_and_isr, _BROKER),
+    5: Api(4, brokers.stale_controller, errors.stop_replica, _BROKER),
+    6: Api(8, brokers.stale_controller, needs=_BROKER),
+    7: Api(3, brokers.controlled_shutdown, needs=_BROKER),
+    8: Api(9, others.refer_to_coordinator, errors.each_partition()),
+    9: Api(9, others.offset_fetch, errors.offset_fetch),
+    10: Api(6, internal.find_coordinator, errors.find_coordinator),
+    11: Api(9, others.refer_to_coordinator, errors.join_group),
+    12: Api(4, others.refer_to_coordinator),
+    13: Api(5, others.refer_to_coordinator),
+    14: Api(5, others.refer_to_coordinator),
+    15: Api(5, others.refer_to_coordinator, errors.each_entry("groups", "groups", "group_id")),
+    16: Api(5, others.nothing),
+    SASL_HANDSHAKE: Api(1, others.no_login),
+    API_VERSIONS: Api(4, api_versions),
+    19: Api(7, topics.create_topics, errors.each_entry("topics", "topics", "name", configs=())),
+    20: Api(6, topics.delete_topics, errors.delete_topics),
+    21: Api(2, others.refer_to_leader, errors.each_partition(more={"low_watermark": -1})),
+    22: Api(5, brokers.init_producer_id, errors.fields(producer_id=-1, producer_epoch=-1)),
+    23: Api(4, others.refer_to_leader, errors.each_partition(
+        more={"leader_epoch": -1, "end_offset": -1}, topic="topic", index="partition",
+    )),
+    24: Api(5, others.add_partitions, errors.add_partitions),
+    25: Api(4, others.refer_to_coordinator),
+    26: Api(4, others.refer_to_coordinator),
+    27: Api(1, others.refer_to_leader, errors.txn_markers, _BROKER),
+    28: Api(4, others.refer_to_coordinator, errors.each_partition()),
+    29: Api(3, acls.describe_acls, needs=Operation.DESCRIBE),
+    30: Api(3, acls.create_acls, errors.each_entry("creations", "results"), Operation.ALTER),
+    31: Api(3, acls.delete_acls, errors.each_entry("filters", "filter_results"), Operation.ALTER),
+    32: Api(4, configs.describe_configs, errors.each_entry("resources", "results", *_CONFIG_RESOURCE)),
+    33: Api(2, configs.alter_configs, errors.each_entry("resources", "responses", *_CONFIG_RESOURCE)),
+    34: Api(2, others.alter_replica_log_dirs, errors.alter_log_dirs, Operation.ALTER),
+    35: Api(4, others.describe_log_dirs, needs=Operation.DESCRIBE),
+    SASL_AUTHENTICATE: Api(2, others.no_login),
+    37: Api(3, topics.create_partitions, errors.each_entry("topics", "results", "name")),
+    38: Api(3, tokens.create_token, errors.fields(**_NO_TOKEN)),
+    39: Api(2, tokens.renew_token, errors.fields(expiry_timestamp=-1)),
+    40: Api(2, tokens.expire_token, errors.fields(expiry_timestamp=-1)),
+    41: Api(3, tokens.describe_tokens),
+    42: Api(2, others.refer_to_coordinator, errors.each_entry("groups_names", "results", "group_id")),
+    43: Api(2, partitions.elect_leaders, errors.each_partition(
+        "topic_partitions", "replica_election_results",
+        topic="topic", answered="partition_result", index="partition_id",
+    )),
+    44: Api(1, configs.incremental_alter_configs, errors.each_entry("resources", "responses", *_CONFIG_RESOURCE)),
+    45: Api(0, partitions.alter_reassignments, errors.each_partition("topics", "responses"), Operation.ALTER),
+    46: Api(0, partitions.list_reassignments, errors.list_reassignments, Operation.DESCRIBE),
+    47: Api(0, others.refer_to_coordinator),
+    48: Api(1, quotas.describe_quotas),
+    49: Api(1, quotas.alter_quotas, errors.each_entry("entries", "entries", "entity")),
+    50: Api(0, users.describe_credentials, errors.describe_scram),
+    51: Api(0, users.alter_credentials, errors.alter_scram),
+    56: Api(3, partitions.alter_partition, needs=_BROKER),
+    57: Api(1, brokers.update_features),
+    60: Api(1, metadata.describe_cluster, errors.fields(cluster_id="", controller_id=-1)),
+    61: Api(0, others.refer_to_leader, errors.each_partition(listed="partition_indexes")),
+    65: Api(0, others.refer_to_coordinator,
+            errors.each_entry("transactional_ids", "transaction_states", "transactional_id")),
+    66: Api(1, others.nothing),
+    67: Api(0, brokers.allocate_producer_ids, needs=_BROKER),
+}  # fmt: skip

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.apis.versions import NEWEST
+from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.messages import draw, request_class
 
@@ -32,7 +32,7 @@ def _noise(content: bytes, chance: random.Random) -> bytes:
 
 def _version(content: bytes, chance: random.Random) -> bytes:
     api_key, _ = _HEADER.unpack_from(content)
-    return sized(_HEADER.pack(api_key, chance.choice((-1, NEWEST[api_key] + 1, 32_767, -32_768))) + content[4:])
+    return sized(_HEADER.pack(api_key, chance.choice((-1, APIS[api_key].newest + 1, 32_767, -32_768))) + content[4:])
 
 
 #: Each mutates a valid request frame without its size. Frames of NEVER_WHOLE have no response.
@@ -50,8 +50,8 @@ NEVER_WHOLE: Final = {"shorter than it says", "oversized", "of a negative length
 def malformed_frames(way: str, seed: int) -> Iterator[tuple[int, bytes]]:
     """(API key, frame) for each offered API, mutated in this way."""
     chance = random.Random(f"{way} {seed}")
-    for api_key, newest in NEWEST.items():
-        version = chance.randrange(newest + 1)
+    for api_key, api in APIS.items():
+        version = chance.randrange(api.newest + 1)
         fields = draw(request_class(api_key, version), chance)
         if "timeout" in fields:
             fields["timeout"] = 1
