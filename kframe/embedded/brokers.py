@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 
 from kframe.embedded.clock import VirtualClock
-from kframe.embedded.describe import Api, Request, describe_requests
+from kframe.embedded.describe import Api, Request, describe_requests, topic_partition
 from kframe.embedded.transport import drop_unconnected
 from kframe.errors import ErrorCode, InputError
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
-from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, TopicPartition, UpdateMetadataAnswered
+from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
 from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
@@ -77,8 +77,8 @@ class AnswerTable:
         request = delivery.request
         broker_id, api = request["broker"], Api(request["api"])
         top, own = self.errors(request)
-        errors = ((name, own.get(name, top)) for name in request["partitions"])
-        partition_errors = tuple((_split(name), error) for name, error in errors if error is not ErrorCode.NONE)
+        errors = ((topic_partition(name), own.get(name, top)) for name in request["partitions"])
+        partition_errors = tuple((key, error) for key, error in errors if error is not ErrorCode.NONE)
         match api:
             case Api.LEADER_AND_ISR:
                 return LeaderAndIsrAnswered(
@@ -109,7 +109,7 @@ class Delivery:
     def of(cluster: ClusterState, request: Request, batch: int) -> Delivery:
         """Look up the rows while the columns match the request."""
         about = [name for name, entry in request["partitions"].items() if entry.get("delete_partition", True)]
-        rows = [cluster.row(*_split(name)) for name in about]
+        rows = [cluster.row(*topic_partition(name)) for name in about]
         return Delivery(request, np.array([row for row in rows if row is not None], np.int32), batch)
 
 
@@ -260,8 +260,3 @@ def _always() -> bool:
 
 def _timer(broker_id: int) -> str:
     return f"embedded-brokers/request-timeout/{broker_id}"
-
-
-def _split(name: str) -> TopicPartition:
-    topic, _, partition = name.rpartition("-")
-    return topic, int(partition)

@@ -1,4 +1,4 @@
-"""Partitions and control requests as plain dicts (``kframe.trace/v1``), and the answers of brokers that accept them.
+"""Partitions and control requests as plain dicts (``kframe.trace/v1``), and the answers to deletions.
 
 The dicts cost one object per partition. Bulk code uses ``CountingTransport``.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState, PartitionView
 from kframe.model.columns import UInt8
-from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.model.events import StopReplicaAnswered, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE, NO_STATE, ReplicaFlag
 from kframe.model.requests import ControlRequests
 
@@ -31,6 +31,12 @@ class Api(StrEnum):
     LEADER_AND_ISR = "LeaderAndIsr"
     UPDATE_METADATA = "UpdateMetadata"
     STOP_REPLICA = "StopReplica"
+
+
+def topic_partition(name: str) -> TopicPartition:
+    """``topic-partition`` as a key."""
+    topic, _, partition = name.rpartition("-")
+    return topic, int(partition)
 
 
 def describe_partition(view: PartitionView) -> dict[str, Any]:
@@ -68,17 +74,6 @@ def deletion_answers(cluster: ClusterState, requests: ControlRequests) -> Iterat
         if len(rows):
             broker_id = int(cluster.brokers.ids[broker])
             yield StopReplicaAnswered(broker_id, ErrorCode.NONE, (), requests.controller_epoch, rows)
-
-
-def successful_answers(cluster: ClusterState, requests: ControlRequests) -> Iterator[Event]:
-    """The answers of brokers that accept every request of a batch, in the order of the requests."""
-    ids, controller_epoch = cluster.brokers.ids, requests.controller_epoch
-    for broker, part in requests.leader_and_isr.slices():
-        rows = requests.leader_and_isr.rows[part]
-        yield LeaderAndIsrAnswered(int(ids[broker]), ErrorCode.NONE, (), controller_epoch, rows)
-    for broker_id in ids[requests.metadata_brokers].tolist():
-        yield UpdateMetadataAnswered(broker_id, ErrorCode.NONE, controller_epoch, requests.batch)
-    yield from deletion_answers(cluster, requests)
 
 
 def _request(cluster: ClusterState, broker: int, api: Api, requests: ControlRequests, **content: Any) -> Request:

@@ -9,6 +9,7 @@ import msgspec
 
 from kframe.embedded.brokers import REQUEST_TIMEOUT_MS, Channel, Delivery, EmbeddedBrokers
 from kframe.embedded.clock import VirtualClock
+from kframe.embedded.describe import describe_requests, topic_partition
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
@@ -17,12 +18,13 @@ from kframe.model.requests import ControlRequests
 from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import ControlResponse
-from kframe_simulator.replication.conversion import Control, Order, orders, split
+from kframe_simulator.simulation.control_requests import ControlMessage, ControlRequest, control_requests
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ordered(Delivery):
-    order: Order
+class _ModelDelivery(Delivery):
+    control: ControlRequest
+    """The same request for the broker model."""
 
 
 class ReplicatingBrokers(EmbeddedBrokers):
@@ -40,7 +42,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
         self._config = config
         self.models: dict[int, Broker] = {}
         """Every broker that was ever registered, by id."""
-        self._unseen: dict[int, Delivery] = {}
+        self._unhandled: dict[int, Delivery] = {}
         """The requests to paused brokers, which handle them later."""
 
     def follow(self, registrations: Iterable[Registration]) -> None:
@@ -72,34 +74,35 @@ class ReplicatingBrokers(EmbeddedBrokers):
         names = tuple(partitions)
         super().fail_log_dir(broker_id, names)
         for name in names:
-            self.models[broker_id].fail_log(split(name), self._clock.now_ms())
+            self.models[broker_id].fail_log(topic_partition(name), self._clock.now_ms())
 
     def _deliveries(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[Delivery]:
-        return (_Ordered(order.shown, order.rows, order.batch, order) for order in orders(cluster, requests))
+        pairs = zip(describe_requests(cluster, requests), control_requests(cluster, requests), strict=True)
+        return (_ModelDelivery(shown, control.rows, requests.batch, control) for shown, control in pairs)
 
     def _answer(self, delivery: Delivery) -> Event | None:
-        assert isinstance(delivery, _Ordered)
-        order = delivery.order
-        if self.mute(order.broker_id):
-            self._unseen[order.broker_id] = delivery
+        assert isinstance(delivery, _ModelDelivery)
+        control = delivery.control
+        if self.mute(control.broker_id):
+            self._unhandled[control.broker_id] = delivery
             return None
-        model, (top, named) = self.models.get(order.broker_id), self._answers.errors(order.shown)
+        model, (top, named) = self.models.get(control.broker_id), self._answers.errors(delivery.request)
         if top is not ErrorCode.NONE or model is None:
-            return order.event(ControlResponse(top))
-        said = {split(name): error for name, error in named.items()}
-        response = model.handle(_without(order.request, said), self._clock.now_ms())
+            return control.event(ControlResponse(top))
+        configured = {topic_partition(name): error for name, error in named.items()}
+        response = model.handle(_without(control.message, configured), self._clock.now_ms())
         if not isinstance(response, ControlResponse):
             return None
-        return order.event(ControlResponse(response.error, {**response.errors, **said}))
+        return control.event(ControlResponse(response.error, {**response.errors, **configured}))
 
     def _answered(self, channel: Channel) -> None:
         delivery = channel.in_flight
-        if delivery is not None and self._unseen.pop(delivery.request["broker"], None) is delivery:
+        if delivery is not None and self._unhandled.pop(delivery.request["broker"], None) is delivery:
             channel.answer = self._answer(delivery)
         super()._answered(channel)
 
 
-def _without(request: Control, keys: Iterable[tuple[str, int]]) -> Control:
+def _without(request: ControlMessage, keys: Iterable[tuple[str, int]]) -> ControlMessage:
     """A request without some of its partitions."""
     left = {key: item for key, item in request.partitions.items() if key not in set(keys)}
     return request if len(left) == len(request.partitions) else msgspec.structs.replace(request, partitions=left)

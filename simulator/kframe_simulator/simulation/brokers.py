@@ -22,7 +22,6 @@ from kframe_simulator.simulation.broker_messages import about
 from kframe_simulator.simulation.broker_requests import send
 from kframe_simulator.simulation.control_requests import ControlRequest
 from kframe_simulator.simulation.controller_requests import ControllerRequests
-from kframe_simulator.simulation.transport import answer_event
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.simulation import Simulation
@@ -312,10 +311,8 @@ class BrokerProcess:
         response = self.model.handle(control_request.message, self._now())
         assert isinstance(response, ControlResponse)
         self._simulation.request_answered(self, control_request, response)
-        sender, event = (
-            self._simulation.controller(control_request.message.controller_id),
-            answer_event(control_request, response),
-        )
+        sender = self._simulation.controller(control_request.message.controller_id)
+        event = control_request.event(response)
         if sender is None or event is None:
             return
         transport = sender.transport

@@ -1,19 +1,27 @@
-"""Batches of control requests split by broker, and encoded as bytes."""
+"""Batches of control requests, split by broker."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
-from kframe.model.events import TopicPartition
+from kframe.model.events import (
+    Event,
+    LeaderAndIsrAnswered,
+    StopReplicaAnswered,
+    TopicPartition,
+    UpdateMetadataAnswered,
+)
 from kframe.model.ids import LEADER_DURING_DELETE, ReplicaFlag
 from kframe.model.requests import ControlRequests
 from kframe_simulator.broker.messages import (
+    ControlResponse,
     LeaderAndIsr,
     LeaderState,
     PartitionMetadata,
@@ -22,18 +30,33 @@ from kframe_simulator.broker.messages import (
     UpdateMetadata,
 )
 
+ControlMessage: TypeAlias = LeaderAndIsr | UpdateMetadata | StopReplica
+
 
 class ControlRequest(NamedTuple):
     """A control request for one registration of a broker, and the controller's rows of its response."""
 
     broker_id: int
     broker_epoch: int
-    message: LeaderAndIsr | UpdateMetadata | StopReplica
+    message: ControlMessage
     rows: Int32
     addresses: Mapping[int, tuple[Endpoint, ...]] = {}
     """In UpdateMetadata: the listeners of brokers."""
     batch: int = 0
     """In UpdateMetadata: the number of its batch."""
+
+    def event(self, response: ControlResponse) -> Event | None:
+        """The controller event for a response. StopReplica has one only if it deletes replicas."""
+        message, top = self.message, response.error
+        errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors
+        failed = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
+        if isinstance(message, LeaderAndIsr):
+            return LeaderAndIsrAnswered(self.broker_id, top, failed, message.controller_epoch, self.rows)
+        if isinstance(message, UpdateMetadata):
+            return UpdateMetadataAnswered(self.broker_id, top, message.controller_epoch, self.batch)
+        if len(self.rows):
+            return StopReplicaAnswered(self.broker_id, top, failed, message.controller_epoch, self.rows)
+        return None
 
 
 class Row(NamedTuple):

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
-from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, UpdateMetadataAnswered
+from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered
 from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
-from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
+from kframe_simulator.broker.messages import ControlResponse
 from kframe_simulator.simulation.control_requests import ControlRequest, control_requests
 
 if TYPE_CHECKING:
@@ -196,7 +195,7 @@ class SimTransport:
             return
         channel.in_flight = None
         self._simulation.request_done(self.controller_id, request)
-        event = answer_event(request, response)
+        event = request.event(response)
         if event is not None:
             failed = isinstance(event, LeaderAndIsrAnswered) and event.partition_errors
             if failed or isinstance(event, StopReplicaAnswered):
@@ -217,18 +216,3 @@ class SimTransport:
         """Deliver a response event that was read from the wire, even if its channel has closed since."""
         if self._notify is not None:
             self._notify(event)
-
-
-def answer_event(request: ControlRequest, response: ControlResponse) -> Event | None:
-    """The controller event for a response. StopReplica has one only if it deletes replicas."""
-    message = request.message
-    top = response.error
-    errors = dict.fromkeys(message.partitions, top) if top is not ErrorCode.NONE else response.errors
-    failed = tuple((key, error) for key, error in errors.items() if error is not ErrorCode.NONE)
-    if isinstance(message, LeaderAndIsr):
-        return LeaderAndIsrAnswered(request.broker_id, top, failed, message.controller_epoch, request.rows)
-    if isinstance(message, UpdateMetadata):
-        return UpdateMetadataAnswered(request.broker_id, top, message.controller_epoch, request.batch)
-    if len(request.rows):
-        return StopReplicaAnswered(request.broker_id, top, failed, message.controller_epoch, request.rows)
-    return None

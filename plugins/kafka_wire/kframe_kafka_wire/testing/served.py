@@ -7,11 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from kframe import Controller, ControllerBuilder
-from kframe.embedded import MemoryEnsemble
-from kframe.embedded.describe import successful_answers
-from kframe.embedded.transport import RecordingTransport
-from kframe.plugin.cluster import ClusterState, Endpoint, Registration
-from kframe.plugin.transport import ControlRequests, MayAct, Notify
+from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
+from kframe.plugin.cluster import Endpoint, Registration
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from kframe_kafka_wire.records import Records
 from kframe_kafka_wire.sasl_server import credential_text, make_credential
@@ -20,25 +17,6 @@ from kframe_kafka_wire.testing.client import Client
 
 OURS = 1000
 PLAIN = {"listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": str(OURS)}
-
-
-class ObedientBrokers(RecordingTransport):
-    """Responds to each request with success at once."""
-
-    def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Save the callback."""
-        self._notify = notify
-
-    @property
-    def acknowledges(self) -> bool:
-        """Always true: responses to UpdateMetadata name the batch."""
-        return True
-
-    def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
-        """Record a batch, and respond to it."""
-        super().send(cluster, requests)
-        for answer in successful_answers(cluster, requests):
-            self._notify(answer)
 
 
 def broker(broker_id: int, *listeners: str, rack: str | None = None, ports: int = 9000) -> Registration:
@@ -74,7 +52,7 @@ class Served:
         self.controller: Controller = ControllerBuilder(
             OURS,
             store=self.ensemble.connect(),
-            transport=ObedientBrokers(),
+            transport=EmbeddedBrokers(VirtualClock()),
             config={"auto.leader.rebalance.enable": False, **controller_config},
             servers=[self.server],
         ).build()

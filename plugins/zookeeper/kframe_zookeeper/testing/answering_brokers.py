@@ -10,60 +10,36 @@ import numpy as np
 from kframe.embedded import Api, EmbeddedBrokers, Request, VirtualClock
 from kframe.plugin.cluster import ClusterState
 from kframe.plugin.columns import Ragged
-from kframe.plugin.transport import AlterPartitionRequested, BrokerQueue, ControlRequests, Event, MayAct, Notify
+from kframe.plugin.transport import AlterPartitionRequested, ControlRequests
 
 #: The last version of AlterPartition with topic names instead of ids.
 _BY_NAME = 1
 
 
-class AnsweringBrokers:
-    """Implements ``ports.Transport``. Each leader that learns of its partition proposes an ISR.
-
-    The ISR has all live replicas except new ones on ``slow`` brokers.
-    """
+class AnsweringBrokers(EmbeddedBrokers):
+    """Each leader that learns of its partition proposes an ISR: all live replicas except new ones on ``slow``
+    brokers."""
 
     def __init__(self, slow: Collection[int] = ()) -> None:
-        self._brokers = EmbeddedBrokers(VirtualClock())
+        super().__init__(VirtualClock())
         self._slow = frozenset(slow)
-        self._notify: Notify = _ignore
         self.received = 0
         """The number of requests that brokers have received."""
 
-    def open(self, notify: Notify, may_act: MayAct) -> None:
-        """Start; ``notify`` receives answers and proposals."""
-        self._notify = notify
-        self._brokers.open(notify, may_act)
-
-    def close(self) -> None:
-        """Drop every connection."""
-        self._brokers.close()
-
-    def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """Connect these registered brokers (indexes)."""
-        self._brokers.connect(cluster, brokers)
-
-    def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """Disconnect these unregistered brokers (indexes)."""
-        self._brokers.disconnect(cluster, brokers)
-
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """Answer a batch, and send the proposals of the leaders."""
-        self._brokers.send(cluster, requests)
+        super().send(cluster, requests)
         live = cluster.brokers.ids_of(np.flatnonzero(cluster.brokers.live))
-        for request in self._brokers.take():
+        for request in self.take():
             self.received += 1
             if request["api"] != Api.STOP_REPLICA and request["broker"] in live:
                 self._propose(cluster, request, [broker for broker in live if broker not in self._slow])
-
-    def queues(self) -> Mapping[int, BrokerQueue]:
-        """Empty, because brokers answer at once."""
-        return self._brokers.queues()
 
     def _propose(self, cluster: ClusterState, request: Request, ready: Collection[int]) -> None:
         led = {name: state for name, state in request["partitions"].items() if state["leader"] == request["broker"]}
         proposed = {name: _in_sync(state, ready) for name, state in led.items()}
         names = [name for name, isr in proposed.items() if isr != tuple(led[name]["isr"])]
-        if not names:
+        if not names or self._notify is None:
             return
         split = [name.rpartition("-") for name in names]
         index = cluster.brokers.find(request["broker"])
@@ -82,7 +58,3 @@ def _in_sync(state: Mapping[str, Any], ready: Collection[int]) -> tuple[int, ...
     """The assigned members of the ISR, then the replicas that are ready to join."""
     isr = tuple(replica for replica in state["isr"] if replica in state["replicas"])
     return isr + tuple(replica for replica in state["replicas"] if replica in ready and replica not in isr)
-
-
-def _ignore(_event: Event) -> None:
-    """The callback before ``open``."""
