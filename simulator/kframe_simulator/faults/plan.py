@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 from kframe_simulator.simulation.options import Options
 
-#: Arguments of an action: plain values that select among the items at play time.
-Arguments: TypeAlias = dict[str, Any]
+#: Draws a value. The arguments of an action are plain values that select among the items at play time.
+Draw: TypeAlias = Callable[[Random], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,158 +41,126 @@ def _pick(random: Random) -> int:
     return random.randrange(60)
 
 
-def _one(*names: str) -> Callable[[Random], Arguments]:
-    return lambda random: {name: _pick(random) for name in names}
+def _pick_odd(random: Random) -> int:
+    """An odd number: as ``controller`` it selects the active one."""
+    return _pick(random) | 1
 
 
-def _for_a_while(*names: str, most_ms: int = 12_000) -> Callable[[Random], Arguments]:
-    return lambda random: {name: _pick(random) for name in names} | {"for_ms": random.randint(50, most_ms)}
+def _between(least: int, most: int) -> Draw:
+    return lambda random: random.randint(least, most)
 
 
-def _connection(random: Random) -> Arguments:
-    return {"controller": _pick(random), "when": random.choice(("before", "after")), "writes": random.randint(0, 4)}
+def _chance(probability: float) -> Draw:
+    return lambda random: random.random() < probability
 
 
-def _watch(random: Random) -> Arguments:
-    return {
-        "controller": _pick(random),
-        "delay_ms": random.choice((0, 20, 300, 2_000)),
-        "repeat": random.random() < 0.5,
-        "for_ms": random.randint(500, 8_000),
-    }
+def _choice(*values: object) -> Draw:
+    return lambda random: random.choice(values)
 
 
-def _stop(random: Random) -> Arguments:
-    return {"controller": _pick(random), "effects": random.randint(0, 12)}
+def _draw(*picks: str, **draws: Draw) -> Draw:
+    """Arguments by name: ``picks`` are numbers that select items, ``draws`` have their own functions."""
+    functions = dict.fromkeys(picks, _pick) | draws
+    return lambda random: {name: function(random) for name, function in functions.items()}
 
 
-def _race(random: Random) -> Arguments:
-    return {"controller": _pick(random) | 1, "writes": random.randint(1, 3)}
-
-
-def _failovers(random: Random) -> Arguments:
-    return {"times": random.randint(1, 4)}
-
-
-def _crash_in(random: Random) -> Arguments:
-    return {"event": _pick(random), "effects": random.randint(1, 9)}
-
-
-def _pause_within(random: Random) -> Arguments:
-    return {"controller": _pick(random), "effects": random.randint(1, 12), "for_ms": random.randint(200, 12_000)}
-
-
-def _cut(random: Random) -> Arguments:
-    return {
-        "source": _pick(random), "target": _pick(random), "both": random.random() < 0.3,
-        "for_ms": random.randint(100, 9_000),
-    }  # fmt: skip
-
-
-def _create(random: Random) -> Arguments:
-    return {"name": random.randrange(6), "partitions": random.randint(1, 3), "factor": random.randint(1, 3),
-            "shift": _pick(random)}  # fmt: skip
-
-
-def _reassign(random: Random) -> Arguments:
-    return {
-        "pick": _pick(random),
-        "shift": _pick(random),
-        "factor": random.randint(1, 3),
-        "count": random.randint(1, 2),
-    }
-
-
-def _elect(random: Random) -> Arguments:
-    return {"unclean": random.random() < 0.4, "all": random.random() < 0.5, "pick": _pick(random)}
-
-
-def _config(random: Random) -> Arguments:
-    return {"pick": _pick(random), "unclean": random.random() < 0.5}
-
-
-def _produce(random: Random) -> Arguments:
-    return {"producer": _pick(random), "pick": _pick(random), "count": random.randint(1, 4)}
-
-
-def _consume(random: Random) -> Arguments:
-    return {"pick": _pick(random), "committed": random.random() < 0.5}
-
+#: The arguments of new assignments.
+_ASSIGN: Final = _draw("pick", "shift", factor=_between(1, 3), count=_between(1, 2))
 
 #: By class: the kinds of actions, their weights, and the functions that draw their arguments.
-FAULTS: Final[Mapping[str, tuple[tuple[str, int, Callable[[Random], Arguments]], ...]]] = {
-    "crash": (("crash_broker", 3, _one("broker")), ("crash_controller", 2, _stop)),
-    "restart": (("start_broker", 6, _one("broker")), ("start_controller", 5, _one("controller"))),
-    "bounce": (("bounce_broker", 3, _one("broker")),),
+FAULTS: Final[Mapping[str, tuple[tuple[str, int, Draw], ...]]] = {
+    "crash": (
+        ("crash_broker", 3, _draw("broker")),
+        ("crash_controller", 2, _draw("controller", effects=_between(0, 12))),
+    ),
+    "restart": (("start_broker", 6, _draw("broker")), ("start_controller", 5, _draw("controller"))),
+    "bounce": (("bounce_broker", 3, _draw("broker")),),
     "pause": (
-        ("pause_broker", 1, _for_a_while("broker")),
-        ("pause_controller", 1, _for_a_while("controller")),
-        ("pause_within", 2, _pause_within),
+        ("pause_broker", 1, _draw("broker", for_ms=_between(50, 12_000))),
+        ("pause_controller", 1, _draw("controller", for_ms=_between(50, 12_000))),
+        ("pause_within", 2, _draw("controller", effects=_between(1, 12), for_ms=_between(200, 12_000))),
     ),
-    "expiry": (("expire_controller", 1, _one("controller")), ("expire_broker", 1, _one("broker"))),
-    "connection-loss": (("lose_connection", 2, _connection),),
-    "lagging-reads": (("lag", 2, _for_a_while("controller", most_ms=3_000)),),
-    "watches": (("watch", 2, _watch),),
-    "reply": (("repeat_reply", 2, _one("broker", "controller")), ("cut_reply", 1, _for_a_while("broker"))),
-    "half-applied": (("half_apply", 2, _one("broker")),),
-    "partition": (("cut", 2, _cut), ("cut_ensemble", 1, _for_a_while("controller", most_ms=9_000))),
-    "slow-broker": (("slow", 2, _for_a_while("broker", most_ms=9_000)),),
-    "log-dir": (("fail_log_dir", 1, _one("broker")), ("swap_disks", 1, _one("broker"))),
-    "clock": (("jump", 1, _for_a_while("controller")),),
-    "stale-alter": (("repeat_alter", 3, _one("broker", "number")), ("repeat_shutdown", 2, _one("broker"))),
-    "races": (("race_write", 3, _race),),
-    "held-proposal": (("hold_proposal", 4, _one("broker", "deed")), ("lose_answer", 2, _one("broker"))),
-    "deposed": (("misdirect", 2, _for_a_while(most_ms=4_000)), ("fail_failovers", 1, _failovers)),
+    "expiry": (("expire_controller", 1, _draw("controller")), ("expire_broker", 1, _draw("broker"))),
+    "connection-loss": (
+        ("lose_connection", 2, _draw("controller", when=_choice("before", "after"), writes=_between(0, 4))),
+    ),
+    "lagging-reads": (("lag", 2, _draw("controller", for_ms=_between(50, 3_000))),),
+    "watches": (
+        (
+            "watch",
+            2,
+            _draw("controller", delay_ms=_choice(0, 20, 300, 2_000), repeat=_chance(0.5), for_ms=_between(500, 8_000)),
+        ),
+    ),
+    "reply": (
+        ("repeat_reply", 2, _draw("broker", "controller")),
+        ("cut_reply", 1, _draw("broker", for_ms=_between(50, 12_000))),
+    ),
+    "half-applied": (("half_apply", 2, _draw("broker")),),
+    "partition": (
+        ("cut", 2, _draw("source", "target", both=_chance(0.3), for_ms=_between(100, 9_000))),
+        ("cut_ensemble", 1, _draw("controller", for_ms=_between(50, 9_000))),
+    ),
+    "slow-broker": (("slow", 2, _draw("broker", for_ms=_between(50, 9_000))),),
+    "log-dir": (("fail_log_dir", 1, _draw("broker")), ("swap_disks", 1, _draw("broker"))),
+    "clock": (("jump", 1, _draw("controller", for_ms=_between(50, 12_000))),),
+    "stale-alter": (("repeat_alter", 3, _draw("broker", "number")), ("repeat_shutdown", 2, _draw("broker"))),
+    "races": (("race_write", 3, _draw(controller=_pick_odd, writes=_between(1, 3))),),
+    "held-proposal": (("hold_proposal", 4, _draw("broker", "deed")), ("lose_answer", 2, _draw("broker"))),
+    "deposed": (
+        ("misdirect", 2, _draw(for_ms=_between(50, 4_000))),
+        ("fail_failovers", 1, _draw(times=_between(1, 4))),
+    ),
     "late-reply": (
-        ("delay_reply", 2, _for_a_while("broker", "controller", most_ms=6_000)),
-        ("tell_late", 3, _one("number")),
+        ("delay_reply", 2, _draw("broker", "controller", for_ms=_between(50, 6_000))),
+        ("tell_late", 3, _draw("number")),
     ),
-    "failed-stop": (("fail_stop", 2, _one("broker")),),
-    "crash-within": (("crash_in", 3, _crash_in),),
-    "forged-alter": (("forge_proposal", 2, _one("pick", "how")),),
+    "failed-stop": (("fail_stop", 2, _draw("broker")),),
+    "crash-within": (("crash_in", 3, _draw("event", effects=_between(1, 9))),),
+    "forged-alter": (("forge_proposal", 2, _draw("pick", "how")),),
     "operators": (
-        ("reassign", 5, _reassign),
-        ("reassign_badly", 1, _one("pick", "how")),
-        ("reassign_to_isr", 2, _one("pick")),
-        ("bad_record", 1, _reassign),
-        ("cancel", 2, _one("pick")),
-        ("create_topic", 3, _create),
-        ("create_partitions", 2, _reassign),
-        ("delete_topic", 2, _one("pick")),
-        ("elect", 3, _elect),
-        ("config", 2, _config),
-        ("reassign_record", 2, _reassign),
-        ("election_record", 1, _one("pick")),
-        ("mark_deleted", 1, _one("pick")),
-        ("shut_down", 3, _one("broker")),
-        ("readdress", 1, _one("broker")),
-        ("drop_controller", 1, _one()),
+        ("reassign", 5, _ASSIGN),
+        ("reassign_badly", 1, _draw("pick", "how")),
+        ("reassign_to_isr", 2, _draw("pick")),
+        ("bad_record", 1, _ASSIGN),
+        ("cancel", 2, _draw("pick")),
+        ("create_topic", 3, _draw(name=_between(0, 5), partitions=_between(1, 3), factor=_between(1, 3), shift=_pick)),
+        ("create_partitions", 2, _ASSIGN),
+        ("delete_topic", 2, _draw("pick")),
+        ("elect", 3, _draw(unclean=_chance(0.4), all=_chance(0.5), pick=_pick)),
+        ("config", 2, _draw("pick", unclean=_chance(0.5))),
+        ("reassign_record", 2, _ASSIGN),
+        ("election_record", 1, _draw("pick")),
+        ("mark_deleted", 1, _draw("pick")),
+        ("shut_down", 3, _draw("broker")),
+        ("readdress", 1, _draw("broker")),
+        ("drop_controller", 1, _draw()),
     ),
     "foreign-writer": (
-        ("write_topic", 1, _reassign),
-        ("write_topic_on_the_dead", 1, _one("pick")),
-        ("forget_id", 1, _one("pick")),
-        ("rewrite_state", 1, _one("pick")),
+        ("write_topic", 1, _ASSIGN),
+        ("write_topic_on_the_dead", 1, _draw("pick")),
+        ("forget_id", 1, _draw("pick")),
+        ("rewrite_state", 1, _draw("pick")),
     ),
-    "malformed-record": (("malform", 1, _one("pick", "which")),),
-    "malformed-frame": (("garble", 1, _one("broker", "controller")),),
-    "plugin": (("fail_selector", 1, _one("times")),),
+    "malformed-record": (("malform", 1, _draw("pick", "which")),),
+    "malformed-frame": (("garble", 1, _draw("broker", "controller")),),
+    "plugin": (("fail_selector", 1, _draw("times")),),
     "clients": (
-        ("produce", 6, _produce),
-        ("consume", 4, _consume),
-        ("repeat_produce", 1, _one("number")),
+        ("produce", 6, _draw("producer", "pick", count=_between(1, 4))),
+        ("consume", 4, _draw("pick", committed=_chance(0.5))),
+        ("repeat_produce", 1, _draw("number")),
     ),
 }
 #: The most sequences in a plan, and the kinds of sequences with their arguments.
 SEQUENCES_MOST: Final = 3
-SEQUENCES: Final[tuple[tuple[str, Callable[[Random], Arguments]], ...]] = (
-    ("give_up_move", _one("pick")),
-    ("give_up_leaderless_move", _one("pick")),
-    ("override_at_join", _one("pick")),
-    ("move_unborn", _one("pick", "then")),
-    ("bounce_in_deletion", _for_a_while("broker", most_ms=2_000)),
-    ("recall_answers", _one("pick")),
-    ("spoil_end", _one("pick")),
+SEQUENCES: Final[tuple[tuple[str, Draw], ...]] = (
+    ("give_up_move", _draw("pick")),
+    ("give_up_leaderless_move", _draw("pick")),
+    ("override_at_join", _draw("pick")),
+    ("move_unborn", _draw("pick", "then")),
+    ("bounce_in_deletion", _draw("broker", for_ms=_between(50, 2_000))),
+    ("recall_answers", _draw("pick")),
+    ("spoil_end", _draw("pick")),
 )
 #: A plan multiplies the weight of each kind of action by one of these factors.
 INTENSITIES: Final = (0.3, 1.0, 1.0, 3.0)
