@@ -21,8 +21,8 @@ from kframe_simulator.faults import choices, races
 from kframe_simulator.simulation.notes import lost_dirs_known
 
 if TYPE_CHECKING:
+    from kframe_simulator.replication.control_requests import Row
     from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.control_requests import Row
     from kframe_simulator.simulation.controllers import ControllerProcess
     from kframe_simulator.simulation.simulation import Simulation
 

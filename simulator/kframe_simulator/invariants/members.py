@@ -18,7 +18,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.invariants.states import elected, proposed
-from kframe_simulator.simulation.control_requests import Row
+from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.watch import Ended, StateWritten, Watch
 

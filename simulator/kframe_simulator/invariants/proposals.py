@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe_simulator.simulation.control_requests import Row
+from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.watch import Proposed, Watch
 
 

@@ -7,7 +7,7 @@ from kframe.model.events import TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import UNDEFINED, RecordKind
 from kframe_simulator.invariants.states import elected, unclean_allowed
-from kframe_simulator.simulation.control_requests import Row
+from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.record_history import follows
 from kframe_simulator.simulation.values import Value
 from kframe_simulator.simulation.watch import Led, Logged, Read, StateWritten, Watch

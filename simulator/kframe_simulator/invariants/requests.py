@@ -6,7 +6,7 @@ from kframe.errors import ErrorCode
 from kframe.model.events import BrokersChanged, ControlledShutdownRequested, IsrChangesLeft, TopicModified
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
-from kframe_simulator.simulation.control_requests import read_row
+from kframe_simulator.replication.control_requests import read_row
 from kframe_simulator.simulation.watch import Connected, Ended, Leaving, Post, Watch
 
 

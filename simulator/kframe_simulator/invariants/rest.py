@@ -7,7 +7,7 @@ from typing import Final
 
 from kframe.embedded.layout import DELETE_TOPICS, NOTIFICATIONS, PREFERRED_ELECTION, REASSIGN_PARTITIONS
 from kframe.model.ids import NO_STATE
-from kframe_simulator.simulation.control_requests import Row, read_row
+from kframe_simulator.replication.control_requests import Row, read_row
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.watch import Watch
 

@@ -6,7 +6,7 @@ from kframe.embedded.layout import DELETE_TOPICS
 from kframe.model.events import ReassignmentRequested
 from kframe.model.ids import NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr
-from kframe_simulator.simulation.control_requests import Row
+from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.watch import Post, TopicWritten, Watch
 
 _NO_ID = bytes(16)

@@ -34,7 +34,7 @@ REPLACED: Final = {
     "plugins/": "simulated ensemble, network and brokers in place of plugins, sockets and servers",
     "kframe/wire/": "messages are objects: no bytes are decoded",
     "kframe/embedded/brokers.py": "simulation.brokers in place of brokers that answer as a scenario says",
-    "kframe/embedded/describe.py": "simulation.control_requests in place of recorded requests",
+    "kframe/embedded/describe.py": "replication.control_requests in place of recorded requests",
 }
 
 

@@ -18,7 +18,7 @@ from kframe.model.requests import ControlRequests
 from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import ControlResponse
-from kframe_simulator.simulation.control_requests import ControlMessage, ControlRequest, control_requests
+from kframe_simulator.replication.control_requests import ControlMessage, ControlRequest, control_requests
 
 
 @dataclass(frozen=True, slots=True, eq=False)

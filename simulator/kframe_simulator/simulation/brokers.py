@@ -18,9 +18,9 @@ from kframe_simulator.broker.messages import (
     Response,
     StopReplica,
 )
+from kframe_simulator.replication.control_requests import ControlRequest
 from kframe_simulator.simulation.broker_messages import about
 from kframe_simulator.simulation.broker_requests import send
-from kframe_simulator.simulation.control_requests import ControlRequest
 from kframe_simulator.simulation.controller_requests import ControllerRequests
 
 if TYPE_CHECKING:

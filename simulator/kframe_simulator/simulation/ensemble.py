@@ -17,7 +17,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import TopicPartition
 from kframe.model.tables import TopicTable
-from kframe_simulator.simulation.control_requests import Row, read_row
+from kframe_simulator.replication.control_requests import Row, read_row
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.simulation import Simulation

@@ -16,7 +16,7 @@ from kframe.model.events import TopicPartition
 from kframe.model.ids import ReplicaFlag
 from kframe.runtime.event_logs import STATE_CHANGE_LOGGER
 from kframe_simulator.broker.messages import LeaderAndIsr
-from kframe_simulator.simulation.control_requests import Row
+from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
 
 

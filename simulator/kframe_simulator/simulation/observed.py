@@ -15,7 +15,7 @@ from kframe.model.events import ControlledShutdownRequested, Event, SessionExpir
 from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
-from kframe_simulator.simulation.control_requests import ControlRequest, Row
+from kframe_simulator.replication.control_requests import ControlRequest, Row
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.controllers import ControllerProcess

@@ -22,7 +22,7 @@ from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
-from kframe_simulator.simulation.control_requests import Row
+from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.values import Value
 
 if TYPE_CHECKING:

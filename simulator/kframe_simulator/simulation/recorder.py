@@ -26,9 +26,9 @@ from kframe.wire import ControlVersions, Encoder
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
 from kframe_simulator.faults.plan import Action
+from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.clients import Clients
-from kframe_simulator.simulation.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.controllers import FIRST_ID, ControllerProcess
 from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import Network

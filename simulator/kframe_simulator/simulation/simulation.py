@@ -21,10 +21,10 @@ from kframe_simulator.faults.failing_selector import FailingSelector
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.invariants import INVARIANTS
 from kframe_simulator.invariants.rest import BALANCED_MS
+from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.building import build_broker, build_cluster
 from kframe_simulator.simulation.clients import Clients
-from kframe_simulator.simulation.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.options import Options

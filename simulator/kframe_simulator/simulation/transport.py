@@ -18,7 +18,7 @@ from kframe.model.ports import BrokerQueue, MayAct, Notify
 from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
 from kframe_simulator.broker.messages import ControlResponse
-from kframe_simulator.simulation.control_requests import ControlRequest, control_requests
+from kframe_simulator.replication.control_requests import ControlRequest, control_requests
 
 if TYPE_CHECKING:
     from kframe_simulator.simulation.simulation import Simulation

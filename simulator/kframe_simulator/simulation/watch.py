@@ -25,7 +25,7 @@ from kframe_simulator.broker.messages import (
     UpdateMetadata,
 )
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
-from kframe_simulator.simulation.control_requests import ControlRequest, Row
+from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.observed import Observed
 from kframe_simulator.simulation.reassignments import Reassignments
 from kframe_simulator.simulation.record_history import RecordHistory

@@ -15,7 +15,7 @@ from kframe_simulator.broker.messages import (
     StopReplica,
     UpdateMetadata,
 )
-from kframe_simulator.simulation.control_requests import ControlRequest, Row
+from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.record_history import Promise
 from kframe_simulator.simulation.values import Value
 from kframe_simulator.simulation.watch import (

@@ -11,7 +11,7 @@ import numpy as np
 
 from kframe.model.events import StopReplicaAnswered
 from kframe_simulator.broker.messages import ControlResponse, Stop, StopReplica
-from kframe_simulator.simulation.control_requests import ControlRequest
+from kframe_simulator.replication.control_requests import ControlRequest
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.scheduler import Scheduler
 from kframe_simulator.simulation.transport import Channel, SimTransport
