@@ -41,8 +41,8 @@ def _pick(random: Random) -> int:
     return random.randrange(60)
 
 
-def _pick_odd(random: Random) -> int:
-    """An odd number: as ``controller`` it selects the active one."""
+def _pick_active(random: Random) -> int:
+    """A number that selects the active controller."""
     return _pick(random) | 1
 
 
@@ -105,7 +105,7 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Draw], ...]]] = {
     "log-dir": (("fail_log_dir", 1, _draw("broker")), ("swap_disks", 1, _draw("broker"))),
     "clock": (("jump", 1, _draw("controller", for_ms=_between(50, 12_000))),),
     "stale-alter": (("repeat_alter", 3, _draw("broker", "number")), ("repeat_shutdown", 2, _draw("broker"))),
-    "races": (("race_write", 3, _draw(controller=_pick_odd, writes=_between(1, 3))),),
+    "races": (("race_write", 3, _draw(controller=_pick_active, writes=_between(1, 3))),),
     "held-proposal": (("hold_proposal", 4, _draw("broker", "deed")), ("lose_answer", 2, _draw("broker"))),
     "deposed": (
         ("misdirect", 2, _draw(for_ms=_between(50, 4_000))),
