@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import struct
 import uuid
-from contextlib import suppress
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kframe_kafka_wire import _naive_answers, kernels
-from kframe_kafka_wire.answers import PendingRequest, WireError, read_answer
+from kframe_kafka_wire.answers import PendingRequest, read_answer
 from kframe_kafka_wire.request_content import RequestContent, TopicNames
 from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
 
@@ -32,8 +30,8 @@ ERRORS = st.dictionaries(
 
 
 def reply_to(api: tuple[int, int], errors: dict[tuple[str, int], int]) -> bytes:
-    ids = [SimpleNamespace(topic_name=topic, topic_id=uuid.UUID(int=len(topic))) for topic, _ in errors]
-    return encode_reply(Received(*api, 5, None, SimpleNamespace(topic_states=ids)), 0, errors)
+    ids = [{"topic_name": topic, "topic_id": uuid.UUID(int=len(topic)).bytes} for topic, _ in errors]
+    return encode_reply(Received(*api, 5, None, {"topic_states": ids}), 0, errors)
 
 
 def scanned(module: Any, api: tuple[int, int], reply: bytes, most: int) -> tuple[int, Any, Any]:
@@ -58,21 +56,6 @@ def test_the_kernel_returns_the_errors_of_an_answer(
     assert sorted(entry[2:] for entry in entries) == sorted(
         [partition, error] for (_, partition), error in in_error.items()
     )
-
-
-@given(st.sampled_from(VERSIONS), ERRORS, st.data())
-def test_the_kernel_and_its_twin_on_broken_answers(api: tuple[int, int], errors: Any, data: st.DataObject) -> None:
-    """One byte is changed, or the response is truncated."""
-    reply = bytearray(reply_to(api, errors))
-    offset = data.draw(st.integers(6, len(reply)))
-    if data.draw(st.booleans()) or offset == len(reply):
-        reply = reply[:offset]
-    else:
-        reply[offset] = data.draw(st.integers(0, 255))
-    if len(reply) >= 7:
-        assert scanned(kernels, api, bytes(reply), len(errors)) == scanned(
-            _naive_answers, api, bytes(reply), len(errors)
-        )
 
 
 def asked(api: tuple[int, int], partitions: int) -> PendingRequest:
@@ -101,15 +84,6 @@ def test_unanswered_deletions_are_not_complete() -> None:
     assert isinstance(half, StopReplicaAnswered)
     assert (half.error, half.rows.tolist()) == (ErrorCode.UNKNOWN_SERVER_ERROR, [0, 1])
     assert read_answer(asked((5, 4), 2), reply_to((5, 4), {})) is None
-
-
-@settings(max_examples=300)
-@given(st.sampled_from([*VERSIONS, *((6, version) for version in range(9))]), st.binary(max_size=60), st.booleans())
-@example((6, 8), b"\0\0\0", True)
-def test_anything_is_an_answer_or_an_error(api: tuple[int, int], content: bytes, headed: bool) -> None:
-    reply = struct.pack(">i", 5) + content if headed else content
-    with suppress(WireError):
-        read_answer(asked(api, 4), reply)
 
 
 @pytest.mark.parametrize("api", VERSIONS)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from kframe_kafka_wire.testing.fake_broker import closed, send_frame
+from kframe_kafka_wire.testing.fake_broker import METADATA, closed, send_frame
 from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_zookeeper.testing.process import until
 
@@ -128,7 +128,8 @@ def cluster_with_id(make_cluster: MakeCluster, store: object, answer: dict[str, 
     """A cluster with one broker that is not connected yet. ``answer`` is the broker's response to Metadata."""
     cluster = make_cluster(connected=False)
     cluster.transport.attach_store(store)
-    cluster.broker.metadata = answer
+    if answer is not None:
+        cluster.broker.answers[METADATA] = answer
     return cluster
 
 
@@ -160,7 +161,7 @@ def test_a_broker_of_another_cluster_is_sent_nothing_until_it_registers_anew(
     assert errors == [line]
     assert "requests to broker 1 dropped: not connected" in info_log.text
 
-    cluster.broker.metadata = {"cluster_id": OURS}
+    cluster.broker.answers[METADATA] = {"cluster_id": OURS}
     cluster.connect(cluster.registration(broker_epoch=8))
     cluster.send("t-0")
     cluster.await_idle()
@@ -175,7 +176,7 @@ def test_an_address_that_passes_to_another_cluster_is_sent_nothing_more(
     cluster.connect()
     cluster.send("t-0")
     cluster.await_idle()
-    cluster.broker.metadata = {"cluster_id": OTHER}
+    cluster.broker.answers[METADATA] = {"cluster_id": OTHER}
     cluster.broker.script.append(closed)
     cluster.send("u-0")
     (channel,) = cluster.transport.channels.values()

@@ -12,6 +12,7 @@ from kframe import ErrorCode, NewPartitions, NewTopic
 
 #: Brokers need seconds to create that many partitions.
 PARTITIONS = 300
+TIMEOUT_MS = int(PATIENCE_S * 1000)
 
 
 def counts(live: LiveCluster, topic: str) -> list[int]:
@@ -22,27 +23,22 @@ def counts(live: LiveCluster, topic: str) -> list[int]:
 
 
 def test_every_broker_shows_a_change_when_it_is_answered(zookeeper: ServerHandle, tmp_path: Path) -> None:
-    timeout_ms = int(PATIENCE_S * 1000)
     with LiveCluster(tmp_path / "kafka", f"{zookeeper.address}/create-and-delete") as live:
         admin = live.controller
         new = [NewTopic("big", PARTITIONS, 3)]
-        assert admin.create_topics(new, timeout_ms=timeout_ms).result(PATIENCE_S) == {"big": ErrorCode.NONE}
+        assert admin.create_topics(new, timeout_ms=TIMEOUT_MS).result(PATIENCE_S) == {"big": ErrorCode.NONE}
         assert counts(live, "big") == [PARTITIONS] * 3
-        grown = admin.create_partitions([NewPartitions("big", PARTITIONS + 30)], timeout_ms=timeout_ms)
+        grown = admin.create_partitions([NewPartitions("big", PARTITIONS + 30)], timeout_ms=TIMEOUT_MS)
         assert grown.result(PATIENCE_S) == {"big": ErrorCode.NONE}
         assert counts(live, "big") == [PARTITIONS + 30] * 3
-        deleted = admin.delete_topics(["big"], timeout_ms=timeout_ms)
+        deleted = admin.delete_topics(["big"], timeout_ms=TIMEOUT_MS)
         assert deleted.result(PATIENCE_S) == {"big": ErrorCode.NONE}
         assert counts(live, "big") == [0] * 3
         assert until(lambda: live.client.exists("/brokers/topics/big") is None, PATIENCE_S)
 
-
-def test_topic_is_deleted_right_after_it_was_created(zookeeper: ServerHandle, tmp_path: Path) -> None:
-    """The deletion need not wait for the creation."""
-    with LiveCluster(tmp_path / "kafka", f"{zookeeper.address}/delete-at-once") as live:
-        admin = live.controller
+        # A deletion need not wait for the creation.
         created = admin.create_topics([NewTopic("brief", PARTITIONS, 3)], timeout_ms=0)
-        deleted = admin.delete_topics(["brief"], timeout_ms=int(PATIENCE_S * 1000))
+        deleted = admin.delete_topics(["brief"], timeout_ms=TIMEOUT_MS)
         assert created.result(PATIENCE_S) == {"brief": ErrorCode.REQUEST_TIMED_OUT}
         assert deleted.result(PATIENCE_S) == {"brief": ErrorCode.NONE}
         assert until(lambda: live.client.exists("/brokers/topics/brief") is None, PATIENCE_S)

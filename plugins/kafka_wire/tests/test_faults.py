@@ -172,7 +172,7 @@ def test_requests_of_an_ended_registration_are_dropped(make_cluster: MakeCluster
     cluster.send("t-1", controller_epoch=2)
     cluster.await_idle()
     assert cluster.received == ["LeaderAndIsr", "LeaderAndIsr", "UpdateMetadata"]
-    assert [request.body.broker_epoch for request in cluster.broker.requests] == [7, 8, 8]
+    assert [request.body["broker_epoch"] for request in cluster.broker.requests] == [7, 8, 8]
     assert [getattr(event, "controller_epoch", 2) for event in cluster.events] == [2, 2]
 
 
@@ -262,7 +262,7 @@ def test_requests_longer_than_a_socket_buffer_arrive_whole(make_cluster: MakeClu
     cluster.await_idle()
     (raw,), (request,) = cluster.broker.raw, cluster.broker.requests
     assert len(raw) > 1_900_000
-    topics = [(topic.topic_name, len(topic.partition_states)) for topic in request.body.topic_states]
+    topics = [(topic["topic_name"], len(topic["partition_states"])) for topic in request.body["topic_states"]]
     assert topics == [(f"a-topic-with-a-name-{n}", 100) for n in range(600)]
 
 

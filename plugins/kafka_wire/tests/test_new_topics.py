@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
 from kframe_kafka_wire.testing.client import Client
+from kframe_kafka_wire.testing.fake_broker import DESCRIBE_CONFIGS, FakeBroker, settings_answer
 from kframe_kafka_wire.testing.served import FakeRecords, Served
-from kframe_kafka_wire.testing.settings_broker import SettingsBroker
 
 from kframe.testing.clusters import healthy
 
@@ -21,10 +21,10 @@ OWN = [{"name": "cleanup.policy", "value": "compact"}]
 
 
 @pytest.fixture
-def broker() -> Iterator[SettingsBroker]:
-    broker = SettingsBroker(STATIC)
-    yield broker
-    broker.close()
+def broker(fakes: Callable[..., FakeBroker]) -> FakeBroker:
+    broker = fakes()
+    broker.answers[DESCRIBE_CONFIGS] = settings_answer(STATIC)
+    return broker
 
 
 def created(client: Client, version: int, name: str, **more: Any) -> Any:
@@ -43,7 +43,7 @@ def described(client: Client, name: str) -> dict[str, tuple[str, int]]:
 
 
 @pytest.mark.parametrize("version", [5, 6, 7])
-def test_create_topics_returns_configs_as_describe_configs_does(version: int, broker: SettingsBroker) -> None:
+def test_create_topics_returns_configs_as_describe_configs_does(version: int, broker: FakeBroker) -> None:
     with Served(brokers=[broker.registration()], config=CONFIG) as served, served.client() as client:
         result = created(client, version, "new")
         assert (result["num_partitions"], result["replication_factor"], result["topic_config_error_code"]) == (4, 1, 0)
@@ -57,7 +57,7 @@ def test_create_topics_returns_configs_as_describe_configs_does(version: int, br
         assert not any(config["read_only"] or config["is_sensitive"] for config in result["configs"])
 
 
-def test_topic_configs_inherit_from_brokers_not_from_the_controller(broker: SettingsBroker) -> None:
+def test_topic_configs_inherit_from_brokers_not_from_the_controller(broker: FakeBroker) -> None:
     """The controller's own server.properties has no influence on topics."""
     config = {**CONFIG, "log.index.size.max.bytes": "4444", "log.segment.bytes": "5555"}
     with Served({"t": [healthy(1)]}, [broker.registration()], config) as served, served.client() as client:
@@ -66,10 +66,10 @@ def test_topic_configs_inherit_from_brokers_not_from_the_controller(broker: Sett
             assert shown["segment.index.bytes"] == ("1000000", 4)
             assert shown["retention.ms"] == ("7200000", 5)  # The same as Kafka shows for the key in hours.
             assert shown["segment.bytes"] == ("1073741824", 5)
-    assert len(broker.asked) == 1, "once for each registration"
+    assert len(broker.others) == 1, "once for each registration"
 
 
-def test_a_standby_describes_broker_settings(broker: SettingsBroker) -> None:
+def test_a_standby_describes_broker_settings(broker: FakeBroker) -> None:
     registration = {
         "version": 5, "host": None, "port": -1, "timestamp": "1", "endpoints": [f"PLAINTEXT://127.0.0.1:{broker.port}"],
         "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
@@ -81,7 +81,7 @@ def test_a_standby_describes_broker_settings(broker: SettingsBroker) -> None:
         assert described(client, "t")["segment.index.bytes"] == ("1000000", 4)
 
 
-def test_synonyms_name_the_setting_of_the_broker(broker: SettingsBroker) -> None:
+def test_synonyms_name_the_setting_of_the_broker(broker: FakeBroker) -> None:
     with Served({"t": [healthy(1)]}, [broker.registration()], CONFIG) as served, served.client() as client:
         resource = {"resource_type": 2, "resource_name": "t", "configuration_keys": ["segment.index.bytes"]}
         (answer,) = client.ask(32, 4, resources=[resource], include_synonyms=True)["results"]
@@ -91,8 +91,8 @@ def test_synonyms_name_the_setting_of_the_broker(broker: SettingsBroker) -> None
         ]  # fmt: skip
 
 
-def test_settings_without_a_broker_that_answers_are_defaults(broker: SettingsBroker) -> None:
-    broker.code = 29
+def test_settings_without_a_broker_that_answers_are_defaults(broker: FakeBroker) -> None:
+    broker.answers[DESCRIBE_CONFIGS] = settings_answer({}, 29)
     with Served({"t": [healthy(1)]}, [broker.registration()], CONFIG) as served, served.client() as client:
         assert described(client, "t")["retention.ms"] == ("604800000", 5)
 

@@ -64,7 +64,7 @@ class Driver:
         batches = defaultdict(list)
         for broker in self.cluster.brokers.values():
             for request in getattr(broker, attribute):
-                batches[request.body.broker_epoch].append(request.body.controller_epoch)
+                batches[request.body["broker_epoch"]].append(request.body["controller_epoch"])
         return batches
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ def test_a_registration_other_than_the_expected_has_a_channel_of_its_own(cluster
     cluster.send_metadata((1, 2))
     assert await_connections(cluster, 1, 2)
     assert cluster.broker.await_requests(1)
-    assert [request.body.broker_epoch for request in cluster.broker.requests] == [8]
+    assert [request.body["broker_epoch"] for request in cluster.broker.requests] == [8]
     assert not cluster.brokers[2].requests
 
 

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
-import os
 import re
 import ssl
 from collections.abc import Callable
@@ -17,6 +12,8 @@ from typing import Any
 import pytest
 from kframe_kafka_wire.answers import WireError
 from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.records import RecordWriter, change_settings, sanitized
+from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.security import Credentials, security_of
 from kframe_kafka_wire.testing.clusters import LiveCluster, agree, create
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
@@ -108,17 +105,6 @@ def test_tls_to_a_port_that_does_not(
 # -- brokers of Kafka
 
 
-def scram(mechanism: str, password: str) -> str:
-    """Kafka's stored credential of a password (``ScramCredentialUtils``)."""
-    algorithm, salt, rounds = mechanism.removeprefix("SCRAM-").replace("-", "").lower(), os.urandom(16), 4096
-    salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, rounds)
-    stored = hashlib.new(algorithm, hmac.digest(salted, b"Client Key", algorithm)).digest()
-    parts = {"salt": salt, "stored_key": stored, "server_key": hmac.digest(salted, b"Server Key", algorithm)}
-    return ",".join(
-        [*(f"{key}={base64.b64encode(part).decode()}" for key, part in parts.items()), f"iterations={rounds}"]
-    )
-
-
 @pytest.mark.parametrize("protocol, mechanism", [
     ("SSL", ""), ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-256"), ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
 ])  # fmt: skip
@@ -146,14 +132,9 @@ def test_a_control_plane_of_kafka_s(
     address = f"{zookeeper.address}/{protocol}-{mechanism}"
     with LiveCluster(tmp_path, address, broker_ids=(1,), settings=written, own={**shared, **ours}) as live:
         if mechanism.startswith("SCRAM"):
-            config = {"version": 1, "config": {mechanism: scram(mechanism, PASSWORD)}}
-            live.client.ensure_path("/config/users")
-            live.client.create(
-                "/config/users/" + USER.replace(",", "%2C").replace("=", "%3D"), json.dumps(config).encode()
-            )
-            live.client.ensure_path("/config/changes")
-            change = {"version": 2, "entity_path": "users/" + USER.replace(",", "%2C").replace("=", "%3D")}
-            live.client.create("/config/changes/config_change_", json.dumps(change).encode(), sequence=True)
+            credential = credential_text(make_credential(mechanism, PASSWORD, b"some-salt"))
+            assert isinstance(live.controller.store, RecordWriter)
+            change_settings(live.controller.store, f"users/{sanitized(USER)}", lambda _: {mechanism: credential})
         create(live.client, "t", [[1]])
         assert agree(live.cluster, {"t-0": (1, [1], [1])}, (1,))
         security = security_of(live.config, "CONTROLLER")

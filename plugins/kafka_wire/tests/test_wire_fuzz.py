@@ -13,7 +13,6 @@ from kframe_kafka_wire import codec
 from kframe_kafka_wire.apis.table import APIS
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
-from kframe_kafka_wire.testing.messages import draw, request_class
 from kframe_kafka_wire.testing.served import Served
 
 from kframe.testing.clusters import healthy
@@ -39,57 +38,14 @@ def bystander(served: Served) -> Iterator[Client]:
         assert len(answer["topics"][0]["partitions"]) == 2
 
 
-def survived(client: Client) -> bool:
-    """Whether the connection still answers. Otherwise it has ended."""
-    try:
-        client.send(codec.encode_request(18, 0, 4711, "x", {}))
-        while struct.unpack_from(">i", client.receive())[0] != 4711:
-            pass
-    except (ConnectionError, struct.error):
-        return False
-    return True
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.usefixtures("bystander")
-def test_damaged_requests(seed: int, served: Served) -> None:
-    chance = random.Random(seed)
-    ended = answered = 0
-    tracemalloc.start()
-    try:
-        for _ in range(150):
-            api_key = chance.choice(list(APIS))
-            version = chance.randrange(APIS[api_key].newest + 1)
-            fields = draw(request_class(api_key, version), chance)
-            if "timeout" in fields:
-                fields["timeout"] = 1
-            frame = bytearray(codec.encode_request(api_key, version, 1, "x", fields)[4:])
-            for _ in range(chance.randrange(1, 4)):
-                frame[chance.randrange(len(frame))] = chance.choice((0, 0x7F, 0x80, 0xFF, chance.randrange(256)))
-            if chance.random() < 0.3:
-                del frame[chance.randrange(len(frame)) :]
-            with served.client() as client:
-                client.send(struct.pack(">i", len(frame)) + frame)
-                client.socket.settimeout(60)
-                if survived(client):
-                    answered += 1
-                else:
-                    ended += 1
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert ended > 20  # Otherwise the test would cover harmless frames only.
-    assert answered > 5
-    assert peak < 64 * 2**20
-
-
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.usefixtures("bystander")
-def test_malformed_frames_of_every_api(way: str, served: Served) -> None:
+def test_malformed_frames_of_every_api(way: str, seed: int, served: Served) -> None:
     (address,) = served.server.addresses.values()
     tracemalloc.start()
     try:
-        answered = {api_key: answers(address, frame) for api_key, frame in malformed_frames(way, 1)}
+        answered = {api_key: answers(address, frame) for api_key, frame in malformed_frames(way, seed)}
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -5,12 +5,10 @@ Tests read each broker's metadata by Metadata, and check its leadership by ListO
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kazoo.client import KazooClient
 from kframe_zookeeper import plugin as zookeeper_plugin
@@ -18,19 +16,13 @@ from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import VERSION, Broker, Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, free_ports
-from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import i32, i64
 
 import kframe
-from kframe.plugin.wire import request_header
 from kframe_kafka_wire import plugin
-from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.fake_broker import US
 
 PATIENCE_S: Final = 150.0
-_ANSWER_MS: Final = 60_000
-_METADATA: Final = 3, 9
-_LIST_OFFSETS: Final = 2, 5
 #: Leader, ISR and replicas of a partition in a broker's metadata.
 Known = tuple[int, list[int], list[int]]
 
@@ -78,34 +70,26 @@ class LiveCluster:
 
 def knows(broker: Broker) -> tuple[int, list[int], dict[str, Known]]:
     """The controller, brokers and partitions in a broker's metadata."""
-    request = _class(_METADATA, "metadata", "MetadataRequest")
-    answer = ask(broker, _METADATA, "Metadata", request(
-        topics=None, include_cluster_authorized_operations=False, include_topic_authorized_operations=False,
-    ))  # fmt: skip
+    with Client(broker.address) as client:
+        response = client.ask(3, 9, topics=None)
     known = {
-        f"{topic.name}-{partition.partition_index}": (
-            partition.leader_id,
-            list(partition.isr_nodes),
-            list(partition.replica_nodes),
+        f"{topic['name']}-{partition['partition_index']}": (
+            partition["leader_id"],
+            partition["isr_nodes"],
+            partition["replica_nodes"],
         )
-        for topic in answer.topics
-        for partition in topic.partitions
+        for topic in response["topics"]
+        for partition in topic["partitions"]
     }
-    return answer.controller_id, sorted(broker.node_id for broker in answer.brokers), known
+    return response["controller_id"], sorted(node["node_id"] for node in response["brokers"]), known
 
 
 def serves(broker: Broker, topic: str, partition: int) -> int:
     """The error code of a broker's response to ListOffsets: 0 if it is the leader."""
-    module = import_module("kio.schema.list_offsets.v5.request")
-    partition_request = module.ListOffsetsPartition(
-        partition_index=i32(partition), current_leader_epoch=i32(-1), timestamp=i64(-1)
-    )
-    request = module.ListOffsetsRequest(
-        replica_id=i32(-1), isolation_level=0,
-        topics=(module.ListOffsetsTopic(name=topic, partitions=(partition_request,)),),
-    )  # fmt: skip
-    answer = ask(broker, _LIST_OFFSETS, "ListOffsets", request)
-    return int(answer.topics[0].partitions[0].error_code)
+    requested = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
+    with Client(broker.address) as client:
+        response = client.ask(2, 5, replica_id=-1, topics=[{"name": topic, "partitions": [requested]}])
+    return int(response["topics"][0]["partitions"][0]["error_code"])
 
 
 def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] = (1, 2, 3)) -> bool:
@@ -133,32 +117,3 @@ def create(client: KazooClient, topic: str, replicas: Sequence[Sequence[int]]) -
     """Write a topic to ZooKeeper, as Kafka's tools up to 2.7 do."""
     partitions = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
     client.create(f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode())
-
-
-def ask(broker: Broker, api: tuple[int, int], name: str, request: Any) -> Any:
-    """Send a request to a broker's plaintext port, and return its response."""
-    api_key, api_version = api
-    flexible = request.__flexible__
-    stream = io.BytesIO()
-    entity_writer(type(request))(stream, request)
-    frame = request_header(2 if flexible else 1, api_key, api_version, 1, "test") + stream.getvalue()
-    connection = Connection(Target(HOST, broker.port, None, None, "test"))
-    connection.open(_ANSWER_MS)
-    try:
-        reply = connection.exchange([len(frame).to_bytes(4, "big"), frame], 2**20, _ANSWER_MS)
-    finally:
-        connection.close()
-    module = "_".join(_words(name))
-    schema = getattr(import_module(f"kio.schema.{module}.v{api_version}.response"), f"{name}Response")
-    _, offset = entity_reader(schema.__header_schema__)(reply, 0)
-    answer, _ = entity_reader(schema)(reply, offset)
-    return answer
-
-
-def _words(name: str) -> Iterator[str]:
-    begins = [index for index, character in enumerate(name) if character.isupper()]
-    return (name[begin:end].lower() for begin, end in zip(begins, [*begins[1:], len(name)], strict=True))
-
-
-def _class(api: tuple[int, int], module: str, name: str) -> Any:
-    return getattr(import_module(f"kio.schema.{module}.v{api[1]}.request"), name)

@@ -1,31 +1,29 @@
-"""A fake broker: receives control requests on a socket, decodes them by kio, and responds as a test demands."""
+"""A fake broker: receives requests on a socket, decodes them, and responds as a test demands."""
 
 from __future__ import annotations
 
-import io
 import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from kframe_zookeeper.testing.process import until
-from kio.schema.errors import ErrorCode as KioError
-from kio.serial import entity_reader, entity_writer
 
 from kframe.embedded.describe import Request
-from kframe_kafka_wire.codec import encode_response
+from kframe.plugin.cluster import Registration
+from kframe.testing.clusters import registration
+from kframe_kafka_wire.codec import decode_header, decode_request, encode_request, encode_response
 
-API_VERSIONS: Final = 18
 METADATA: Final = 3
+API_VERSIONS: Final = 18
+DESCRIBE_CONFIGS: Final = 32
 APIS: Final = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata"}
 #: The id of the controller in tests.
 US: Final = 1000
-_MODULES: Final = {4: "leader_and_isr", 5: "stop_replica", 6: "update_metadata"}
 
 #: An action for one request. It receives the connection and the encoded response.
 Action = Callable[[socket.socket, bytes], None]
@@ -39,19 +37,18 @@ class Received:
     api_version: int
     correlation_id: int
     client_id: str | None
-    body: Any
-    """The object of kio."""
+    body: dict[str, Any]
 
     @property
     def trace(self) -> Request:
         """The request as in a trace. The caller adds the broker id."""
         body = self.body
-        content = {"api": APIS[self.api_key], "controller_epoch": body.controller_epoch}
+        content = {"api": APIS[self.api_key], "controller_epoch": body["controller_epoch"]}
         partitions = {f"{topic}-{content[0]}": content[1] for topic, content in _partitions(self)}
         if self.api_key == 4:
-            content["live_leaders"] = sorted(leader.broker_id for leader in body.live_leaders)
+            content["live_leaders"] = sorted(leader["broker_id"] for leader in body["live_leaders"])
         if self.api_key == 6:
-            content["live_brokers"] = sorted(broker.id_ for broker in body.live_brokers)
+            content["live_brokers"] = sorted(broker["id_"] for broker in body["live_brokers"])
         return content | {"partitions": dict(sorted(partitions.items()))}
 
 
@@ -111,8 +108,10 @@ class FakeBroker:
         self.connections = 0
         self.kraft = False
         """Whether it acts as a KRaft-mode broker, which closes the connection on control requests."""
-        self.metadata: dict[str, Any] | None = None
-        """Its response to Metadata; None closes the connection."""
+        self.answers: dict[int, Mapping[str, Any]] = {}
+        """Its responses to further APIs by API key; without one it closes the connection."""
+        self.others: list[Received] = []
+        """The received requests of further APIs."""
         self._wrap = wrap
         self._listener = socket.create_server(("127.0.0.1", port))
         self.port: int = self._listener.getsockname()[1]
@@ -130,6 +129,11 @@ class FakeBroker:
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join()
+
+    def registration(self, broker_id: int = 1, broker_epoch: int = 7) -> Registration:
+        """A registration with its address."""
+        registered = registration(broker_id, broker_epoch=broker_epoch)
+        return replace(registered, endpoints=(replace(registered.endpoints[0], port=self.port),))
 
     def await_requests(self, count: int) -> bool:
         """Wait for that many requests. Return whether they have arrived."""
@@ -155,17 +159,10 @@ class FakeBroker:
                     self._take(used, frame)
 
     def _take(self, connection: socket.socket, frame: bytes) -> None:
-        if int.from_bytes(frame[:2], "big") == API_VERSIONS:
-            answered(connection, self._api_versions(frame))
-            return
-        if int.from_bytes(frame[:2], "big") == METADATA:
-            if self.metadata is None:
-                connection.shutdown(socket.SHUT_RDWR)
-            else:
-                version, correlation_id = struct.unpack_from(">hi", frame, 2)
-                connection.sendall(encode_response(METADATA, version, correlation_id, self.metadata))
-            return
         received = decode(frame)
+        if received.api_key not in APIS:
+            self._answer_other(connection, received)
+            return
         self.raw.append(frame)
         reply = self._reply(received)
         action = self.script.popleft() if self.script else self.usual
@@ -177,11 +174,15 @@ class FakeBroker:
         if connection.fileno() < 0:
             self.unanswered.append(received)
 
-    def _api_versions(self, frame: bytes) -> bytes:
+    def _answer_other(self, connection: socket.socket, received: Received) -> None:
+        self.others.append(received)
         served = (API_VERSIONS,) if self.kraft else (API_VERSIONS, *APIS)
-        keys = [{"api_key": key, "min_version": 0, "max_version": 0} for key in served]
-        correlation_id = int.from_bytes(frame[4:8], "big")
-        return encode_response(API_VERSIONS, 0, correlation_id, {"error_code": 0, "api_keys": keys})[4:]
+        versions = {"api_keys": [{"api_key": key, "min_version": 0, "max_version": 0} for key in served]}
+        answer = {API_VERSIONS: versions, **self.answers}.get(received.api_key)
+        if answer is None:
+            connection.shutdown(socket.SHUT_RDWR)
+        else:
+            connection.sendall(encode_response(received.api_key, received.api_version, received.correlation_id, answer))
 
     def _reply(self, received: Received) -> bytes:
         top = self.top.get(received.api_key, 0)
@@ -210,65 +211,55 @@ def _read(connection: socket.socket, length: int) -> bytes | None:
 
 
 def decode(frame: bytes) -> Received:
-    """Decode a control request by kio. Trailing bytes are an error."""
-    api_key, api_version = struct.unpack_from(">hh", frame)
-    schema = getattr(_module(api_key, api_version, "request"), f"{APIS[api_key]}Request")
-    header, body_offset = entity_reader(schema.__header_schema__)(frame, 0)
-    body, read = entity_reader(schema)(frame, body_offset)
-    assert body_offset + read == len(frame)
-    return Received(api_key, api_version, header.correlation_id, header.client_id, body)
+    """Decode a request, which must be equal after encoding it again."""
+    header = decode_header(frame)
+    body = decode_request(header, frame)
+    received = header.api_key, header.api_version, header.correlation_id, header.client_id, body
+    assert encode_request(*received)[4:] == frame
+    return Received(*received)
 
 
 def encode_reply(received: Received, top: int, errors: dict[tuple[str, int], int]) -> bytes:
-    """Encode the response to a request by kio, with these errors of partitions."""
-    module = _module(received.api_key, received.api_version, "response")
-    prefix = "LeaderAndIsr" if received.api_key == 4 else "StopReplica"
-    content: dict[str, Any] = {"error_code": KioError(top)}
-    if received.api_key == 4 and received.api_version >= 5:
-        ids = {state.topic_name: state.topic_id for state in received.body.topic_states}
-        content["topics"] = tuple(
-            module.LeaderAndIsrTopicError(
-                topic_id=ids[topic],
-                partition_errors=tuple(
-                    module.LeaderAndIsrPartitionError(partition_index=partition, error_code=KioError(error))
-                    for (name, partition), error in errors.items() if name == topic
-                ),
-            )
-            for topic in dict.fromkeys(name for name, _ in errors)
-        )  # fmt: skip
-    elif received.api_key != 6:
-        make = getattr(module, f"{prefix}PartitionError")
-        content["partition_errors"] = tuple(
-            make(topic_name=topic, partition_index=partition, error_code=KioError(error))
-            for (topic, partition), error in errors.items()
-        )
-    schema = getattr(module, f"{APIS[received.api_key]}Response")
-    stream = io.BytesIO()
-    header = schema.__header_schema__
-    entity_writer(header)(stream, header(correlation_id=received.correlation_id))
-    entity_writer(schema)(stream, schema(**content))
-    return stream.getvalue()
+    """Encode the response to a control request without its size, with these errors of partitions."""
+    partitions = [
+        {"topic_name": topic, "partition_index": partition, "error_code": error}
+        for (topic, partition), error in errors.items()
+    ]
+    ids = {state["topic_name"]: state.get("topic_id") for state in received.body.get("topic_states", ())}
+    topics = [
+        {
+            "topic_id": ids.get(topic),
+            "partition_errors": [entry for entry in partitions if entry["topic_name"] == topic],
+        }
+        for topic in dict.fromkeys(name for name, _ in errors)
+    ]
+    fields = {"error_code": top, "partition_errors": partitions, "topics": topics}
+    return encode_response(received.api_key, received.api_version, received.correlation_id, fields)[4:]
 
 
-def _module(api_key: int, api_version: int, kind: str) -> Any:
-    return import_module(f"kio.schema.{_MODULES[api_key]}.v{api_version}.{kind}")
+def settings_answer(values: Mapping[str, str], code: int = 0) -> Mapping[str, Any]:
+    """The response to DescribeConfigs with these static settings of a broker; a ``code`` other than 0 refuses it."""
+    source = {"config_source": 4, "source": 4}
+    configs = [
+        {"name": key, "value": value, **source, "synonyms": [{"name": key, "value": value, **source}]}
+        for key, value in values.items()
+    ]
+    return {"results": [{"error_code": code, "resource_type": 4, "resource_name": "1", "configs": configs}]}
 
 
 def _partitions(received: Received) -> list[tuple[str, tuple[int, dict[str, Any]]]]:
-    """(topic, (partition, content)) for each partition of a request of any version."""
+    """(topic, (partition, content)) for each partition of a control request of any version."""
     body = received.body
     if received.api_key == 5 and received.api_version < 3:
-        same = {"leader_epoch": None, "delete_partition": body.delete_partitions}
-        if received.api_version == 0:
-            return [
-                (partition.topic_name, (partition.partition_index, same)) for partition in body.ungrouped_partitions
-            ]
-        return [(topic.name, (index, same)) for topic in body.topics for index in topic.partition_indexes]
-    if hasattr(body, "ungrouped_partition_states"):
-        grouped = [(state.topic_name, state) for state in body.ungrouped_partition_states]
-    else:
-        grouped = [(topic.topic_name, state) for topic in body.topic_states for state in topic.partition_states]
-    return [(topic, (state.partition_index, _described(received.api_key, state))) for topic, state in grouped]
+        same = {"leader_epoch": None, "delete_partition": body["delete_partitions"]}
+        named = [(each["topic_name"], each["partition_index"]) for each in body.get("ungrouped_partitions", ())]
+        named += [(topic["name"], index) for topic in body.get("topics", ()) for index in topic["partition_indexes"]]
+        return [(topic, (index, same)) for topic, index in named]
+    grouped = [(state["topic_name"], state) for state in body.get("ungrouped_partition_states", ())]
+    grouped += [
+        (topic["topic_name"], state) for topic in body.get("topic_states", ()) for state in topic["partition_states"]
+    ]
+    return [(topic, (state["partition_index"], _described(received.api_key, state))) for topic, state in grouped]
 
 
 #: Names of a partition's fields in requests, by API key.
@@ -280,10 +271,6 @@ _FIELDS: Final = {
 }  # fmt: skip
 
 
-def _described(api_key: int, state: Any) -> dict[str, Any]:
-    content = {}
-    for name in _FIELDS[api_key]:
-        kio_name = "zk_version" if api_key == 6 and name == "partition_epoch" else name
-        value = getattr(state, kio_name, None)
-        content[name] = list(value) if isinstance(value, tuple) else value
-    return content
+def _described(api_key: int, state: Mapping[str, Any]) -> dict[str, Any]:
+    aliases = {"partition_epoch": "zk_version"} if api_key == 6 else {}
+    return {name: state.get(aliases.get(name, name)) for name in _FIELDS[api_key]}

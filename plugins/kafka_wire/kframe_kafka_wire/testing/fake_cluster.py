@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from kframe_zookeeper.testing.process import until
 
 from kframe.plugin.cluster import Registration
 from kframe.plugin.transport import Event
-from kframe.testing.clusters import cluster_of, healthy, registration, requests_of
+from kframe.testing.clusters import cluster_of, healthy, requests_of
 from kframe_kafka_wire.testing.fake_broker import APIS, FakeBroker
 from kframe_kafka_wire.transport import WireTransport
 
@@ -44,9 +43,7 @@ class FakeCluster:
 
     def registration(self, broker_id: int = 1, broker_epoch: int = 7) -> Registration:
         """A registration of a broker with the port of its fake."""
-        registered = registration(broker_id, broker_epoch=broker_epoch)
-        endpoint = replace(registered.endpoints[0], port=self.brokers[broker_id].port)
-        return replace(registered, endpoints=(endpoint,))
+        return self.brokers[broker_id].registration(broker_id, broker_epoch)
 
     def register(self, *registrations: Registration) -> tuple[int, ...]:
         """Add registrations to the cluster, by default those of all brokers. Return the broker indexes."""

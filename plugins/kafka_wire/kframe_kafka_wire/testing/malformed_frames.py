@@ -30,6 +30,13 @@ def _noise(content: bytes, chance: random.Random) -> bytes:
     return sized(content[:8] + chance.randbytes(chance.randrange(1, 200)))
 
 
+def _damaged(content: bytes, chance: random.Random) -> bytes:
+    damaged = bytearray(content)
+    for _ in range(chance.randrange(1, 4)):
+        damaged[chance.randrange(len(damaged))] = chance.choice((0, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+    return sized(bytes(damaged))
+
+
 def _version(content: bytes, chance: random.Random) -> bytes:
     api_key, _ = _HEADER.unpack_from(content)
     return sized(_HEADER.pack(api_key, chance.choice((-1, APIS[api_key].newest + 1, 32_767, -32_768))) + content[4:])
@@ -43,6 +50,7 @@ WAYS: Final[dict[str, Callable[[bytes, random.Random], bytes]]] = {
     "of a negative length": lambda content, chance: sized(content, -chance.randrange(1, 2**31)),
     "of a version that there is not": _version,
     "random": _noise,
+    "damaged": _damaged,
 }
 NEVER_WHOLE: Final = {"shorter than it says", "oversized", "of a negative length"}
 

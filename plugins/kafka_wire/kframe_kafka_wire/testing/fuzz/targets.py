@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kframe.plugin import KframeError
 from kframe_kafka_wire import codec
-from kframe_kafka_wire.testing.fuzz.frames import Replies, Requests
-from kframe_kafka_wire.testing.fuzz.logins import ClientLogins, ServerLogins
-from kframe_kafka_wire.testing.fuzz.used import AdminReplies, ControlReplies
+from kframe_kafka_wire.answers import WireError
+from kframe_kafka_wire.sasl_server import SaslError
+from kframe_kafka_wire.testing.fuzz import decoders
 from kframe_kafka_wire.testing.messages import draw, every_version, request_class, response_class
-from kframe_simulator.fuzz import Base, Target, bases_of, read_corpus
+from kframe_simulator.fuzz import Base, Batch, Outcome, Target, bases_of, read_corpus
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 #: Byte sequences that are likely to break decoders of Kafka's layouts.
@@ -26,21 +28,51 @@ PIECES: Final = [
 ]  # fmt: skip
 
 
+#: By the name of the target: the decoder, the error by which it refuses a message, and its share of all cases.
+DECODERS: Final[dict[str, tuple[Callable[[bytes, str], None], type[Exception], int]]] = {
+    "request": (decoders.decode_request, codec.CodecError, 8),
+    "reply": (decoders.decode_reply, codec.CodecError, 8),
+    "control reply": (decoders.decode_control_reply, WireError, 2),
+    "admin reply": (decoders.decode_admin_reply, KframeError, 1),
+    "login reply": (decoders.decode_login_reply, WireError, 1),
+    "login token": (decoders.decode_login_token, SaslError, 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTarget:
+    """A fuzz target for one decoder."""
+
+    name: str
+    bases: Sequence[Base]
+    pieces: Sequence[bytes]
+    share: int
+
+    def evaluate(self, batch: Batch) -> list[Outcome]:
+        """The reason why each message is refused, or None."""
+        return [self._outcome(batch[i], batch.kinds[i]) for i in range(len(batch))]
+
+    def _outcome(self, raw: bytes, kind: str) -> Outcome:
+        decode, refusal, _ = DECODERS[self.name]
+        try:
+            decode(raw, kind)
+        except refusal as error:
+            return str(error)
+        return None
+
+
 def targets() -> Sequence[Target]:
     """All targets."""
     corpus = read_corpus(CORPUS)
     chance = random.Random(18)
-    requests, replies = [], []
+    drawn: dict[str, list[Base]] = {"request": [], "reply": []}
     for api_key, version in every_version():
         fields = draw(request_class(api_key, version), chance)
         request = codec.encode_request(api_key, version, 7, "client", fields)
         reply = codec.encode_response(api_key, version, 7, draw(response_class(api_key, version), chance))
-        requests.append(Base(str(api_key), request[4:]))
-        replies.append(Base(f"{api_key} {version}", reply[4:]))
-    fuzzed: list[Target] = [
-        Requests("request", [*requests, *bases_of(corpus, "request")], PIECES, share=8),
-        Replies("reply", [*replies, *bases_of(corpus, "reply")], PIECES, share=8),
-        ControlReplies("control reply", bases_of(corpus, "control reply"), PIECES, share=2),
+        drawn["request"].append(Base(str(api_key), request[4:]))
+        drawn["reply"].append(Base(f"{api_key} {version}", reply[4:]))
+    return [
+        FrameTarget(name, [*drawn.get(name, ()), *bases_of(corpus, name)], PIECES, share)
+        for name, (*_, share) in DECODERS.items()
     ]
-    small = (("admin reply", AdminReplies), ("login reply", ClientLogins), ("login token", ServerLogins))
-    return [*fuzzed, *(target(name, bases_of(corpus, name), PIECES, share=1) for name, target in small)]

@@ -1,0 +1,128 @@
+"""The fuzzed decoders. Each receives a message and its kind, and raises an error if it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from kframe.plugin.cluster import ElectionType, Targets
+from kframe.plugin.columns import Ragged
+from kframe.plugin.wire import header_version
+from kframe_kafka_wire import _naive_answers, codec, kernels
+from kframe_kafka_wire.answers import PendingRequest, read_answer
+from kframe_kafka_wire.client import ALTER, ELECT, LIST, METADATA, AdminClient, top_level_error
+from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, RequestContent, TopicNames
+from kframe_kafka_wire.sasl import authenticate
+from kframe_kafka_wire.sasl_server import PlainExchange, ScramExchange, make_credential
+from kframe_kafka_wire.security import Credentials, ListenerSecurity
+
+#: Each n-th decoded message is encoded, and must be equal after decoding again.
+_TWICE: Final = 16
+#: Partitions of the control requests.
+_PARTITIONS: Final = 4
+_CREDENTIAL: Final = make_credential("SCRAM-SHA-256", "p", b"salt")
+
+
+def decode_request(raw: bytes, _kind: str) -> None:
+    """Decode a request as ``inbound`` does. A mutated header may name another API than the kind."""
+    header = codec.decode_header(raw)
+    body = codec.decode_request(header, raw)
+    if sum(raw) % _TWICE == 0:
+        encoded = codec.encode_request(header.api_key, header.api_version, 1, header.client_id, body)[4:]
+        _same(body, codec.decode_request(codec.decode_header(encoded), encoded))
+
+
+def decode_reply(raw: bytes, kind: str) -> None:
+    """Decode a response as the requester does. The kind is an API and a version."""
+    api_key, version = map(int, kind.split())
+    _, body = codec.decode_response(api_key, version, raw)
+    if sum(raw) % _TWICE == 0:
+        _same(body, codec.decode_response(api_key, version, codec.encode_response(api_key, version, 7, body)[4:])[1])
+
+
+def _same(body: dict[str, Any], again: dict[str, Any]) -> None:
+    # Compared as text, because NaN is not equal to itself.
+    assert repr(body) == repr(again), (body, again)
+
+
+def decode_control_reply(raw: bytes, kind: str) -> None:
+    """Read a response to a control request as the transport does. Kernel and reference implementation must agree."""
+    api_key, version = map(int, kind.split())
+    flexible = header_version(api_key, version) == 2
+    head = 7 if flexible else 6
+    if api_key != UPDATE_METADATA and len(raw) >= head:
+        layout = flexible, api_key == LEADER_AND_ISR and version >= 5
+        assert _scanned(kernels, raw, head, *layout) == _scanned(_naive_answers, raw, head, *layout)
+    numbers = np.arange(_PARTITIONS, dtype=np.int32)
+    names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
+    content = RequestContent(
+        api_key, numbers, np.zeros_like(numbers), numbers, np.ones(_PARTITIONS, np.uint8), numbers, names
+    )
+    read_answer(PendingRequest(1, 1, api_key, version, 7, content, slice(0, _PARTITIONS)), raw)
+
+
+def _scanned(module: Any, raw: bytes, head: int, flexible: bool, grouped: bool) -> tuple[Any, ...]:
+    errors, counts = np.zeros((min(_PARTITIONS, len(raw) // 6), 4), np.int32), np.zeros(2, np.int32)
+    end = module.scan_answer(raw, head, flexible, grouped, _PARTITIONS, errors, counts)
+    return (end, errors[: counts[1]].tolist(), counts.tolist()) if end >= 0 else (end,)
+
+
+def decode_admin_reply(raw: bytes, kind: str) -> None:
+    """Read a response as the admin client does. The kind is an API key."""
+    _QUESTIONS[int(kind)](_AnsweredClient(raw))
+
+
+class _AnsweredClient(AdminClient):
+    """A client that receives these bytes as its first response, and empty responses after that."""
+
+    def __init__(self, raw: bytes) -> None:
+        super().__init__([("broker", 9092)], ListenerSecurity("CLIENT", "PLAINTEXT", None, sasl=False, config={}))
+        self._raw: bytes | None = raw
+
+    def _ask(self, api: tuple[int, int], **fields: Any) -> dict[str, Any]:
+        if self._raw is None:
+            return {"topics": []}
+        raw, self._raw = self._raw, None
+        _, response = codec.decode_response(*api, raw)
+        top_level_error(response)
+        return response
+
+
+_TARGETS: Final = Targets(
+    ("t",), np.zeros(1, np.int32), np.zeros(1, np.int32), Ragged.of([[1, 2]]), np.zeros(1, np.bool_)
+)
+_QUESTIONS: Final[Mapping[int, Any]] = {
+    METADATA[0]: AdminClient.capture,
+    ALTER[0]: lambda client: client.reassign(_TARGETS),
+    LIST[0]: AdminClient.reassignments,
+    ELECT[0]: lambda client: client.elect(ElectionType.PREFERRED, [("t", 0)]),
+}
+
+
+def decode_login_reply(raw: bytes, mechanism: str) -> None:
+    """Log in with the server's tokens, each after a byte with its length. The kind is a mechanism."""
+    replies = _tokens(raw)
+    authenticate(Credentials(mechanism, "u", "p"), "client", lambda _: next(replies))
+
+
+def decode_login_token(raw: bytes, mechanism: str) -> None:
+    """Answer the client's tokens, in the same format."""
+    tokens = _tokens(raw)
+    exchange: PlainExchange | ScramExchange
+    if mechanism == "PLAIN":
+        exchange = PlainExchange({"user_u": "p"})
+    else:
+        exchange = ScramExchange(mechanism, lambda _, user: _CREDENTIAL if user == "u" else None, nonce=lambda: "x")
+    while exchange.principal is None:
+        exchange.answer(next(tokens))
+
+
+def _tokens(raw: bytes) -> Iterator[bytes]:
+    """The tokens, then endless empty tokens."""
+    offset = 0
+    while True:
+        length = raw[offset] if offset < len(raw) else 0
+        yield raw[offset + 1 : offset + 1 + length]
+        offset += 1 + length
