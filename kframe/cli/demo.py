@@ -11,7 +11,6 @@ import kframe
 from kframe.cli.demo_move import show_move
 from kframe.cli.stopwatch import Stopwatch
 from kframe.cli.studies import PATH
-from kframe.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
     from kframe.whatif import Outcome, WhatIf
 
-#: Path of the bundled snapshot in a clone of the repository.
-BUNDLED: Final = Path("examples", "clusters", "kafka-3.9.1-six-brokers", "healthy.zookeeper.jsonl.gz")
+#: The bundled snapshot, a data file of the package.
+BUNDLED: Final = Path(kframe.__file__).parent / "examples" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
 _REPLICATION_FACTOR: Final = 3
 _RACKS: Final = 4
 #: Brokers that a table shows, the busiest first.
@@ -42,7 +41,7 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
 
     from kframe.snapshot import Health, generate, read_snapshot
 
-    path = _bundled() if source is None else source
+    path = BUNDLED if source is None else source
     health = Health(under_replicated=0.01, off_preferred=0.02, unclean=0.05, min_insync=2)
     console = Console()
     watch = Stopwatch(console)
@@ -56,15 +55,8 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
     with watch.phase("generate the cluster"):
         large = generate(partitions, brokers, _REPLICATION_FACTOR, racks=_RACKS, seed=1, health=health)
     _show(console, watch, large)
-    console.print(f"\nAll of it took {watch.total_ms / 1000:.1f} s. Try your own cluster: kframe whatif fail --help\n")
-
-
-def _bundled() -> Path:
-    """The bundled snapshot. Raises InputError if the installation does not include it."""
-    for folder in Path(kframe.__file__).resolve().parents[1:]:
-        if (folder / BUNDLED).is_file():
-            return folder / BUNDLED
-    raise InputError("--snapshot", f"no {BUNDLED} around the package", "the path of a snapshot")
+    console.print(f"\nAll of it took {watch.total_ms / 1000:.1f} s. Try your own cluster: kframe whatif fail --help")
+    console.print(f"Or explore the snapshot: kframe whatif sweep {path}\n", soft_wrap=True, highlight=False)
 
 
 def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Final
 
+from kframe import __version__
 from kframe.errors import ConfigError
 from kframe.registry.specs import NAME
 
@@ -22,7 +23,7 @@ version = "0.1.0"
 description = "A leader selector for kframe"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["kframe-controller", "numpy>=2"]
+dependencies = ["kframe-controller~=$version", "numpy>=2"]
 
 [project.optional-dependencies]
 test = ["pytest"]
@@ -115,7 +116,8 @@ def new_plugin(directory: Path, name: str) -> list[Path]:
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError("plugin directory", f"{directory}, which is not empty", "a new or empty directory")
     module = "kframe_" + name.replace("-", "_")
-    words = {"name": name, "module": module, "classname": "".join(word.capitalize() for word in name.split("-"))}
+    classname = "".join(word.capitalize() for word in name.split("-"))
+    words = {"name": name, "module": module, "classname": classname, "version": __version__}
     files = {
         "pyproject.toml": _PYPROJECT,
         "README.md": _README,

@@ -17,6 +17,8 @@ from kframe import _core
 from tests.architecture.source import KERNELS, ROOT, module_name
 
 DEBUG_ASKED = os.environ.get("KFRAME_DEBUG") == "1"
+#: The example snapshots, which are data files of the package.
+EXAMPLES = {path.relative_to(ROOT) for path in (ROOT / "kframe" / "examples").rglob("*") if path.is_file()}
 
 
 def test_the_kernels_are_those_that_were_asked_for() -> None:
@@ -67,6 +69,9 @@ def test_the_source_distribution_holds_what_a_build_needs(tree: Path, tmp_path: 
     expected = package_files(".py", ".pyx", ".pxd", ".pyi", ".h", ".typed")
     assert expected - held == set()
     assert {Path("LICENSE"), Path("Makefile"), Path("setup.py"), Path("tests/conftest.py")} <= held
+    assert held >= EXAMPLES
+    excluded = ("plugins", "simulator", "benchmarks/results", "tests/golden/traces")
+    assert {path for path in held for folder in excluded if path.is_relative_to(folder)} == set()
     assert {path for path in held if path.suffix in {".so", ".pyc"} or path.match("kframe/**/*.c")} == set()
 
 
@@ -77,4 +82,5 @@ def test_the_wheel_has_stubs_and_declarations_but_no_kernel_source_and_no_simula
     assert {path.parts[0] for path in held} == {"kframe"}
     assert {path.parts[1] for path in held} & {"broker", "fuzz", "mutants", "search", "sim", "simulation"} == set()
     assert package_files(".py", ".pxd", ".pyi", ".h", ".typed") - held == set()
+    assert held >= EXAMPLES
     assert {path for path in held if path.suffix in {".c", ".pyx", ".so"}} == set()

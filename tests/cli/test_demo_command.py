@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kframe.cli import demo
 from kframe.cli.app import cli
 from kframe.snapshot import Snapshot, write_snapshot
 from kframe.testing.clusters import cluster_of, healthy
@@ -51,13 +50,6 @@ def test_nothing_moves_where_nothing_can(tmp_path: Path) -> None:
     result = run("--snapshot", tmp_path / "full", "--partitions", "100", "--brokers", "5")
     assert result.exit_code == 0, result.output
     assert "as many other brokers to go to" in result.stdout
-
-
-def test_without_the_bundled_snapshot_the_error_is_clear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "BUNDLED", Path("examples", "no-such-file"))
-    result = run("--partitions", "100")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "--snapshot: found no examples/no-such-file around the package" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("--partitions", "0"), ("--brokers", "1"), ("--snapshot", "no-such-file")])

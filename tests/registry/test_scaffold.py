@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import kframe
 from kframe.errors import ConfigError
 from kframe.registry.native import include_dir
 from kframe.registry.scaffold import new_plugin
@@ -33,6 +34,7 @@ def test_it_is_whole_and_passes_its_own_tests(tmp_path: Path) -> None:
         "pyproject.toml", "README.md", "kframe_near_rack.py", "tests/test_near_rack.py",
     }  # fmt: skip
     project = tomllib.loads((folder / "pyproject.toml").read_text())
+    assert f"kframe-controller~={kframe.__version__}" in project["project"]["dependencies"]
     assert project["project"]["entry-points"]["kframe"] == {"near-rack": "kframe_near_rack"}
     assert list(folder.parent.iterdir()) == [folder], "nothing is left over"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]

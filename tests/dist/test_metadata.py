@@ -1,0 +1,68 @@
+"""Metadata of the distributions: versions, requirements on each other, project URLs and classifiers."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any, Final
+
+import pytest
+
+import kframe
+from tests.architecture.source import ROOT
+
+FOLDERS: Final = (".", "simulator", *(f"plugins/{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml")))
+#: Python versions that the distributions support.
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
+REQUIREMENT: Final = re.compile(r"(?P<name>kframe-[a-z-]+)(\[[a-z,]+\])?(?P<specifier>.*)")
+
+
+def project(folder: str) -> dict[str, Any]:
+    """Return the table ``project`` of a distribution's ``pyproject.toml``."""
+    table: dict[str, Any] = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+    return table
+
+
+def requirements(folder: str) -> list[re.Match[str]]:
+    """Return the requirements of a distribution on other ``kframe-*`` distributions, extras included."""
+    table = project(folder)
+    extras = table.get("optional-dependencies", {}).values()
+    texts = [text for group in (table["dependencies"], *extras) for text in group]
+    matches = [match for text in texts if (match := REQUIREMENT.fullmatch(text))]
+    return [match for match in matches if match["name"] != table["name"]]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_distributions_have_the_version_of_kframe(folder: str) -> None:
+    table = project(folder)
+    if folder == ".":
+        assert table["dynamic"] == ["version"]
+    else:
+        assert table["version"] == kframe.__version__
+
+
+@pytest.mark.parametrize("folder", [folder for folder in FOLDERS if folder != "."])
+def test_requirements_between_distributions_are_compatible_releases(folder: str) -> None:
+    specifiers = {match["name"]: match["specifier"] for match in requirements(folder)}
+    assert "kframe-controller" in specifiers
+    assert set(specifiers.values()) == {f"~={kframe.__version__}"}
+
+
+def test_kframe_requires_no_other_distribution_of_its_own() -> None:
+    assert requirements(".") == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_urls_and_classifiers_are_complete(folder: str) -> None:
+    table = project(folder)
+    assert set(table["urls"]) == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert all(url.startswith("https://github.com/kframe/kframe") for url in table["urls"].values())
+    versions = [text.rpartition(" ")[2] for text in table["classifiers"] if re.search(r"Python :: 3\.\d", text)]
+    assert tuple(versions) == PYTHONS
+    assert table["license"] == "Apache-2.0"
+    assert not any(text.startswith("License ::") for text in table["classifiers"]), "PEP 639: the expression says it"
+
+
+def test_wheels_are_built_for_each_supported_python() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    assert settings["build"].split() == [f"cp{version.replace('.', '')}-*" for version in PYTHONS]
