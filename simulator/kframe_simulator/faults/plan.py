@@ -162,13 +162,15 @@ SEQUENCES: Final[tuple[tuple[str, Draw], ...]] = (
     ("recall_answers", _draw("pick")),
     ("spoil_end", _draw("pick")),
 )
+#: A sequence of every plan with ``kframe.last.replica.hold``, because only that setting gives it a special outcome.
+HOLD_LAST_SEQUENCE: Final = ("crash_in_shutdown", _draw("pick"))
 #: A plan multiplies the weight of each kind of action by one of these factors.
 INTENSITIES: Final = (0.3, 1.0, 1.0, 3.0)
 #: The names of all fault classes.
 CLASSES: Final = (*FAULTS, "sequences")
 #: The class of each kind of action.
 CLASS_OF: Final = {kind: name for name, kinds in FAULTS.items() for kind, _, _ in kinds} | {
-    kind: "sequences" for kind, _ in SEQUENCES
+    kind: "sequences" for kind, _ in (*SEQUENCES, HOLD_LAST_SEQUENCE)
 }
 
 
@@ -192,6 +194,8 @@ def draw_plan(options: Options) -> tuple[Action, ...]:
 def _sequences(options: Options, until_ms: float) -> list[Action]:
     random = Random(f"sequences/{options.seed}")
     chosen = random.choices(SEQUENCES, k=random.randint(0, SEQUENCES_MOST))
+    if options.hold_last:
+        chosen.append(HOLD_LAST_SEQUENCE)
     return [Action(round(random.uniform(500.0, until_ms), 1), kind, draw(random)) for kind, draw in chosen]
 
 

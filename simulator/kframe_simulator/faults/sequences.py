@@ -15,7 +15,7 @@ import numpy as np
 from kframe.embedded.layout import REASSIGN_PARTITIONS
 from kframe.embedded.records import RecordError
 from kframe.model.events import ReassignmentRequested, TopicPartition
-from kframe.model.ids import NO_STATE
+from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.model.tables import Targets, TopicTable
 from kframe_simulator.faults import choices, races
 from kframe_simulator.simulation.notes import lost_dirs_known
@@ -184,6 +184,42 @@ def _release(simulation: Simulation, name: str) -> None:
         store()
 
 
+# -- Controlled shutdowns.
+
+
+def _crash_in_shutdown(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+    """Leave a leader alone in its ISR. It requests a controlled shutdown, which the controller cannot grant, and
+    crashes before it retries. Then it starts again."""
+    rows = [row for row in _unmoved(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
+    row = choices.choose(rows, arguments["pick"])
+    if row is None or not simulation.brokers[row.leader].running:
+        return False
+    key, leader = row.key, simulation.brokers[row.leader]
+    for replica in row.replicas:
+        if replica != leader.broker_id:
+            _kill(simulation.brokers[replica])
+
+    def is_alone(leader_id: int) -> bool:
+        now = simulation.ensemble.rows.get(key)
+        return now is not None and now.isr == (leader.broker_id,) and now.leader == leader_id
+
+    def is_refused() -> bool:
+        process = _active(simulation)
+        return process is not None and process.idle and leader.broker_id in simulation.watch.observed.leaving(process)
+
+    def shut_down() -> None:
+        leader.shut_down()
+        _wait(simulation, is_refused, crash)
+
+    def crash() -> None:
+        if is_alone(leader.broker_id):
+            _kill(leader)
+            _wait(simulation, partial(is_alone, NO_LEADER), leader.start)
+
+    _wait(simulation, partial(is_alone, leader.broker_id), shut_down)
+    return True
+
+
 # -- Reassignments that wait for the first leader.
 
 
@@ -331,6 +367,7 @@ SEQUENCES: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] 
     "give_up_move": _give_up_move,
     "give_up_leaderless_move": _give_up_leaderless_move,
     "override_at_join": _override_at_join,
+    "crash_in_shutdown": _crash_in_shutdown,
     "move_unborn": _move_unborn,
     "bounce_in_deletion": _bounce_in_deletion,
     "recall_answers": _recall_answers,

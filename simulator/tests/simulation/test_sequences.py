@@ -34,6 +34,12 @@ def test_reassignment_is_cancelled_without_a_leader() -> None:
     assert simulation.watch.wanted["t", 0] == {(1, 2)}
 
 
+def test_last_in_sync_replica_crashes_after_a_refused_controlled_shutdown() -> None:
+    simulation = play(("crash_in_shutdown", {"pick": 0}), hold_last=True)
+    (broker,) = [broker for broker in simulation.brokers.values() if broker.requests.past_shutdowns]
+    assert broker.came_back_from_a_crash
+
+
 def test_leader_stores_an_isr_while_its_reassignment_is_overridden() -> None:
     five = (1, 2, 3, 4, 5)
     reassign = ("reassign", {"pick": 1, "shift": 4, "factor": 1, "count": 1})
