@@ -12,7 +12,7 @@ from kframe_simulator.mutants.saved_results import ResultFile, SavedResult, comm
 
 #: A mutant's test result and its saved simulator result.
 Ran: TypeAlias = tuple[Result, SavedResult]
-_HEADINGS = ("mutant", "protection taken out", "belongs to", "tests", "simulator")
+_HEADINGS = ("mutant", "removed protection", "belongs to", "tests", "simulator")
 
 
 def table(results: Sequence[Result]) -> str:
@@ -37,7 +37,7 @@ def sums(results: Sequence[Result]) -> str:
 
 def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None = None, checked: bool = True) -> str:
     """The saved page; ``checked`` says whether the tests ran without any mutant first."""
-    passed = "All of them pass without any mutant." if checked else "`make test` has them pass without any mutant."
+    passed = "All tests pass without a mutant." if checked else "The tests were not run without a mutant."
     headings = _HEADINGS if seeds else _HEADINGS[:-1]
     rows = [
         [
@@ -50,15 +50,14 @@ def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None =
         for result in results
     ]
     return "\n".join([
-        "# Mutants: each protection taken out, and who noticed",
+        "# Mutants and the tests that kill them",
         "",
-        f"{_made(results, seeds, keep)}, Python {platform.python_version()}. A mutant is one hand-made",
-        "change of the engine or a plugin (`simulator/kframe_simulator/mutants/catalogue`).",
-        "It is killed by tests when one of those that it names fails, or of the defects that it belongs to",
-        f"(`defects.md`). {passed}",
-        "It is killed by the simulator when a seed breaks an invariant that breaks none without the mutant",
-        "([mutants-simulated.md](mutants-simulated.md)). Mutants of the naive kernels run on these; `tests/kernels`",
-        "holds the compiled ones to them.",
+        f"{_made(results, seeds, keep)}, Python {platform.python_version()}. A mutant removes one protection",
+        "of the engine or of a plugin by hand. The catalogue is in `simulator/kframe_simulator/mutants/catalogue`.",
+        "",
+        "A mutant is killed if one of its tests fails, or a test of its defects ([defects.md](defects.md)).",
+        f"{passed} Mutants of kernels run on the reference kernels; `tests/kernels` compares these with the",
+        "compiled ones. [mutants-simulated.md](mutants-simulated.md) has the results of the simulator.",
         "",
         f"{sums(results)}.",
         "",
@@ -68,12 +67,11 @@ def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None =
         f"|{'---|' * len(headings)}",
         *(f"| {' | '.join(row[: len(headings)])} |" for row in rows),
         "",
-        "## Each defect seen to fail",
+        "## Failed tests by defect",
         "",
-        "Which tests of the defects of history failed with a protection of theirs out. Tests that need real",
-        "servers run only for mutants that name them.",
+        "Tests with real servers run only under mutants that name them.",
         "",
-        "| defect | test that failed | under the mutant |",
+        "| defect | failed test | mutant |",
         "|---|---|---|",
         *observed_kills.rows(results),
         "",
@@ -91,55 +89,51 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: ResultFile) ->
     others = [(item, saved) for item, saved in run if saved.evaluation.outcome is not Outcome.KILLED]
     equivalent = [(item, saved) for item, saved in others if item.mutant.equivalent]
     survived = [(item, saved) for item, saved in others if not item.mutant.equivalent]
+    commits = {saved.commit for _, saved in run}
     return "\n".join([
-        "# Mutants that the simulator notices",
+        "# Mutants and the seeds that kill them",
         "",
-        f"Made by `make mutants ARGS='--no-tests --seeds {seeds} --keep FILE'`, Python {platform.python_version()}.",
-        "The simulator plays one seed after another on a mutant. A mutant is killed by the first seed that breaks an",
-        "invariant and breaks none without the mutant; what the simulation itself raises is no kill. The commit is",
-        "that at which it was found: other builds draw other worlds from the same seeds. Mutants of the naive",
-        "kernels run on these, which takes a sixth more time. Seeds beyond those named have not been played.",
-        "Survivors name the seeds that they passed, at each commit where they were played.",
-        "Mutants of code that the simulator replaces do not count: `REPLACED` in `kframe_simulator/mutants/table.py`",
-        "names the paths, the field `elsewhere` of the catalogue single entries, and the last table each of them.",
+        f"Made by `make mutants ARGS='--no-tests --seeds {seeds} --keep FILE'` at {_commits(commits)},",
+        f"Python {platform.python_version()}. The simulator plays seeds on a mutant until a seed breaks an invariant",
+        "that holds without the mutant. An exception in the simulation is not a kill. Other commits draw other",
+        "simulations from the same seeds. Mutants of kernels run on the reference kernels.",
         "",
         *_shares(results, run, killed, equivalent),
         "",
         "## Killed",
         "",
-        "| mutant | protection taken out | belongs to | seed and invariant | at |",
-        "|---|---|---|---|---|",
+        "| mutant | removed protection | belongs to | seed and invariant |",
+        "|---|---|---|---|",
         *(_simulated_row(item, saved) for item, saved in killed),
         "",
-        "## Equivalent to the engine in every simulated history",
+        "## Equivalent in every simulated history",
         "",
-        "Each is killed by tests ([mutants.md](mutants.md)), and survived the seeds that are named.",
+        "Tests kill each of them ([mutants.md](mutants.md)).",
         "",
-        "| mutant | protection taken out | why no history tells it apart | played | at |",
-        "|---|---|---|---|---|",
-        *(_row(item, item.mutant.equivalent, saved.evaluation.by, saved.commit) for item, saved in equivalent),
+        "| mutant | removed protection | why no history can detect it | seeds |",
+        "|---|---|---|---|",
+        *(_row(item, item.mutant.equivalent, saved.evaluation.by) for item, saved in equivalent),
         "",
         "## Not killed",
         "",
-        "All of these are killed by tests ([mutants.md](mutants.md)).",
-        "",
-        "| mutant | protection taken out | belongs to | played | at | why these seeds miss it |",
-        "|---|---|---|---|---|---|",
+        "| mutant | removed protection | belongs to | seeds | why these seeds miss it |",
+        "|---|---|---|---|---|",
         *(_simulated_row(item, saved, item.mutant.survives) for item, saved in survived),
         "",
         "## Not run",
         "",
-        "The simulator runs this code. It has not been run on these mutants yet.",
+        "The simulator runs this code, but these mutants were not played.",
         "",
-        "| mutant | protection taken out |",
+        "| mutant | removed protection |",
         "|---|---|",
         *(_row(result) for result in results if result.mutant.simulated and keep.simulator(result.mutant) is None),
         "",
         "## Not simulated",
         "",
-        "The simulator replaces the code that these change. They do not count.",
+        "The simulator replaces this code (`REPLACED` in `kframe_simulator/mutants/table.py`, or `elsewhere` in the",
+        "catalogue). These mutants are not counted.",
         "",
-        "| mutant | protection taken out | what the simulator has in its place |",
+        "| mutant | removed protection | replacement in the simulator |",
         "|---|---|---|",
         *(_row(result, result.mutant.replaced) for result in results if not result.mutant.simulated),
         "",
@@ -156,20 +150,27 @@ def _shares(
     not_simulated = sum(not result.mutant.simulated for result in results)
     share, of_others = 100 * len(killed) / max(len(run), 1), 100 * len(killed) / able
     return (
-        f"{len(killed)} of {len(run)} killed, {share:.0f} %; without the {len(equivalent)} that are equivalent",
-        f"{of_others:.0f} %. Half of them were killed by seed {middle} at the latest, all by seed {last};",
-        f"Of the {len(results)} of the catalogue {not_simulated} change code that the simulator replaces, and",
-        f"{len(results) - not_simulated - len(run)} others were not run.",
+        "| mutants | count |",
+        "|---|---|",
+        f"| in the catalogue | {len(results)} |",
+        f"| changed code is not simulated | {not_simulated} |",
+        f"| not run | {len(results) - not_simulated - len(run)} |",
+        f"| run | {len(run)} |",
+        f"| killed | {len(killed)} ({share:.0f} %) |",
+        f"| equivalent | {len(equivalent)} |",
+        f"| killed of those not equivalent | {of_others:.0f} % |",
+        f"| seed that has killed half | {middle} |",
+        f"| last seed that killed | {last} |",
     )
 
 
 def _row(result: Result, *cells: str) -> str:
-    naive = " (naive)" if result.mutant.naive else ""
+    naive = " (reference kernel)" if result.mutant.naive else ""
     return f"| {' | '.join([f'`{result.mutant.id}`{naive}', result.mutant.removes, *cells])} |"
 
 
 def _simulated_row(result: Result, saved: SavedResult, *more: str) -> str:
-    return _row(result, " ".join(result.mutant.rules), saved.evaluation.by, saved.commit, *more)
+    return _row(result, " ".join(result.mutant.rules), saved.evaluation.by, *more)
 
 
 def _made(results: Sequence[Result], seeds: str | None, keep: ResultFile | None) -> str:
@@ -187,12 +188,12 @@ def _time(results: Sequence[Result]) -> str:
     """The wall-clock time of the tests."""
     timed = [result for result in results if result.took_s]
     if not timed:
-        return "How long their tests take was not measured."
+        return "The tests were not timed."
     slowest = max(timed, key=lambda result: result.took_s)
+    minutes = sum(result.took_s for result in timed) / 60
     return (
-        f"The tests of {len(timed)} of them were timed, on this machine as busy as it was: "
-        f"{sum(result.took_s for result in timed) / 60:.0f} minutes one after another,\n"
-        f"{slowest.took_s:.0f} s for those of `{slowest.mutant.id}`, the longest. Two run at a time (`--jobs`)."
+        f"The tests of {len(timed)} mutants took {minutes:.0f} minutes in sequence, "
+        f"those of `{slowest.mutant.id}` {slowest.took_s:.0f} s."
     )
 
 

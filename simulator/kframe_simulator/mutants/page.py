@@ -42,7 +42,7 @@ def render() -> str:
         _HEAD,
         _sums([state(defect, failed) for defect in defects()]),
         "",
-        "| | Kafka | must hold | needs | state | held by | mutants |",
+        "| | Kafka | required behaviour | needs | state | tests | mutants |",
         "|---|---|---|---|---|---|---|",
         *rows,
         "",

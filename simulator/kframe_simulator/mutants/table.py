@@ -80,7 +80,7 @@ class Mutant:
         path = root / self.file
         text = path.read_text()
         if text.count(self.old) != 1:
-            raise ValueError(f"{self.id}: its text stands {text.count(self.old)} times in {self.file}")
+            raise ValueError(f"{self.id}: its text occurs {text.count(self.old)} times in {self.file}")
         path.write_text(text.replace(self.old, self.new))
 
 
