@@ -12,8 +12,8 @@ from kframe.testing.clusters import (
     registration,
 )
 from kframe.testing.store_fixture import (
-    ONE,
-    TWO,
+    FIRST_ID,
+    SECOND_ID,
     StorageFixture,
     StoreSuite,
     opened,
@@ -89,7 +89,7 @@ class RegistrationsContract(StoreSuite):
     def test_brokers_are_not_followed_after_release(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
-        store.claim(ONE)
+        store.claim(FIRST_ID)
         store.load()
         store.release()
         storage.settle()
@@ -104,7 +104,7 @@ class RegistrationsContract(StoreSuite):
         store, other = opened(storage, notified), opened(storage)
         store.load()
         store.close()
-        other.claim(TWO)
+        other.claim(SECOND_ID)
         storage.unregister_brokers([1])
         storage.settle()
         assert notified == []

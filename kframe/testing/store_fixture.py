@@ -31,7 +31,8 @@ class StorageFixture(ClusterContext, Protocol):
 
 StorageFactory: TypeAlias = Callable[[ClusterState], StorageFixture]
 
-ONE, TWO = 101, 102  # controller ids
+#: Ids of controllers.
+FIRST_ID, SECOND_ID = 101, 102
 
 
 def small_cluster() -> ClusterState:
@@ -80,7 +81,7 @@ def opened(storage: StorageFixture, notified: list[Event] | None = None) -> Stor
 def controller_of(storage: StorageFixture, notified: list[Event] | None = None) -> tuple[Store, ClusterState]:
     """A store whose controller is active, and the cluster that it loaded; ``notified`` receives later events."""
     store = opened(storage, notified)
-    assert store.claim(ONE) == 1
+    assert store.claim(FIRST_ID) == 1
     store.prepare()
     cluster = store.load()
     storage.settle()

@@ -20,7 +20,15 @@ from kframe.model.events import (
 from kframe.model.ports import Store
 from kframe.model.tables import Targets
 from kframe.testing.clusters import small_table
-from kframe.testing.store_fixture import ONE, TWO, StorageFixture, StoreSuite, controller_of, end_role, opened
+from kframe.testing.store_fixture import (
+    FIRST_ID,
+    SECOND_ID,
+    StorageFixture,
+    StoreSuite,
+    controller_of,
+    end_role,
+    opened,
+)
 
 #: Two notifications to write, the event that announces them, and the call that reads them and arms the watch again.
 LEFT: list[tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, Callable[[Store], Any]]] = [
@@ -192,10 +200,10 @@ class RequestsContract(StoreSuite):
         self, storage: StorageFixture, write: Callable[[Store], None], end: str
     ) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         first.load()
         end_role(storage, first, end)
-        assert second.claim(TWO) == 2
+        assert second.claim(SECOND_ID) == 2
         storage.leave_reassignments(Targets.of([(("orders", 2), (3,))]))
         storage.leave_preferred_election([("orders", 0)])
         storage.notify_isr_changes([("orders", 1)])

@@ -15,8 +15,8 @@ from kframe.testing.clusters import (
     rows_of,
 )
 from kframe.testing.store_fixture import (
-    ONE,
-    TWO,
+    FIRST_ID,
+    SECOND_ID,
     StorageFixture,
     StoreSuite,
     codes,
@@ -35,7 +35,7 @@ class RoleContract(StoreSuite):
 
     def test_valid_storage_has_nothing_quarantined(self, storage: StorageFixture) -> None:
         store = opened(storage)
-        store.claim(ONE)
+        store.claim(FIRST_ID)
         store.load()
         assert store.quarantined() == {}
 
@@ -50,146 +50,146 @@ class RoleContract(StoreSuite):
     def test_first_claim_gets_controller_epoch_one(self, storage: StorageFixture) -> None:
         store = opened(storage)
         assert store.controller() == -1
-        assert store.claim(ONE) == 1
-        assert store.controller() == ONE
+        assert store.claim(FIRST_ID) == 1
+        assert store.controller() == FIRST_ID
 
     def test_second_claimant_is_refused_and_sees_who_holds_the_role(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
-        assert first.claim(ONE) == 1
-        assert second.claim(TWO) is None
-        assert second.controller() == ONE
+        assert first.claim(FIRST_ID) == 1
+        assert second.claim(SECOND_ID) is None
+        assert second.controller() == FIRST_ID
 
     def test_refused_claims_do_not_count(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
-        assert first.claim(ONE) == 1
-        assert [second.claim(TWO) for _ in range(3)] == [None, None, None]
+        assert first.claim(FIRST_ID) == 1
+        assert [second.claim(SECOND_ID) for _ in range(3)] == [None, None, None]
         first.release()
-        assert second.claim(TWO) == 2
+        assert second.claim(SECOND_ID) == 2
 
     def test_every_claim_raises_the_controller_epoch_by_one(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
         for expected in (1, 3, 5):
-            assert first.claim(ONE) == expected
+            assert first.claim(FIRST_ID) == expected
             first.release()
-            assert second.claim(TWO) == expected + 1
+            assert second.claim(SECOND_ID) == expected + 1
             second.release()
 
     def test_takeover_takes_the_role_from_its_holder(self, storage: StorageFixture) -> None:
         first, _ = controller_of(storage)
         second = opened(storage)
-        assert second.take_over(TWO) == 2
-        assert (second.controller(), second.owns_role(), first.owns_role()) == (TWO, True, False)
+        assert second.take_over(SECOND_ID) == 2
+        assert (second.controller(), second.owns_role(), first.owns_role()) == (SECOND_ID, True, False)
         with pytest.raises(ControllerFenced):
             first.prepare()
 
     def test_takeover_of_a_free_role_is_a_claim(self, storage: StorageFixture) -> None:
         store = opened(storage)
-        assert store.take_over(TWO) == 1
+        assert store.take_over(SECOND_ID) == 1
         assert store.owns_role()
 
     def test_takeover_from_brokers_leaves_a_standalone_controller(self, storage: StorageFixture) -> None:
         first, _ = controller_of(storage)
         second = opened(storage)
-        assert second.take_over(TWO, True) is None
-        assert (second.controller(), first.owns_role(), second.owns_role()) == (ONE, True, False)
+        assert second.take_over(SECOND_ID, True) is None
+        assert (second.controller(), first.owns_role(), second.owns_role()) == (FIRST_ID, True, False)
         first.prepare()
         first.release()
-        assert second.take_over(TWO, True) == 2
+        assert second.take_over(SECOND_ID, True) == 2
 
     @pytest.mark.parametrize("end", ["release", "close", "expire", "drop"])
     def test_role_is_free_again_and_contenders_hear_of_it_once(self, storage: StorageFixture, end: str) -> None:
         notified: list[Event] = []
         first, second = opened(storage), opened(storage, notified)
-        first.claim(ONE)
-        assert second.claim(TWO) is None
+        first.claim(FIRST_ID)
+        assert second.claim(SECOND_ID) is None
         storage.settle()
         notified.clear()
         end_role(storage, first, end)
         storage.settle()
         assert notified == [Elect()]
         assert second.controller() == -1
-        assert second.claim(TWO) == 2
+        assert second.claim(SECOND_ID) == 2
 
     def test_contender_hears_of_a_new_controller_once(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         first, second = opened(storage), opened(storage, notified)
         assert second.controller() == -1
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         first.release()
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         storage.settle()
         assert notified == [ControllerChanged()], "a watch is one-shot until controller() or claim() arms it again"
-        assert second.controller() == ONE
+        assert second.controller() == FIRST_ID
 
     @pytest.mark.parametrize("rearm", ["claim", "controller"])
     def test_reading_who_is_controller_arms_the_watch_again(self, storage: StorageFixture, rearm: str) -> None:
         notified: list[Event] = []
         first, second = opened(storage), opened(storage, notified)
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         storage.settle()
         if rearm == "claim":
-            assert second.claim(TWO) is None
+            assert second.claim(SECOND_ID) is None
         else:
-            assert second.controller() == ONE
+            assert second.controller() == FIRST_ID
         first.release()
         storage.settle()
         assert notified[-1] == Elect()
 
     def test_release_by_one_who_is_not_controller_changes_nothing(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         second.release()
-        assert second.controller() == ONE
+        assert second.controller() == FIRST_ID
 
     def test_release_by_a_deposed_controller_leaves_its_successor(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         storage.drop_controller()
-        assert second.claim(TWO) == 2
+        assert second.claim(SECOND_ID) == 2
         first.release()
-        assert second.controller() == TWO
+        assert second.controller() == SECOND_ID
 
     def test_only_who_has_claimed_the_role_may_act(self, storage: StorageFixture) -> None:
         first, second = storage.connect(), opened(storage)
         assert not first.may_act()
         first.open(lambda _event: None)
         assert not first.may_act()
-        first.claim(ONE)
-        second.claim(TWO)
+        first.claim(FIRST_ID)
+        second.claim(SECOND_ID)
         assert (first.may_act(), second.may_act()) == (True, False)
 
     @pytest.mark.parametrize("end", ["release", "close", "expire", "drop", "takeover"])
     def test_who_has_lost_the_role_may_not_act(self, storage: StorageFixture, end: str) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         if end == "takeover":
-            second.take_over(TWO)
+            second.take_over(SECOND_ID)
         else:
             end_role(storage, first, end)
         storage.settle()
         assert not first.may_act()
         if end not in ("close", "takeover"):
-            assert first.claim(ONE) == 2
+            assert first.claim(FIRST_ID) == 2
             assert first.may_act()
 
     def test_expired_session_is_told_and_may_elect_again(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
-        store.claim(ONE)
+        store.claim(FIRST_ID)
         storage.settle()
         notified.clear()
         storage.expire(store)
         storage.settle()
         assert SessionExpired() in notified
         assert notified[-1] == Elect(), "once it is connected again it may try for the role"
-        assert store.claim(ONE) == 2
+        assert store.claim(FIRST_ID) == 2
 
     def test_closed_store_refuses_everything_but_another_close(self, storage: StorageFixture) -> None:
         cluster = small_cluster()
         store = opened(storage)
         store.close()
         store.close()
-        for call in (store.load, store.read_brokers, store.controller, lambda: store.claim(ONE),
+        for call in (store.load, store.read_brokers, store.controller, lambda: store.claim(FIRST_ID),
                      lambda: store.read_states(cluster, rows_of(cluster, ["orders-0"]))):  # fmt: skip
             with pytest.raises(StoreError):
                 call()
@@ -201,10 +201,10 @@ class RoleContract(StoreSuite):
         self, storage: StorageFixture, end: str
     ) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         cluster = first.load()
         end_role(storage, first, end)
-        assert second.claim(TWO) == 2
+        assert second.claim(SECOND_ID) == 2
         before = described(second.load())
         change = change_of(
             cluster, {"orders-0": StateSpec(2, (2,), 5, 7), "empty.topic-0": StateSpec(1, (1,), 0, NO_STATE)}, 1
@@ -217,7 +217,7 @@ class RoleContract(StoreSuite):
 
     def test_write_after_expiry_is_refused_though_nobody_else_has_claimed(self, storage: StorageFixture) -> None:
         store = opened(storage)
-        store.claim(ONE)
+        store.claim(FIRST_ID)
         cluster = store.load()
         storage.expire(store)
         with pytest.raises((ControllerFenced, StoreError)):
@@ -233,9 +233,9 @@ class RoleContract(StoreSuite):
 
     def test_new_controller_may_write(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         storage.drop_controller()
-        second.claim(TWO)
+        second.claim(SECOND_ID)
         second.prepare()
         cluster = second.load()
         result = second.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 2))

@@ -19,7 +19,7 @@ from kframe.testing.clusters import (
     rows_of,
 )
 from kframe.testing.store_fixture import (
-    TWO,
+    SECOND_ID,
     StorageFactory,
     StorageFixture,
     StoreSuite,
@@ -136,7 +136,7 @@ class StatesContract(StoreSuite):
     def test_claim_that_is_lost_fences_what_follows_as_well(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         before, second = described(store.load()), opened(storage)
-        assert second.take_over(TWO) == 2
+        assert second.take_over(SECOND_ID) == 2
         first = change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, expected=7)}, 1)
         following = change_of(cluster, {"orders-2": StateSpec(1, (1,), 10, expected=0)}, 1)
         for _ in range(2):

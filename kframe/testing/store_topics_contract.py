@@ -16,8 +16,8 @@ from kframe.model.tables import TopicSettings, TopicTable, move_flags
 from kframe.model.topics import UNSET
 from kframe.testing.clusters import described, small_table
 from kframe.testing.store_fixture import (
-    ONE,
-    TWO,
+    FIRST_ID,
+    SECOND_ID,
     StorageFixture,
     StoreSuite,
     controller_of,
@@ -99,7 +99,7 @@ class TopicsContract(StoreSuite):
         assert notified == []
         storage.drop_controller()
         other = opened(storage)
-        other.claim(TWO)
+        other.claim(SECOND_ID)
         other.load()
         for expected in (1, 2):
             for _ in range(2):
@@ -134,12 +134,12 @@ class TopicsContract(StoreSuite):
         ours = store.read_topics(("orders", "empty.topic"))
         storage.drop_controller()
         other = opened(storage)
-        other.claim(TWO)
+        other.claim(SECOND_ID)
         other.load()
         theirs = small_table({"orders": [(3,), (4,), (1,)]})
         assert other.write_assignments(theirs) == (OK,)
         other.release()
-        assert store.claim(ONE) == 3
+        assert store.claim(FIRST_ID) == 3
         assert store.write_assignments(ours) == (STALE, OK)
         assert table_as_read(store.read_topics(("orders",))) == table_as_read(theirs)
         assert store.write_assignments(small_table({"nowhere": [(1,)], "orders": [(1,), (2,), (3,)]})) == (MISSING, OK)
@@ -223,10 +223,10 @@ class TopicsContract(StoreSuite):
     @pytest.mark.parametrize("end", ["release", "expire", "drop"])
     def test_topics_are_not_written_by_a_former_controller(self, storage: StorageFixture, end: str) -> None:
         first, second = opened(storage), opened(storage)
-        first.claim(ONE)
+        first.claim(FIRST_ID)
         first.load()
         end_role(storage, first, end)
-        assert second.claim(TWO) == 2
+        assert second.claim(SECOND_ID) == 2
         before = described(second.load())
         for write in (
             lambda: first.write_assignments(small_table({"orders": [(9,), (9,), (9,)]})),

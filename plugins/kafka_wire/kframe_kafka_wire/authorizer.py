@@ -100,16 +100,16 @@ class AclAuthorizer:
     """
 
     def __init__(
-        self, read: Callable[[], AclTable], super_users: frozenset[str] = frozenset(), *, if_none_found: bool = False,
+        self, read: Callable[[], AclTable], super_users: frozenset[str] = frozenset(), *, allow_everyone: bool = False,
         changes: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        """``if_none_found``: the decision for resources without entries (``allow.everyone.if.no.acl.found``)."""
+        """``allow_everyone``: the decision for resources without entries (``allow.everyone.if.no.acl.found``)."""
         self._read = read
         self._changes = changes
         self._seen: object = None
         self._read_s = float("-inf")
         self._super_users = super_users
-        self._if_none_found = if_none_found
+        self._allow_everyone = allow_everyone
         self._table: AclTable | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="kframe-acls", daemon=True)
@@ -150,7 +150,7 @@ class AclAuthorizer:
             return False
         entries = table.entries_of(kind, name)
         if not entries:
-            return self._if_none_found
+            return self._allow_everyone
         denied = any(acl.applies_to(principal, host, {operation}) for acl in entries if not acl.allow)
         enough = {operation} | _IMPLIED.get(operation, set())
         return not denied and any(acl.applies_to(principal, host, enough) for acl in entries if acl.allow)
@@ -173,7 +173,7 @@ class AclAuthorizer:
         denied = {pattern for pattern, allow in applying if not allow}
         if any(pattern.pattern_type is PatternType.LITERAL and pattern.name == WILDCARD for pattern in denied):
             return False
-        return self._if_none_found or any(allow and not _is_covered(pattern, denied) for pattern, allow in applying)
+        return self._allow_everyone or any(allow and not _is_covered(pattern, denied) for pattern, allow in applying)
 
     def _keep(self) -> None:
         while not self._stopped.wait(POLL_S if self.is_ready() else _FIRST_S):
@@ -213,5 +213,5 @@ def authorizer_of(config: Mapping[str, str], records: Records) -> Authorizer:
         return SuperUsersOnly(super_users)
     everyone = config.get("allow.everyone.if.no.acl.found", "false").strip().lower() == "true"
     return AclAuthorizer(
-        lambda: read_acls(records), super_users, if_none_found=everyone, changes=lambda: read_acl_changes(records)
+        lambda: read_acls(records), super_users, allow_everyone=everyone, changes=lambda: read_acl_changes(records)
     )

@@ -185,7 +185,7 @@ def open_admin(url: str, config: Mapping[str, str]) -> AdminClient:
 
     ``config`` has the keys of Kafka's clients.
     """
-    addresses = [_place(address.strip()) for address in url.removeprefix("kafka:").removeprefix("//").split(",")]
+    addresses = [_host_port(address.strip()) for address in url.removeprefix("kafka:").removeprefix("//").split(",")]
     return AdminClient(addresses, client_security(config))
 
 
@@ -216,7 +216,7 @@ def _all_refused(response: Mapping[str, Any]) -> bool:
     return codes == {ErrorCode.NOT_CONTROLLER}
 
 
-def _place(address: str) -> tuple[str, int]:
+def _host_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     if not host or not (port.isascii() and port.isdecimal() and int(port) < 2**16):
         raise ConfigError("--bootstrap-server", repr(address), "HOST:PORT[,HOST:PORT]...")

@@ -84,7 +84,7 @@ class Inbound:
     async def serve(self) -> None:
         """Answer requests until the connection ends for any reason."""
         try:
-            while await self._one():
+            while await self._serve_request():
                 pass
         except (Refused, CodecError) as error:
             self._note(Reason.FRAME_REFUSED, error)
@@ -114,7 +114,7 @@ class Inbound:
         except (OSError, TimeoutError, asyncio.CancelledError):
             self._writer.transport.abort()
 
-    async def _one(self) -> bool:
+    async def _serve_request(self) -> bool:
         """Process one request. Return whether another may follow."""
         listening = self._at
         passed = self._gate is None or self._gate.passed

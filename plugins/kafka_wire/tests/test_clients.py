@@ -15,7 +15,6 @@ from typing import Final
 import pytest
 from kframe_kafka_wire.testing.clients import AnyClient, JavaClient, Librdkafka
 from kframe_kafka_wire.testing.clusters import agree, create, knows
-from kframe_kafka_wire.testing.instances import PATIENCE_S
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.malformed_frames import NEVER_WHOLE, WAYS, answers, malformed_frames
 from kframe_kafka_wire.testing.real_cluster import (
@@ -87,15 +86,15 @@ class TestOnBrokers:
 
         cluster.kafka.start()
         cluster.client.create("/admin/delete_topics/gone")
-        assert until(lambda: not cluster.assignment("gone"), PATIENCE_S)
+        assert until(lambda: not cluster.assignment("gone"))
         brokers = cluster.kafka.brokers.values()
         partitions = ["t-0", "t-1", "t-2", "t-3"]
-        assert until(lambda: all(sorted(knows(broker)[2]) == partitions for broker in brokers), PATIENCE_S)
-        assert until(lambda: not any(list((broker.folder / "data").glob("gone-?")) for broker in brokers), PATIENCE_S)
+        assert until(lambda: all(sorted(knows(broker)[2]) == partitions for broker in brokers))
+        assert until(lambda: not any(list((broker.folder / "data").glob("gone-?")) for broker in brokers))
         new = set(cluster.kafka.complaints()) - before
         assert [complaint for complaint in new if complaint.log == "state-change"] == []
         cluster.client.create("/admin/delete_topics/t")
-        assert until(lambda: not cluster.assignment("t"), PATIENCE_S)
+        assert until(lambda: not cluster.assignment("t"))
 
     @pytest.mark.parametrize("make", MAKES)
     def test_client_operations(self, cluster: RealCluster, java: JavaClient, make: str, tmp_path: Path) -> None:
@@ -150,7 +149,7 @@ class TestOnBrokers:
                 assert len(SHUT_DOWN.findall(broker.log("server"))) == 1
                 broker.start()
                 broker.await_started()
-                assert until(lambda: all(whole for *_, whole in partitions(cluster.kframe.address)), PATIENCE_S)
+                assert until(lambda: all(whole for *_, whole in partitions(cluster.kframe.address)))
         assert sampler.offline == []
         assert set(sampler.answered) == set(cluster.nodes)
         assert {error for _, error in sent} == {None}
@@ -183,20 +182,20 @@ def check_client_operations(cluster: RealCluster, client: AnyClient, java: JavaC
     (third,) = {1, 2, 3} - set(replicas)
     mover = client if client.reassigns else java
     mover.reassign(topic, 0, [third, leader])
-    assert until(lambda: not mover.reassignments(), PATIENCE_S)
+    assert until(lambda: not mover.reassignments())
     assert cluster.assignment(topic)[0] == [third, leader]
-    assert until(lambda: sorted(client.describe()[topic][0][2]) == sorted([third, leader]), PATIENCE_S)
+    assert until(lambda: sorted(client.describe()[topic][0][2]) == sorted([third, leader]))
     assert cluster.state(topic, 0)["leader"] == leader
     client.elect(topic, 0)
     assert cluster.state(topic, 0)["leader"] == third
     client.configure(topic, "max.message.bytes", "54321")
-    assert until(lambda: "54321" in str(client.configs(topic)), PATIENCE_S)
+    assert until(lambda: "54321" in str(client.configs(topic)))
     client.produce(topic, numbered("d", 20))
     assert sorted(client.consume("readers", topic, 20)) == numbered("d", 20)
 
     client.delete(topic)
-    assert until(lambda: topic not in client.describe(), PATIENCE_S)
-    assert until(lambda: not cluster.assignment(topic), PATIENCE_S)
+    assert until(lambda: topic not in client.describe())
+    assert until(lambda: not cluster.assignment(topic))
 
 
 def check_topics_created_by_brokers(cluster: RealCluster, java: JavaClient) -> None:
@@ -211,7 +210,7 @@ def check_topics_created_by_brokers(cluster: RealCluster, java: JavaClient) -> N
         return names <= {name for name, leader, in_sync in partitions(address) if leader >= 0 and in_sync}
 
     for address in (cluster.kframe.address, *cluster.addresses):
-        assert until(partial(whole, address), PATIENCE_S), partitions(address)
+        assert until(partial(whole, address)), partitions(address)
     for topic, count in own.items():
         stored = cluster.assignment(topic)
         assert len(stored) == count
@@ -229,14 +228,14 @@ def observed(cluster: RealCluster) -> tuple[object, ...]:
     return cluster.client.get("/controller")[1].czxid, controllers, assignments
 
 
-def numbered(letter: str, count: int) -> list[str]:
-    return [f"{letter}{number:02}" for number in range(count)]
+def numbered(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}{number:02}" for number in range(count)]
 
 
 def await_more(sent: Sized, count: int) -> None:
     """Wait for ``count`` further items."""
     enough = len(sent) + count
-    assert until(lambda: len(sent) >= enough, PATIENCE_S)
+    assert until(lambda: len(sent) >= enough)
 
 
 def await_settled(client: AnyClient, topic: str, count: int, factor: int) -> None:
@@ -249,4 +248,4 @@ def await_settled(client: AnyClient, topic: str, count: int, factor: int) -> Non
             for leader, replicas, isr in states.values()
         )
 
-    assert until(settled, PATIENCE_S), client.describe().get(topic)
+    assert until(settled), client.describe().get(topic)

@@ -79,7 +79,7 @@ def test_what_is_no_message_is_refused(name: str) -> None:
         codec.decode_request(header, head + body)
 
 
-def test_an_empty_tagged_array_is_one_that_was_left_out() -> None:
+def test_empty_tagged_array_equals_an_omitted_field() -> None:
     """A heartbeat with an empty list of dead log directories, found by fuzzing (seed 1, case 312873)."""
     frame = codec.encode_request(63, 1, 7, "someone", {"broker_id": 1})[4:]
     explicit = frame[:-1] + b"\x01\x00\x01\x01"

@@ -18,7 +18,6 @@ CREATE_TOPICS, INCREMENTAL_ALTER_CONFIGS = (19, 5), (44, 1)
 TOPIC, BROKER = 2, 4
 SET, APPEND, SUBTRACT = 0, 2, 3
 INVALID_CONFIG, INVALID_REQUEST, TOPIC_ALREADY_EXISTS = 40, 42, 36
-PATIENCE_S = 120.0
 TIERED = "Tiered Storage functionality is disabled in the broker"
 
 #: Topic settings that Kafka refuses.
@@ -168,7 +167,7 @@ def test_refusals_are_those_of_kafka(
         broker.start()
         broker.await_started()
         with Client(broker.address) as client:
-            assert until(lambda: topic_exists(client), PATIENCE_S)
+            assert until(lambda: topic_exists(client))
             kafkas = refusals(client)
     finally:
         broker.kill()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kframe_kafka_wire.testing.clusters import PATIENCE_S, LiveCluster, knows
-from kframe_zookeeper.testing.process import until
+from kframe_kafka_wire.testing.clusters import LiveCluster, knows
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 from kframe import ErrorCode, NewPartitions, NewTopic
@@ -34,13 +34,13 @@ def test_every_broker_shows_a_change_when_it_is_answered(zookeeper: ServerHandle
         deleted = admin.delete_topics(["big"], timeout_ms=TIMEOUT_MS)
         assert deleted.result(PATIENCE_S) == {"big": ErrorCode.NONE}
         assert counts(live, "big") == [0] * 3
-        assert until(lambda: live.client.exists("/brokers/topics/big") is None, PATIENCE_S)
+        assert until(lambda: live.client.exists("/brokers/topics/big") is None)
 
         # A deletion need not wait for the creation.
         created = admin.create_topics([NewTopic("brief", PARTITIONS, 3)], timeout_ms=0)
         deleted = admin.delete_topics(["brief"], timeout_ms=TIMEOUT_MS)
         assert created.result(PATIENCE_S) == {"brief": ErrorCode.REQUEST_TIMED_OUT}
         assert deleted.result(PATIENCE_S) == {"brief": ErrorCode.NONE}
-        assert until(lambda: live.client.exists("/brokers/topics/brief") is None, PATIENCE_S)
-        assert until(lambda: live.client.get_children("/admin/delete_topics") == [], PATIENCE_S)
+        assert until(lambda: live.client.exists("/brokers/topics/brief") is None)
+        assert until(lambda: live.client.get_children("/admin/delete_topics") == [])
         assert counts(live, "brief") == [0] * 3

@@ -22,7 +22,7 @@ def served() -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("api_key", APIS, ids=codec.API_NAMES.get)
-def test_every_version_is_answered_whatever_it_asks(api_key: int, served: Served) -> None:
+def test_every_version_is_answered(api_key: int, served: Served) -> None:
     chance = random.Random(api_key)
     with served.client() as client:
         for version in range(APIS[api_key].newest + 1):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.real_cluster import metadata
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.java import JVM
@@ -59,7 +59,7 @@ class OwnCluster:
     def await_log(self, line: str) -> None:
         instance = Instance(self.address, self._folder / "kframe", 1000)
         self._cleanup.callback(instance.kill)
-        assert until(lambda: line in instance.log or instance.pid is None, PATIENCE_S), instance.log
+        assert until(lambda: line in instance.log or instance.pid is None), instance.log
         assert line in instance.log, instance.log
 
 
@@ -101,7 +101,7 @@ def test_a_registered_broker_of_another_cluster_is_sent_nothing(
         broker.await_started()
         own.client.create("/cluster/id", json.dumps({"version": "1", "id": _CLUSTER_ID}).encode(), makepath=True)
         own.register(broker)
-        assert until(lambda: bool(metadata(broker.address)["brokers"]), PATIENCE_S)  # its own controller's metadata
+        assert until(lambda: bool(metadata(broker.address)["brokers"]))  # its own controller's metadata
         before = metadata(broker.address)
         own.await_log(
             f"ERROR [Controller id=1000] broker {_ID} at {broker.address} is sent nothing until it registers anew: "

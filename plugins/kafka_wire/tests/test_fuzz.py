@@ -16,7 +16,7 @@ from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, re
 
 SEED = 20
 TARGETS = {target.name: target for target in targets()}
-KEPT = read_corpus(CORPUS)
+SAVED = read_corpus(CORPUS)
 
 
 @pytest.mark.timeout(1800)
@@ -39,7 +39,7 @@ def test_frames_of_every_version_are_mutated() -> None:
     assert requests == answered == set(every_version())
     # Kafka's own bytes of every version of the control requests.
     golden = {
-        (int.from_bytes(case.raw[:2]), int.from_bytes(case.raw[2:4])) for case in KEPT if case.target == "request"
+        (int.from_bytes(case.raw[:2]), int.from_bytes(case.raw[2:4])) for case in SAVED if case.target == "request"
     }
     assert {(4, version) for version in range(8)} | {(5, version) for version in range(5)} <= golden
     read = {tuple(map(int, base.kind.split())) for base in TARGETS["control reply"].bases}
@@ -47,14 +47,14 @@ def test_frames_of_every_version_are_mutated() -> None:
 
 
 def test_the_corpus_covers_every_target() -> None:
-    decoded = {case.target for case in KEPT if case.outcome == "decoded"}
-    refused = {case.target for case in KEPT if case.outcome != "decoded"}
+    decoded = {case.target for case in SAVED if case.outcome == "decoded"}
+    refused = {case.target for case in SAVED if case.outcome != "decoded"}
     assert decoded == refused == TARGETS.keys()
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_the_corpus_outcomes_are_unchanged(target: Target) -> None:
-    cases = [case for case in KEPT if case.target == target.name]
+    cases = [case for case in SAVED if case.target == target.name]
     outcomes = target.evaluate(Batch.of([Base(case.kind, case.raw) for case in cases]))
     assert [case._replace(outcome=signature(outcome)) for case, outcome in zip(cases, outcomes, strict=True)] == cases
 

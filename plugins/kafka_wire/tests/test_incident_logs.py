@@ -21,7 +21,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.testing.clusters import create
-from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_kafka_wire.testing.instances import Instance
 from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
@@ -95,11 +95,11 @@ class Incident:
 
     def led(self, leader: int, isr: list[int]) -> bool:
         """Wait until t-0 has this leader and ISR. Return success."""
-        return until(lambda: (self.state()["leader"], self.state()["isr"]) == (leader, isr), PATIENCE_S)
+        return until(lambda: (self.state()["leader"], self.state()["isr"]) == (leader, isr))
 
     def has_written(self, log: str, words: str, times: int = 1) -> bool:
         """Wait until a log has ``words`` since the last ``lines``. Return success."""
-        return until(lambda: self.read(log)[self.offsets.get(log, 0) :].count(words) >= times, PATIENCE_S)
+        return until(lambda: self.read(log)[self.offsets.get(log, 0) :].count(words) >= times)
 
 
 def normalised(message: str) -> str:
@@ -139,7 +139,7 @@ def unused(logged: Mapping[tuple[str, str], Counter[str]], passed_over: Mapping[
 
 def take_over(incident: Incident) -> None:
     ready = re.compile("triggered by ZkTriggered|Processed Reelect")
-    assert until(lambda: ready.search(incident.read("controller")) is not None, PATIENCE_S)
+    assert until(lambda: ready.search(incident.read("controller")) is not None)
 
 
 def arrive(incident: Incident) -> None:

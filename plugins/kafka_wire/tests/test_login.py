@@ -216,7 +216,7 @@ def test_plain_refuses_other_tokens(token: bytes) -> None:
         PlainExchange({"user_alice": "secret"}).answer(token)
 
 
-def test_records_of_users_are_found_by_names_as_kafka_writes_them() -> None:
+def test_user_records_are_read_under_sanitized_names() -> None:
     name = "/config/users/CN%3Da%20b%2A"
     records = FakeRecords({name: user_record("SCRAM-SHA-512", "x"), "/config/users/bad": json.dumps({"config": []})})
     find = scram_lookup(records)

@@ -95,18 +95,18 @@ def test_authorized_operations_are_returned_on_request(client: Client) -> None:
     assert client.ask(3, 9, topics=[])["cluster_authorized_operations"] == -(2**31)
 
 
-@pytest.mark.parametrize("protocol, has_one", [("2.4", False), ("2.8", True), ("", True)])
-def test_topics_have_ids_where_brokers_know_them(protocol: str, has_one: bool) -> None:
+@pytest.mark.parametrize("protocol, has_topic_id", [("2.4", False), ("2.8", True), ("", True)])
+def test_topics_have_ids_where_brokers_know_them(protocol: str, has_topic_id: bool) -> None:
     """A client fetches by the topic id that it received. A broker without that id serves nothing."""
     config = {"inter.broker.protocol.version": protocol} if protocol else {}
     with Served({}, (1,), config, controller_config=config) as served, served.client() as client:
         topic = {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
         (created,) = client.ask(19, 7, topics=[topic], timeout=9000, validate_only=False)["topics"]
         (result,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
-        assert (result["error_code"], result["topic_id"] != bytes(16)) == (0, has_one)
+        assert (result["error_code"], result["topic_id"] != bytes(16)) == (0, has_topic_id)
         assert (created["error_code"], created["topic_id"]) == (0, result["topic_id"])
         known = served.controller.inspect(lambda cluster: cluster is not None and bool(cluster.topics.ids.any()))
-        assert known.result(30) is has_one
+        assert known.result(30) is has_topic_id
 
 
 def test_metadata_omits_topics_unknown_to_brokers() -> None:

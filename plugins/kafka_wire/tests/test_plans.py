@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,10 +14,11 @@ from typing import Any, Final
 import pytest
 from kazoo.client import KazooClient
 from kframe_kafka_wire.client import open_admin
+from kframe_zookeeper.testing.commands import kframe
 from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster, Tool, running_cluster
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
@@ -26,7 +26,6 @@ from kframe.model.tables import Targets
 from kframe.snapshot.administration import Moving
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
-PATIENCE_S: Final = 150.0
 #: Start a program with SIGINT enabled, which the children of a background shell ignore.
 INTERRUPTIBLE: Final = (
     sys.executable, "-c",
@@ -62,10 +61,7 @@ class Done:
     """A command that has ended."""
 
     def __init__(self, cluster: Cluster, folder: Path, *arguments: object) -> None:
-        command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), "--bootstrap-server", cluster.address]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=folder, env=os.environ
-        )
+        done = kframe(*arguments, "--bootstrap-server", cluster.address, folder=folder)
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
 
     @property
@@ -132,14 +128,11 @@ def client_controller(cluster: Cluster) -> int:
 def test_stale_and_invalid_plans_are_refused(cluster: Cluster, topic: str, tmp_path: Path) -> None:
     plan = plan_file(tmp_path, topic, [3, 1])
     captured = tmp_path / "captured"
-    command = ["snapshot", "capture", f"zookeeper://{cluster.zookeeper}", str(captured)]
-    subprocess.run([sys.executable, "-m", "kframe.cli", *command], check=True, timeout=PATIENCE_S, capture_output=True)
-    command = ["plan", "stamp", str(plan), str(captured)]
+    assert kframe("snapshot", "capture", f"zookeeper://{cluster.zookeeper}", captured).returncode == 0
+    planned = kframe("plan", "stamp", plan, captured)
+    assert planned.returncode == 0, planned.stderr
     stamped = tmp_path / "stamped.json"
-    planned = subprocess.run(
-        [sys.executable, "-m", "kframe.cli", *command], check=True, timeout=PATIENCE_S, capture_output=True
-    )
-    stamped.write_bytes(planned.stdout)
+    stamped.write_text(planned.stdout)
     fresh = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
     assert fresh.code == 0, fresh.err
     stale = Done(cluster, tmp_path, "plan", "apply", stamped, "--execute")
@@ -166,7 +159,7 @@ def test_a_reassignment_is_started_listed_and_cancelled(cluster: Cluster, tool: 
             )  # fmt: skip
         try:
             errors = tmp_path / "err.txt"
-            until(lambda: "1 moving" in errors.read_text() or process.poll() is not None, PATIENCE_S)
+            until(lambda: "1 moving" in errors.read_text() or process.poll() is not None)
             assert "1 moving" in errors.read_text(), errors.read_text()
             process.send_signal(signal.SIGINT)
             assert process.wait(PATIENCE_S) == 1
@@ -199,7 +192,7 @@ def test_reassign_and_elect(cluster: Cluster, topic: str, tmp_path: Path) -> Non
     assert leader() == 1
     elected = Done(cluster, tmp_path, "elect", "preferred", "--partition", f"{topic}-0", "--execute", "-o", "json")
     assert (elected.code, [row["error"] for row in elected.data["rows"]]) == (0, ["NONE"]), elected.err
-    assert until(lambda: leader() == 2, PATIENCE_S)
+    assert until(lambda: leader() == 2)
     unknown = Done(cluster, tmp_path, "elect", "preferred", "--partition", "nowhere-0", "--execute", "-o", "json")
     assert (unknown.code, unknown.data["rows"][0]["error"]) == (1, "UNKNOWN_TOPIC_OR_PARTITION")
     admin.close()

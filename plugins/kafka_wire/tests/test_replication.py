@@ -21,9 +21,9 @@ from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.real_cluster import NEWEST, SETUPS, Setup, spelled
-from kframe_kafka_wire.testing.replication import PATIENCE_S, Scene
+from kframe_kafka_wire.testing.replication import Scene
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture, running_fixture
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 EVERYTHING: Final = os.environ.get("KFRAME_FAULTS") == "all"
@@ -73,7 +73,7 @@ def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: 
     """All brokers running, one of them controller, and a producer on the test's own topic."""
     fixture = fixture_of(setup)
     fixture.cluster.start()
-    assert until(lambda: fixture.controller()[0] in ALL, PATIENCE_S)
+    assert until(lambda: fixture.controller()[0] in ALL)
     replication_scene = Scene(fixture, name, tmp_path, {"inter.broker.protocol.version": setup[1]})
     try:
         yield replication_scene
@@ -161,7 +161,7 @@ def wake(scene: Scene, sleeper: Instance, standby: Instance) -> None:
     before, (_, epoch) = scene.fixture.tree(), scene.fixture.controller()
     resigned = sleeper.log.count("Resigned")
     sleeper.resume()
-    assert until(lambda: sleeper.log.count("Resigned") > resigned, PATIENCE_S), sleeper.log
+    assert until(lambda: sleeper.log.count("Resigned") > resigned), sleeper.log
     sleeper.await_ready(active=False)
     scene.load.await_more(AFTER)
     after = scene.fixture.tree()
@@ -205,7 +205,7 @@ def handed_over(scene: Scene) -> None:
     scene.end(broker, hard=True)
     scene.begin(broker)
     assert kframe.stop(PATIENCE_S) == 0, kframe.log
-    assert until(lambda: scene.controller() in ALL, PATIENCE_S)
+    assert until(lambda: scene.controller() in ALL)
 
 
 def role_lost_twice(scene: Scene) -> None:
@@ -214,7 +214,7 @@ def role_lost_twice(scene: Scene) -> None:
     first = scene.instance(1000, "--takeover")
     first.await_ready(active=True)
     first.kill()
-    assert until(lambda: scene.controller() in ALL, PATIENCE_S)
+    assert until(lambda: scene.controller() in ALL)
     broker = scene.fixture.cluster.brokers[scene.controller()]
     broker.kill()
     second = scene.instance(1001, "--insist")

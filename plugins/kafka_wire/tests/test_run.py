@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -17,11 +15,12 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.client import open_admin
-from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_kafka_wire.testing.instances import Instance
+from kframe_zookeeper.testing.commands import kframe, kframe_json
 from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster, Tool, running_cluster
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 PARTITIONS: Final = 6
 SETTINGS: Final = {
@@ -54,10 +53,10 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         second = Instance(cluster.zookeeper, tmp_path / "second", 1001, "--insist")
         second.await_ready(active=False)
         assert_it_is_seen(cluster, first, second)
-        assert_ids_are_kept(cluster)
+        assert_ids_are_unchanged(cluster)
         assert "Broker 1000 has been elected as the controller, so stopping the election process." in second.log
 
-        assert until(lambda: known_controller(cluster) == 1000, PATIENCE_S), first.log
+        assert until(lambda: known_controller(cluster) == 1000), first.log
         assert tool.ask("produce", topic="auto", partition=0, values=["a"]) == 1
         stored = topic(client, "auto")
         assert len(stored["partitions"]) == PARTITIONS
@@ -78,27 +77,23 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         )
         assert len(re.findall(channels, text)) == 7
 
-        command = [sys.executable, "-m", "kframe.cli", "reassign", "start", "auto-0=1,2,3", "--execute"]
-        command += ["--bootstrap-server", cluster.address]
-        moved = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
+        execute = ("--execute", "--bootstrap-server", cluster.address)
+        moved = kframe("reassign", "start", "auto-0=1,2,3", *execute, folder=tmp_path)
         assert moved.returncode == 0, moved.stderr + first.log
         assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
-        refused = subprocess.run(
-            [*command[:5], "auto-0=1,2,1000", *command[6:]], capture_output=True, text=True, check=False,
-            timeout=PATIENCE_S, cwd=tmp_path,
-        )  # fmt: skip
+        refused = kframe("reassign", "start", "auto-0=1,2,1000", *execute, folder=tmp_path)
         assert refused.returncode == 1
 
         first.kill()
         second.await_ready(active=True)
-        assert until(lambda: known_controller(cluster) == 1001, PATIENCE_S), second.log
+        assert until(lambda: known_controller(cluster) == 1001), second.log
         assert tool.ask("produce", topic="later", partition=0, values=["b"]) == 1
         assert all(set(replicas) <= {1, 2, 3} for replicas in topic(client, "later")["partitions"].values())
         assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
         assert second.stop(PATIENCE_S) == 0, second.log
         assert "told to stop" in second.log
         assert "stopped" in second.log
-        assert until(lambda: known_controller(cluster) in (1, 2, 3), PATIENCE_S)
+        assert until(lambda: known_controller(cluster) in (1, 2, 3))
     finally:
         for instance in (first, second):
             if instance is not None:
@@ -108,16 +103,9 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         tool.close()
 
 
-def kframe(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "kframe.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-
-
 def assert_it_is_seen(cluster: Cluster, active: Instance, standby: Instance) -> None:
     """``controller status`` shows the controller, its standby, and the queue of each broker."""
-    done = kframe("controller", "status", "--zookeeper", cluster.zookeeper, "-o", "json")
-    assert done.returncode == 0, done.stderr
-    status = json.loads(done.stdout)
+    status = kframe_json("controller", "status", "--zookeeper", cluster.zookeeper)
     assert (status["controller_id"], status["controller_kind"], status["controller_pid"]) == (
         1000,
         "kframe",
@@ -128,7 +116,7 @@ def assert_it_is_seen(cluster: Cluster, active: Instance, standby: Instance) -> 
     assert status["offline_partitions"] == 0
 
 
-def assert_ids_are_kept(cluster: Cluster) -> None:
+def assert_ids_are_unchanged(cluster: Cluster) -> None:
     """Another instance gets neither the id of a registered broker nor that of a live instance."""
     for number, holder in ((2, f"the registered broker at PLAINTEXT://{cluster.brokers[2].address}"),
                            (1000, "the live instance on ")):  # fmt: skip

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +10,14 @@ from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login
 from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.commands import kframe
 from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
@@ -143,8 +142,7 @@ class SecuredCluster:
         config = self.folder / f"{user}.properties"
         config.write_text("".join(f"{key}={value}\n" for key, value in self.settings(user).items()))
         more = ("--bootstrap-server", address or self.kframe.address, "--command-config", str(config))
-        command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), *more]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.folder)
+        done = kframe(*arguments, *more, folder=self.folder)
         return done.returncode, done.stdout + done.stderr
 
 
@@ -189,17 +187,17 @@ def test_a_secured_cluster_works(cluster: SecuredCluster, tool: Tool, tmp_path: 
 
     first, second = cluster.kafka.brokers[1], cluster.kafka.brokers[2]
     cluster.kafka.lose(2, cluster.client)
-    assert until(lambda: cluster.isr("t-0") == [1] and cluster.state("t-1")["leader"] == 1, PATIENCE_S)
+    assert until(lambda: cluster.isr("t-0") == [1] and cluster.state("t-1")["leader"] == 1)
     assert tool.ask("produce", topic="t", partition=1, values=["d"]) == 1
     second.start()
     second.await_started()
-    assert until(lambda: cluster.isr("t-0") == [1, 2] and cluster.isr("t-1") == [1, 2], PATIENCE_S)
+    assert until(lambda: cluster.isr("t-0") == [1, 2] and cluster.isr("t-1") == [1, 2])
     first.stop(PATIENCE_S)
     assert first.log("server").count("Controlled shutdown request returned successfully") == 1
     assert cluster.state("t-0")["leader"] == 2
     first.start()
     first.await_started()
-    assert until(lambda: cluster.isr("t-0") == [1, 2], PATIENCE_S)
+    assert until(lambda: cluster.isr("t-0") == [1, 2])
 
     assert cluster.command("kafka", "elect", "preferred", "--partition", "t-0", "--execute")[0] == 0
     assert cluster.state("t-0")["leader"] == 1

@@ -49,7 +49,7 @@ def served(records: FakeRecords) -> Iterator[Served]:
         yield served
 
 
-def test_a_token_lives_until_it_is_expired(served: Served, records: FakeRecords) -> None:
+def test_token_is_valid_until_its_expiry(served: Served, records: FakeRecords) -> None:
     renewers = [{"principal_type": "User", "principal_name": "bob"}]
     with entered(served, "alice") as alice, entered(served, "bob") as bob, entered(served, "carol") as carol:
         created = alice.ask(38, 3, renewers=renewers, max_lifetime=2 * DAY_MS)

@@ -59,7 +59,7 @@ def test_spread(candidates: list[list[int]], broker_rack: list[int], leaders: li
     assert chosen(election(candidates, broker_rack)) == leaders
 
 
-def test_nobody_leads_who_may_not() -> None:
+def test_ineligible_replicas_never_lead() -> None:
     batch = replace(election([[0, 1], [0, 1]], [0, 1]), may_lead=np.array([0, 0, 0, 1], np.uint8))
     assert chosen(batch) == [NO_LEADER, 1]
 

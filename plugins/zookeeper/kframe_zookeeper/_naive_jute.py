@@ -246,7 +246,7 @@ def parse_topics(
     reply: UInt8,
     data_at: Int64,
     data_length: Int32,
-    counts: Int32,
+    entries: Int32,
     values: Int32,
     partitions: Int32,
     topic_id: UInt8,
@@ -255,13 +255,13 @@ def parse_topics(
     replicas: Int32,
     parsed: UInt8,
 ) -> int:
-    """Parse topics. Only the sizes of ``counts`` and ``values`` are used."""
+    """Parse topics. Only the sizes of ``entries`` and ``values`` are used."""
     row, at, whole = 0, 0, reply.tobytes()
     for i, (begin, length) in enumerate(zip(data_at.tolist(), data_length.tolist(), strict=True)):
         parsed[i] = partitions[i] = 0
         inside = 0 < length <= ZNODE_BYTES_MOST and 0 <= begin <= len(whole) - length
         topic = _topic(whole[begin : begin + length]) if inside else None
-        if topic is None or len(topic[1]) >= counts.shape[1] or sum(map(len, topic[1])) > len(values):
+        if topic is None or len(topic[1]) >= entries.shape[1] or sum(map(len, topic[1])) > len(values):
             continue
         lists = [list(dict.fromkeys(members)) for members in topic[1]]
         last, end = row + len(lists), at + sum(map(len, lists))

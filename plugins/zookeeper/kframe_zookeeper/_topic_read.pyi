@@ -4,7 +4,7 @@ def parse_topics(
     reply: UInt8,
     data_at: Int64,
     data_length: Int32,
-    found: Int32,
+    entries: Int32,
     values: Int32,
     partitions: Int32,
     topic_id: UInt8,

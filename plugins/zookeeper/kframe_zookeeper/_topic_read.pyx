@@ -32,7 +32,7 @@ cdef enum:
     ID_BYTES = 16
 
 cdef enum:
-    # Rows of ``found``. The first three describe the entries of an assignment: the partition, the index of its first
+    # Rows of ``entries``. The first three describe the entries of an assignment: the partition, the index of its first
     # replica, and whether a replica is repeated. The last has the entry of each partition.
     NUMBER = 0
     BEGIN = 1
@@ -73,7 +73,7 @@ cdef inline int bits_of(uint8_t character) noexcept nogil:
 cdef inline bint take_id(Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic) noexcept nogil:
     """Read a topic id. Return false for the all-zero id."""
     cdef Py_ssize_t i, at = 0
-    cdef int bits, held = 0, waiting = 0
+    cdef int bits, buffer = 0, buffered_bits = 0
     cdef uint8_t any_bit = 0
     if text.end - text.at < ID_LENGTH + 2 or text.data[text.at] != 34:
         return False
@@ -81,14 +81,14 @@ cdef inline bint take_id(Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic)
         bits = bits_of(text.data[text.at + 1 + i])
         if bits < 0:
             return False
-        held, waiting = (held << 6 | bits) & 0x3FFF, waiting + 6
-        if waiting >= 8:
-            waiting -= 8
-            topic_id[topic, at] = <uint8_t> (held >> waiting & 0xFF)
+        buffer, buffered_bits = (buffer << 6 | bits) & 0x3FFF, buffered_bits + 6
+        if buffered_bits >= 8:
+            buffered_bits -= 8
+            topic_id[topic, at] = <uint8_t> (buffer >> buffered_bits & 0xFF)
             any_bit |= topic_id[topic, at]
             at += 1
     text.at += ID_LENGTH + 1
-    return held & 15 == 0 and any_bit and text.data[text.at] == 34 and take_byte(text, 34)
+    return buffer & 15 == 0 and any_bit and text.data[text.at] == 34 and take_byte(text, 34)
 
 
 cdef inline Py_ssize_t take_replicas(Text* text, int32_t[::1] values, Py_ssize_t first, int32_t* twice) noexcept nogil:
@@ -111,8 +111,8 @@ cdef inline Py_ssize_t take_replicas(Text* text, int32_t[::1] values, Py_ssize_t
             return -1
 
 
-cdef inline Py_ssize_t take_partitions(Text* text, int32_t[:, ::1] found, int32_t[::1] values) noexcept nogil:
-    """Read an assignment into ``found``. Return the number of its entries."""
+cdef inline Py_ssize_t take_partitions(Text* text, int32_t[:, ::1] entries, int32_t[::1] values) noexcept nogil:
+    """Read an assignment into ``entries``. Return the number of its entries."""
     cdef Py_ssize_t count = 0, at = 0
     if not take_byte(text, 123):
         return -1
@@ -120,40 +120,40 @@ cdef inline Py_ssize_t take_partitions(Text* text, int32_t[:, ::1] found, int32_
         return 0
     while True:
         # One more column is needed for the end of the last entry.
-        if count + 1 >= found.shape[1] or begin_key(text) <= 0 or text.data[text.at] == 45:
+        if count + 1 >= entries.shape[1] or begin_key(text) <= 0 or text.data[text.at] == 45:
             return -1
-        if not take_int32(text, &found[NUMBER, count]) or text.at == text.end or text.data[text.at] != 34:
+        if not take_int32(text, &entries[NUMBER, count]) or text.at == text.end or text.data[text.at] != 34:
             return -1
         if not end_key(text, 0):
             return -1
-        found[BEGIN, count] = <int32_t> at
-        at = take_replicas(text, values, at, &found[TWICE, count])
+        entries[BEGIN, count] = <int32_t> at
+        at = take_replicas(text, values, at, &entries[TWICE, count])
         if at < 0:
             return -1
         count += 1
-        found[BEGIN, count] = <int32_t> at
+        entries[BEGIN, count] = <int32_t> at
         if take_byte(text, 125):
             return count
         if not take_byte(text, 44):
             return -1
 
 
-cdef inline bint order(int32_t[:, ::1] found, Py_ssize_t count) noexcept nogil:
+cdef inline bint order(int32_t[:, ::1] entries, Py_ssize_t count) noexcept nogil:
     """Find the entry of each partition. Return false unless the partitions are 0, 1, 2 and so on, each once."""
     cdef Py_ssize_t i
     cdef int32_t number
     for i in range(count):
-        found[ENTRY, i] = -1
+        entries[ENTRY, i] = -1
     for i in range(count):
-        number = found[NUMBER, i]
-        if number >= count or found[ENTRY, number] >= 0:
+        number = entries[NUMBER, i]
+        if number >= count or entries[ENTRY, number] >= 0:
             return False
-        found[ENTRY, number] = <int32_t> i
+        entries[ENTRY, number] = <int32_t> i
     return True
 
 
 cdef inline Py_ssize_t take_topic(
-    Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic, int32_t[:, ::1] found, int32_t[::1] values
+    Text* text, uint8_t[:, ::1] topic_id, Py_ssize_t topic, int32_t[:, ::1] entries, int32_t[::1] values
 ) noexcept nogil:
     """Read a topic, and sort its entries by partition. Return the number of partitions, or -1."""
     cdef Py_ssize_t i, count = 0
@@ -169,7 +169,7 @@ cdef inline Py_ssize_t take_topic(
             return -1
         seen |= key
         if key == PARTITIONS:
-            count = take_partitions(text, found, values)
+            count = take_partitions(text, entries, values)
             if count < 0:
                 return -1
         elif key == TOPIC_ID:
@@ -184,7 +184,7 @@ cdef inline Py_ssize_t take_topic(
             break
         if not take_byte(text, 44):
             return -1
-    if text.at != text.end or seen & NECESSARY != NECESSARY or version != TOPIC_VERSION or not order(found, count):
+    if text.at != text.end or seen & NECESSARY != NECESSARY or version != TOPIC_VERSION or not order(entries, count):
         return -1
     return count
 
@@ -193,12 +193,12 @@ def parse_topics(
     const uint8_t[::1] reply,        # IN   (bytes,)
     const int64_t[::1] data_at,      # IN   (k,)  where each JSON begins
     const int32_t[::1] data_length,  # IN   (k,)  its bytes; none where not positive
-    int32_t[:, ::1] found,           # SCRATCH  (4, most + 1), for topics of up to ``most`` partitions
+    int32_t[:, ::1] entries,         # SCRATCH  (4, most + 1), for topics of up to ``most`` partitions
     int32_t[::1] values,             # SCRATCH  (most replicas of a topic,)
-    int32_t[::1] partitions,         # OUT  (k,)  how many there are; 0 where not parsed
+    int32_t[::1] partitions,         # OUT  (k,)  number of partitions; 0 where not parsed
     uint8_t[:, ::1] topic_id,        # OUT  (k, 16)  zeros where the topic has none; undefined where not parsed
     int32_t[::1] replica_count,      # OUT  (rows,)  topic after topic, in the order of partitions
-    uint8_t[::1] doubled,            # OUT  (rows,)  1 where a broker stood there twice, of which the first place counts
+    uint8_t[::1] doubled,            # OUT  (rows,)  1 where a broker is listed twice, of which the first entry counts
     int32_t[::1] replicas,           # OUT  (values,)  broker ids, row after row, each once in a row
     uint8_t[::1] parsed,             # OUT  (k,)  1 where the JSON is as Kafka writes it and nothing is being moved
 ):
@@ -206,7 +206,7 @@ def parse_topics(
 
     The strict decoder parses anything else: other keys, escapes, another version, or a reassignment.
     """
-    cdef Py_ssize_t i, number, place, entry, count, row = 0, at = 0
+    cdef Py_ssize_t i, number, index, entry, count, row = 0, at = 0
     cdef Text text = Text(NULL, 0, 0)
     if reply.shape[0]:
         text.data = &reply[0]
@@ -218,17 +218,17 @@ def parse_topics(
             if data_at[i] < 0 or data_at[i] + data_length[i] > reply.shape[0]:
                 continue
             text.at, text.end = data_at[i], data_at[i] + data_length[i]
-            count = take_topic(&text, topic_id, i, found, values)
+            count = take_topic(&text, topic_id, i, entries, values)
             if count < 0 or count > min(replica_count.shape[0], doubled.shape[0]) - row:
                 continue
-            if count and found[BEGIN, count] > replicas.shape[0] - at:
+            if count and entries[BEGIN, count] > replicas.shape[0] - at:
                 continue
             for number in range(count):
-                entry = found[ENTRY, number]
-                replica_count[row], doubled[row] = found[BEGIN, entry + 1] - found[BEGIN, entry], \
-                    <uint8_t> found[TWICE, entry]
-                for place in range(found[BEGIN, entry], found[BEGIN, entry + 1]):
-                    replicas[at] = values[place]
+                entry = entries[ENTRY, number]
+                replica_count[row], doubled[row] = entries[BEGIN, entry + 1] - entries[BEGIN, entry], \
+                    <uint8_t> entries[TWICE, entry]
+                for index in range(entries[BEGIN, entry], entries[BEGIN, entry + 1]):
+                    replicas[at] = values[index]
                     at += 1
                 row += 1
             parsed[i], partitions[i] = 1, <int32_t> count

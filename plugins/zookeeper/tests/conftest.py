@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
-from kframe_zookeeper.testing.commands import PASSWORD, ControllerRun
+from kframe_zookeeper.testing.commands import PASSWORD, ControllerRun, Start
 from kframe_zookeeper.testing.dumps import load_dump
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing
@@ -134,7 +134,7 @@ def client(address: str) -> Iterator[KazooClient]:
 
 
 @pytest.fixture
-def start(address: str, tmp_path: Path) -> Iterator[Callable[..., ControllerRun]]:
+def start(address: str, tmp_path: Path) -> Iterator[Start]:
     """Start ``kframe controller run`` with an id and further arguments."""
     runs: list[ControllerRun] = []
 

@@ -28,8 +28,8 @@ from kframe_zookeeper.acls import (
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.stores import until
 from kframe_zookeeper.testing.trees import read_tree
 from kframe_zookeeper.testing.victims import build, settle
 from kframe_zookeeper.znodes import encode_broker
@@ -38,7 +38,7 @@ from kframe.model.admin import ConfigChange, ConfigOperation, NewTopic
 from kframe.model.events import AlterConfigsRequested, ProducerIdsRequested
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
-from kframe.testing.store_fixture import ONE
+from kframe.testing.store_fixture import FIRST_ID
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_acl_of_a_path(path: str, acl: tuple[Permit, ...]) -> None:
     assert acl_of(path, secure=False) == OPEN
 
 
-def test_world_writable_and_secret_readable_nodes_are_exposed() -> None:
+def test_publicly_writable_and_secret_readable_nodes_are_exposed() -> None:
     anyone_reads = Permit(READ, "world", "anyone")
     assert find_exposed(
         {
@@ -107,14 +107,14 @@ def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
         create_chroot=True,
     )
     store = ZooKeeperStore(settings)
-    controller, loop = build(ONE, store)
+    controller, loop = build(FIRST_ID, store)
     store.enlist(Instance.of_this_process(1000))
     controller.open()
     loop.start()
     with started(settings) as client:
         for broker in (1, 2):
             client.create(f"/brokers/ids/{broker}", encode_broker(registration(broker), 0), KAFKAS)
-        until(lambda: controller.status().active)
+        wait_until(lambda: controller.status().active)
         settle(controller)
         for topic, replicas in (("kept", (1, 2)), ("marked", (1, 2))):
             controller.create_topics([NewTopic(topic, assignments=((0, replicas), (1, replicas)))]).result(20)

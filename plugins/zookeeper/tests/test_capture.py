@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.errors import ConfigError, ControllerFenced
-from kframe.testing.store_fixture import ONE, opened, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, opened, small_cluster
 
 STATE = paths.state_path("orders", 0)
 
@@ -102,19 +102,19 @@ def test_capture_writes_nothing(cluster: ZooKeeperCluster, fixture: ZooKeeperFix
     assert fixture.operator.exists(paths.CONTROLLER) is None
 
 
-@pytest.mark.parametrize("wanted", [None, ONE])
+@pytest.mark.parametrize("wanted", [None, FIRST_ID])
 def test_depose(cluster: ZooKeeperCluster, fixture: ZooKeeperFixture, wanted: int | None) -> None:
     with pytest.raises(ControllerFenced, match="there is no controller"):
         cluster.depose(wanted)
     store = opened(fixture)
-    assert store.claim(ONE) == 1
+    assert store.claim(FIRST_ID) == 1
     elected = cluster.status().elected_ms
     assert elected is not None
     assert abs(elected - time.time() * 1000) < 600_000
-    with pytest.raises(ControllerFenced, match=f"broker {ONE} is controller, not {ONE + 1}"):
-        cluster.depose(ONE + 1)
+    with pytest.raises(ControllerFenced, match=f"broker {FIRST_ID} is controller, not {FIRST_ID + 1}"):
+        cluster.depose(FIRST_ID + 1)
     assert store.owns_role()
     ended = cluster.depose(wanted)
-    assert (ended.controller_id, ended.controller_epoch) == (ONE, 1)
+    assert (ended.controller_id, ended.controller_epoch) == (FIRST_ID, 1)
     assert not store.owns_role()
-    assert store.claim(ONE) == 2
+    assert store.claim(FIRST_ID) == 2

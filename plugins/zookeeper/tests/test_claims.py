@@ -9,8 +9,9 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
 from kframe_zookeeper.role import EPOCH_MOST
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.stores import opened, until
+from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.victims import build
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 from kframe_zookeeper.znodes import decode_controller, encode_controller
@@ -18,20 +19,20 @@ from kframe_zookeeper.znodes import decode_controller, encode_controller
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import Elect, Event, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, registration
-from kframe.testing.store_fixture import ONE, TWO, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 
 
 def test_takeover_notifies_and_fences_the_old_controller(make_fixture: FixtureFactory) -> None:
     fixture, events = make_fixture(small_cluster()), list[Event]()
     first, second = opened(fixture, events=events), opened(fixture)
-    assert first.claim(ONE) == 1
+    assert first.claim(FIRST_ID) == 1
     cluster = first.load()
     fixture.settle()
     events.clear()
-    assert second.take_over(TWO) == 2
+    assert second.take_over(SECOND_ID) == 2
     fixture.settle()
     assert events == [Elect()]
-    assert (first.owns_role(), first.controller(), second.owns_role()) == (False, TWO, True)
+    assert (first.owns_role(), first.controller(), second.owns_role()) == (False, SECOND_ID, True)
     with pytest.raises(ControllerFenced):
         first.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
 
@@ -40,19 +41,19 @@ def test_persistent_controller_znode_is_reported_and_not_replaced(make_fixture: 
     fixture = make_fixture(small_cluster())
     fixture.operator.create(paths.CONTROLLER, b"")
     store = opened(fixture)
-    assert (store.claim(ONE), store.controller(), store.owns_role()) == (None, -1, False)
+    assert (store.claim(FIRST_ID), store.controller(), store.owns_role()) == (None, -1, False)
     assert list(store.quarantined()) == [paths.CONTROLLER]
     assert fixture.operator.get(paths.CONTROLLER)[0] == b""
     fixture.operator.delete(paths.CONTROLLER)
-    assert (store.claim(ONE), store.controller(), store.quarantined()) == (1, ONE, {})
+    assert (store.claim(FIRST_ID), store.controller(), store.quarantined()) == (1, FIRST_ID, {})
 
 
 def test_controller_znode_of_an_older_session_with_our_id_is_not_ours(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     older, newer = opened(fixture), opened(fixture)
-    assert older.claim(ONE) == 1
-    assert newer.claim(ONE) is None
-    assert (newer.controller(), newer.owns_role()) == (ONE, False)
+    assert older.claim(FIRST_ID) == 1
+    assert newer.claim(FIRST_ID) is None
+    assert (newer.controller(), newer.owns_role()) == (FIRST_ID, False)
     with pytest.raises(ControllerFenced):
         newer.prepare()
 
@@ -63,7 +64,7 @@ def test_malformed_or_exhausted_controller_epoch_stops_the_claim(make_fixture: F
     fixture.operator.create(paths.CONTROLLER_EPOCH, epoch)
     store = opened(fixture)
     with pytest.raises(StoreError):
-        store.claim(ONE)
+        store.claim(FIRST_ID)
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == epoch
     assert fixture.operator.exists(paths.CONTROLLER) is None
 
@@ -75,16 +76,16 @@ def test_foreign_write_of_the_controller_epoch_makes_the_controller_resign(
     """Otherwise all writes would be fenced, and no controller could be elected while ``/controller`` exists."""
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=4000), list[Event]()
     store = opened(fixture, events=events)
-    assert store.claim(ONE) == 1
+    assert store.claim(FIRST_ID) == 1
     cluster, before = store.load(), store._connection
     fixture.operator.set(paths.CONTROLLER_EPOCH, written)
     with pytest.raises(ControllerFenced):
         store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2,), 5, 7)}, 1))
-    until(lambda: events[-2:] == [SessionExpired(), Elect()])
+    wait_until(lambda: events[-2:] == [SessionExpired(), Elect()])
     assert store._connection is not before
     assert fixture.operator.exists(paths.CONTROLLER) is None
     if written.isdigit():
-        assert store.claim(ONE) == int(written) + 1
+        assert store.claim(FIRST_ID) == int(written) + 1
         store.prepare()
 
 
@@ -104,12 +105,12 @@ def test_lowered_controller_epoch_is_not_followed(
     fixture = make_fixture(small_cluster(), session_timeout_ms=4000)
     fixture.operator.create(paths.CONTROLLER_EPOCH, b"40")
     first, second = opened(fixture), opened(fixture)
-    assert first.claim(ONE) == 41
+    assert first.claim(FIRST_ID) == 41
     before = first._connection
-    until(lambda: second._highest_epoch == 41)
+    wait_until(lambda: second._highest_epoch == 41)
     falls(fixture.operator)
-    until(lambda: first._connection is not before)
-    assert (first if who == "who had the role" else second).claim(TWO) == 42
+    wait_until(lambda: first._connection is not before)
+    assert (first if who == "who had the role" else second).claim(SECOND_ID) == 42
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"42"
 
 
@@ -118,13 +119,13 @@ def test_exhausted_controller_epoch_is_logged_and_ends_the_claim(
 ) -> None:
     fixture = make_fixture(small_cluster())
     fixture.operator.create(paths.CONTROLLER_EPOCH, str(EPOCH_MOST - 1).encode())
-    controller, loop = build(ONE, fixture.connect())
+    controller, loop = build(FIRST_ID, fixture.connect())
     with caplog.at_level(logging.ERROR, "kframe"):
         controller.open()
         loop.start()
-        until(lambda: controller.status().controller_epoch == EPOCH_MOST)
+        wait_until(lambda: controller.status().controller_epoch == EPOCH_MOST)
         fixture.drop_controller()
-        until(lambda: any("no higher controller epoch can be sent" in message for message in caplog.messages))
+        wait_until(lambda: any("no higher controller epoch can be sent" in message for message in caplog.messages))
         assert not controller.status().active
         controller.stop()
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == str(EPOCH_MOST).encode()
@@ -141,37 +142,35 @@ def elect_broker(operator: KazooClient, broker_id: int) -> None:
     assert not [result for result in transaction.commit() if isinstance(result, Exception)]
 
 
-def test_standby_claims_at_the_notification_once(
-    make_fixture: FixtureFactory,
-) -> None:
+def test_standby_claims_at_the_notification_once(make_fixture: FixtureFactory) -> None:
     fixture, events = make_fixture(small_cluster()), list[Event]()
     active, standby = opened(fixture), opened(fixture, events=events)
-    assert active.claim(ONE) == 1
-    assert standby.controller() == ONE
-    standby.contend(TWO)
+    assert active.claim(FIRST_ID) == 1
+    assert standby.controller() == FIRST_ID
+    standby.contend(SECOND_ID)
     active.release()
-    until(lambda: Elect() in events)
+    wait_until(lambda: Elect() in events)
     # ``claim`` was not called.
-    assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == TWO
+    assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == SECOND_ID
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
     assert (standby.controller(), standby.owns_role(), standby.may_act()) == (-1, False, False)
-    assert standby.claim(TWO) == 2
-    assert (standby.controller(), standby.owns_role(), standby.may_act()) == (TWO, True, True)
+    assert standby.claim(SECOND_ID) == 2
+    assert (standby.controller(), standby.owns_role(), standby.may_act()) == (SECOND_ID, True, True)
     standby.prepare()
-    assert active.claim(ONE) is None
+    assert active.claim(FIRST_ID) is None
 
 
 def test_two_standbys_spend_a_single_controller_epoch(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     events = [list[Event]() for _ in range(3)]
     active, *standbys = (opened(fixture, events=events) for events in events)
-    assert active.claim(ONE) == 1
+    assert active.claim(FIRST_ID) == 1
     for number, store in enumerate(standbys):
-        assert store.controller() == ONE
-        store.contend(TWO + number)
+        assert store.controller() == FIRST_ID
+        store.contend(SECOND_ID + number)
     fixture.drop_controller()
-    until(lambda: all(Elect() in events for events in events))
-    assert sorted(str(store.claim(TWO + number)) for number, store in enumerate(standbys)) == ["2", "None"]
+    wait_until(lambda: all(Elect() in events for events in events))
+    assert sorted(str(store.claim(SECOND_ID + number)) for number, store in enumerate(standbys)) == ["2", "None"]
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
 
 
@@ -179,44 +178,44 @@ def test_lost_early_claim_changes_nothing(make_fixture: FixtureFactory) -> None:
     """The known epoch is outdated, because a broker was elected first. The store contends for the next election."""
     fixture, events = make_fixture(small_cluster()), list[Event]()
     active, standby = opened(fixture), opened(fixture, events=events)
-    assert active.claim(ONE) == 1
-    assert standby.controller() == ONE
-    standby.contend(TWO)
+    assert active.claim(FIRST_ID) == 1
+    assert standby.controller() == FIRST_ID
+    standby.contend(SECOND_ID)
     fixture.operator.set(paths.CONTROLLER_EPOCH, b"7")
     fixture.drop_controller()
-    until(lambda: Elect() in events)
+    wait_until(lambda: Elect() in events)
     assert fixture.operator.exists(paths.CONTROLLER) is None
     assert (standby.controller(), standby.owns_role()) == (-1, False)
-    assert standby.claim(TWO) == 8
+    assert standby.claim(SECOND_ID) == 8
 
 
 def test_early_claim_that_is_not_taken_ends_the_session(make_fixture: FixtureFactory) -> None:
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=2000), list[Event]()
     active, standby = opened(fixture), opened(fixture, events=events)
-    assert active.claim(ONE) == 1
-    assert standby.controller() == ONE
-    standby.contend(TWO)
+    assert active.claim(FIRST_ID) == 1
+    assert standby.controller() == FIRST_ID
+    standby.contend(SECOND_ID)
     fixture.drop_controller()
-    until(lambda: events[-2:] == [SessionExpired(), Elect()])
+    wait_until(lambda: events[-2:] == [SessionExpired(), Elect()])
     assert fixture.operator.exists(paths.CONTROLLER) is None
-    assert standby.claim(TWO) == 3
+    assert standby.claim(SECOND_ID) == 3
 
 
 def test_takeover_from_brokers_leaves_other_instances_alone(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     first, second = opened(fixture), opened(fixture)
-    assert first.claim(ONE) == 1
-    assert second.take_over(TWO, brokers_only=True) is None
-    first.announce(registration(ONE))
-    until(lambda: fixture.operator.exists(paths.broker_path(ONE)) is not None)
-    assert second.take_over(TWO, brokers_only=True) is None
+    assert first.claim(FIRST_ID) == 1
+    assert second.take_over(SECOND_ID, brokers_only=True) is None
+    first.announce(registration(FIRST_ID))
+    wait_until(lambda: fixture.operator.exists(paths.broker_path(FIRST_ID)) is not None)
+    assert second.take_over(SECOND_ID, brokers_only=True) is None
     assert (first.owns_role(), fixture.operator.get(paths.CONTROLLER_EPOCH)[0]) == (True, b"1")
     first.release()
     assert first.claim(1) == 2, "under the id of a broker that another session has registered"
-    assert second.take_over(TWO, brokers_only=True) is None
+    assert second.take_over(SECOND_ID, brokers_only=True) is None
     first.release()
     elect_broker(fixture.operator, 1)
-    assert second.take_over(TWO, brokers_only=True) == 4
+    assert second.take_over(SECOND_ID, brokers_only=True) == 4
     assert second.owns_role()
 
 
@@ -228,8 +227,8 @@ def test_takeover_from_a_failed_broker_leaves_its_successor_alone(make_fixture: 
 
     def succeed(_: Link) -> None:
         fixture.drop_controller()
-        assert successor.claim(ONE) == 2
+        assert successor.claim(FIRST_ID) == 2
 
     proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, succeed))
-    assert late.take_over(TWO, brokers_only=True) is None
+    assert late.take_over(SECOND_ID, brokers_only=True) is None
     assert (successor.owns_role(), fixture.operator.get(paths.CONTROLLER_EPOCH)[0]) == (True, b"2")

@@ -6,17 +6,13 @@ import json
 import re
 import signal
 import time
-from collections.abc import Callable
-from functools import partial
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import READY, ControllerRun, kframe
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.commands import READY, Start, kframe, kframe_json
+from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.testing.servers import ServerHandle
 
 from kframe.snapshot import read_snapshot
@@ -24,17 +20,6 @@ from kframe.snapshot import read_snapshot
 EXAMPLE_DUMP = (
     Path(__file__).parents[3] / "examples" / "clusters" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
 )
-PATIENCE_S = 150.0
-
-
-def document(*arguments: object) -> dict[str, Any]:
-    done = kframe(*arguments, "-o", "json")
-    assert done.returncode == 0, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
-Start = Callable[..., ControllerRun]
 
 
 def holds(client: KazooClient, number: int, controller_epoch: int) -> bool:
@@ -52,7 +37,7 @@ def holds(client: KazooClient, number: int, controller_epoch: int) -> bool:
 
 
 def test_capture_equals_the_dump(address: str, tmp_path: Path) -> None:
-    report = document("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
+    report = kframe_json("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
     assert (report["schema"], report["consistent"], report["moved"], report["quarantined"]) == (
         "kframe.snapshot-capture/v1", True, 0, [],
     )  # fmt: skip
@@ -86,7 +71,7 @@ def test_capture_quarantines_malformed_znodes(address: str, client: KazooClient,
     client.create("/brokers/topics/odd", b'{"version":2,"partitions":{"0":[1,2],"1":[2,1]}}')
     for path, data in broken.items():
         client.create(path, data, makepath=True)
-    report = document("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
+    report = kframe_json("snapshot", "capture", f"zookeeper://{address}", tmp_path / "out")
     assert {entry["path"] for entry in report["quarantined"]} == set(broken)
     assert all(entry["reason"] for entry in report["quarantined"])
     captured = read_snapshot(tmp_path / "out")
@@ -158,27 +143,11 @@ def test_active_controller_and_standby_serve_metrics(start: Start, client: Kazoo
         assert instance.logs(f"stands for election as {number} at ")
         if active:
             assert holds(client, 1001, 2)
-        address = re.search(r"listeners METRICS on (127\.0\.0\.1:\d+)", instance.log)
-        assert address is not None
-        assert until(partial(_is_ready, address[1]), PATIENCE_S)
-        assert json.loads(_page(address[1], "/readyz")[1])["active"] is active
-        text = _page(address[1], "/metrics")[1]
+        instance.await_ready(active)
+        text = instance.page("/metrics")[1]
         assert f"kafka_controller_kafkacontroller_activecontrollercount {int(active)}\n" in text
         assert "transport recording: sends nothing" in instance.log
         assert f"id {number} is above reserved.broker.max.id=1000" in instance.log
-
-
-def _is_ready(address: str) -> bool:
-    return _page(address, "/readyz")[0] == 200
-
-
-def _page(address: str, path: str) -> tuple[int, str]:
-    connection = HTTPConnection(address, timeout=PATIENCE_S)
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    body = answer.read().decode()
-    connection.close()
-    return answer.status, body
 
 
 def test_logs_have_kafkas_layout(start: Start, client: KazooClient, tmp_path: Path) -> None:
@@ -216,11 +185,11 @@ def test_names_from_zookeeper_never_break_a_log_line(start: Start, client: Kazoo
 
 
 def test_status_and_resign(address: str, start: Start, client: KazooClient) -> None:
-    assert document("controller", "status", "--zookeeper", address)["controller_id"] is None
+    assert kframe_json("controller", "status", "--zookeeper", address)["controller_id"] is None
     assert kframe("controller", "resign", "--zookeeper", address).returncode == 5
     running = start(1001)
     assert running.logs(f"{READY} 2")
-    report = document("controller", "status", "--zookeeper", address)
+    report = kframe_json("controller", "status", "--zookeeper", address)
     assert {key: report[key] for key in ("schema", "controller_id", "controller_epoch", "brokers", "quarantined")} == {
         "schema": "kframe.controller-status/v1", "controller_id": 1001, "controller_epoch": 2,
         "brokers": [1, 2, 3, 4, 5, 6], "quarantined": [],
@@ -228,7 +197,7 @@ def test_status_and_resign(address: str, start: Start, client: KazooClient) -> N
     assert "anybody may change /brokers/topics" in report["warnings"]
     refused = kframe("controller", "resign", "--zookeeper", address, "--id", 1002)
     assert (refused.returncode, refused.stderr) == (5, "error: broker 1001 is controller, not 1002\n")
-    ended = document("controller", "resign", "--zookeeper", address, "--id", 1001)
+    ended = kframe_json("controller", "resign", "--zookeeper", address, "--id", 1001)
     assert (ended["controller_id"], ended["controller_epoch"]) == (1001, 2)
     assert running.logs(f"{READY} 3"), "it stands for election again"
 
@@ -236,8 +205,8 @@ def test_status_and_resign(address: str, start: Start, client: KazooClient) -> N
 def test_quick_status_reads_no_topics(address: str, client: KazooClient) -> None:
     client.create("/brokers/topics/torn", b'{"partitions":{"0":[1,')
     client.create("/brokers/ids/9", b"not JSON")
-    whole = document("controller", "status", "--zookeeper", address)
-    quick = document("controller", "status", "--zookeeper", address, "--quick")
+    whole = kframe_json("controller", "status", "--zookeeper", address)
+    quick = kframe_json("controller", "status", "--zookeeper", address, "--quick")
     assert [entry["path"] for entry in whole["quarantined"]] == ["/brokers/ids/9", "/brokers/topics/torn"]
     assert [entry["path"] for entry in quick["quarantined"]] == ["/brokers/ids/9"]
     assert (whole["quick"], quick["quick"]) == (False, True)

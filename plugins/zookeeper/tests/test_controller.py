@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from kframe_zookeeper import paths, plugin
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_state
@@ -25,9 +25,7 @@ from kframe.registry.registry import build_registry
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.store_fixture import ONE, TWO
-
-PATIENCE_S = 120.0
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 
 #: A controller in a process of its own. The arguments are its id and the URL of its store. It prints a line after its
 #: election.
@@ -75,13 +73,6 @@ def loop_on(store: ZooKeeperStore, controller_id: int) -> ControllerLoop:
     return loop
 
 
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.02)
-
-
 def leaders(fixture: ZooKeeperFixture) -> dict[tuple[int, int], int]:
     """The number of partitions by (leader, controller epoch) in ZooKeeper."""
     leaders_by_epoch: dict[tuple[int, int], int] = {}
@@ -100,34 +91,34 @@ def test_plugin_offers_the_url_scheme() -> None:
 
 
 def test_broker_failure_elects_leaders_and_the_next_controller_continues(fixture: ZooKeeperFixture) -> None:
-    first = loop_on(fixture.connect(), ONE)
-    until(lambda: first.status().active)
+    first = loop_on(fixture.connect(), FIRST_ID)
+    wait_until(lambda: first.status().active)
     fixture.unregister_brokers([1])
-    until(lambda: leaders(fixture) == {(2, 1): 20})
-    second = loop_on(fixture.connect(), TWO)
+    wait_until(lambda: leaders(fixture) == {(2, 1): 20})
+    second = loop_on(fixture.connect(), SECOND_ID)
     first.stop()
-    until(lambda: second.status().active)
+    wait_until(lambda: second.status().active)
     fixture.unregister_brokers([2])
-    until(lambda: leaders(fixture) == {(3, 2): 20})
+    wait_until(lambda: leaders(fixture) == {(3, 2): 20})
     second.stop()
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
 
 
 def test_controller_contends_again_after_session_expiry(fixture: ZooKeeperFixture) -> None:
     store = fixture.connect()
-    loop = loop_on(store, ONE)
-    until(lambda: loop.status().active)
+    loop = loop_on(store, FIRST_ID)
+    wait_until(lambda: loop.status().active)
     fixture.expire(store)
-    until(lambda: loop.status().controller_epoch == 2)
+    wait_until(lambda: loop.status().controller_epoch == 2)
     fixture.unregister_brokers([1])
-    until(lambda: leaders(fixture) == {(2, 2): 20})
+    wait_until(lambda: leaders(fixture) == {(2, 2): 20})
     loop.stop()
 
 
 def test_deposed_controller_changes_nothing_when_it_wakes(fixture: ZooKeeperFixture) -> None:
     settings = fixture.connect()._settings
     url = f"zookeeper://{settings.connect_string}?session.timeout.ms={settings.session_timeout_ms}"
-    command = [sys.executable, "-c", SLEEPER, str(ONE), url]
+    command = [sys.executable, "-c", SLEEPER, str(FIRST_ID), url]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ) as sleeper:
@@ -137,9 +128,9 @@ def test_deposed_controller_changes_nothing_when_it_wakes(fixture: ZooKeeperFixt
                 assert sleeper.poll() is None
             sleeper.send_signal(signal.SIGSTOP)
             fixture.unregister_brokers([1])  # The controller receives this watch event when it wakes.
-            other = loop_on(fixture.connect(), TWO)
-            until(lambda: other.status().active)
-            until(lambda: leaders(fixture) == {(2, 2): 10, (2, 0): 10} or leaders(fixture) == {(2, 2): 20})
+            other = loop_on(fixture.connect(), SECOND_ID)
+            wait_until(lambda: other.status().active)
+            wait_until(lambda: leaders(fixture) == {(2, 2): 10, (2, 0): 10} or leaders(fixture) == {(2, 2): 20})
             before = leaders(fixture)
             versions = {topic: fixture.operator.get(paths.state_path(topic, 0))[1].mzxid
                         for topic in fixture.operator.get_children(paths.TOPICS)}  # fmt: skip

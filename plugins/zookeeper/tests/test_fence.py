@@ -13,7 +13,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 from kframe.model.events import Event
 from kframe.testing.clusters import StateSpec, change_of
-from kframe.testing.store_fixture import ONE, codes, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
 
 
 class Clock:
@@ -97,7 +97,7 @@ def test_write_behind_a_closed_fence_waits_for_an_answer(fixture: ZooKeeperFixtu
     events: list[Event] = []
     store = fixture.connect()
     store.open(events.append)
-    assert store.claim(ONE) == 1
+    assert store.claim(FIRST_ID) == 1
     cluster = store.load()
     fixture.settle()
     events.clear()

@@ -13,7 +13,7 @@ from kframe_zookeeper.znodes import encode_broker
 
 from kframe.model.brokers import Endpoint
 from kframe.testing.clusters import registration
-from kframe.testing.store_fixture import ONE, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, small_cluster
 
 ADDRESS = Endpoint("PLAINTEXT", "127.0.0.9", 9092, "PLAINTEXT")
 
@@ -70,7 +70,7 @@ def test_zookeeper_mode_controller_is_not_logged(
     store = opened(fixture)
     assert store.controller() == 3
     assert lines(caplog, "KRaft") == []
-    assert store.take_over(ONE) == 1
+    assert store.take_over(FIRST_ID) == 1
 
 
 def test_kraft_controller_is_logged_and_keeps_the_role(
@@ -86,5 +86,5 @@ def test_kraft_controller_is_logged_and_keeps_the_role(
         "KRaft controller 3000 holds the role: /controller field kraftControllerEpoch: found 4, expected -1; the "
         "cluster is being migrated to KRaft, and its role is never taken"
     )]  # fmt: skip
-    assert store.take_over(ONE) is None
+    assert store.take_over(FIRST_ID) is None
     assert store.controller() == 3000

@@ -11,19 +11,17 @@ from typing import NamedTuple
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import ControllerRun
+from kframe_zookeeper.testing.commands import ControllerRun, kframe_json
 from kframe_zookeeper.testing.handover import (
     ALL,
     OURS,
-    PATIENCE_S,
     USUAL,
     ClusterFixture,
     eventually,
-    kframe,
     rises,
     running_fixture,
 )
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import ServerHandle
 
 
@@ -42,7 +40,7 @@ def fixture(running: ClusterFixture) -> Iterator[ClusterFixture]:
     """The cluster with all brokers running and one of them controller. Afterwards the logs must have USUAL lines
     only."""
     running.cluster.start()
-    assert until(lambda: running.controller()[0] in ALL, PATIENCE_S)
+    assert until(lambda: running.controller()[0] in ALL)
     before = set(running.cluster.complaints())
     yield running
     for contender in running.contenders:
@@ -58,7 +56,7 @@ def by_kframe(fixture: ClusterFixture) -> Callable[[], int]:
     """Let kframe take the role. The returned function lets kframe resign, so that a broker is elected."""
     contender = fixture.take_over()
     _, controller_epoch = fixture.controller()
-    report = kframe("controller", "status", "--zookeeper", fixture.cluster.zookeeper)
+    report = kframe_json("controller", "status", "--zookeeper", fixture.cluster.zookeeper)
     assert (report["controller_id"], report["controller_epoch"], report["brokers"], report["quarantined"]) == (
         OURS, controller_epoch, ALL, [],
     )  # fmt: skip
@@ -76,7 +74,7 @@ def by_kafka(fixture: ClusterFixture) -> Callable[[], int]:
 
     def depose() -> int:
         controller_id, controller_epoch = fixture.controller()
-        kframe("controller", "resign", "--zookeeper", fixture.cluster.zookeeper, "--id", controller_id)
+        kframe_json("controller", "resign", "--zookeeper", fixture.cluster.zookeeper, "--id", controller_id)
         return fixture.await_kafka(controller_epoch + 1)
 
     depose()
@@ -221,7 +219,7 @@ def test_deposed_kframe_changes_nothing(fixture: ClusterFixture) -> None:
     fixture.create("while-it-slept", [[1, 2, 3]])
     before = fixture.tree()
     contender.resume()
-    assert until(lambda: "Resigned" in contender.log, PATIENCE_S), contender.log
+    assert until(lambda: "Resigned" in contender.log), contender.log
     fixture.produce("while-it-slept", 0, "still there")
     contender.stop()
     assert fixture.tree() == before
@@ -236,9 +234,9 @@ def test_deposed_kafka_controller_changes_nothing(fixture: ClusterFixture) -> No
     fixture.put("/brokers/topics/news", {"version": 1, "partitions": {"0": [1, 2, 3]}})
     eventually((1, ALL), fixture.leader_and_isr, "news")
     broker.resume()
-    assert until(lambda: broker.log("controller").count("Resigned") > resigned, PATIENCE_S)
+    assert until(lambda: broker.log("controller").count("Resigned") > resigned)
     assert fixture.controller() == (OURS, controller_epoch + 1)
-    assert kframe("controller", "status", "--zookeeper", fixture.cluster.zookeeper)["quarantined"] == []
+    assert kframe_json("controller", "status", "--zookeeper", fixture.cluster.zookeeper)["quarantined"] == []
     contender.stop()
     fixture.await_kafka(controller_epoch + 2)
     fixture.await_agreement()

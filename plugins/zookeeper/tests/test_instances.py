@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,7 +18,7 @@ from kazoo.security import make_acl
 from kframe_zookeeper import paths
 from kframe_zookeeper.instances import read_instances
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.commands import ControllerRun, kframe
+from kframe_zookeeper.testing.commands import Start, kframe
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import (
@@ -35,19 +34,19 @@ from kframe.errors import ConfigError, ZnodeError
 from kframe.model.events import Event
 from kframe.snapshot.instances import Instance
 from kframe.testing.clusters import registration
-from kframe.testing.store_fixture import ONE, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, small_cluster
 
-OURS: Final = paths.instance_path(ONE)
+OURS: Final = paths.instance_path(FIRST_ID)
 #: Timeout of sessions that tests let expire.
 BRIEF_MS: Final = 1_000
 
 
-def elsewhere(controller_id: int = ONE) -> Instance:
+def elsewhere(controller_id: int = FIRST_ID) -> Instance:
     """An instance on another machine, whose process this machine cannot check."""
     return replace(Instance.of_this_process(controller_id), host="elsewhere", machine="another")
 
 
-def ended(controller_id: int = ONE) -> Instance:
+def ended(controller_id: int = FIRST_ID) -> Instance:
     """An instance on this machine whose process has ended."""
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()
@@ -66,7 +65,7 @@ def enlisted(
 
 def holder(fixture: ZooKeeperFixture) -> Instance:
     """The instance in the record."""
-    return decode_instance(str(ONE), fixture.operator.get(OURS)[0]).instance
+    return decode_instance(str(FIRST_ID), fixture.operator.get(OURS)[0]).instance
 
 
 # -- whether a process lives
@@ -125,7 +124,7 @@ def test_malformed_records_are_refused(data: bytes | None) -> None:
 
 
 def test_record_is_ephemeral(make_fixture: FixtureFactory) -> None:
-    fixture, instance = make_fixture(small_cluster()), Instance.of_this_process(ONE)
+    fixture, instance = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
     store = enlisted(fixture, instance)
     assert holder(fixture) == instance
     assert store._connection is not None
@@ -152,38 +151,38 @@ def test_instances_are_listed_by_id(make_fixture: FixtureFactory) -> None:
 
 
 def test_id_of_a_live_process_is_refused_at_once(make_fixture: FixtureFactory) -> None:
-    fixture, first = make_fixture(small_cluster()), Instance.of_this_process(ONE)
+    fixture, first = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
     enlisted(fixture, first)
     second = replace(first, token="2" * 32)
     with pytest.raises(ConfigError) as caught:
         enlisted(fixture, second)
     assert caught.value.where == "config key broker.id"
-    assert caught.value.found == f"{ONE}, which is the id of the live instance on {first}"
+    assert caught.value.found == f"{FIRST_ID}, which is the id of the live instance on {first}"
     assert f"{first.host} pid {os.getpid()}, started 20" in str(caught.value)
     assert holder(fixture) == first
 
 
 def test_allowed_duplicate_starts(make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture) -> None:
-    fixture, first = make_fixture(small_cluster()), Instance.of_this_process(ONE)
+    fixture, first = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
     enlisted(fixture, first)
     second = enlisted(fixture, replace(first, token="2" * 32), duplicate=True)
     assert second.connected()
     assert holder(fixture) == first
-    assert f"id {ONE} is also the id of the live instance on {first}; told to go on" in caplog.text
+    assert f"id {FIRST_ID} is also the id of the live instance on {first}; told to go on" in caplog.text
 
 
 def test_record_of_an_ended_process_is_replaced_at_once(make_fixture: FixtureFactory) -> None:
     """Its session still lives, and with it the role."""
-    fixture, first, second = make_fixture(small_cluster()), ended(), Instance.of_this_process(ONE)
+    fixture, first, second = make_fixture(small_cluster()), ended(), Instance.of_this_process(FIRST_ID)
     before = enlisted(fixture, first)
-    before.claim(ONE)
+    before.claim(FIRST_ID)
     store = enlisted(fixture, second)
     assert holder(fixture) == second
-    assert store.take_over(ONE) == 2
+    assert store.take_over(FIRST_ID) == 2
 
 
 def test_instance_waits_for_the_session_of_a_remote_predecessor(make_fixture: FixtureFactory) -> None:
-    fixture, second = make_fixture(small_cluster()), Instance.of_this_process(ONE)
+    fixture, second = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
     before = enlisted(fixture, elsewhere())
     waits = threading.Event()
 
@@ -215,7 +214,7 @@ def test_remote_instance_that_outlives_its_session_timeout_is_live(
     fixture, first = make_fixture(small_cluster()), elsewhere()
     enlisted(fixture, first, session_timeout_ms=BRIEF_MS)
     with pytest.raises(ConfigError, match="elsewhere pid"):
-        enlisted(fixture, Instance.of_this_process(ONE))
+        enlisted(fixture, Instance.of_this_process(FIRST_ID))
     assert "waiting up to 1.5 s in case it has ended" in caplog.text
     assert holder(fixture) == first
 
@@ -223,9 +222,9 @@ def test_remote_instance_that_outlives_its_session_timeout_is_live(
 def test_controller_with_our_id_and_no_record_is_a_live_instance(make_fixture: FixtureFactory) -> None:
     """Older releases register no instance."""
     fixture = make_fixture(small_cluster())
-    fixture.operator.create(paths.CONTROLLER, encode_controller(ONE, 0), ephemeral=True)
+    fixture.operator.create(paths.CONTROLLER, encode_controller(FIRST_ID, 0), ephemeral=True)
     with pytest.raises(ConfigError, match="the present controller"):
-        enlisted(fixture, Instance.of_this_process(ONE), session_timeout_ms=BRIEF_MS)
+        enlisted(fixture, Instance.of_this_process(FIRST_ID), session_timeout_ms=BRIEF_MS)
 
 
 @pytest.mark.parametrize("data", [b"not JSON", None])
@@ -233,7 +232,7 @@ def test_malformed_record_counts_as_a_live_instance(make_fixture: FixtureFactory
     fixture = make_fixture(small_cluster())
     fixture.operator.create(OURS, data, ephemeral=True, makepath=True)
     with pytest.raises(ConfigError, match="cannot be read"):
-        enlisted(fixture, Instance.of_this_process(ONE), session_timeout_ms=BRIEF_MS)
+        enlisted(fixture, Instance.of_this_process(FIRST_ID), session_timeout_ms=BRIEF_MS)
 
 
 def test_instance_starts_without_write_access_to_records(
@@ -242,8 +241,8 @@ def test_instance_starts_without_write_access_to_records(
     fixture = make_fixture(small_cluster())
     fixture.operator.create("/kframe")
     fixture.operator.create(paths.INSTANCES, acl=[make_acl("world", "anyone", read=True)])
-    store = enlisted(fixture, Instance.of_this_process(ONE))
-    assert store.claim(ONE) == 1
+    store = enlisted(fixture, Instance.of_this_process(FIRST_ID))
+    assert store.claim(FIRST_ID) == 1
     assert f"{OURS} cannot be written, so other instances do not see this one" in caplog.text
 
 
@@ -275,8 +274,6 @@ def test_broker_with_the_id_of_this_instance_is_left_out(
 
 
 # -- the command
-
-Start = Callable[..., ControllerRun]
 
 
 def refused(address: str, number: int, *arguments: str) -> str:

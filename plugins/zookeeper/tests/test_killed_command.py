@@ -30,7 +30,7 @@ from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.clusters import PartitionSpec, cluster_of
-from kframe.testing.store_fixture import ONE
+from kframe.testing.store_fixture import FIRST_ID
 
 #: No broker has to confirm a deletion.
 EMPTY: Final[dict[str, list[PartitionSpec]]] = {"empty": []}
@@ -60,5 +60,5 @@ def test_next_controller_loads_a_consistent_cluster(
     fixture = make_fixture(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
     case.before(fixture, lambda _: None)
     connect_string = fixture.settings(proxy.address).connect_string
-    victim = ControllerRun(ONE, connect_string, tmp_path / "victim", *(["--takeover"] if case.takeover else []))
+    victim = ControllerRun(FIRST_ID, connect_string, tmp_path / "victim", *(["--takeover"] if case.takeover else []))
     play(Scene(case, way, fixture, proxy, victim), case, way, fixture)

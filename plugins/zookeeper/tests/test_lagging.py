@@ -9,7 +9,7 @@ from kframe_zookeeper.testing.proxy import Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
-from kframe.testing.store_fixture import ONE, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, small_cluster
 
 #: Opcode of a sync: the server catches up with its leader.
 SYNC: Final = 9
@@ -25,5 +25,5 @@ def test_claim_syncs_with_a_lagging_server(make_fixture: FixtureFactory, proxy: 
 
     caught_up = Break(BreakPoint.BEFORE_REQUEST, opcode=SYNC, action=catch_up)
     proxy.script(caught_up)
-    assert opened(fixture, proxy).claim(ONE) == 1
+    assert opened(fixture, proxy).claim(FIRST_ID) == 1
     assert caught_up.happened.is_set()

@@ -12,7 +12,8 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.liveness import CONNECTIONS_MOST, TOKEN_BYTES, LivenessListener, LivenessWatch
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.stores import opened, until
+from kframe_zookeeper.testing.process import wait_until
+from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.victims import Victim
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import ListenerAddress, RegisteredInstance, decode_controller, decode_instance
@@ -20,7 +21,7 @@ from kframe_zookeeper.znodes import ListenerAddress, RegisteredInstance, decode_
 from kframe.api.controller import Controller
 from kframe.model.events import Elect, Event
 from kframe.snapshot.instances import Instance
-from kframe.testing.store_fixture import ONE, TWO, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 
 HOST = "127.0.0.1"
 TOKEN = "0123456789abcdef" * 2
@@ -51,7 +52,7 @@ def watch(address: ListenerAddress, token: str = TOKEN) -> tuple[LivenessWatch, 
 
 def test_closed_listener_is_noticed_after_its_token(listener: LivenessListener) -> None:
     liveness_watch, ended = watch(listener.address)
-    until(lambda: liveness_watch._connection is not None)
+    wait_until(lambda: liveness_watch._connection is not None)
     assert not ended.is_set()
     listener.close()
     assert ended.wait(60.0)
@@ -60,11 +61,11 @@ def test_closed_listener_is_noticed_after_its_token(listener: LivenessListener) 
 def test_connection_that_ends_while_the_port_accepts_is_made_again(listener: LivenessListener) -> None:
     """The listener closes connections that send. Its process lives."""
     liveness_watch, ended = watch(listener.address)
-    until(lambda: liveness_watch._connection is not None)
+    wait_until(lambda: liveness_watch._connection is not None)
     first = liveness_watch._connection
     assert first is not None
     first.send(b"x")
-    until(lambda: liveness_watch._connection not in (None, first))
+    wait_until(lambda: liveness_watch._connection not in (None, first))
     assert not ended.is_set()
     liveness_watch.close()
     listener.close()
@@ -100,31 +101,31 @@ def test_connections_are_bounded(listener: LivenessListener) -> None:
         assert all(token_of_new_connection() for _ in range(CONNECTIONS_MOST - 1))
         assert token_of_new_connection() == b""
         first.close()
-        until(lambda: token_of_new_connection() != b"")
+        wait_until(lambda: token_of_new_connection() != b"")
 
 
 def record(fixture: ZooKeeperFixture) -> tuple[RegisteredInstance, int]:
-    """The record of instance ONE, and the session that owns it."""
-    data, stat = fixture.operator.get(paths.instance_path(ONE))
-    return decode_instance(str(ONE), data), stat.owner_session_id
+    """The record of instance FIRST_ID, and the session that owns it."""
+    data, stat = fixture.operator.get(paths.instance_path(FIRST_ID))
+    return decode_instance(str(FIRST_ID), data), stat.owner_session_id
 
 
 def test_contending_adds_the_listener_to_the_record_of_the_instance(make_fixture: FixtureFactory) -> None:
-    fixture, instance = make_fixture(small_cluster()), Instance.of_this_process(ONE)
+    fixture, instance = make_fixture(small_cluster()), Instance.of_this_process(FIRST_ID)
     store = fixture.connect()
     store.enlist(instance)
     store.open(lambda event: None)
     assert record(fixture)[0].listener is None
-    store.contend(ONE)
+    store.contend(FIRST_ID)
     connection = store._connection
     assert connection is not None
     assert record(fixture)[0][::2] == (instance, connection.listener)
     store.enlist(replace(instance, metrics="h:1"))
-    until(lambda: record(fixture)[0].instance.metrics == "h:1")
+    wait_until(lambda: record(fixture)[0].instance.metrics == "h:1")
     assert record(fixture)[0].listener == connection.listener
     fixture.expire(store)
     assert record(fixture)[0].listener is None  # The new session has no listener yet.
-    store.contend(ONE)
+    store.contend(FIRST_ID)
     assert store._connection is not None
     registered, owner = record(fixture)
     assert (registered.listener, owner) == (store._connection.listener, store._connection.session.session_id)
@@ -135,7 +136,7 @@ def contend(controller: Controller) -> None:
     """Runs in the process of a victim."""
     store = controller.store
     assert isinstance(store, ZooKeeperStore)
-    store.contend(ONE)
+    store.contend(FIRST_ID)
 
 
 def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStore, list[Event]]:
@@ -145,11 +146,11 @@ def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStor
     assert active.settle()
     active.ask(contend)
     standby = opened(fixture, events=events)
-    assert standby.controller() == ONE
-    standby.contend(TWO)
+    assert standby.controller() == FIRST_ID
+    standby.contend(SECOND_ID)
     connection = standby._connection
     assert connection is not None
-    until(lambda: connection._watch is not None and connection._watch._connection is not None)
+    wait_until(lambda: connection._watch is not None and connection._watch._connection is not None)
     events.clear()
     return standby, events
 
@@ -157,13 +158,13 @@ def standby_of(fixture: ZooKeeperFixture, active: Victim) -> tuple[ZooKeeperStor
 def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> None:
     """The takeover precedes the session expiry. Brokers never see the role vacant."""
     fixture = make_fixture(small_cluster())
-    active = Victim(ONE, fixture.settings(session_timeout_ms=LONG_SESSION_MS))
+    active = Victim(FIRST_ID, fixture.settings(session_timeout_ms=LONG_SESSION_MS))
     try:
         standby, events = standby_of(fixture, active)
         active.kill()
-        until(lambda: Elect() in events)
-        assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == TWO
-        assert standby.claim(TWO) == 2
+        wait_until(lambda: Elect() in events)
+        assert decode_controller(fixture.operator.get(paths.CONTROLLER)[0]).brokerid == SECOND_ID
+        assert standby.claim(SECOND_ID) == 2
         assert standby.may_act()
     finally:
         active.close()
@@ -172,15 +173,15 @@ def test_standby_replaces_a_killed_controller(make_fixture: FixtureFactory) -> N
 def test_frozen_controller_keeps_the_role_until_its_session_ends(make_fixture: FixtureFactory) -> None:
     """The kernel keeps the connections of a stopped process open."""
     fixture = make_fixture(small_cluster())
-    active = Victim(ONE, fixture.settings(session_timeout_ms=4_000))
+    active = Victim(FIRST_ID, fixture.settings(session_timeout_ms=4_000))
     try:
         standby, events = standby_of(fixture, active)
         active.freeze()
-        until(lambda: Elect() in events)
-        assert standby.claim(TWO) == 2
+        wait_until(lambda: Elect() in events)
+        assert standby.claim(SECOND_ID) == 2
         assert not standby._connection.contender.prepared  # type: ignore[union-attr]
         active.wake()
-        until(lambda: not active.settle())
+        wait_until(lambda: not active.settle())
     finally:
         active.close()
 
@@ -188,7 +189,7 @@ def test_frozen_controller_keeps_the_role_until_its_session_ends(make_fixture: F
 def test_claim_is_refused_after_another_controller_was_elected(make_fixture: FixtureFactory) -> None:
     """The claim names the record that it replaces."""
     fixture = make_fixture(small_cluster())
-    active = Victim(ONE, fixture.settings(session_timeout_ms=LONG_SESSION_MS))
+    active = Victim(FIRST_ID, fixture.settings(session_timeout_ms=LONG_SESSION_MS))
     try:
         standby, _ = standby_of(fixture, active)
         connection = standby._connection
@@ -197,7 +198,7 @@ def test_claim_is_refused_after_another_controller_was_elected(make_fixture: Fix
         assert holder is not None
         connection.session.client.on_deleted = lambda _path: None
         other = opened(fixture)
-        assert other.take_over(TWO + 1) == 2
+        assert other.take_over(SECOND_ID + 1) == 2
         connection.contender.replace(holder.owner)
         assert not connection.contender.pending()
         assert other.owns_role()

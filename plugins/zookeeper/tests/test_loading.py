@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import GET_CHILDREN, MULTI_READ, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, opened, until
+from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 from kframe_zookeeper.znodes import ConfigChange, encode_config_change
 
@@ -25,7 +26,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.testing.clusters import described, rows_of
-from kframe.testing.store_fixture import ONE, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, small_cluster
 
 
 def test_malformed_znodes_are_quarantined(make_fixture: FixtureFactory) -> None:
@@ -167,7 +168,7 @@ def test_change_during_a_load_is_notified(make_fixture: FixtureFactory, proxy: P
     fixture, events = make_fixture(big_cluster()), list[Event]()
     opcode, holding, change, expected = CHANGES[what]
     store = opened(fixture, proxy, events)
-    store.claim(ONE)
+    store.claim(FIRST_ID)
     store.prepare()
 
     def happens(_link: Link) -> None:
@@ -177,7 +178,7 @@ def test_change_during_a_load_is_notified(make_fixture: FixtureFactory, proxy: P
     proxy.script(break_point)
     store.load()
     assert break_point.happened.is_set()
-    until(lambda: any(isinstance(event, expected) for event in events))
+    wait_until(lambda: any(isinstance(event, expected) for event in events))
 
 
 def test_oversized_answers_are_requested_in_parts(make_fixture: FixtureFactory) -> None:

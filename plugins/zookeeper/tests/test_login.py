@@ -10,12 +10,12 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
-from kframe_zookeeper.testing.stores import until
 
 from kframe.errors import StoreError
 from kframe.model.events import Elect, Event, SessionExpired
-from kframe.testing.store_fixture import ONE
+from kframe.testing.store_fixture import FIRST_ID
 
 
 def settings_for(server: ServerHandle, password: str) -> ConnectSettings:
@@ -57,15 +57,17 @@ def test_login_refused_on_reconnect_ends_the_session_and_is_retried(own_sasl: Se
     store = ZooKeeperStore(replace(settings_for(own_sasl, "its secret"), create_chroot=True))
     store.open(events.append)
     try:
-        assert store.claim(ONE) == 1
+        assert store.claim(FIRST_ID) == 1
         store.load()
         change_password(own_sasl, "another")
-        until(lambda: SessionExpired() in events)
+        wait_until(lambda: SessionExpired() in events)
         assert Elect() not in events
         change_password(own_sasl, "its secret")
-        until(lambda: events.count(Elect()) == 2)  # The second event follows when the server has ended the old session.
-        assert store.claim(ONE) == 2
-        assert store.controller() == ONE
+        wait_until(
+            lambda: events.count(Elect()) == 2
+        )  # The second event follows when the server has ended the old session.
+        assert store.claim(FIRST_ID) == 2
+        assert store.controller() == FIRST_ID
         assert store._connection is not None
         assert store._connection.node(paths.CONTROLLER_EPOCH) is not None
     finally:

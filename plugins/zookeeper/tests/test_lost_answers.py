@@ -6,14 +6,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
-from kframe_zookeeper.testing.stores import BREAK_POINTS, PATIENCE_S, big_cluster, controller, every_row, opened
+from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, every_row, opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.core.state.stored_states import apply
 from kframe.model.changes import WriteCode
 from kframe.testing.clusters import StateSpec, change_of, described
-from kframe.testing.store_fixture import ONE, TWO, codes, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, codes, small_cluster
 
 
 @BREAK_POINTS
@@ -93,12 +94,12 @@ def test_claim_with_a_lost_answer_is_recognised(
 ) -> None:
     fixture = make_fixture(small_cluster())
     first = opened(fixture)
-    assert first.claim(ONE) == 1
+    assert first.claim(FIRST_ID) == 1
     if not takeover:
         first.release()
     store = opened(fixture, proxy)
     proxy.script(Break(break_point, 1, MULTI))
-    assert (store.take_over if takeover else store.claim)(TWO) == 2
+    assert (store.take_over if takeover else store.claim)(SECOND_ID) == 2
     assert store.owns_role()
     store.prepare()
     assert fixture.operator.get(paths.CONTROLLER_EPOCH)[0] == b"2"
@@ -109,13 +110,13 @@ def test_claim_of_a_rival_is_not_taken_for_a_lost_answer(make_fixture: FixtureFa
     differs."""
     fixture = make_fixture(small_cluster())
     rival, store = opened(fixture), opened(fixture, proxy)
-    assert rival.claim(ONE) == 1
+    assert rival.claim(FIRST_ID) == 1
     rival.release()
 
     def overtake(link: Link) -> None:
-        assert rival.claim(ONE) == 2
+        assert rival.claim(FIRST_ID) == 2
         link.cut()
 
     proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, overtake))
-    assert store.claim(ONE) is None
+    assert store.claim(FIRST_ID) is None
     assert (rival.owns_role(), store.owns_role()) == (True, False)

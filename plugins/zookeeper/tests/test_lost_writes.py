@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,6 +11,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
 from kframe_zookeeper.testing.trees import Tree, changes, read_tree
@@ -23,23 +23,14 @@ from kframe.model.asks import WriteStates
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_STATE
 from kframe.testing.clusters import StateSpec, change_of, described
-from kframe.testing.store_fixture import ONE, codes, small_cluster
-
-PATIENCE_S = 120.0
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.01)
+from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
 
 
 def controller_of(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperStore, ClusterState]:
     """A store that has the role, connected through a proxy, and the cluster that it has loaded."""
     store = fixture.connect(proxy.address)
     store.open(lambda _event: None)
-    assert store.claim(ONE) == 1
+    assert store.claim(FIRST_ID) == 1
     store.prepare()
     return store, store.load()
 
@@ -114,7 +105,7 @@ def test_two_pipelined_writes_are_both_verified(
             WriteStates(first, following).perform(store, cluster),
             WriteStates(following).perform(store, cluster),
         ]
-        until(lost.happened.is_set)
+        wait_until(lost.happened.is_set)
         for change, result in zip((first, following), results, strict=True):
             assert codes(result) == ["OK"] * len(change)
             assert result.partition_epoch.tolist() == (change.expected + 1).tolist()
@@ -164,7 +155,7 @@ def late_lands_nowhere(fixture: ZooKeeperFixture, first: ServerHandle, following
         store.write_configs("orders", {"x": "2"})
         settled = read_tree(fixture.operator)
         arrives.set()
-        until(lambda: links[0].closed)  # The server has read all bytes, or has closed the connection before.
+        wait_until(lambda: links[0].closed)  # The server has read all bytes, or has closed the connection before.
         assert changes(settled, caught_up(fixture.settings(first.address))) == []
         data, _ = fixture.operator.get(paths.config_path("topics", "orders"))
         assert decode_config(data, "orders")[0] == {"x": "2"}

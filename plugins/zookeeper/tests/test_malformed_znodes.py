@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.fuzz.targets import targets
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_state
 
@@ -18,10 +18,9 @@ from kframe.model.config import ControllerConfig
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.store_fixture import ONE
+from kframe.testing.store_fixture import FIRST_ID
 from kframe_simulator.fuzz import Cases
 
-PATIENCE_S = 60.0
 SEED = 8
 TOPICS = 40
 #: Of each four topics, the first has malformed states, the second a malformed topic znode, the third malformed
@@ -36,13 +35,6 @@ def refused(kind: str) -> Iterator[bytes]:
         for _, batch in Cases(target, SEED).batches(first, 1024):
             outcomes = target.evaluate(batch)
             yield from (batch[i] for i, outcome in enumerate(outcomes) if outcome is not None and len(batch[i]))
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.02)
 
 
 def poisoned(fixture: ZooKeeperFixture) -> dict[str, bytes]:
@@ -66,16 +58,16 @@ def test_controller_works_beside_malformed_znodes(make_fixture: FixtureFactory) 
     versions = {path: fixture.operator.exists(path).version for path in mutated}
     notification = fixture.operator.create(paths.ISR_CHANGE, next(refused("partitions")), sequence=True)
     loop = ControllerLoop(
-        Controller(ONE, ControllerConfig(), Selection({})), fixture.connect(), RecordingTransport(), SystemClock()
+        Controller(FIRST_ID, ControllerConfig(), Selection({})), fixture.connect(), RecordingTransport(), SystemClock()
     )
     loop.open()
     loop.start()
     try:
-        until(lambda: loop.status().active)
+        wait_until(lambda: loop.status().active)
         fixture.unregister_brokers([1])
         sound = [paths.state_path(f"t{number}", 0) for number in range(TOPICS) if number % KINDS > 1]
-        until(lambda: {decode_state(fixture.operator.get(path)[0], path)[0].leader for path in sound} == {2})
-        until(lambda: fixture.operator.exists(notification) is None)
+        wait_until(lambda: {decode_state(fixture.operator.get(path)[0], path)[0].leader for path in sound} == {2})
+        wait_until(lambda: fixture.operator.exists(notification) is None)
         status = loop.status()
         assert (status.active, status.controller_epoch) == (True, 1)
         assert loop.store.quarantined().keys() >= mutated.keys()

@@ -8,13 +8,13 @@ from typing import Final
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.stores import until
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.trees import read_tree
 from kframe_zookeeper.testing.victims import build, settle
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.store_fixture import ONE
+from kframe.testing.store_fixture import FIRST_ID
 
 #: ZooKeeper itself refuses "/", ".", ".." and control characters in a path, but not in the data of a node.
 TOPICS: Final = [
@@ -39,10 +39,10 @@ def test_invalid_names_are_ignored(make_fixture: FixtureFactory) -> None:
         operator.create(paths.topic_path(topic), ASSIGNMENT)
     for broker in BROKERS:
         operator.create(f"{paths.BROKER_IDS}/{broker}", b'{"version":1,"host":"h","port":9092}')
-    controller, loop = build(ONE, fixture.connect())
+    controller, loop = build(FIRST_ID, fixture.connect())
     controller.open()
     loop.start()
-    until(lambda: controller.status().active)
+    wait_until(lambda: controller.status().active)
     fixture.settle()
     assert settle(controller)
     before = read_tree(operator)

@@ -11,9 +11,9 @@ from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.stores import until
 from kframe_zookeeper.testing.victims import build, requests_received, settle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
@@ -21,11 +21,10 @@ from kframe.api.controller import Controller
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
 from kframe.testing.clusters import cluster_of, healthy, registration
-from kframe.testing.store_fixture import ONE, TWO
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 
 #: Short, so that the fence of a controller closes soon.
 TIMEOUT_MS = 2_000
-PATIENCE_S = 120.0
 #: The second replica of each partition 0 is the leader after the failure of broker 1.
 TOPICS = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
 
@@ -82,16 +81,16 @@ def test_role_survives_a_killed_server(own_zookeeper: ServerHandle, long: bool) 
     """
     fixture = fixture_at(own_zookeeper.address)
     try:
-        with controller_at(fixture, ONE) as controller, controller_at(fixture, TWO) as standby:
+        with controller_at(fixture, FIRST_ID) as controller, controller_at(fixture, SECOND_ID) as standby:
             before, connection = role(fixture), store_of(controller)._connection
             own_zookeeper.kill()
             if long:
-                until(lambda: uncertain(store_of(controller)))
+                wait_until(lambda: uncertain(store_of(controller)))
             own_zookeeper.start()
             # The watches are armed again, so the next change is notified.
-            until(lambda: fixture.operator.connected)
+            wait_until(lambda: fixture.operator.connected)
             fixture.unregister_brokers([1])
-            until(lambda: leads(fixture, 2))
+            wait_until(lambda: leads(fixture, 2))
             assert role(fixture) == before
             assert store_of(controller)._connection is connection
             assert (controller.status().active, standby.status().active) == (True, False)
@@ -104,20 +103,20 @@ def test_requests_during_an_outage_are_done_after_it(own_zookeeper: ServerHandle
     """The write waits. Brokers receive nothing until the session is certain to live."""
     fixture = fixture_at(own_zookeeper.address)
     try:
-        with controller_at(fixture, ONE) as controller:
+        with controller_at(fixture, FIRST_ID) as controller:
             fixture.unregister_brokers([1])
-            until(lambda: leads(fixture, 2))
+            wait_until(lambda: leads(fixture, 2))
             fixture.register_brokers([registration(1)])
             settle(controller)
             before, requests = role(fixture), requests_received(controller)
             own_zookeeper.kill()
             elected = controller.elect_leaders(ElectionType.PREFERRED)
-            until(lambda: uncertain(store_of(controller)))
+            wait_until(lambda: uncertain(store_of(controller)))
             assert (elected.done(), requests_received(controller)) == (False, requests)
             own_zookeeper.start()
             assert set(elected.result(PATIENCE_S).by_partition().values()) == {ErrorCode.NONE}
             assert requests_received(controller) > requests
-            until(lambda: fixture.operator.connected)
+            wait_until(lambda: fixture.operator.connected)
             assert leads(fixture, 1)
             assert role(fixture) == before
     finally:
@@ -128,7 +127,7 @@ def test_controller_can_be_stopped_during_an_outage(own_zookeeper: ServerHandle)
     """It does not wait for a server that may never return. Its record is deleted when its session expires."""
     fixture = fixture_at(own_zookeeper.address)
     try:
-        with controller_at(fixture, ONE) as controller:
+        with controller_at(fixture, FIRST_ID) as controller:
             own_zookeeper.kill()
             waiting = controller.elect_leaders(ElectionType.PREFERRED)
             controller.stop()
@@ -143,17 +142,17 @@ def test_role_survives_a_killed_ensemble_member(ensemble: Ensemble) -> None:
     ensemble.start()
     fixture = fixture_at(ensemble.address, timeout_ms=10_000)
     try:
-        with controller_at(fixture, ONE) as controller, controller_at(fixture, TWO):
+        with controller_at(fixture, FIRST_ID) as controller, controller_at(fixture, SECOND_ID):
             before, connection = role(fixture), store_of(controller)._connection
             assert connection is not None
             client = connection.session.client
             port = client._connection._socket.getpeername()[1]
             (member,) = (server for server in ensemble.servers if server.port == port)
             member.kill()
-            until(lambda: client.connected and client._connection._socket.getpeername()[1] != port)
-            until(lambda: fixture.operator.connected)
+            wait_until(lambda: client.connected and client._connection._socket.getpeername()[1] != port)
+            wait_until(lambda: fixture.operator.connected)
             fixture.unregister_brokers([1])
-            until(lambda: leads(fixture, 2))
+            wait_until(lambda: leads(fixture, 2))
             assert (role(fixture), store_of(controller)._connection) == (before, connection)
     finally:
         ensemble.start()
@@ -166,19 +165,19 @@ def test_controller_cut_off_beyond_its_session_resigns_once(zookeeper: ServerHan
     fixture = fixture_at(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
         try:
-            with controller_at(fixture, ONE, proxy.address) as first, controller_at(fixture, TWO) as second:
+            with controller_at(fixture, FIRST_ID, proxy.address) as first, controller_at(fixture, SECOND_ID) as second:
                 assert first.status().active
                 requests = requests_received(first)
                 proxy.refuse()
                 proxy.cut()
-                until(lambda: second.status().active)
+                wait_until(lambda: second.status().active)
                 assert role(fixture)[1] == b"2"
                 fixture.unregister_brokers([1])
-                until(lambda: leads(fixture, 2))
+                wait_until(lambda: leads(fixture, 2))
                 assert first.status().active  # The controller still considers itself active, and waits for the server.
                 proxy.refuse(False)
-                until(lambda: not first.status().active)
-                until(lambda: first.status().active_controller == TWO)
+                wait_until(lambda: not first.status().active)
+                wait_until(lambda: first.status().active_controller == SECOND_ID)
                 assert (requests_received(first), role(fixture)[1]) == (requests, b"2")
                 assert second.status().active
         finally:
@@ -196,7 +195,7 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
         try:
             store = fixture.connect(proxy.address)
             store.open(lambda _event: None)
-            assert store.claim(ONE) == 1
+            assert store.claim(FIRST_ID) == 1
             assert store.may_act()
             connection, worker = store._connection, store._worker
             assert connection is not None
@@ -204,14 +203,14 @@ def test_role_lost_without_a_connection_is_checked_before_acting(zookeeper: Serv
             worker.put(hold)
             proxy.refuse()
             proxy.cut()
-            until(lambda: not connection.session.client.connected)
+            wait_until(lambda: not connection.session.client.connected)
             fixture.drop_controller()
             proxy.refuse(False)
-            until(lambda: connection.session.client.connected)
+            wait_until(lambda: connection.session.client.connected)
             assert connection.session.fence.is_open()
             assert not store.may_act()
             worker_goes_on.set()
-            until(lambda: connection.claim is None)
+            wait_until(lambda: connection.claim is None)
             assert not store.owns_role()
         finally:
             worker_goes_on.set()

@@ -8,19 +8,20 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.live import ZooKeeperCluster
 from kframe_zookeeper.store import ZooKeeperStore
-from kframe_zookeeper.testing.stores import opened, until
+from kframe_zookeeper.testing.process import wait_until
+from kframe_zookeeper.testing.stores import opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 
 from kframe.testing.clusters import registration
-from kframe.testing.store_fixture import ONE, TWO, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 
-OURS = paths.broker_path(ONE)
+OURS = paths.broker_path(FIRST_ID)
 
 
 def announcing(fixture: ZooKeeperFixture) -> ZooKeeperStore:
     """A store that registers its controller but does not have the role yet."""
     store = opened(fixture)
-    store.announce(registration(ONE))
+    store.announce(registration(FIRST_ID))
     return store
 
 
@@ -32,12 +33,12 @@ def test_controller_is_registered_while_it_has_the_role(make_fixture: FixtureFac
     fixture = make_fixture(small_cluster())
     store = announcing(fixture)
     assert fixture.operator.exists(OURS) is None
-    store.claim(ONE)
+    store.claim(FIRST_ID)
     data, stat = fixture.operator.get(OURS)
     record = json.loads(data)
     assert record["kframe_controller"] is True
     assert record["endpoints"] == [
-        f"PLAINTEXT://{endpoint.host}:{endpoint.port}" for endpoint in registration(ONE).endpoints
+        f"PLAINTEXT://{endpoint.host}:{endpoint.port}" for endpoint in registration(FIRST_ID).endpoints
     ]
     assert stat.owner_session_id == fixture.operator.get(paths.CONTROLLER)[1].owner_session_id
     store.release()
@@ -48,38 +49,38 @@ def test_controller_is_registered_while_it_has_the_role(make_fixture: FixtureFac
 def test_active_controller_registers_when_it_is_announced(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     store = opened(fixture)
-    store.claim(ONE)
-    store.announce(registration(ONE))
-    until(lambda: fixture.operator.exists(OURS) is not None)
+    store.claim(FIRST_ID)
+    store.announce(registration(FIRST_ID))
+    wait_until(lambda: fixture.operator.exists(OURS) is not None)
 
 
 def test_registered_controller_does_not_count_as_a_broker(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     store, other = announcing(fixture), opened(fixture)
     before = ids(other)
-    store.claim(ONE)
+    store.claim(FIRST_ID)
     assert fixture.operator.exists(OURS) is not None
     assert (ids(store), ids(other)) == (before, before)
     cluster = ZooKeeperCluster(fixture.settings())
     assert list(cluster.broker_addresses()) == before
-    assert ONE not in cluster.capture().to_cluster().brokers.ids.tolist()
+    assert FIRST_ID not in cluster.capture().to_cluster().brokers.ids.tolist()
 
 
 def test_deposed_controller_is_unregistered(make_fixture: FixtureFactory) -> None:
     fixture = make_fixture(small_cluster())
     store, other = announcing(fixture), opened(fixture)
-    store.claim(ONE)
-    assert other.take_over(TWO) == 2
-    until(lambda: fixture.operator.exists(OURS) is None)
+    store.claim(FIRST_ID)
+    assert other.take_over(SECOND_ID) == 2
+    wait_until(lambda: fixture.operator.exists(OURS) is None)
 
 
-def test_registration_of_a_broker_with_the_same_id_is_kept(
+def test_registration_of_a_broker_with_the_same_id_is_not_replaced(
     make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     fixture = make_fixture(small_cluster())
     store = announcing(fixture)
     fixture.operator.create(OURS, b"a broker's", ephemeral=True)
-    assert store.claim(ONE) == 1
+    assert store.claim(FIRST_ID) == 1
     assert "is another's" in caplog.text
     store.release()
     assert fixture.operator.get(OURS)[0] == b"a broker's"

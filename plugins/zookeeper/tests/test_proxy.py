@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import (
     GET_DATA,
     HOST,
@@ -97,13 +97,6 @@ class Client:
         return False
 
 
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.001)
-
-
 @pytest.fixture
 def server() -> Iterator[EchoServer]:
     server = EchoServer()
@@ -138,7 +131,7 @@ def test_connection_closed_by_its_client_is_closed(proxy: Proxy, lingering: tupl
         (link,) = proxy.links
         if lingering is not None:
             client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", *lingering))
-    until(lambda: all(end.fileno() == -1 for end in link.sockets))
+    wait_until(lambda: all(end.fileno() == -1 for end in link.sockets))
     assert proxy.links == []
 
 
@@ -233,7 +226,7 @@ def test_cut_resets_all(proxy: Proxy) -> None:
         assert proxy.links == []
 
 
-def test_half_close_ends_one_direction(server: EchoServer, proxy: Proxy) -> None:
+def test_half_close_ends_a_single_direction(server: EchoServer, proxy: Proxy) -> None:
     with connected(proxy) as client:
         proxy.half_close(Direction.TO_CLIENT)
         assert client.read() is None

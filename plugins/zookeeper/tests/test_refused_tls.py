@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.commands import kframe
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
-PATIENCE_S: Final = 150.0
 HOURS_MS: Final = 24 * 3_600_000
 #: Commands, and the authority of the client certificate; empty for no certificate.
-ASKED: Final = {
-    "controller run": (("controller", "run", "--id", "1000", "--listener", f"PLAINTEXT://{HOST}:0"), "stranger"),
-    "controller shadow": (("controller", "shadow"), "stranger"),
+COMMANDS: Final = {
+    "controller run": (("controller", "run", "--id", "1000", "--listener", f"PLAINTEXT://{HOST}:0"), "untrusted"),
+    "controller shadow": (("controller", "shadow"), "untrusted"),
     "controller shadow, without a certificate": (("controller", "shadow"), ""),
-    "controller status": (("controller", "status"), "stranger"),
+    "controller status": (("controller", "status"), "untrusted"),
 }
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_tls_refusal_ends_the_command(
     tls_zookeeper: ServerHandle, authority: Authority, tmp_path: Path, name: str
 ) -> None:
-    arguments, signer = ASKED[name]
+    arguments, signer = COMMANDS[name]
     shown = Authority(tmp_path, signer).issue("kafka").key_and_certificate if signer else ""
     config = tmp_path / "server.properties"
     config.write_text(
@@ -34,8 +32,7 @@ def test_tls_refusal_ends_the_command(
         f"zookeeper.ssl.client.enable=true\nzookeeper.ssl.truststore.location={authority.path}\n"
         f"zookeeper.ssl.truststore.type=PEM\nzookeeper.ssl.keystore.type=PEM\nzookeeper.ssl.keystore.location={shown}\n"
     )
-    command = [sys.executable, "-m", "kframe.cli", *arguments, "--config", str(config)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=tmp_path)
+    done = kframe(*arguments, "--config", config, folder=tmp_path)
     assert done.returncode != 0
     error = " ".join(done.stderr.split())
     pattern = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ import pytest
 from kazoo.exceptions import KazooException
 from kframe_zookeeper import paths
 from kframe_zookeeper.settings import settings_of_url
+from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
 from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
@@ -21,9 +21,8 @@ from kframe_zookeeper.znodes import decode_state
 from kframe.api.controller import Controller
 from kframe.model.cluster import ClusterState
 from kframe.testing.clusters import cluster_of, healthy, registration
-from kframe.testing.store_fixture import ONE, TWO
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 
-PATIENCE_S = 240.0
 EVERYTHING = os.environ.get("KFRAME_FAULTS") == "all"
 #: Each takes some seconds, so two of the four run by default.
 BREAK_POINTS = pytest.mark.parametrize(
@@ -35,17 +34,6 @@ BREAK_POINTS = pytest.mark.parametrize(
 TOPICS, PARTITIONS = 12, 100
 
 
-def until(holds: Callable[[], bool], missing: str = "it does not happen") -> None:
-    """Wait until ``holds``. Reading thousands of nodes loads the servers, so the pauses are as long as the reads."""
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        looked_s = time.monotonic()
-        if holds():
-            return
-        assert time.monotonic() < end, missing
-        time.sleep(max(time.monotonic() - looked_s, 0.02))
-
-
 def bulk() -> ClusterState:
     """A cluster in which broker 1 leads all partitions."""
     topics = {f"topic-{number:02}": [healthy(1, 2)] * PARTITIONS for number in range(TOPICS)}
@@ -55,11 +43,11 @@ def bulk() -> ClusterState:
 @contextmanager
 def at_work(fixture: ZooKeeperFixture, proxy: Proxy) -> Iterator[Controller]:
     """An active, idle controller behind a proxy."""
-    controller, loop = build(ONE, fixture.connect(proxy.address))
+    controller, loop = build(FIRST_ID, fixture.connect(proxy.address))
     controller.open()
     loop.start()
     try:
-        until(lambda: controller.status().active)
+        wait_until(lambda: controller.status().active)
         settle(controller)
         yield controller
     finally:
@@ -88,7 +76,7 @@ def looked_at(fixture: ZooKeeperFixture) -> Tree:
             return False
         return True
 
-    until(look, "ZooKeeper does not answer")
+    wait_until(look)
     return trees[-1]
 
 
@@ -100,13 +88,11 @@ def writes_each_once(fixture: ZooKeeperFixture, proxy: Proxy, broken: Break) -> 
         fixture.unregister_brokers([1])
         assert broken.happened.wait(PATIENCE_S)
         expected = {(2, 1, 1): TOPICS * PARTITIONS}
-        until(lambda: leaders(looked_at(fixture)) == expected)
-        until(lambda: controller.status().active)
+        wait_until(lambda: leaders(looked_at(fixture)) == expected)
+        wait_until(lambda: controller.status().active)
         assert faults(before, looked_at(fixture)) == []
         fixture.register_brokers([registration(1)])
-        until(
-            lambda: not [key for key in leaders(looked_at(fixture)) if key != (2, 1, 2)], "broker 1 does not catch up"
-        )
+        wait_until(lambda: leaders(looked_at(fixture)).keys() <= {(2, 1, 2)})
 
 
 # -- servers
@@ -166,11 +152,11 @@ def test_controllers_frozen_in_alternation(zookeeper: ServerHandle) -> None:
     settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
     topics = {f"topic-{number}": [healthy(1, 2, 3), healthy(2, 3, 1)] for number in range(10)}
     fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
-    rivals = [Victim(number, fixture.settings(session_timeout_ms=5000)) for number in (ONE, TWO)]
+    rivals = [Victim(number, fixture.settings(session_timeout_ms=5000)) for number in (FIRST_ID, SECOND_ID)]
     try:
         for rival in rivals:
             rival.stand()
-            until(lambda rival=rival: rival.settle() is (rival is rivals[0]))  # type: ignore[misc]
+            wait_until(lambda rival=rival: rival.settle() is (rival is rivals[0]))  # type: ignore[misc]
         for number in range(4):
             active, other = rivals[number % 2], rivals[1 - number % 2]
             before = read_tree(fixture.operator)
@@ -178,17 +164,17 @@ def test_controllers_frozen_in_alternation(zookeeper: ServerHandle) -> None:
             fixture.unregister_brokers(
                 [1]
             )  # The frozen controller sees this watch event when it wakes, and would move leaders.
-            until(other.settle)
-            until(lambda before=before: not faults(before, read_tree(fixture.operator)))  # type: ignore[misc]
+            wait_until(other.settle)
+            wait_until(lambda before=before: not faults(before, read_tree(fixture.operator)))  # type: ignore[misc]
             assert other.settle()
             settled = read_tree(fixture.operator)
             active.wake()
-            until(lambda active=active: not active.settle())  # type: ignore[misc]
+            wait_until(lambda active=active: not active.settle())  # type: ignore[misc]
             assert other.settle()
             assert changes(settled, read_tree(fixture.operator)) == []
             assert int(settled[paths.CONTROLLER_EPOCH].data) == number + 2
             fixture.register_brokers([registration(1)])
-            until(lambda settled=settled: not faults(settled, read_tree(fixture.operator)))  # type: ignore[misc]
+            wait_until(lambda settled=settled: not faults(settled, read_tree(fixture.operator)))  # type: ignore[misc]
     finally:
         for rival in rivals:
             rival.close()

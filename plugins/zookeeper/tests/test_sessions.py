@@ -6,14 +6,15 @@ import threading
 
 import pytest
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Direction, Link, Proxy
-from kframe_zookeeper.testing.stores import BREAK_POINTS, PATIENCE_S, big_cluster, controller, every_row, until
+from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, every_row
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.errors import ControllerFenced, StoreError
 from kframe.model.events import Elect, Event, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, described
-from kframe.testing.store_fixture import TWO, codes, small_cluster
+from kframe.testing.store_fixture import SECOND_ID, codes, small_cluster
 
 
 @BREAK_POINTS
@@ -35,13 +36,13 @@ def test_session_expiry_during_a_write_stops_the_write(
     proxy.script(Break(break_point, 2, MULTI, end))
     with pytest.raises((ControllerFenced, StoreError)):
         store.write_states(cluster, every_row(cluster, 2, 5))
-    until(lambda: events[-1:] == [Elect()])
+    wait_until(lambda: events[-1:] == [Elect()])
     assert events[0] == SessionExpired()
     stored = described(store.load())
     assert store._connection is not before
     with pytest.raises(ControllerFenced):
         store.write_states(cluster, every_row(cluster, 2, 5))
-    assert store.claim(TWO) == 2
+    assert store.claim(SECOND_ID) == 2
     assert described(store.load()) == stored, "nothing of the old session arrives in the new one"
 
 
@@ -64,19 +65,19 @@ def test_silent_session_waits_for_the_server(make_fixture: FixtureFactory, proxy
     proxy.drop(*Direction)
     thread = threading.Thread(target=write)
     thread.start()
-    until(lambda: fixture.operator.exists(paths.CONTROLLER) is None)
+    wait_until(lambda: fixture.operator.exists(paths.CONTROLLER) is None)
     assert not before.session.fence.is_open()
     assert (store.may_act(), events, failures) == (False, [], [])
     proxy.drop()
     proxy.cut()
     thread.join(PATIENCE_S)
     assert len(failures) == 1
-    until(lambda: events[-1:] == [Elect()])
+    wait_until(lambda: events[-1:] == [Elect()])
     assert events[0] == SessionExpired()
     assert described(store.load()) == described(cluster)
 
 
-def test_requests_never_carry_over_to_another_session(make_fixture: FixtureFactory, proxy: Proxy) -> None:
+def test_requests_are_never_sent_in_another_session(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=4000), list[Event]()
     store, cluster = controller(fixture, proxy, events)
     before = store._connection
@@ -99,7 +100,7 @@ def test_requests_never_carry_over_to_another_session(make_fixture: FixtureFacto
         thread.start()
     fixture.end_session(credentials)
     proxy.refuse(False)
-    until(lambda: events[-1:] == [Elect()])
+    wait_until(lambda: events[-1:] == [Elect()])
     for thread in threads:
         thread.join(PATIENCE_S)
     assert len(failures) == 3

@@ -57,7 +57,7 @@ def test_url(url: str, expected: ConnectSettings) -> None:
 
 
 @pytest.mark.parametrize(
-    "url, found, expected",
+    "url, value, expected",
     [
         ("h:2181", "'h:2181'", "zookeeper://HOST:PORT"),
         ("zookeeper:///kafka", "'zookeeper:///kafka'", "zookeeper://HOST:PORT"),
@@ -85,10 +85,10 @@ def test_url(url: str, expected: ConnectSettings) -> None:
         ("zookeeper://h?ssl.endpoint.identification.algorithm=", "''", "HTTPS"),
     ],
 )
-def test_url_refused(url: str, found: str, expected: str) -> None:
+def test_url_refused(url: str, value: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         settings_of_url(url)
-    assert found in caught.value.found
+    assert value in caught.value.found
     assert expected in caught.value.expected
     assert "secret" not in str(caught.value)
 
@@ -161,7 +161,7 @@ def test_login_from_a_jaas_file(jaas: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "section, found",
+    "section, problem",
     [
         ("Nobody", "no section Nobody"),
         ("lient", "no section lient"),
@@ -170,10 +170,10 @@ def test_login_from_a_jaas_file(jaas: Path) -> None:
         ("Half", "no password"),
     ],
 )
-def test_jaas_refused(jaas: Path, section: str, found: str) -> None:
+def test_jaas_refused(jaas: Path, section: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_sasl_login(jaas, section)
-    assert caught.value.found == found
+    assert caught.value.found == problem
     assert "secret" not in str(caught.value)
 
 

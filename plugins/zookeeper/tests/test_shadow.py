@@ -6,11 +6,8 @@ It agrees with Kafka, reports manual changes, and writes nothing.
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,50 +15,35 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.commands import RunningCommand
 from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import Cluster, Tool
-from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
 
-PATIENCE_S: Final = 150.0
 STATE: Final = "/brokers/topics/t/partitions/0/state"
 
 
-class Shadowing(Process):
+class Shadowing(RunningCommand):
     """A ``kframe controller shadow`` process, with its output and counters."""
 
     def __init__(self, connect_string: str, folder: Path) -> None:
-        super().__init__()
-        folder.mkdir()
-        self._log = folder / "log.txt"
-        self._launch(
-            [sys.executable, "-m", "kframe.cli", "controller", "shadow", "--zookeeper", connect_string, "--settle", "2",
-             "--metrics-listen", "0", "-o", "jsonl"],
-            folder,
+        super().__init__(
+            folder, "controller", "shadow", "--zookeeper", connect_string, "--settle", "2", "--metrics-listen", "0",
+            "-o", "jsonl",
         )  # fmt: skip
-        assert until(lambda: "nothing is written" in self.log or self.pid is None, PATIENCE_S)
-        match = re.search(r"metrics on (\S+)", self.log)
-        assert match is not None, self.log
-        self._address = match[1]
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
+        self.start()
+        assert self.logs("nothing is written"), self.log
 
     @property
     def differences(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.log.splitlines() if line.startswith("{")]
 
     def count(self, kind: str) -> int:
-        connection = HTTPConnection(self._address, timeout=PATIENCE_S)
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-        connection.close()
-        (value,) = re.findall(rf"^kframe_shadow_{kind}_total (\d+)$", text, re.MULTILINE)
-        return int(value)
+        return int(self.metric(f"kframe_shadow_{kind}_total"))
 
     def await_round(self, before: int) -> None:
-        assert until(lambda: self.count("rounds") > before, PATIENCE_S), self.log
+        assert until(lambda: self.count("rounds") > before), self.log
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +122,7 @@ def test_shadow_agrees_with_kafka_and_reports_missing_actions(
         rounds = shadow.count("rounds")
         cluster.start()
         shadow.await_round(rounds)
-        assert until(partial(in_sync, client, "t", len(replicas)), PATIENCE_S)
+        assert until(partial(in_sync, client, "t", len(replicas)))
 
     rounds = shadow.count("rounds")
     part = [{"topic": "t", "partition": number} for number in range(len(replicas))]
@@ -153,7 +135,7 @@ def test_shadow_agrees_with_kafka_and_reports_missing_actions(
     state = json.loads(client.get(STATE)[0])
     other_leader = next(replica for replica in state["isr"] if replica != state["leader"])
     client.set(STATE, json.dumps({**state, "leader": other_leader}).encode())
-    assert until(lambda: shadow.count("disagreements") > 0, PATIENCE_S)
+    assert until(lambda: shadow.count("disagreements") > 0)
     (difference,) = shadow.differences
     assert (difference["topic"], difference["partition"]) == ("t", 0)
     assert (difference["expected"]["leader"], difference["found"]["leader"]) == (state["leader"], other_leader)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from http.client import HTTPConnection
 from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
 from kframe_zookeeper import paths
-from kframe_zookeeper.testing.commands import ControllerRun, kframe
+from kframe_zookeeper.testing.commands import Start, kframe
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.znodes import encode_controller
-
-Start = Callable[..., ControllerRun]
 
 
 def status(address: str, *arguments: str) -> dict[str, Any]:
@@ -29,18 +25,6 @@ def first_line(address: str) -> str:
     done = kframe("controller", "status", "--zookeeper", address)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()[0]
-
-
-def metric(run: ControllerRun, name: str) -> float:
-    """The value of a metric of an instance."""
-    address = re.search(r"METRICS on (\S+:\d+)", run.log)
-    assert address is not None, run.log
-    connection = HTTPConnection(address[1], timeout=60)
-    connection.request("GET", "/metrics")
-    text = connection.getresponse().read().decode()
-    connection.close()
-    (value,) = re.findall(rf"^{name} (\S+)$", text, re.MULTILINE)
-    return float(value)
 
 
 def test_first_line_names_controller_and_standbys(start: Start, address: str, client: KazooClient) -> None:
@@ -83,10 +67,10 @@ def test_counts_equal_those_of_the_active_controller(start: Start, address: str,
     run = start(1000, "--metrics-listen", "0")
     assert run.settle(), run.log
     gauge = "kafka_controller_kafkacontroller_"
-    assert until(lambda: metric(run, f"{gauge}globalpartitioncount") > 0)
+    assert until(lambda: run.metric(f"{gauge}globalpartitioncount") > 0)
     report = status(address)
-    assert report["partitions"] == metric(run, f"{gauge}globalpartitioncount")
-    assert report["offline_partitions"] == metric(run, f"{gauge}offlinepartitionscount") > 0
+    assert report["partitions"] == run.metric(f"{gauge}globalpartitioncount")
+    assert report["offline_partitions"] == run.metric(f"{gauge}offlinepartitionscount") > 0
     assert report["under_replicated_partitions"] >= report["under_min_isr_partitions"] >= report["offline_partitions"]
     assert (report["topics_to_delete"], report["reassigning_partitions"]) == (0, 0)
     assert report["queues_unknown"] is None
@@ -132,7 +116,7 @@ def test_quarantined_records_equal_the_metric(start: Start, address: str, client
 
     def equal() -> bool:
         by_page.update(status(address))
-        return len(by_page["quarantined"]) == metric(run, "kframe_store_quarantined")
+        return len(by_page["quarantined"]) == run.metric("kframe_store_quarantined")
 
     assert until(equal)
     assert (by_storage["quarantined_by"], by_page["quarantined_by"]) == ("storage", "controller")

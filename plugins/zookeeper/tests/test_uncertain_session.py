@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.trees import changes, read_tree
@@ -25,9 +25,7 @@ from kframe.model.events import BrokersChanged, Elect, Event
 from kframe.runtime.clock import SystemClock
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import cluster_of, healthy
-from kframe.testing.store_fixture import ONE, TWO
-
-PATIENCE_S = 120.0
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 
 
 @pytest.fixture
@@ -37,13 +35,6 @@ def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
     zookeeper_fixture = ZooKeeperFixture(settings, cluster_of(topics, registered=[1, 2, 3]))
     yield zookeeper_fixture
     zookeeper_fixture.close()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.02)
 
 
 class Sleepy(ZooKeeperStore):
@@ -87,7 +78,7 @@ def test_stored_states_are_sent_only_while_the_session_is_certain(
     store.fixture = fixture
     fixture.stores.append(store)
     transport = RecordingTransport()
-    loop = ControllerLoop(Core(ONE, ControllerConfig(), Selection({})), store, transport, SystemClock())
+    loop = ControllerLoop(Core(FIRST_ID, ControllerConfig(), Selection({})), store, transport, SystemClock())
     loop.open()
     loop.run_until_idle()
     assert loop.controller.active
@@ -108,7 +99,7 @@ def test_lost_role_takes_effect_before_queued_events(fixture: ZooKeeperFixture) 
     """Without a new election, the controller epoch alone would not fence the writes."""
     events: list[Event] = []
     store, transport = fixture.connect(), RecordingTransport()
-    loop = ControllerLoop(Core(ONE, ControllerConfig(), Selection({})), store, transport, SystemClock())
+    loop = ControllerLoop(Core(FIRST_ID, ControllerConfig(), Selection({})), store, transport, SystemClock())
     loop.open()
     loop.run_until_idle()
     transport.take()
@@ -138,11 +129,11 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(
         wakes.wait(PATIENCE_S)
 
     with Proxy(zookeeper.address) as proxy:
-        victim = Victim(ONE, fixture.settings(proxy.address, session_timeout_ms=5000))
-        following, loop = build(TWO, fixture.connect())
+        victim = Victim(FIRST_ID, fixture.settings(proxy.address, session_timeout_ms=5000))
+        following, loop = build(SECOND_ID, fixture.connect())
         try:
             victim.stand()
-            until(victim.settle)
+            wait_until(victim.settle)
             before = victim.ask(requests_received)
             assert before > 0
             answered = Break(BreakPoint.BEFORE_ANSWER, 1, MULTI, freeze)
@@ -151,13 +142,13 @@ def test_controller_frozen_during_a_write_sends_nothing_when_it_wakes(
             assert frozen.wait(PATIENCE_S)
             following.open()
             loop.start()
-            until(lambda: following.status().active)
+            wait_until(lambda: following.status().active)
             assert settle(following)
             settled = read_tree(fixture.operator)
             wakes.set()
             assert answered.happened.wait(PATIENCE_S)
             victim.wake()
-            until(lambda: not victim.settle())
+            wait_until(lambda: not victim.settle())
             assert victim.ask(requests_received) == before
             assert changes(settled, read_tree(fixture.operator)) == []
             assert following.status().active

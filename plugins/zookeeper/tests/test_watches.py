@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kframe_zookeeper import paths
+from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.stores import controller, opened, until
+from kframe_zookeeper.testing.stores import controller, opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.model.events import (
@@ -17,7 +18,7 @@ from kframe.model.events import (
     TopicsChanged,
 )
 from kframe.testing.clusters import registration
-from kframe.testing.store_fixture import ONE, TWO, small_cluster
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 
 
 def test_changes_during_a_broken_connection_are_notified(make_fixture: FixtureFactory, proxy: Proxy) -> None:
@@ -33,7 +34,7 @@ def test_changes_during_a_broken_connection_are_notified(make_fixture: FixtureFa
     fixture.mark_for_deletion(["orders"])
     fixture.operator.create(paths.PREFERRED_ELECTION, b"")
     proxy.refuse(False)
-    until(lambda: len(events) >= 3)
+    wait_until(lambda: len(events) >= 3)
     fixture.settle()
     assert set(events) == {BrokerModified(3), TopicModified("orders"), DeletionsMarked()}, "only what has changed"
     events.clear()
@@ -48,8 +49,8 @@ def test_changes_during_a_broken_connection_are_notified(make_fixture: FixtureFa
 def test_controller_deletion_during_a_broken_connection_is_notified(make_fixture: FixtureFactory, proxy: Proxy) -> None:
     fixture, events = make_fixture(small_cluster()), list[Event]()
     first, second = opened(fixture), opened(fixture, proxy, events)
-    first.claim(ONE)
-    assert second.claim(TWO) is None
+    first.claim(FIRST_ID)
+    assert second.claim(SECOND_ID) is None
     fixture.settle()
     events.clear()
     for _ in range(2):
@@ -58,5 +59,5 @@ def test_controller_deletion_during_a_broken_connection_is_notified(make_fixture
     proxy.cut()
     first.close()
     proxy.refuse(False)
-    until(lambda: events == [Elect()])
-    assert second.claim(TWO) == 2
+    wait_until(lambda: events == [Elect()])
+    assert second.claim(SECOND_ID) == 2

@@ -47,11 +47,11 @@ class Forgetful(MemoryStore):
     def write_configs(self, topic, config):
         pass
 
-ONE = MemoryEnsemble.from_cluster(ClusterState())
+ENSEMBLE = MemoryEnsemble.from_cluster(ClusterState())
 
 @hookimpl
 def kframe_stores():
-    make = lambda url: Forgetful(ONE.records, ONE.states, ONE.topics)
+    make = lambda url: Forgetful(ENSEMBLE.records, ENSEMBLE.states, ENSEMBLE.topics)
     return [StoreSpec("forgetful", make, "Keeps no settings.")]
 """
 

@@ -44,7 +44,7 @@ async def create_token(call: Call) -> Fields:
 
 async def renew_token(call: Call) -> Fields:
     """Extend the expiry time of a token."""
-    tokens, token = await _found(call)
+    tokens, token = await _authorized_token(call)
     if token.is_expired(tokens.now_ms()):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     period_ms = call.body["renew_period"]
@@ -54,7 +54,7 @@ async def renew_token(call: Call) -> Fields:
 
 async def expire_token(call: Call) -> Fields:
     """Let a token expire after some time, or delete it at once."""
-    tokens, token = await _found(call)
+    tokens, token = await _authorized_token(call)
     period_ms, now_ms = call.body["expiry_time_period"], tokens.now_ms()
     if period_ms < 0:
         await call.desk.write(lambda writer: tokens.delete(writer, token))
@@ -128,7 +128,7 @@ def _is_allowed(call: Call) -> bool:
     return not (anonymous or session.principal.by_token)
 
 
-async def _found(call: Call) -> tuple[Tokens, Token]:
+async def _authorized_token(call: Call) -> tuple[Tokens, Token]:
     """The token of a request, which the requester may renew. Raises RequestError."""
     if not _is_allowed(call):
         raise RequestError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kframe_zookeeper.testing.kafka import Tool
+from kframe_zookeeper.testing.process import PATIENCE_S
 
-from kframe_kafka_wire.testing.gathering import PATIENCE_S as _PATIENCE_S
-from kframe_kafka_wire.testing.gathering import Place, gathered
+from kframe_kafka_wire.testing.gathering import RecordPosition, gathered
 
 #: A group reads committed records from the beginning, and commits its offsets explicitly.
 GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.auto.commit": False}
@@ -158,7 +158,7 @@ class Librdkafka:
     def create(self, topic: str, partitions: int, factor: int) -> None:
         """As AnyClient."""
         new = self._names.NewTopic(topic, num_partitions=partitions, replication_factor=factor)
-        self._admin.create_topics([new])[topic].result(_PATIENCE_S)
+        self._admin.create_topics([new])[topic].result(PATIENCE_S)
 
     def describe(self) -> Mapping[str, Partitions]:
         """As AnyClient."""
@@ -167,7 +167,7 @@ class Librdkafka:
                 number: (partition.leader, partition.replicas, partition.isrs)
                 for number, partition in topic.partitions.items()
             }
-            for name, topic in self._admin.list_topics(timeout=_PATIENCE_S).topics.items()
+            for name, topic in self._admin.list_topics(timeout=PATIENCE_S).topics.items()
         }
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
@@ -177,20 +177,20 @@ class Librdkafka:
     def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
         """As AnyClient."""
         producer = self._lib.Producer({**self._own, "transactional.id": transactional_id})
-        producer.init_transactions(_PATIENCE_S)
+        producer.init_transactions(PATIENCE_S)
         producer.begin_transaction()
         _send(producer, topic, aborted)
-        producer.abort_transaction(_PATIENCE_S)
+        producer.abort_transaction(PATIENCE_S)
         producer.begin_transaction()
         _send(producer, topic, values)
-        producer.commit_transaction(_PATIENCE_S)
+        producer.commit_transaction(PATIENCE_S)
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
         """As AnyClient."""
         consumer = self._lib.Consumer({**self._own, **GROUP, "group.id": group})
         consumer.subscribe([topic])
 
-        def more(_lacking: bool) -> dict[Place, str]:
+        def more(_lacking: bool) -> dict[RecordPosition, str]:
             batches = [record for record in consumer.consume(num_messages=1000, timeout=0.2) if record.error() is None]
             return {(record.partition(), record.offset()): _text(record) for record in batches}
 
@@ -209,7 +209,7 @@ class Librdkafka:
 
     def grow(self, topic: str, partitions: int) -> None:
         """As AnyClient."""
-        self._admin.create_partitions([self._names.NewPartitions(topic, partitions)])[topic].result(_PATIENCE_S)
+        self._admin.create_partitions([self._names.NewPartitions(topic, partitions)])[topic].result(PATIENCE_S)
 
     def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
         """Not supported by librdkafka. Raises NotImplementedError."""
@@ -223,7 +223,7 @@ class Librdkafka:
         """As AnyClient."""
         topic_partition = self._lib.TopicPartition(topic, partition)
         futures = self._admin.elect_leaders(self._lib.ElectionType.PREFERRED, [topic_partition])
-        ((_, error),) = futures.result(_PATIENCE_S).items()
+        ((_, error),) = futures.result(PATIENCE_S).items()
         if error is not None:
             raise self._lib.KafkaException(error)
 
@@ -231,17 +231,17 @@ class Librdkafka:
         """As AnyClient."""
         change = self._names.ConfigEntry(key, value, incremental_operation=self._names.AlterConfigOpType.SET)
         resource = self._names.ConfigResource(self._names.ResourceType.TOPIC, topic, incremental_configs=[change])
-        self._admin.incremental_alter_configs([resource])[resource].result(_PATIENCE_S)
+        self._admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
 
     def configs(self, topic: str) -> Mapping[str, str]:
         """As AnyClient."""
         resource = self._names.ConfigResource(self._names.ResourceType.TOPIC, topic)
-        response = self._admin.describe_configs([resource])[resource].result(_PATIENCE_S)
+        response = self._admin.describe_configs([resource])[resource].result(PATIENCE_S)
         return {name: entry.value for name, entry in response.items()}
 
     def delete(self, topic: str) -> None:
         """As AnyClient."""
-        self._admin.delete_topics([topic])[topic].result(_PATIENCE_S)
+        self._admin.delete_topics([topic])[topic].result(PATIENCE_S)
 
     def close(self) -> None:
         """Nothing to close: the client ends with its last reference."""
@@ -271,7 +271,7 @@ class Librdkafka:
         finally:
             over.set()
             thread.join()
-            assert producer.flush(_PATIENCE_S) == 0
+            assert producer.flush(PATIENCE_S) == 0
 
 
 def _text(message: Any) -> str:
@@ -283,5 +283,5 @@ def _send(producer: Any, topic: str, values: Sequence[str]) -> None:
     errors: list[Any] = []
     for value in values:
         producer.produce(topic, value.encode(), on_delivery=lambda error, _: errors.append(error))
-    assert producer.flush(_PATIENCE_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     assert errors == [None] * len(values)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from kazoo.client import KazooClient
 from kframe_zookeeper import plugin as zookeeper_plugin
@@ -22,7 +21,6 @@ from kframe_kafka_wire import plugin
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.fake_broker import US
 
-PATIENCE_S: Final = 150.0
 #: Leader, ISR and replicas of a partition in a broker's metadata.
 Known = tuple[int, list[int], list[int]]
 
@@ -54,7 +52,7 @@ class LiveCluster:
         self.controller.start()
         self.client.start()
         try:
-            assert until(lambda: self.controller.status().active, PATIENCE_S)
+            assert until(lambda: self.controller.status().active)
             self.cluster.start()
         except BaseException:
             self.__exit__()
@@ -110,7 +108,7 @@ def agree(cluster: Cluster, known: Mapping[str, Known], brokers: Sequence[int] =
         except OSError:  # A busy broker may answer too late.
             return False
 
-    return until(looks, PATIENCE_S)
+    return until(looks)
 
 
 def create(client: KazooClient, topic: str, replicas: Sequence[Sequence[int]]) -> None:

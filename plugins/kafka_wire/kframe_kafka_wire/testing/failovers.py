@@ -22,7 +22,6 @@ from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 
 from kframe_kafka_wire.testing.instances import Instance
 
-PATIENCE_S: Final = 150.0
 #: Ids of the instances: an active instance, two standbys, and a restarting instance.
 INSTANCES: Final = (1000, 1001, 1002, 1003)
 STANDBYS_LEAST: Final = 2
@@ -110,15 +109,15 @@ class FailoverCluster:
         down_s = SESSION_MS / 1000
         self._zookeeper.kill()
         begun_s = time.monotonic()
-        until(lambda: time.monotonic() - begun_s > down_s, PATIENCE_S)
+        until(lambda: time.monotonic() - begun_s > down_s)
         self._zookeeper.start()
-        assert until(lambda: self._client.connected, PATIENCE_S)
+        assert until(lambda: self._client.connected)
 
     def stop_instances(self) -> None:
         """Stop all instances with SIGTERM. Return when a broker is controller."""
         for instance in self._instances.values():
             instance.stop()
-        assert until(lambda: self.controller()[0] in self.cluster.brokers, PATIENCE_S)
+        assert until(lambda: self.controller()[0] in self.cluster.brokers)
 
     def lose(self, broker_id: int) -> None:
         """Kill a broker and end its session."""
@@ -143,12 +142,12 @@ class FailoverCluster:
         ended_s = time.monotonic()
         end()
         others = set(INSTANCES) - {previous}
-        assert until(lambda: self.controller()[0] in others, PATIENCE_S), self.log()
+        assert until(lambda: self.controller()[0] in others), self.log()
         winner, after = self.controller()
         instance = self._instances[winner]
-        assert until(lambda: f"{READY} {after}" in instance.log, PATIENCE_S), instance.log
+        assert until(lambda: f"{READY} {after}" in instance.log), instance.log
         active_s = time.monotonic()
-        assert until(lambda: self._elections[-1][1] >= after, PATIENCE_S)
+        assert until(lambda: self._elections[-1][1] >= after)
         elected_s = next(at_s for at_s, epoch in self._elections if epoch == after)
         return Failover(
             cause, previous, winner, after - before, round(elected_s - ended_s, 3), round(active_s - ended_s, 3)
@@ -171,7 +170,7 @@ class FailoverCluster:
                     self._starting.discard(number)
             return active in INSTANCES and len(set(INSTANCES) - self._starting - {active}) >= count
 
-        assert until(ready, PATIENCE_S), self.log()
+        assert until(ready), self.log()
 
     def _stands_by(self, number: int) -> bool:
         """Whether a started instance is ready. It may be the active one at first."""

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from kframe_zookeeper.testing.process import until
 
-PATIENCE_S: Final = 120.0
 #: Partition and offset.
-Place = tuple[int, int]
+RecordPosition = tuple[int, int]
 
 
 def gathered(
-    count: int, more: Callable[[bool], Mapping[Place, str]], commit: Callable[[Mapping[int, int]], bool]
+    count: int, more: Callable[[bool], Mapping[RecordPosition, str]], commit: Callable[[Mapping[int, int]], bool]
 ) -> list[str]:
     """The next ``count`` values, whose offsets are committed; fewer after a timeout.
 
     ``more`` receives whether records are missing, and returns new ones. ``commit`` receives offsets by partition, and
     returns its success. It fails after the group has rebalanced, and the same records are read again.
     """
-    texts: dict[Place, str] = {}
+    texts: dict[RecordPosition, str] = {}
 
     def done() -> bool:
         texts.update(more(len(texts) < count))
@@ -29,5 +27,5 @@ def gathered(
             behind[partition] = max(behind.get(partition, 0), offset + 1)
         return len(texts) >= count and commit(behind)
 
-    until(done, PATIENCE_S)
+    until(done)
     return list(texts.values())

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from collections.abc import Mapping
-from http.client import HTTPConnection
 from pathlib import Path
-from typing import Final
 
-from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.commands import RunningCommand
 from kframe_zookeeper.testing.servers import HOST, free_ports
 
-PATIENCE_S: Final = 150.0
 
-
-class Instance(Process):
+class Instance(RunningCommand):
     """A ``kframe controller run`` process. Ids 1000 and 1001 are never replicas."""
 
     def __init__(
@@ -29,9 +23,10 @@ class Instance(Process):
         configuration and logs. ``session_ms`` must be long, because a machine that starts brokers may delay a process
         for seconds.
         """
-        super().__init__()
-        folder.mkdir(parents=True)
-        self.folder = folder
+        config, logs = folder / "server.properties", folder / "logs"
+        super().__init__(
+            folder, "controller", "run", "--config", config, "--metrics-listen", "0", "--log-dir", logs, *arguments
+        )
         self.number = number
         self.address, self.other_address = (f"{HOST}:{port}" for port in free_ports(2))
         keys = {
@@ -39,14 +34,8 @@ class Instance(Process):
             "listeners": f"PLAINTEXT://{self.address}", "kframe.never.replicas": "1000,1001", **settings,
         }  # fmt: skip
         lines = "".join(f"{key}={value}\n" for key, value in keys.items())
-        (folder / "server.properties").write_text(
-            lines.replace("{address}", self.address).replace("{other_address}", self.other_address)
-        )
-        self._launch(
-            [sys.executable, "-m", "kframe.cli", "controller", "run", "--config", str(folder / "server.properties"),
-             "--metrics-listen", "0", "--log-dir", str(folder / "logs"), *arguments],
-            folder,
-        )  # fmt: skip
+        config.write_text(lines.replace("{address}", self.address).replace("{other_address}", self.other_address))
+        self.start()
 
     @property
     def log(self) -> str:
@@ -64,25 +53,3 @@ class Instance(Process):
         """The peak memory in KiB, as Linux reports it."""
         (peak,) = re.findall(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE)
         return int(peak)
-
-    def page(self, path: str) -> tuple[int, str]:
-        """Status and text of a page; 0 while there is no HTTP server."""
-        match = re.search(r"METRICS on (\S+:\d+)", self.log)
-        if match is None:
-            return 0, ""
-        connection = HTTPConnection(match[1], timeout=PATIENCE_S)
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        connection.close()
-        return answer.status, text
-
-    def await_ready(self, active: bool) -> None:
-        """Return when it is the active controller, or a standby."""
-
-        def ready() -> bool:
-            status, text = self.page("/readyz")
-            return self.pid is None or (status == 200 and json.loads(text)["active"] is active)
-
-        assert until(ready, PATIENCE_S), self.log
-        assert self.pid is not None, self.log

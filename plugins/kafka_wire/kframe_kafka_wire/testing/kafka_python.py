@@ -8,11 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 from kframe_kafka_wire.testing.clients import GROUP, Partitions
-from kframe_kafka_wire.testing.gathering import PATIENCE_S as _PATIENCE_S
-from kframe_kafka_wire.testing.gathering import Place, gathered
+from kframe_kafka_wire.testing.gathering import RecordPosition, gathered
 
 
 class KafkaPython:
@@ -24,7 +23,7 @@ class KafkaPython:
         self._lib: Any = import_module("kafka")
         self._names: Any = import_module("kafka.admin")
         self._errors: Any = import_module("kafka.errors")
-        self._place: Any = import_module("kafka.structs").OffsetAndMetadata
+        self._offset_class: Any = import_module("kafka.structs").OffsetAndMetadata
         self._own = {"bootstrap_servers": address.split(",")}
         self._admin: Any = self._lib.KafkaAdminClient(**self._own)
 
@@ -51,7 +50,7 @@ class KafkaPython:
         producer = self._lib.KafkaProducer(**self._own)
         try:
             for sent in [producer.send(topic, value.encode()) for value in values]:
-                sent.get(_PATIENCE_S)
+                sent.get(PATIENCE_S)
         finally:
             producer.close()
 
@@ -62,7 +61,7 @@ class KafkaPython:
             producer.init_transactions()
             producer.begin_transaction()
             for sent in [producer.send(topic, value.encode()) for value in aborted]:
-                sent.get(_PATIENCE_S)
+                sent.get(PATIENCE_S)
             producer.abort_transaction()
             producer.begin_transaction()
             for value in values:
@@ -76,16 +75,16 @@ class KafkaPython:
         settings = {key.replace(".", "_"): value for key, value in GROUP.items()}
         consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
 
-        def more(lacking: bool) -> dict[Place, str]:
+        def more(lacking: bool) -> dict[RecordPosition, str]:
             # A poll must not end while the group is being joined.
-            batches = consumer.poll(1000 * _PATIENCE_S if lacking else 1000).values()
+            batches = consumer.poll(1000 * PATIENCE_S if lacking else 1000).values()
             return {
                 (record.partition, record.offset): record.value.decode() for records in batches for record in records
             }
 
         def commit(behind: Mapping[int, int]) -> bool:
             positions = {
-                self._lib.TopicPartition(topic, partition): self._place(offset, "", -1)
+                self._lib.TopicPartition(topic, partition): self._offset_class(offset, "", -1)
                 for partition, offset in behind.items()
             }
             with suppress(self._errors.CommitFailedError, self._errors.RebalanceInProgressError):
@@ -95,7 +94,7 @@ class KafkaPython:
 
         try:
             # A member whose metadata change while it joins its group may lose its assignment.
-            assert until(lambda: bool(consumer.partitions_for_topic(topic)), _PATIENCE_S)
+            assert until(lambda: bool(consumer.partitions_for_topic(topic)))
             consumer.subscribe([topic])
             return gathered(count, more, commit)
         finally:

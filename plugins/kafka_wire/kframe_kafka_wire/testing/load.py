@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 #: Columns of records: the number that was sent, partition, offset.
 NUMBER, PARTITION, OFFSET = 0, 1, 2
-_PATIENCE_S: Final = 240.0
 _OFFSET_BITS: Final = 44
 
 Records = NDArray[np.int64]
@@ -101,7 +100,7 @@ class Load(Process):
     def await_more(self, records: int) -> None:
         """Wait until that many more records are acknowledged."""
         goal = self.count().acknowledged + records
-        assert until(lambda: self.count().acknowledged >= goal, _PATIENCE_S), (goal, self.count())
+        assert until(lambda: self.count().acknowledged >= goal), (goal, self.count())
 
     def finish(self) -> Count:
         """Stop producing, and return when every record is acknowledged or has failed."""

@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
 
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.instances import PATIENCE_S, Instance
+from kframe_kafka_wire.testing.instances import Instance
 
 US: Final = 1000
 INTERNAL: Final = 6
@@ -166,4 +166,4 @@ def partitions(address: str) -> list[tuple[str, int, bool]]:
 
 def await_metadata(cluster: RealCluster, enough: Callable[[Mapping[str, Any]], bool]) -> None:
     """Wait until each node's response to Metadata satisfies a condition."""
-    assert until(lambda: all(enough(metadata(node)) for node in cluster.nodes), PATIENCE_S)
+    assert until(lambda: all(enough(metadata(node)) for node in cluster.nodes))

@@ -17,7 +17,6 @@ from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import Targets
 from kframe_kafka_wire.client import open_admin
 from kframe_kafka_wire.testing.clusters import create
-from kframe_kafka_wire.testing.instances import PATIENCE_S
 from kframe_kafka_wire.testing.kafka_python import KafkaPython
 from kframe_kafka_wire.testing.real_cluster import RealCluster, await_metadata, metadata
 
@@ -37,14 +36,14 @@ def check_reassignment_completes(cluster: RealCluster) -> None:
     """
     topic, before, targets = "moved", [[1, 2], [1, 2], [1]], [[3, 1], [2, 3], [1, 3]]
     create(cluster.client, topic, before)
-    assert until(lambda: _in_sync(cluster, topic, before), PATIENCE_S)
+    assert until(lambda: _in_sync(cluster, topic, before))
     _reassign(cluster, topic, targets)
-    assert until(lambda: _assigned(cluster, topic) == [(target, [], []) for target in targets], PATIENCE_S)
+    assert until(lambda: _assigned(cluster, topic) == [(target, [], []) for target in targets])
     # A reassignment that is reported complete must be complete, so there is no wait for the ISR here.
     assert [sorted(cluster.state(topic, number)["isr"]) for number in range(3)] == [
         sorted(target) for target in targets
     ]
-    assert until(lambda: _in_sync(cluster, topic, targets), PATIENCE_S)
+    assert until(lambda: _in_sync(cluster, topic, targets))
     leaders = [cluster.state(topic, number)["leader"] for number in range(3)]
     assert (leaders[0], leaders[1] in targets[1], leaders[2]) == (1, True, 1)
 
@@ -53,7 +52,7 @@ def check_reassignment_completes(cluster: RealCluster) -> None:
             _leads(cluster.kafka.brokers[broker_id], f"{topic}-{number}") for number, broker_id in enumerate(leaders)
         ]
 
-    assert until(lambda: logged() == [(sorted(target), [], []) for target in targets], PATIENCE_S), logged()
+    assert until(lambda: logged() == [(sorted(target), [], []) for target in targets]), logged()
 
 
 def check_cancelled_reassignment(cluster: RealCluster) -> None:
@@ -63,16 +62,16 @@ def check_cancelled_reassignment(cluster: RealCluster) -> None:
     """
     topic, added = "given-up", cluster.kafka.brokers[3]
     create(cluster.client, topic, [[1, 2]])
-    assert until(lambda: _in_sync(cluster, topic, [[1, 2]]), PATIENCE_S)
+    assert until(lambda: _in_sync(cluster, topic, [[1, 2]]))
     _throttle(cluster, topic, 1)
     _produce(cluster, topic, [_LARGE, _LARGE, _LARGE])
     _reassign(cluster, topic, [[1, 3]])
-    assert until(lambda: bool(_folders(added, "data", topic)), PATIENCE_S)
+    assert until(lambda: bool(_folders(added, "data", topic)))
     moving = cluster.state(topic, 0)
     assert (sorted(moving["isr"]), _assigned(cluster, topic)[0]) == ([1, 2], ([1, 3, 2], [3], [2]))
 
     _reassign(cluster, topic, [None])
-    assert until(lambda: _folders(added, "data", topic) == [], PATIENCE_S)
+    assert until(lambda: _folders(added, "data", topic) == [])
     state = cluster.state(topic, 0)
     assert (sorted(state["isr"]), state["leader"], _assigned(cluster, topic)[0]) == ([1, 2], 1, ([1, 2], [], []))
     assert state["leader_epoch"] > moving["leader_epoch"]
@@ -92,10 +91,10 @@ def check_reassignment_to_broker_with_failed_directory(cluster: RealCluster) -> 
     create(cluster.client, topic, [[1, 2]])
     try:
         broker.start()
-        assert until(lambda: _in_sync(cluster, topic, [[1, 2]]), PATIENCE_S)
+        assert until(lambda: _in_sync(cluster, topic, [[1, 2]]))
         broker.await_started()
         _reassign(cluster, topic, [[4, 1]])
-        assert until(lambda: _assigned(cluster, topic)[0] == ([4, 1], [], []), PATIENCE_S), broker.log("server")[-4000:]
+        assert until(lambda: _assigned(cluster, topic)[0] == ([4, 1], [], [])), broker.log("server")[-4000:]
         assert set(cluster.state(topic, 0)["isr"]) == {1, 4}
         assert [folder.name for folder in _folders(broker, "data", topic)] == [f"{topic}-0"]
         assert "dead" in "".join(
@@ -164,7 +163,7 @@ def _throttle(cluster: RealCluster, topic: str, leader: int) -> None:
         data = json.dumps({"version": 2, "entity_path": path}).encode()
         cluster.client.create("/config/changes/config_change_", data, sequence=True)
     line = f"Processing override for entityPath: topics/{topic} "
-    assert until(lambda: cluster.kafka.brokers[leader].log("server").count(line) == 2, PATIENCE_S)
+    assert until(lambda: cluster.kafka.brokers[leader].log("server").count(line) == 2)
 
 
 def _produce(cluster: RealCluster, topic: str, values: Sequence[str]) -> None:
@@ -183,4 +182,4 @@ def _folders(broker: Broker, data: str, topic: str) -> list[Path]:
 
 def _delete(cluster: RealCluster, topic: str) -> None:
     cluster.client.create(f"/admin/delete_topics/{topic}")
-    assert until(lambda: not cluster.assignment(topic), PATIENCE_S)
+    assert until(lambda: not cluster.assignment(topic))

@@ -13,12 +13,11 @@ from typing import Any, Final
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture
 from kframe_zookeeper.testing.kafka import Broker
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.load import Load
 
-PATIENCE_S: Final = 240.0
 #: The session timeout, for which a dead or frozen kframe keeps the role.
 SESSION_MS: Final = 8_000
 #: The assignment of a topic in which each broker is the preferred leader of two partitions.
@@ -91,7 +90,7 @@ class Scene:
 
     def leader(self) -> Broker:
         """The leader of partition 0, after waiting for one."""
-        assert until(lambda: self._leader_id() in ALL, PATIENCE_S)
+        assert until(lambda: self._leader_id() in ALL)
         return self.fixture.cluster.brokers[self._leader_id()]
 
     def end(self, broker: Broker, hard: bool, *, waits: bool = True) -> None:
@@ -108,7 +107,7 @@ class Scene:
             broker.stop(PATIENCE_S)
             assert broker.log("server").count("shut down completed") == ended + 1
         registered = f"/brokers/ids/{broker.id}"
-        assert until(lambda: self.fixture.client.exists(registered) is None, PATIENCE_S)
+        assert until(lambda: self.fixture.client.exists(registered) is None)
 
     def begin(self, broker: Broker) -> None:
         """Restart a broker."""
@@ -126,7 +125,7 @@ class Scene:
                 if state["leader"] not in ALL or sorted(state["isr"]) != ALL
             ]
 
-        assert until(lambda: not lacking(), PATIENCE_S), lacking()
+        assert until(lambda: not lacking()), lacking()
         self.fixture.await_agreement(self.topic)
 
     # -- what has happened

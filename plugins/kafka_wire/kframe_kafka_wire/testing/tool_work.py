@@ -6,9 +6,8 @@ import json
 import re
 from typing import Final
 
-from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 
-from kframe_kafka_wire.testing.instances import PATIENCE_S
 from kframe_kafka_wire.testing.real_cluster import RealCluster
 from kframe_kafka_wire.testing.tools import Tools
 
@@ -38,8 +37,8 @@ def check_tools(tools: Tools, cluster: RealCluster) -> None:
     assert "max.message.bytes" not in tools.run("kafka-configs", "--describe", *entity)
 
     tools.run("kafka-topics", "--delete", *topic)
-    assert until(lambda: TOPIC not in tools.run("kafka-topics", "--list").split(), PATIENCE_S)
-    assert until(lambda: not cluster.assignment(TOPIC), PATIENCE_S)
+    assert until(lambda: TOPIC not in tools.run("kafka-topics", "--list").split())
+    assert until(lambda: not cluster.assignment(TOPIC))
 
 
 def _describes(tools: Tools, pattern: str) -> None:
@@ -50,7 +49,7 @@ def _describes(tools: Tools, pattern: str) -> None:
         outputs.append(tools.tried("kafka-topics", "--describe", "--topic", TOPIC)[1])
         return re.search(pattern, outputs[-1]) is not None
 
-    assert until(is_described, PATIENCE_S), outputs[-1]
+    assert until(is_described), outputs[-1]
 
 
 def _produce_and_consume(tools: Tools) -> None:
@@ -88,7 +87,7 @@ def _reassign_and_elect(tools: Tools, cluster: RealCluster) -> None:
     output = tools.run("kafka-reassign-partitions", "--execute", *moving)
     assert f"Successfully started partition reassignment for {TOPIC}-0" in output, output
     done = f"Reassignment of partition {TOPIC}-0 is completed."
-    assert until(lambda: done in tools.run("kafka-reassign-partitions", "--verify", *moving), PATIENCE_S)
+    assert until(lambda: done in tools.run("kafka-reassign-partitions", "--verify", *moving))
     assert "No partition reassignments found" in tools.run("kafka-reassign-partitions", "--list")
     assert cluster.assignment(TOPIC)[0] == after
     election = ("--election-type", "preferred", "--topic", TOPIC, "--partition", "0")

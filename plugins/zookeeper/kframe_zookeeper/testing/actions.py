@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_config, decode_producer_ids, decode_state, decode_topic, encode_topics
 
 #: The id of a third controller.
-THREE: Final = 103
+THIRD_ID: Final = 103
 
 #: Runs a task in a controller.
 Do = Callable[[Task], None]
@@ -116,7 +116,7 @@ def another_rules(fixture: ZooKeeperFixture, _: Do) -> None:
     """Another controller takes the role, and does not contend again when it loses it."""
     store = fixture.connect()
     store.open(nothing)
-    assert store.claim(THREE) == 1
+    assert store.claim(THIRD_ID) == 1
 
 
 def configures(topic: str, config: Mapping[str, str]) -> Action:

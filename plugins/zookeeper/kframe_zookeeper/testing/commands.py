@@ -1,66 +1,114 @@
-"""``kframe controller run`` in a process of its own, which tests kill and freeze."""
+"""``kframe`` commands in processes of their own, which tests query, kill and freeze."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
-from kframe_zookeeper.testing.process import Process, until
+from kframe_zookeeper.testing.process import PATIENCE_S, Process, until
 from kframe_zookeeper.testing.victims import Task
 
-#: Seconds that a command may take.
-_PATIENCE_S: Final = 150.0
 #: A controller logs this after its election, followed by its controller epoch.
 READY: Final = "Ready to serve as the new controller with epoch"
 #: Every configuration file has this password. No log may have it.
 PASSWORD: Final = "correct horse battery staple"
+_COMMAND: Final = (sys.executable, "-m", "kframe.cli")
 
 
-def kframe(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``kframe ARGUMENTS`` in a process of its own, to its end."""
-    command = [sys.executable, "-m", "kframe.cli", *map(str, arguments)]
+def kframe(*arguments: object, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``kframe ARGUMENTS`` in ``folder``, to its end."""
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=_PATIENCE_S, env={**os.environ, **environment}
-    )
+        [*_COMMAND, *map(str, arguments)],
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=folder, env={**os.environ, **environment},
+    )  # fmt: skip
 
 
-class ControllerRun(Process):
+def kframe_json(*arguments: object) -> Any:
+    """The JSON output of a successful command. Raises AssertionError with its error output."""
+    done = kframe(*arguments, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+class RunningCommand(Process):
+    """A ``kframe`` command that runs until it is stopped, with a log and, if it was requested, HTTP pages."""
+
+    def __init__(self, folder: Path, *arguments: object) -> None:
+        """``folder`` receives the log. The command is not started yet."""
+        super().__init__()
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self._arguments = tuple(map(str, arguments))
+
+    @property
+    def log(self) -> str:
+        """All output."""
+        return (self.folder / "log.txt").read_text()
+
+    def start(self) -> None:
+        """Start the process."""
+        self._launch([*_COMMAND, *self._arguments], self.folder)
+
+    def logs(self, text: str) -> bool:
+        """Wait until ``text`` is in the log. Return false if the process ends before."""
+        assert until(lambda: text in self.log or self.pid is None), self.log
+        return text in self.log
+
+    def page(self, path: str) -> tuple[int, str]:
+        """Status and text of a page; 0 while there is no HTTP server."""
+        match = re.search(r"METRICS on (\S+:\d+)", self.log, re.IGNORECASE)
+        if match is None:
+            return 0, ""
+        connection = HTTPConnection(match[1], timeout=PATIENCE_S)
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text
+
+    def metric(self, name: str) -> float:
+        """The value of a metric without labels."""
+        (value,) = re.findall(rf"^{name} (\S+)$", self.page("/metrics")[1], re.MULTILINE)
+        return float(value)
+
+    def await_ready(self, active: bool) -> None:
+        """Return when it is the active controller, or a standby."""
+
+        def is_ready() -> bool:
+            status, text = self.page("/readyz")
+            return self.pid is None or (status == 200 and json.loads(text)["active"] is active)
+
+        assert until(is_ready), self.log
+        assert self.pid is not None, self.log
+
+
+class ControllerRun(RunningCommand):
     """One ``kframe controller run``, not started yet."""
 
     def __init__(
         self, controller_id: int, connect_string: str, folder: Path, *arguments: str, timeout_ms: int = 20_000
     ) -> None:
         """``connect_string`` is HOST:PORT/CHROOT. ``folder`` is created for the configuration and the log."""
-        super().__init__()
-        self._folder = folder
-        folder.mkdir()
         config = folder / "server.properties"
+        super().__init__(
+            folder, "controller", "run", "--zookeeper", connect_string, "--config", config, "--transport", "recording:",
+            *arguments,
+        )  # fmt: skip
         config.write_text(
             f"zookeeper.session.timeout.ms={timeout_ms}\nbroker.id={controller_id}\nssl.key.password={PASSWORD}\n"
         )
-        self._command = [
-            sys.executable, "-m", "kframe.cli", "controller", "run", "--zookeeper", connect_string,
-            "--config", str(config), "--transport", "recording:",
-            *arguments,
-        ]  # fmt: skip
         self._woken = False
-
-    @property
-    def log(self) -> str:
-        """The content of the log."""
-        return (self._folder / "log.txt").read_text()
 
     def stand(self) -> None:
         """Start the process."""
-        self._launch(self._command, self._folder)
-
-    def logs(self, text: str) -> bool:
-        """Wait until ``text`` is in the log. Return false if the process ends before."""
-        assert until(lambda: text in self.log or self.pid is None, _PATIENCE_S), self.log
-        return text in self.log
+        self.start()
 
     def settle(self) -> bool:
         """Wait until the process is the active controller or, after a freeze, has resigned. Return whether it has the
@@ -85,3 +133,7 @@ class ControllerRun(Process):
     def close(self) -> None:
         """End the process if it runs."""
         self.kill()
+
+
+#: Starts a ControllerRun with an id and further arguments.
+Start: TypeAlias = Callable[..., ControllerRun]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +19,6 @@ from kframe_zookeeper.testing.commands import READY, ControllerRun
 from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import until
 
-PATIENCE_S: Final = 150.0
 #: Session timeout of the observing clients, long enough for a busy machine.
 SESSION_S: Final = 60.0
 OURS: Final = 1001
@@ -77,10 +74,7 @@ class ClusterFixture:
 
     def await_kframe(self, contender: ControllerRun) -> int:
         """Wait until kframe is the active controller. Return the controller epoch."""
-        until(
-            lambda: READY in contender.log or contender.pid is None,
-            PATIENCE_S,
-        )
+        until(lambda: READY in contender.log or contender.pid is None)
         controller_id, controller_epoch = self.controller()
         assert controller_id == OURS, contender.log
         assert f"{READY} {controller_epoch}" in contender.log
@@ -88,7 +82,7 @@ class ClusterFixture:
 
     def await_kafka(self, controller_epoch: int) -> int:
         """Wait until a broker has the role under this controller epoch. Return its id."""
-        assert until(lambda: self.controller()[0] in ALL, PATIENCE_S), self.controller()
+        assert until(lambda: self.controller()[0] in ALL), self.controller()
         assert self.controller()[1] == controller_epoch
         return self.controller()[0]
 
@@ -215,7 +209,7 @@ class ClusterFixture:
 
     def await_agreement(self, *topics: str) -> None:
         """Return when Kafka's admin client describes the stored state."""
-        assert until(lambda: not self.disagreement(*topics), PATIENCE_S), self.disagreement(*topics)
+        assert until(lambda: not self.disagreement(*topics)), self.disagreement(*topics)
 
     def produce(self, topic: str, partition: int, *values: str) -> None:
         """Produce records with acks=all."""
@@ -255,14 +249,6 @@ def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[i
     }
 
 
-def kframe(*arguments: object) -> Any:
-    """The JSON output of a kframe command."""
-    command = [sys.executable, "-m", "kframe.cli", *map(str, arguments), "-o", "json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
 def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]]) -> None:
     """Check that no partition's epoch decreases, unless its topic is being deleted and its state is gone."""
     for topic, partitions in before.items():
@@ -274,5 +260,5 @@ def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]
 
 def eventually(expected: Any, look: Callable[..., Any], *arguments: Any) -> None:
     """Wait until ``look`` returns this value."""
-    until(lambda: look(*arguments) == expected, PATIENCE_S)
+    until(lambda: look(*arguments) == expected)
     assert look(*arguments) == expected

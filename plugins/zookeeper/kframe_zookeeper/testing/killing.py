@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import struct
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
 
 from kframe.testing.clusters import PartitionSpec, healthy
-from kframe.testing.store_fixture import ONE, TWO
+from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 from kframe_zookeeper.testing.actions import Action, nothing
+from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.trees import Tree, changes, faults, read_tree
 from kframe_zookeeper.testing.victims import Task, Victim, build, settle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
-PATIENCE_S: Final = 120.0
 _OPERATION: Final = struct.Struct(">i?i")
 CREATED, DELETED, WRITTEN = 1, 2, 5
 
@@ -117,7 +116,7 @@ class Scene:
         self._answered = Break(BreakPoint.BEFORE_ANSWER, case.nth, MULTI, nothing, frame)
         script = (Break(BREAK_POINTS[way], case.nth, MULTI, self._part, frame), self._answered)
         self.victim = victim or Victim(
-            ONE, fixture.settings(proxy.address), slow=case.slow, takeover=case.takeover
+            FIRST_ID, fixture.settings(proxy.address), slow=case.slow, takeover=case.takeover
         )  # fmt: skip
         if case.trouble is nothing:
             proxy.script(*script)
@@ -165,27 +164,19 @@ def wrong(case: Case, before: Tree, fixture: ZooKeeperFixture) -> list[str]:
     return problems or ([] if case.reached(after) else ["the goal is not reached"])
 
 
-def until(holds: Callable[[], bool], missing: Callable[[], str] = lambda: "it does not happen") -> None:
-    """Return when ``holds``. Fail with the text of ``missing`` after PATIENCE_S."""
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, missing()
-        time.sleep(0.02)
-
-
 def play(scene: Scene, case: Case, way: Way, fixture: ZooKeeperFixture) -> None:
     """Start the next controller. Check that it finds a consistent cluster and completes the interrupted work."""
     try:
         before = read_tree(fixture.operator)
-        following, loop = build(TWO, fixture.connect())
+        following, loop = build(SECOND_ID, fixture.connect())
         following.open(takeover=case.takeover or way is Way.OVERTAKEN)
         loop.start()
         try:
-            until(lambda: following.status().active)
+            wait_until(lambda: following.status().active)
             case.repair(fixture, nothing)
             if case.asked:
                 case.trouble(fixture, lambda task: task(following))
-            until(lambda: not wrong(case, before, fixture), lambda: str(wrong(case, before, fixture)))
+            wait_until(lambda: not wrong(case, before, fixture), lambda: str(wrong(case, before, fixture)))
             fixture.settle()
             assert settle(following)
             assert wrong(case, before, fixture) == []

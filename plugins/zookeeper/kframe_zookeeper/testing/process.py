@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+#: Seconds that a step of a test may take on a busy machine.
+PATIENCE_S: Final = 240.0
 #: Seconds between two checks of a condition. After a slow check the pause is longer, to save CPU for the processes
 #: under test.
 _LOOK_S: Final = 0.02
@@ -103,7 +105,7 @@ def left_running() -> list[Process]:
     return [process for process in _started if process.pid is not None]
 
 
-def until(holds: Callable[[], bool], seconds: float = 90.0) -> bool:
+def until(holds: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
     """Wait until ``holds``. Return false after ``seconds``."""
     end = time.monotonic() + seconds
     while True:
@@ -114,3 +116,8 @@ def until(holds: Callable[[], bool], seconds: float = 90.0) -> bool:
         if now > end:
             return False
         time.sleep(max(_LOOK_S, min(_REST * (now - begun), _REST_MOST_S)))
+
+
+def wait_until(holds: Callable[[], bool], describe: Callable[[], str] = lambda: "it is still false") -> None:
+    """Wait until ``holds``. Raises AssertionError with the result of ``describe`` after PATIENCE_S."""
+    assert until(holds), describe()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,13 +9,12 @@ import pytest
 from kframe.plugin.cluster import NO_STATE, ClusterState
 from kframe.plugin.store import Event
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, healthy
-from kframe.testing.store_fixture import ONE
+from kframe.testing.store_fixture import FIRST_ID
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.proxy import BreakPoint, Proxy
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
 TOPICS, PARTITIONS = 12, 100
-PATIENCE_S = 120.0
 BREAK_POINTS = pytest.mark.parametrize(
     "break_point", list(BreakPoint), ids=lambda break_point: break_point.name.lower()
 )
@@ -41,14 +38,6 @@ def every_row(cluster: ClusterState, leader: int, leader_epoch: int, *, stored: 
     return change_of(cluster, states, 1)
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Return when ``holds``. Fail after PATIENCE_S."""
-    end = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.01)
-
-
 def opened(fixture: ZooKeeperFixture, proxy: Proxy | None = None, events: list[Event] | None = None) -> ZooKeeperStore:
     """An open store, behind ``proxy`` if given."""
     store = fixture.connect(None if proxy is None else proxy.address)
@@ -61,6 +50,6 @@ def controller(
 ) -> tuple[ZooKeeperStore, ClusterState]:
     """A store behind a proxy that has the role, and the cluster that it has loaded."""
     store = opened(fixture, proxy, events)
-    assert store.claim(ONE) == 1
+    assert store.claim(FIRST_ID) == 1
     store.prepare()
     return store, store.load()

@@ -17,8 +17,8 @@ from kframe.testing.controllers import ControllerLoop, controller_loop
 from kframe_zookeeper.settings import ConnectSettings
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.answering_brokers import AnsweringBrokers
+from kframe_zookeeper.testing.process import PATIENCE_S
 
-_PATIENCE_S: Final = 120.0
 #: An event may cause a second one, and that a third: broker answers, proposals, completed reassignments.
 _ROUNDS: Final = 4
 _context = multiprocessing.get_context("forkserver")
@@ -41,7 +41,7 @@ def build(controller_id: int, store: ZooKeeperStore, slow: tuple[int, ...] = ())
 def settle(controller: Controller) -> bool:
     """Wait until a controller has handled its events and their follow-ups. Return whether it is active then."""
     for _ in range(_ROUNDS):
-        controller.list_reassignments().result(_PATIENCE_S)
+        controller.list_reassignments().result(PATIENCE_S)
     return controller.status().active
 
 
@@ -108,7 +108,7 @@ class Victim:
         return self._process.pid
 
     def _receive(self) -> Any:
-        if not self._connection.poll(_PATIENCE_S):
+        if not self._connection.poll(PATIENCE_S):
             raise TimeoutError("the controller's process does not answer")
         return self._connection.recv()
 

@@ -31,6 +31,7 @@ from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
+from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
 from kframe_zookeeper.znodes import (
     ConfigChange,
@@ -49,8 +50,6 @@ from kframe_zookeeper.znodes import (
 
 #: Operations in one transaction.
 _TOGETHER: Final = 500
-#: Seconds that any step may take.
-_PATIENCE_S: Final = 120.0
 _worlds = itertools.count()
 
 
@@ -113,7 +112,7 @@ class ZooKeeperFixture:
 
     def await_session(self, store: ZooKeeperStore, before: Connection) -> None:
         """Return when a store has another session than ``before``, and its events were handled."""
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + PATIENCE_S
         while store._connection is before:
             assert time.monotonic() < end, "the store has no new session"
             time.sleep(0.005)
@@ -123,7 +122,7 @@ class ZooKeeperFixture:
         """End the session with this id and password from another client."""
         twin = make_client(self._settings)
         twin._session_id, twin._session_passwd = client_id
-        twin.start_async().wait(_PATIENCE_S)
+        twin.start_async().wait(PATIENCE_S)
         twin.stop()
         twin.close()
 
@@ -143,7 +142,7 @@ class ZooKeeperFixture:
                     lambda done: worker.put(done.set)):  # fmt: skip
             done = threading.Event()
             put(done)
-            assert done.wait(_PATIENCE_S)
+            assert done.wait(PATIENCE_S)
 
     def drop_controller(self) -> None:
         """Delete ``/controller``."""
