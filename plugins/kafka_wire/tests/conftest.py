@@ -12,6 +12,7 @@ from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.testing.fake_cluster import FakeCluster
 from kframe_kafka_wire.testing.tools import ToolBox
 from kframe_kafka_wire.transport import WireTransport
+from kframe_zookeeper.testing.handover import ClusterFixture, running_fixture
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions, missing
 
 # As in kframe's own tests: the same examples in every run, and no deadline.
@@ -66,6 +67,20 @@ def make_cluster(
         return cluster
 
     return make
+
+
+@pytest.fixture(scope="session")
+def kafka(zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterFixture]:
+    """Three brokers with Kafka's own controller. Each test uses its own topics and leaves the brokers running.
+
+    A frozen broker stays registered, even if commands start slowly on a busy machine.
+    """
+    settings = {
+        "zookeeper.session.timeout.ms": "110000", "auto.create.topics.enable": "true", "num.partitions": "6",
+        "default.replication.factor": "2",
+    }  # fmt: skip
+    with running_fixture(f"{zookeeper.address}/kafka", tmp_path_factory.mktemp("kafka"), settings) as fixture:
+        yield fixture
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.served import Served
-from kframe_zookeeper.testing.kafka import Broker
+from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.process import until
-from kframe_zookeeper.testing.servers import ServerHandle
 
 from kframe.testing.clusters import healthy
 
@@ -157,19 +156,10 @@ def test_tiered_storage_limits_other_settings(config: Mapping[str, str], message
         assert created(client, {"remote.storage.enable": "true", **config}) == (code, message)
 
 
-def test_refusals_are_those_of_kafka(
-    kframe_client: Client, zookeeper: ServerHandle, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_refusals_are_those_of_kafka(kframe_client: Client, kafka: ClusterFixture) -> None:
     """Error codes and messages are compared with those of Apache Kafka 3.9.1's own controller."""
-    zookeeper_address = f"{zookeeper.address}/config-texts"
-    broker = Broker(tmp_path_factory.mktemp("config-texts") / "broker", zookeeper_address, 1, {})
-    try:
-        broker.start()
-        broker.await_started()
-        with Client(broker.address) as client:
-            assert until(lambda: topic_exists(client))
-            kafkas = refusals(client)
-    finally:
-        broker.kill()
+    with Client(kafka.cluster.brokers[kafka.controller()[0]].address) as client:
+        assert until(lambda: topic_exists(client))
+        kafkas = refusals(client)
     ours = refusals(kframe_client)
     assert {key: (ours[key], kafkas[key]) for key in kafkas if ours[key] != kafkas[key]} == {}

@@ -15,7 +15,7 @@ from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.real_cluster import metadata
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.java import JVM
-from kframe_zookeeper.testing.kafka import VERSION, Broker, jars
+from kframe_zookeeper.testing.kafka import VERSION, Broker, jars, mapped
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
 
@@ -71,7 +71,7 @@ def own(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[OwnCluster]:
 
 def format_storage(broker: Broker) -> None:
     """Format the directory of a KRaft-mode broker, which does not start without a cluster id."""
-    tool = ["java", *JVM, "-cp", f"{jars(VERSION)}/*", "kafka.tools.StorageTool", "format"]
+    tool = ["java", *JVM, *mapped(), "-cp", f"{jars()}/*", "kafka.tools.StorageTool", "format"]
     done = subprocess.run(
         [*tool, "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(broker.folder / "server.properties")],
         capture_output=True, text=True, check=False,

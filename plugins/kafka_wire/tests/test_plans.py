@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,9 +14,8 @@ import pytest
 from kazoo.client import KazooClient
 from kframe_kafka_wire.client import open_admin
 from kframe_zookeeper.testing.commands import kframe
-from kframe_zookeeper.testing.handover import SESSION_S
-from kframe_zookeeper.testing.java import missing
-from kframe_zookeeper.testing.kafka import Cluster, Tool, running_cluster
+from kframe_zookeeper.testing.handover import SESSION_S, ClusterFixture
+from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 from kframe.errors import ErrorCode
@@ -25,7 +23,6 @@ from kframe.model.events import ElectionType
 from kframe.model.tables import Targets
 from kframe.snapshot.administration import Moving
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 #: Start a program with SIGINT enabled, which the children of a background shell ignore.
 INTERRUPTIBLE: Final = (
     sys.executable, "-c",
@@ -34,19 +31,14 @@ INTERRUPTIBLE: Final = (
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    # A frozen broker stays registered, even if commands start slowly on a busy machine.
-    settings = {"zookeeper.session.timeout.ms": "110000"}
-    with running_cluster(tmp_path_factory.mktemp("planned"), settings) as cluster:
-        yield cluster
+@pytest.fixture
+def cluster(kafka: ClusterFixture) -> Cluster:
+    return kafka.cluster
 
 
-@pytest.fixture(scope="module")
-def tool(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator[Tool]:
-    tool = Tool(tmp_path_factory.mktemp("tools") / "tool", cluster.address)
-    yield tool
-    tool.close()
+@pytest.fixture
+def tool(kafka: ClusterFixture) -> Tool:
+    return kafka.tool
 
 
 @pytest.fixture

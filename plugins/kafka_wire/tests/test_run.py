@@ -7,33 +7,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.client import open_admin
 from kframe_kafka_wire.testing.instances import Instance
 from kframe_zookeeper.testing.commands import kframe, kframe_json
-from kframe_zookeeper.testing.handover import SESSION_S
-from kframe_zookeeper.testing.java import missing
-from kframe_zookeeper.testing.kafka import Cluster, Tool, running_cluster
+from kframe_zookeeper.testing.handover import ClusterFixture
+from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 
+#: As the brokers are configured.
 PARTITIONS: Final = 6
-SETTINGS: Final = {
-    "auto.create.topics.enable": "true", "num.partitions": str(PARTITIONS), "default.replication.factor": "2"
-}  # fmt: skip
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    if lacking := missing():
-        pytest.skip(lacking)
-    with running_cluster(tmp_path, SETTINGS) as cluster:
-        yield cluster
 
 
 def topic(client: KazooClient, name: str) -> Any:
@@ -43,11 +30,10 @@ def topic(client: KazooClient, name: str) -> Any:
         return None
 
 
-def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Cluster, tmp_path: Path) -> None:
+def test_two_instances_over_brokers_that_choose_them_for_replicas(kafka: ClusterFixture, tmp_path: Path) -> None:
+    cluster, tool, client = kafka.cluster, kafka.tool, kafka.client
     first = Instance(cluster.zookeeper, tmp_path / "first", 1000, "--takeover", session_ms=8_000)
     second = None
-    tool, client = Tool(tmp_path / "tool", cluster.address), KazooClient(cluster.zookeeper, timeout=SESSION_S)
-    client.start()
     try:
         first.await_ready(active=True)
         second = Instance(cluster.zookeeper, tmp_path / "second", 1001, "--insist")
@@ -98,9 +84,6 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(cluster: Clust
         for instance in (first, second):
             if instance is not None:
                 instance.kill()
-        client.stop()
-        client.close()
-        tool.close()
 
 
 def assert_it_is_seen(cluster: Cluster, active: Instance, standby: Instance) -> None:

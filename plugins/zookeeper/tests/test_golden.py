@@ -31,7 +31,8 @@ class Storage(ZooKeeperFixture):
 
     def stored(self) -> ClusterState:
         names = self.operator.get_children(paths.TOPICS)
-        topics = [decode_topic(name, self.operator.get(paths.topic_path(name))[0]) for name in names]
+        results = [self.operator.get_async(paths.topic_path(name)) for name in names]
+        topics = [decode_topic(name, result.get()[0]) for name, result in zip(names, results, strict=True)]
         cluster = cluster_of({topic.name: list(self._partitions(topic)) for topic in topics}, registered=())
         for index, topic in enumerate(topics):
             if topic.topic_id is not None:

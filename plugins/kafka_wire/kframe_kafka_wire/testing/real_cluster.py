@@ -57,6 +57,7 @@ class RealCluster:
         """``version`` is the release, ``protocol`` the inter-broker protocol. Entering the context starts all
         processes."""
         self.folder = folder
+        self.setup: Setup = (version, protocol)
         spoken = {"inter.broker.protocol.version": protocol}
         self.settings = {**SETTINGS, **spoken}
         self.kafka = Cluster(folder, zookeeper, settings=self.settings, version=version)

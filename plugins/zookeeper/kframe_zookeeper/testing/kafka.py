@@ -10,8 +10,7 @@ import base64
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -34,7 +33,6 @@ __all__ = [
     "client_command",
     "jars",
     "mapped",
-    "running_cluster",
 ]
 
 VERSION: Final = "3.9.1"
@@ -205,21 +203,6 @@ class Cluster:
 
 class KafkaError(Exception):
     """An exception of one of Kafka's own clients."""
-
-
-@contextmanager
-def running_cluster(folder: Path, settings: Mapping[str, str] = {}) -> Iterator[Cluster]:
-    """Three brokers on a ZooKeeper of their own, which ends with them."""
-    zookeeper, cluster = ServerHandle(folder / "zookeeper", ServerOptions()), None
-    try:
-        zookeeper.start()
-        cluster = Cluster(folder, zookeeper.address, settings=settings)
-        cluster.start()
-        yield cluster
-    finally:
-        if cluster is not None:
-            cluster.kill()
-        zookeeper.kill()
 
 
 class Tool(Process):

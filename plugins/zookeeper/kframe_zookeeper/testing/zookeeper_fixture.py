@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ from kframe.plugin.cluster import (
     table_of,
 )
 from kframe_zookeeper import paths
-from kframe_zookeeper.connect import ensure_chroot, make_client
+from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
 from kframe_zookeeper.store import ZooKeeperStore
@@ -50,7 +51,7 @@ from kframe_zookeeper.znodes import (
 
 #: Operations in one transaction.
 _TOGETHER: Final = 500
-_worlds = itertools.count()
+_numbers = itertools.count()
 
 
 def open_temporary_fixture(url: str) -> ZooKeeperFixture:
@@ -63,14 +64,11 @@ class ZooKeeperFixture:
 
     def __init__(self, settings: ConnectSettings, cluster: ClusterState) -> None:
         """Store ``cluster`` at the servers of ``settings``, in a new chroot."""
-        self._settings = replace(settings, chroot=f"/world-{next(_worlds)}-{time.time_ns()}")
-        ensure_chroot(self._settings)
+        self._settings = replace(settings, chroot=f"/cluster-{next(_numbers)}-{time.time_ns()}")
         self.operator = make_client(self._settings)
         """A client that acts for operators and brokers."""
         self.operator.start()
         self.stores: list[ZooKeeperStore] = []
-        for path in paths.PERSISTENT:
-            self.operator.ensure_path(path)
         _seed(self.operator, cluster)
         brokers = cluster.brokers
         self.register_brokers(
@@ -253,9 +251,12 @@ def _commit(transaction: TransactionRequest) -> None:
 
 
 def _seed(client: KazooClient, cluster: ClusterState) -> None:
-    """Store topics, states at their versions, settings and marks."""
+    """Create the chroot and its persistent nodes. Store topics, states at their versions, settings and marks."""
     topics, table = cluster.topics, table_of(cluster, np.arange(len(cluster.topics)))
-    operations: list[tuple[str, Any]] = []
+    persistent = {
+        str(path) for node in paths.PERSISTENT for path in (PurePosixPath(node), *PurePosixPath(node).parents)
+    }
+    operations: list[tuple[str, Any]] = [("create", (path, b"")) for path in sorted(persistent)]
     for index, (name, data) in enumerate(zip(table.names, encode_topics(table), strict=True)):
         config = {}
         if topics.unclean[index] != UNSET:
