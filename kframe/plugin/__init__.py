@@ -8,6 +8,7 @@ Plugins import from this package only, and their tests from ``kframe.testing`` t
 - ``kframe.plugin.server``: servers that expose a controller.
 - ``kframe.plugin.admin``, ``live``, ``snapshot``, ``znodes``: access to live clusters.
 - ``kframe.plugin.settings``: Kafka's configuration keys, JAAS and TLS.
+- ``kframe.plugin.kraft``: the records of KRaft's metadata log.
 - ``kframe.plugin.memory``: a store and transports in memory.
 
 A plugin that imports from here only runs on every kframe of the same major version.

@@ -1,0 +1,354 @@
+"""The records of KRaft's metadata log (Kafka 4.4, ``metadata/src/main/resources/common/metadata``).
+
+Classes and fields have Kafka's names, fields in snake case and in the order of Kafka's schema. A field has the default
+of the schema; a field without a default there is required, unless a later version of the record introduced it. None is
+the absent value of nullable fields. ``api_key`` is the type in the record's frame.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import ClassVar, Final, TypeAlias
+from uuid import UUID
+
+from msgspec import Struct
+
+Ids: TypeAlias = tuple[int, ...]
+DirectoryIds: TypeAlias = tuple[UUID, ...]
+
+NO_LEADER_CHANGE: Final = -2
+"""``PartitionChangeRecord.leader`` while the leader and its epoch stay."""
+NO_RECOVERY_CHANGE: Final = -1
+"""``PartitionChangeRecord.leader_recovery_state`` while the state stays."""
+
+
+class FencingChange(IntEnum):
+    """``BrokerRegistrationChangeRecord.fenced`` (Kafka ``BrokerRegistrationFencingChange``)."""
+
+    UNFENCE = -1
+    NONE = 0
+    FENCE = 1
+
+
+class MetadataRecord(Struct, frozen=True, kw_only=True):
+    """Base of the metadata records."""
+
+    api_key: ClassVar[int] = -1
+
+
+# --- topics and partitions
+
+
+class TopicRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A topic was created; its partitions follow."""
+
+    api_key: ClassVar[int] = 2
+    name: str
+    topic_id: UUID
+
+
+class PartitionRecord(MetadataRecord, frozen=True, kw_only=True):
+    """The whole state of a partition. ``directories`` has the order of ``replicas``."""
+
+    api_key: ClassVar[int] = 3
+    partition_id: int = -1
+    topic_id: UUID
+    replicas: Ids
+    isr: Ids
+    removing_replicas: Ids
+    adding_replicas: Ids
+    leader: int = -1
+    leader_recovery_state: int = 0
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+    directories: DirectoryIds = ()
+    eligible_leader_replicas: Ids | None = None
+    last_known_elr: Ids | None = None
+
+
+class PartitionChangeRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A change of a partition. None, NO_LEADER_CHANGE and NO_RECOVERY_CHANGE keep the value.
+
+    Replay raises the partition epoch by one, and the leader epoch if ``leader`` is set (Kafka
+    ``PartitionRegistration.merge``).
+    """
+
+    api_key: ClassVar[int] = 5
+    partition_id: int = -1
+    topic_id: UUID
+    isr: Ids | None = None
+    leader: int = NO_LEADER_CHANGE
+    replicas: Ids | None = None
+    removing_replicas: Ids | None = None
+    adding_replicas: Ids | None = None
+    leader_recovery_state: int = NO_RECOVERY_CHANGE
+    directories: DirectoryIds | None = None
+    eligible_leader_replicas: Ids | None = None
+    last_known_elr: Ids | None = None
+
+
+class RemoveTopicRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A topic was deleted, with its partitions and configuration."""
+
+    api_key: ClassVar[int] = 9
+    topic_id: UUID
+
+
+class ClearElrRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Empties ELR and last-known ELR of a topic; the name "" means every topic."""
+
+    api_key: ClassVar[int] = 28
+    topic_name: str
+
+
+# --- brokers and controllers
+
+
+class BrokerEndpoint(Struct, frozen=True, kw_only=True):
+    """A listener of a broker. ``security_protocol`` is Kafka's ``SecurityProtocol`` id."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+class BrokerFeature(Struct, frozen=True, kw_only=True):
+    """The range of levels of a feature that a broker supports."""
+
+    name: str
+    min_supported_version: int
+    max_supported_version: int
+
+
+class ControllerEndpoint(BrokerEndpoint, frozen=True, kw_only=True):
+    """A listener of a controller."""
+
+
+class ControllerFeature(BrokerFeature, frozen=True, kw_only=True):
+    """The range of levels of a feature that a controller supports."""
+
+
+class RegisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A broker registered; replaces its former registration. ``cordoned_log_dirs`` None: the broker has sent none."""
+
+    api_key: ClassVar[int] = 0
+    broker_id: int
+    is_migrating_zk_broker: bool = False
+    incarnation_id: UUID
+    broker_epoch: int
+    end_points: tuple[BrokerEndpoint, ...]
+    features: tuple[BrokerFeature, ...]
+    rack: str | None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    log_dirs: DirectoryIds = ()
+    cordoned_log_dirs: DirectoryIds | None = None
+
+
+class UnregisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A registration was removed."""
+
+    api_key: ClassVar[int] = 1
+    broker_id: int
+    broker_epoch: int
+
+
+class FenceBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A broker was fenced; written below metadata.version 3.3-IV2 only."""
+
+    api_key: ClassVar[int] = 7
+    id: int
+    epoch: int
+
+
+class UnfenceBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A broker was unfenced; written below metadata.version 3.3-IV2 only."""
+
+    api_key: ClassVar[int] = 8
+    id: int
+    epoch: int
+
+
+class BrokerRegistrationChangeRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A change of a registration.
+
+    ``fenced`` is a FencingChange; ``in_controlled_shutdown`` is 1 when the shutdown begins, else 0. Empty ``log_dirs``
+    and ``cordoned_log_dirs`` None keep the directories.
+    """
+
+    api_key: ClassVar[int] = 17
+    broker_id: int
+    broker_epoch: int
+    fenced: int = FencingChange.NONE
+    in_controlled_shutdown: int = 0
+    log_dirs: DirectoryIds = ()
+    cordoned_log_dirs: DirectoryIds | None = None
+
+
+class RegisterControllerRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A controller registered."""
+
+    api_key: ClassVar[int] = 27
+    controller_id: int
+    incarnation_id: UUID
+    zk_migration_ready: bool
+    end_points: tuple[ControllerEndpoint, ...]
+    features: tuple[ControllerFeature, ...]
+
+
+class UnregisterControllerRecord(MetadataRecord, frozen=True, kw_only=True):
+    """The registration of a controller was removed."""
+
+    api_key: ClassVar[int] = 29
+    controller_id: int
+
+
+# --- the cluster
+
+
+class ConfigRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A dynamic configuration; ``value`` None removes the key. ``resource_type`` is Kafka's ``ConfigResource.Type``."""
+
+    api_key: ClassVar[int] = 4
+    resource_type: int
+    resource_name: str
+    name: str
+    value: str | None
+
+
+class FeatureLevelRecord(MetadataRecord, frozen=True, kw_only=True):
+    """The finalized level of a feature; 0 removes it, except metadata.version."""
+
+    api_key: ClassVar[int] = 12
+    name: str
+    feature_level: int
+
+
+class EntityData(Struct, frozen=True, kw_only=True):
+    """A part of a quota's entity; ``entity_name`` None is the default of its type."""
+
+    entity_type: str
+    entity_name: str | None
+
+
+class ClientQuotaRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A client quota was set or removed."""
+
+    api_key: ClassVar[int] = 14
+    entity: tuple[EntityData, ...]
+    key: str
+    value: float
+    remove: bool
+
+
+class ProducerIdsRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A block of producer ids was allocated; the next block begins at ``next_producer_id``."""
+
+    api_key: ClassVar[int] = 15
+    broker_id: int
+    broker_epoch: int = -1
+    next_producer_id: int
+
+
+class NoOpRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Advances the offset of an idle log."""
+
+    api_key: ClassVar[int] = 20
+
+
+class ZkMigrationStateRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Progress of a migration from ZooKeeper; ignored since Kafka 4.0."""
+
+    api_key: ClassVar[int] = 21
+    zk_migration_state: int
+
+
+class BeginTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Readers hold back the records from here until the transaction ends."""
+
+    api_key: ClassVar[int] = 23
+    name: str | None = None
+
+
+class EndTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Readers apply the records of the transaction."""
+
+    api_key: ClassVar[int] = 24
+
+
+class AbortTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
+    """Readers drop the records of the transaction."""
+
+    api_key: ClassVar[int] = 25
+    reason: str | None = None
+
+
+# --- security
+
+
+class AccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
+    """An ACL was created; the int8 fields have Kafka's codes of ``ResourceType``, ``PatternType`` and so on."""
+
+    api_key: ClassVar[int] = 18
+    id: UUID
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+class RemoveAccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
+    """An ACL was removed."""
+
+    api_key: ClassVar[int] = 19
+    id: UUID
+
+
+class UserScramCredentialRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A SCRAM credential; ``mechanism`` is Kafka's ``ScramMechanism`` code."""
+
+    api_key: ClassVar[int] = 11
+    name: str
+    mechanism: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+class RemoveUserScramCredentialRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A SCRAM credential was removed."""
+
+    api_key: ClassVar[int] = 22
+    name: str
+    mechanism: int
+
+
+class DelegationTokenRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A delegation token; timestamps are milliseconds since the epoch."""
+
+    api_key: ClassVar[int] = 10
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    max_timestamp: int
+    expiration_timestamp: int
+    token_id: str
+
+
+class RemoveDelegationTokenRecord(MetadataRecord, frozen=True, kw_only=True):
+    """A delegation token was removed."""
+
+    api_key: ClassVar[int] = 26
+    token_id: str
+
+
+#: The class of each type. Types 6, 13 and 16 do not exist.
+RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
+    record.api_key: record for record in sorted(MetadataRecord.__subclasses__(), key=lambda record: record.api_key)
+}
