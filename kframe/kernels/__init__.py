@@ -12,6 +12,7 @@ if os.environ.get("KFRAME_KERNELS", "compiled") == "reference":
 else:
     from kframe._core import *  # noqa: F403
     from kframe.kernels._elections import *  # noqa: F403
+    from kframe.kernels._kraft_partitions import *  # noqa: F403
     from kframe.kernels._replica_index import *  # noqa: F403
     from kframe.kernels._request_entries import *  # noqa: F403
     from kframe.kernels._request_sections import *  # noqa: F403

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,36 +166,22 @@ def positions_within(counts: NDArray[Any]) -> Int32:
     return ragged_positions(np.zeros(len(counts), np.int32), counts).astype(np.int32)
 
 
-class Partitions:
-    """The partition columns. Attributes are arrays of exactly ``len(self)`` rows or ``slot_count`` slots.
+class SlotColumns:
+    """Arrays that grow together: the columns of ``table``, as attributes by name.
 
-    They are views of buffers that grow by doubling: keep the object, not a view, across an ``append``.
+    Row columns have ``len(self)`` elements, slot columns ``slot_count``. A table has the columns ``slot_start`` and
+    ``slot_capacity``. The attributes are views of buffers that grow by doubling: keep the object, not a view, across a
+    change of size.
     """
 
-    topic: Int32
-    partition: Int32
-    leader: Int16
-    leader_epoch: Int32
-    controller_epoch: Int32
-    partition_epoch: Int32
-    state: UInt8
-    recovery: UInt8
-    reassigning: UInt8
+    table: ClassVar[tuple[Column, ...]]
     slot_start: Int32
     slot_capacity: Int16
-    replica_count: Int16
-    isr_count: Int16
-    replica: Int16
-    isr: Int16
-    replica_state: UInt8
-    replica_flags: UInt8
 
     def __init__(self) -> None:
-        self._buffers: dict[str, NDArray[Any]] = {column.name: np.empty(0, column.dtype) for column in COLUMNS}
+        self._buffers: dict[str, NDArray[Any]] = {column.name: np.empty(0, column.dtype) for column in self.table}
         self._rows = 0
         self._slots = 0
-        self.in_topic_order = True
-        """Whether rows are sorted by (topic, partition). Batches then need no sort."""
         self._lend()
 
     def __len__(self) -> int:
@@ -211,12 +197,90 @@ class Partitions:
         """Bytes of all columns, including spare capacity."""
         return sum(buffer.nbytes for buffer in self._buffers.values())
 
+    def copy(self) -> Self:
+        """An independent copy without spare capacity."""
+        twin = type(self)()
+        twin._buffers = {column.name: self._buffers[column.name][: self._size(column)].copy() for column in self.table}
+        twin._rows, twin._slots = self._rows, self._slots
+        twin._lend()
+        return twin
+
+    def ensure_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
+        """Move each of ``rows`` (unique) that owns fewer than ``capacity`` slots, with its contents, to the end."""
+        short = self.slot_capacity[rows] < capacity
+        if not short.any():
+            return
+        rows, capacity = rows[short], capacity[short].astype(np.int64)
+        old_starts, old_capacity = self.slot_start[rows], self.slot_capacity[rows]
+        _, first_slot = self._grow(0, int(capacity.sum()))
+        starts = first_slot + np.cumsum(capacity) - capacity
+        source, target = ragged_positions(old_starts, old_capacity), ragged_positions(starts, old_capacity)
+        for column in self.table:
+            if column.per == "slot":
+                values = getattr(self, column.name)
+                values[target] = values[source]
+        self.slot_start[rows] = starts
+        self.slot_capacity[rows] = capacity
+
+    def _size(self, column: Column) -> int:
+        return self._rows if column.per == "row" else self._slots
+
+    def _grow(self, rows: int, slots: int) -> tuple[int, int]:
+        """Allocate rows and slots; return the first new row and slot."""
+        first_row, first_slot = self._rows, self._slots
+        if self._slots + slots > SLOTS_MAX:
+            raise ShapeError(f"{self._slots + slots} replica slots; the most is {SLOTS_MAX}")
+        self._rows += rows
+        self._slots += slots
+        for column in self.table:
+            used, size = (first_row, self._rows) if column.per == "row" else (first_slot, self._slots)
+            buffer = self._buffers[column.name]
+            if size > len(buffer):
+                grown = np.empty(size if used == 0 else max(size, used + used // 2), column.dtype)
+                grown[:used] = buffer[:used]
+                self._buffers[column.name] = buffer = grown
+            buffer[used:size] = column.fresh
+        self._lend()
+        return first_row, first_slot
+
+    def _lend(self) -> None:
+        for column in self.table:
+            setattr(self, column.name, self._buffers[column.name][: self._size(column)])
+
+
+class Partitions(SlotColumns):
+    """The partition columns. Attributes are arrays of exactly ``len(self)`` rows or ``slot_count`` slots.
+
+    Keep the object, not a view, across an ``append``.
+    """
+
+    topic: Int32
+    partition: Int32
+    leader: Int16
+    leader_epoch: Int32
+    controller_epoch: Int32
+    partition_epoch: Int32
+    state: UInt8
+    recovery: UInt8
+    reassigning: UInt8
+    replica_count: Int16
+    isr_count: Int16
+    replica: Int16
+    isr: Int16
+    replica_state: UInt8
+    replica_flags: UInt8
+
+    table = COLUMNS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.in_topic_order = True
+        """Whether rows are sorted by (topic, partition). Batches then need no sort."""
+
     def copy(self) -> Partitions:
         """An independent copy without spare capacity."""
-        twin = Partitions()
-        twin._buffers = {column.name: self._buffers[column.name][: self._size(column)].copy() for column in COLUMNS}
-        twin._rows, twin._slots, twin.in_topic_order = self._rows, self._slots, self.in_topic_order
-        twin._lend()
+        twin = super().copy()
+        twin.in_topic_order = self.in_topic_order
         return twin
 
     def append(
@@ -307,45 +371,3 @@ class Partitions:
     def slots_of(self, rows: NDArray[Any]) -> Int64:
         """Slots of the assigned replicas of ``rows``, row by row."""
         return ragged_positions(self.slot_start[rows], self.replica_count[rows])
-
-    def ensure_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
-        """Move each of ``rows`` (unique) that owns fewer than ``capacity`` slots, with its contents, to the end."""
-        short = self.slot_capacity[rows] < capacity
-        if not short.any():
-            return
-        rows, capacity = rows[short], capacity[short].astype(np.int64)
-        old_starts, old_capacity = self.slot_start[rows], self.slot_capacity[rows]
-        _, first_slot = self._grow(0, int(capacity.sum()))
-        starts = first_slot + np.cumsum(capacity) - capacity
-        source, target = ragged_positions(old_starts, old_capacity), ragged_positions(starts, old_capacity)
-        for column in COLUMNS:
-            if column.per == "slot":
-                values = getattr(self, column.name)
-                values[target] = values[source]
-        self.slot_start[rows] = starts
-        self.slot_capacity[rows] = capacity
-
-    def _size(self, column: Column) -> int:
-        return self._rows if column.per == "row" else self._slots
-
-    def _grow(self, rows: int, slots: int) -> tuple[int, int]:
-        """Allocate rows and slots; return the first new row and slot."""
-        first_row, first_slot = self._rows, self._slots
-        if self._slots + slots > SLOTS_MAX:
-            raise ShapeError(f"{self._slots + slots} replica slots; the most is {SLOTS_MAX}")
-        self._rows += rows
-        self._slots += slots
-        for column in COLUMNS:
-            used, size = (first_row, self._rows) if column.per == "row" else (first_slot, self._slots)
-            buffer = self._buffers[column.name]
-            if size > len(buffer):
-                grown = np.empty(size if used == 0 else max(size, used + used // 2), column.dtype)
-                grown[:used] = buffer[:used]
-                self._buffers[column.name] = buffer = grown
-            buffer[used:size] = column.fresh
-        self._lend()
-        return first_row, first_slot
-
-    def _lend(self) -> None:
-        for column in COLUMNS:
-            setattr(self, column.name, self._buffers[column.name][: self._size(column)])

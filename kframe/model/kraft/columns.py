@@ -1,0 +1,187 @@
+"""The partition columns of a KRaft cluster, with ELRs, directories and reassignments.
+
+Rows and slots work as in ``kframe.model.columns``. A row has three lists in its slots: ``replica`` with the directory
+of each replica beside it, ``isr``, and ``member``. The last one has the eligible leader replicas, then the last-known
+ones, then the adding and the removing replicas: most partitions have none of them. At RF 3 a partition takes 67 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.errors import ShapeError
+from kframe.model.columns import (
+    REPLICAS_MAX,
+    Column,
+    Int16,
+    Int32,
+    Ragged,
+    SlotColumns,
+    UInt8,
+    offsets_of,
+    ragged_positions,
+)
+from kframe.model.ids import NO_LEADER
+
+#: Every partition column of a KRaft cluster.
+KRAFT_COLUMNS: Final[tuple[Column, ...]] = (
+    Column("topic", np.int32, "row", -1, "topic index; -1 in a row whose topic was removed"),
+    Column("partition", np.int32, "row", -1, "partition number within the topic"),
+    Column("leader", np.int16, "row", NO_LEADER, "broker index of the leader, or NO_LEADER"),
+    Column("leader_epoch", np.int32, "row", 0, "raised by every record that names a leader"),
+    Column("partition_epoch", np.int32, "row", 0, "raised by every change of the partition"),
+    Column("recovery", np.uint8, "row", 0, "RecoveryState"),
+    Column("slot_start", np.int32, "row", 0, "first slot of the row"),
+    Column("slot_capacity", np.int16, "row", 0, "slots that the row owns"),
+    Column("replica_count", np.int16, "row", 0, "replicas"),
+    Column("isr_count", np.int16, "row", 0, "in-sync replicas"),
+    Column("elr_count", np.int16, "row", 0, "eligible leader replicas"),
+    Column("last_known_elr_count", np.int16, "row", 0, "last-known eligible leader replicas"),
+    Column("adding_count", np.int16, "row", 0, "adding replicas"),
+    Column("removing_count", np.int16, "row", 0, "removing replicas"),
+    Column("replica", np.int16, "slot", -1, "broker index of the replica"),
+    Column("isr", np.int16, "slot", -1, "broker index of the in-sync replica"),
+    Column("member", np.int16, "slot", -1, "broker index of an ELR, last-known ELR, adding or removing member"),
+    Column("directory", np.int32, "slot", 0, "directory index of the replica"),
+)
+#: The lists in ``member``, in that order.
+MEMBER_LISTS: Final = ("elr", "last_known_elr", "adding", "removing")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionLists:
+    """The lists of some partitions, one list a partition: broker indexes, and directory indexes."""
+
+    replicas: Ragged
+    isr: Ragged
+    directories: Ragged
+    elr: Ragged
+    last_known_elr: Ragged
+    adding: Ragged
+    removing: Ragged
+
+    @staticmethod
+    def of(lists: Mapping[str, Sequence[Sequence[int]]]) -> PartitionLists:
+        """Pack Python lists by field name; absent fields are empty lists. ``replicas`` must be there."""
+        count = len(lists["replicas"])
+        names = [field.name for field in fields(PartitionLists)]
+        packed = {name: Ragged.of([list(row) for row in lists.get(name, [()] * count)]) for name in names}
+        return PartitionLists(**packed)
+
+
+class KraftPartitions(SlotColumns):
+    """The partition columns of a KRaft cluster. Keep the object, not a view, across a change of size."""
+
+    table = KRAFT_COLUMNS
+    topic: Int32
+    partition: Int32
+    leader: Int16
+    leader_epoch: Int32
+    partition_epoch: Int32
+    recovery: UInt8
+    replica_count: Int16
+    isr_count: Int16
+    elr_count: Int16
+    last_known_elr_count: Int16
+    adding_count: Int16
+    removing_count: Int16
+    replica: Int16
+    isr: Int16
+    member: Int16
+    directory: Int32
+
+    def append(self, lists: PartitionLists, values: Mapping[str, NDArray[Any]]) -> Int32:
+        """Add rows with these lists and row columns; return their numbers.
+
+        ``values`` has ``topic``, ``partition`` and further row columns by name. Raises ShapeError if lengths differ
+        or a row is too wide.
+        """
+        count = len(lists.replicas)
+        packed = [getattr(lists, field.name) for field in fields(lists)]
+        lengths = [len(ragged) for ragged in packed] + [len(column) for column in values.values()]
+        if set(lengths) != {count} or not np.array_equal(lists.directories.counts, lists.replicas.counts):
+            raise ShapeError(f"lists and columns of {count} partitions have lengths {lengths}")
+        member_counts = sum((getattr(lists, name).counts for name in MEMBER_LISTS), np.zeros(count, np.int32))
+        capacity = np.maximum(np.maximum(lists.replicas.counts, lists.isr.counts), member_counts)
+        if count and int(capacity.max()) > REPLICAS_MAX:
+            raise ShapeError(f"a row of {int(capacity.max())} slots; the most is {REPLICAS_MAX}")
+        first_row, first_slot = self._grow(count, int(capacity.sum()))
+        rows = np.arange(first_row, first_row + count, dtype=np.int32)
+        for name, column in values.items():
+            getattr(self, name)[rows] = column
+        self.slot_capacity[rows] = capacity
+        self.slot_start[rows] = first_slot + np.cumsum(capacity) - capacity
+        self.replica_count[rows], self.isr_count[rows] = lists.replicas.counts, lists.isr.counts
+        for name in MEMBER_LISTS:
+            getattr(self, f"{name}_count")[rows] = getattr(lists, name).counts
+        for name in ("replica", "isr", "directory", *MEMBER_LISTS):
+            ragged = getattr(lists, {"replica": "replicas", "directory": "directories"}.get(name, name))
+            starts, counts = self._bounds(name, rows)
+            self._slots_of(name)[ragged_positions(starts, counts)] = ragged.values
+        return rows
+
+    def lists(self, name: str, rows: NDArray[Any]) -> Ragged:
+        """One list of each of ``rows`` as a copy: ``replica``, ``isr``, ``directory`` or one of MEMBER_LISTS."""
+        starts, counts = self._bounds(name, rows)
+        values = self._slots_of(name)[ragged_positions(starts, counts)].astype(np.int32)
+        return Ragged(offsets_of(counts), values)
+
+    def list_of(self, name: str, row: int) -> list[int]:
+        """One list of one row."""
+        start, count = self._bounds(name, np.array([row]))
+        values: list[int] = self._slots_of(name)[int(start[0]) : int(start[0] + count[0])].tolist()
+        return values
+
+    def replace_lists(self, row: int, lists: Mapping[str, Sequence[int]]) -> None:
+        """Store new lists of one row by name, as in ``lists``. Raises ShapeError if a list is too long.
+
+        New replicas need directories: both lists have the same length.
+        """
+        members = {name: list(lists.get(name, self.list_of(name, row))) for name in MEMBER_LISTS}
+        replicas = list(lists.get("replica", self.list_of("replica", row)))
+        directories = list(lists.get("directory", self.list_of("directory", row)))
+        if len(directories) != len(replicas):
+            raise ShapeError(f"{len(replicas)} replicas have {len(directories)} directories")
+        isr = list(lists.get("isr", self.list_of("isr", row)))
+        flat = [value for name in MEMBER_LISTS for value in members[name]]
+        capacity = max(len(replicas), len(isr), len(flat))
+        if capacity > REPLICAS_MAX:
+            raise ShapeError(f"a row of {capacity} slots; the most is {REPLICAS_MAX}")
+        self.ensure_capacity(np.array([row]), np.array([capacity]))
+        start = int(self.slot_start[row])
+        for column, values in (
+            (self.replica, replicas), (self.directory, directories), (self.isr, isr), (self.member, flat),
+        ):  # fmt: skip
+            column[start : start + len(values)] = values
+        self.replica_count[row], self.isr_count[row] = len(replicas), len(isr)
+        for name in MEMBER_LISTS:
+            getattr(self, f"{name}_count")[row] = len(members[name])
+
+    def clear(self, rows: NDArray[Any]) -> None:
+        """Empty the rows of a removed topic; they are never reused."""
+        self.topic[rows] = self.partition[rows] = -1
+        self.leader[rows] = NO_LEADER
+        for name in ("replica", "isr", *MEMBER_LISTS):
+            getattr(self, f"{name}_count")[rows] = 0
+
+    def rows_led_by(self, broker: int) -> Int32:
+        """The rows whose leader is a broker index; with NO_LEADER the leaderless partitions."""
+        return np.flatnonzero((self.leader == broker) & (self.topic >= 0)).astype(np.int32)
+
+    def _slots_of(self, name: str) -> NDArray[Any]:
+        column: NDArray[Any] = self.member if name in MEMBER_LISTS else getattr(self, name)
+        return column
+
+    def _bounds(self, name: str, rows: NDArray[Any]) -> tuple[Int32, Int32]:
+        """First slot and length of a list in each of ``rows``."""
+        starts = self.slot_start[rows]
+        if name in MEMBER_LISTS:
+            earlier = MEMBER_LISTS[: MEMBER_LISTS.index(name)]
+            starts = starts + sum((getattr(self, f"{other}_count")[rows].astype(np.int32) for other in earlier), 0)
+        counts = getattr(self, "replica_count" if name == "directory" else f"{name}_count")[rows]
+        return starts.astype(np.int32), counts.astype(np.int32)

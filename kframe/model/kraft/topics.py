@@ -1,0 +1,120 @@
+"""The topics of a KRaft cluster: names, ids, rows of partitions, and the settings that elections read."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.columns import Int8, Int32
+from kframe.model.topics import metric_name
+
+#: The topic has no setting of its own.
+UNSET: Final = -1
+NO_ROW: Final = -1
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+
+
+def parse_min_isr(value: str | None) -> int:
+    """The number of replicas, or UNSET."""
+    try:
+        return UNSET if value is None else int(value)
+    except ValueError:
+        return UNSET
+
+
+def parse_unclean(value: str) -> bool:
+    """A Boolean as Java parses it."""
+    return value.lower() == "true"
+
+
+class KraftTopics:
+    """Topics by index. A removed topic keeps its index, which is not reused."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.ids: list[UUID] = []
+        self.index_by_name: dict[str, int] = {}
+        self.index_by_id: dict[UUID, int] = {}
+        self._rows: list[array[int]] = []
+        self._normalized: dict[str, set[str]] = {}
+        self._min_isr = np.full(8, UNSET, np.int32)
+        self._unclean = np.full(8, UNSET, np.int8)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def min_isr(self) -> Int32:
+        """(t,) ``min.insync.replicas`` of each topic, or UNSET."""
+        return self._min_isr[: len(self)]
+
+    @property
+    def unclean(self) -> Int8:
+        """(t,) ``unclean.leader.election.enable`` of each topic: 0, 1 or UNSET."""
+        return self._unclean[: len(self)]
+
+    def add(self, name: str, topic_id: UUID) -> int:
+        """Add a topic without partitions; return its index."""
+        index = len(self.names)
+        self.names.append(name)
+        self.ids.append(topic_id)
+        self._rows.append(array("i"))
+        self.index_by_name[name] = self.index_by_id[topic_id] = index
+        self._normalized.setdefault(metric_name(name), set()).add(name)
+        if index == len(self._min_isr):
+            self._min_isr = np.concatenate([self._min_isr, np.full(index, UNSET, np.int32)])
+            self._unclean = np.concatenate([self._unclean, np.full(index, UNSET, np.int8)])
+        return index
+
+    def remove(self, index: int) -> None:
+        """Forget a topic."""
+        name = self.names[index]
+        del self.index_by_name[name], self.index_by_id[self.ids[index]]
+        self._rows[index] = array("i")
+        names = self._normalized[metric_name(name)]
+        names.discard(name)
+        if not names:
+            del self._normalized[metric_name(name)]
+
+    def colliding_name(self, name: str) -> str | None:
+        """A topic with the same name in metrics, where dots and underscores are the same; None if there is none."""
+        return min(self._normalized.get(metric_name(name), ()), default=None)
+
+    def store_setting(self, index: int, key: str, value: str | None) -> None:
+        """Store a configuration of a topic, or None, in its column; configurations without a column are ignored.
+
+        A ``min.insync.replicas`` that is no number counts as unset.
+        """
+        if key == MIN_INSYNC_REPLICAS:
+            self._min_isr[index] = parse_min_isr(value)
+        elif key == UNCLEAN_ELECTION:
+            self._unclean[index] = UNSET if value is None else parse_unclean(value)
+
+    def set_row(self, index: int, partition: int, row: int) -> None:
+        """Record the row of a partition."""
+        rows = self._rows[index]
+        if partition >= len(rows):
+            rows.extend([NO_ROW] * (partition + 1 - len(rows)))
+        rows[partition] = row
+
+    def row_of(self, index: int, partition: int) -> int | None:
+        """Row of a partition, or None."""
+        rows = self._rows[index]
+        if not 0 <= partition < len(rows) or rows[partition] == NO_ROW:
+            return None
+        return rows[partition]
+
+    def rows_of(self, index: int) -> Int32:
+        """Rows of a topic's partitions, in partition order."""
+        rows: Int32 = np.array([row for row in self._rows[index] if row != NO_ROW], np.int32)
+        return rows
+
+    def first_rows(self, indexes: NDArray[np.int32]) -> Int32:
+        """Row of partition 0 of each topic; NO_ROW where there is none."""
+        rows = [self._rows[index] for index in indexes.tolist()]
+        return np.array([partitions[0] if partitions else NO_ROW for partitions in rows], np.int32)

@@ -1,0 +1,159 @@
+"""Each kernel of KRaft's decision equals its twin on any cluster, and writes nothing but its OUT arrays."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kframe import kernels
+from kframe.kernels import reference
+from kframe.kernels.reference import kraft_partitions
+from kframe.model.columns import Ragged
+from kframe.model.kraft import directories
+from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.metadata import ClusterMetadata
+from tests.architecture.source import ROOT
+from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
+
+GUARD: Final = 0x5A
+GUARDS: Final = 4
+ROWS: Final = TOPICS * PARTITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """A cluster, targets for some of its rows, and other arguments by name."""
+
+    metadata: ClusterMetadata
+    arguments: Mapping[str, Any]
+
+    def value(self, name: str) -> Any:
+        return self.arguments[name] if name in self.arguments else getattr(self.metadata.partitions, name)
+
+    def count(self, name: str) -> int:
+        return len(self.arguments[name])
+
+
+@st.composite
+def fixtures(draw: st.DrawFn) -> Fixture:
+    metadata = draw(clusters())
+    rows = np.array(draw(st.lists(st.integers(0, ROWS - 1), unique=True)), np.int32)
+    k = len(rows)
+    arguments: dict[str, Any] = {
+        "rows": rows,
+        "min_isr": np.array(draw(st.lists(st.integers(1, 4), min_size=k, max_size=k)), np.int32),
+        "unclean_broker": draw(st.integers(-1, BROKERS - 1)),
+        "active": metadata.brokers.active,
+        "directory_brokers": metadata.directories.brokers,
+        "lists_none": metadata.brokers.lists_none,
+        "kinds": np.array(draw(st.lists(st.sampled_from(KraftElection), min_size=k, max_size=k)), np.uint8),
+        "leader": metadata.partitions.leader[rows].astype(np.int32),
+        "last_known_leader": np.array(draw(st.lists(brokers_or_none, min_size=k, max_size=k)), np.int32),
+        "broker": draw(st.integers(0, BROKERS - 1)),
+        "wanted": draw(st.integers(0, len(metadata.directories))),
+    }
+    stored = metadata.partitions.lists("replica", rows)
+    arguments["stored_offsets"], arguments["stored"] = stored.offsets, stored.values
+    bits = st.lists(st.integers(0, 1), min_size=len(stored.values), max_size=len(stored.values))
+    arguments["acceptable"] = np.array(draw(bits), np.uint8)
+    for name in ("replica", "isr", "elr", "adding", "removing", "target", "list", "other"):
+        lists = Ragged.of([draw(st.lists(st.integers(0, BROKERS - 1), unique=True, max_size=4)) for _ in range(k)])
+        values = {"replica": "replicas", "target": "target_isr", "list": "values", "other": "other_values"}
+        arguments[f"{name}_offsets" if name != "list" else "offsets"] = lists.offsets
+        arguments[values.get(name, name)] = lists.values
+    return Fixture(metadata, arguments)
+
+
+brokers_or_none = st.integers(-1, BROKERS - 1)
+
+
+def _k(fixture: Fixture) -> int:
+    return fixture.count("rows")
+
+
+def _elr_room(fixture: Fixture) -> int:
+    p, rows = fixture.metadata.partitions, fixture.arguments["rows"]
+    return int(p.elr_count[rows].sum() + p.isr_count[rows].sum())
+
+
+#: OUT arrays by kernel with their sizes, and inputs that are columns of the same name as an argument.
+OUT: Final[Mapping[str, Mapping[str, Callable[[Fixture], int]]]] = {
+    "mark_completed_reassignments": {
+        "completed": _k,
+        "keeps_replica": lambda fixture: fixture.count("replicas"),
+        "keeps_member": lambda fixture: fixture.count("isr"),
+    },
+    "update_elrs": {"elr_offsets": lambda fixture: _k(fixture) + 1, "elr": _elr_room},
+    "mark_acceptable_replicas": {"acceptable": lambda fixture: fixture.count("stored")},
+    "choose_kraft_leaders": {"new_leader": _k, "unclean": _k},
+    "mark_list_changes": {"differs": _k},
+    "mark_missing_members": {"missing": _k},
+    "list_rows_with_broker": {"rows": lambda fixture: ROWS},
+    "list_rows_in_directory": {"rows": lambda fixture: ROWS},
+}
+COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    "update_elrs": {"isr": "isr"},
+    "list_rows_with_broker": {"count": "isr_count", "values": "isr"},
+}
+BYTES: Final = {"completed", "keeps_replica", "keeps_member", "acceptable", "unclean", "differs", "missing"}
+
+
+def call(module: ModuleType, name: str, fixture: Fixture) -> tuple[int, dict[str, Any]]:
+    """Return the result of a kernel, and its OUT arrays with guards. Its inputs are read-only."""
+    guarded: dict[str, Any] = {}
+    arguments = []
+    for parameter in inspect.signature(getattr(reference, name)).parameters:
+        if parameter in OUT[name]:
+            size = OUT[name][parameter](fixture) + 2 * GUARDS
+            guarded[parameter] = np.full(size, GUARD, np.uint8 if parameter in BYTES else np.int32)
+            arguments.append(guarded[parameter][GUARDS:-GUARDS])
+            continue
+        column = COLUMNS.get(name, {}).get(parameter)
+        value = getattr(fixture.metadata.partitions, column) if column else fixture.value(parameter)
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            value.flags.writeable = False
+        arguments.append(value)
+    return getattr(module, name)(*arguments), guarded
+
+
+@pytest.mark.parametrize("name", OUT)
+@given(fixture=fixtures())
+def test_a_kernel_equals_its_twin_and_writes_nothing_else(name: str, fixture: Fixture) -> None:
+    count, written = call(kernels, name, fixture)
+    expected_count, expected = call(reference, name, fixture)
+    assert count == expected_count
+    assert {key: array.tolist() for key, array in written.items()} == {
+        key: array.tolist() for key, array in expected.items()
+    }
+    for array in written.values():
+        assert (array[:GUARDS] == GUARD).all()
+        assert (array[-GUARDS:] == GUARD).all()
+
+
+@pytest.mark.parametrize("name", OUT)
+def test_twins_take_the_same_arguments(name: str) -> None:
+    kernel, twin = (inspect.signature(getattr(module, name)).parameters for module in (kernels, reference))
+    assert list(kernel) == list(twin)
+
+
+def test_every_kernel_is_compared() -> None:
+    assert set(OUT) == set(kraft_partitions.__all__)
+
+
+def test_constants_of_the_kernels_are_those_of_python() -> None:
+    text = (ROOT / "kframe" / "kernels" / "_kraft_partitions.pyx").read_text()
+    for enum, values in (("ELECTION", vars(KraftElection)), ("DIRECTORY", vars(directories))):
+        constants = re.findall(rf"^    {enum}_(\w+) = (\d+)", text, re.MULTILINE)
+        assert constants
+        for name, value in constants:
+            assert int(value) == values[name]
