@@ -1,24 +1,24 @@
-# The one front door. In a fresh clone each of these sets up what it needs first; all it takes is Python 3.11 or
-# newer, a C compiler and make.
+# Every command of the project. In a fresh clone each target first installs what it needs. All targets need Python
+# 3.11 or newer, a C compiler and make. Tests that start servers also need JDK 17 and Maven.
 #
 #   make demo     fail brokers of a real cluster's snapshot and of a million-partition cluster, move partitions
-#   make test     every check, the whole test suite, and the suite once more on kernels that check every index
-#   make test-real  the tests that start servers and brokers, and nothing else; the slowest are listed at the end
+#   make test     all checks, all tests, and the tests that call kernels again on bounds-checked kernels
+#   make test-real  only the plugins' tests that start servers and brokers; lists the slowest at the end
 #   make check    format, lint, types, stubs, layers
-#   make fuzz     bent znodes and frames for every reader, by seeds of their own; longer than in the suite
-#   make sanitize the kernels' tests and the fuzz on kernels that AddressSanitizer and UBSan look over
-#   make sim      2,000 simulated clusters, faults and all; minutes
-#   make bench    the figures beside their targets, with machine and commit; some twenty minutes
-#   make bench-suite    every bench at every size, ten million partitions too; keeps the record, makes the page
-#   make bench-peers    kframe beside Kafka's own controllers, in turn; some 27 minutes
-#   make bench-fleet    spark failover against a loop of whatif fail; keeps the record
-#   make limits   kernels beside what memory allows, cost beside size; keeps the records and makes docs/explanation/performance.md
-#   make plots    the pictures and tables of docs/explanation/performance.md, from the kept records
-#   make bench-compare  which of the ratios measured last have fallen by more than a fifth
-#   make search   every state of a small world within 12 steps; minutes
-#   make mutants  each protection taken out by hand: which tests notice
-#   make setup    .venv with kframe, its plugins and the tools; kernels compiled again when they changed
-#   make clean    removes what the build and the tools made; .venv stays
+#   make fuzz     mutated znodes and frames for every decoder; more cases than in the test suite
+#   make sanitize the kernel and fuzz tests on kernels built with AddressSanitizer and UBSan
+#   make sim      2,000 simulated clusters with faults; minutes
+#   make bench    the benchmarks beside their targets, with machine and commit; about 20 minutes
+#   make bench-suite    every benchmark at every size up to ten million partitions; writes the record and the page
+#   make bench-peers    kframe and Kafka's own controllers in turn; about 27 minutes
+#   make bench-fleet    spark failover and a loop of whatif fail; writes the record
+#   make limits   kernels beside memory bandwidth, cost by size; writes the records and docs/explanation/performance.md
+#   make plots    the plots and tables of docs/explanation/performance.md from the records
+#   make bench-compare  the newest ratios that fell by more than 20 %
+#   make search   every state of a small cluster within 12 steps; minutes
+#   make mutants  removes each protection in turn and checks that a test fails
+#   make setup    .venv with kframe, its plugins and the tools; compiles changed kernels
+#   make clean    removes the output of the build and the tools, but not .venv
 #
 # PYTHON=python3.13 picks the interpreter of a new .venv; ARGS="..." reaches pytest, the demo or the benchmarks.
 
@@ -40,7 +40,7 @@ COMPILED_PLUGINS := $(patsubst %/setup.py,%,$(wildcard simulator/setup.py plugin
 PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 # ARGS may pick tests of one kind only; pytest ends with 5 where it has found none.
 NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
-# Those with tests that start servers.
+# Plugins with tests that start servers.
 REAL := test-real-kafka_wire test-real-zookeeper
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
@@ -48,7 +48,7 @@ KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd) $(PLUGIN_KERNELS)
 KERNEL_MODULES := $(subst /,.,$(basename $(KERNELS))) \
 	$(foreach kernel,$(PLUGIN_KERNELS),$(notdir $(patsubst %/,%,$(dir $(kernel)))).$(notdir $(basename $(kernel))))
 
-# Where `make limits` and `make bench-suite` keep their records.
+# Start of the names of records that `make limits` and `make bench-suite` write.
 KEPT = benchmarks/results/$(shell date -u +%F)
 
 # Cases of a run of `make fuzz`, for znodes and for frames; the suite has a million of each.
@@ -153,8 +153,8 @@ test-started: setup
 	$(if $(ARGS),,@$(MAKE) --no-print-directory test-real)
 	$(PY) -m pytest -m real $(or $(ARGS),tests simulator) $(NONE_IS_FINE)
 
-# Spark starts none of these. ARGS picks some: ARGS="-k secured". Two at a time, because they wait more than they work;
-# what each has said is shown when it is over.
+# None of these starts Spark. ARGS selects some: ARGS="-k secured". Two run at a time, because they mostly wait. make
+# prints the output of each when it ends.
 test-real: setup
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target --keep-going $(REAL)
 
@@ -162,7 +162,7 @@ test-real: setup
 $(REAL): test-real-%: setup
 	$(PY) -m pytest -c pyproject.toml -p no:cacheprovider -m real plugins/$* --durations=25 $(ARGS) $(NONE_IS_FINE)
 
-# Python files are copied afresh, lest a deleted module live on in the copy.
+# Copy all Python files again, so that the copy has no deleted module.
 test-debug: setup build/debug/.settings
 	@if [ -d $(DEBUG_LIB) ]; then find $(DEBUG_LIB) -name '*.py' -delete; fi
 	KFRAME_DEBUG=1 $(PY) setup.py --quiet build --build-lib $(DEBUG_LIB)
@@ -171,8 +171,8 @@ test-debug: setup build/debug/.settings
 	$(DEBUG_ENV) $(PY) -m pytest -p no:cacheprovider -m 'not real' $(or $(ARGS),$(DEBUG_TESTS)) $(NONE_IS_FINE)
 	$(if $(ARGS),,$(DEBUG_ENV) $(PY) -m pytest $(DEBUG_REAL))
 
-# ASan wants to be there first, and Python's own allocator to stand aside, lest it see one block where there are many.
-# Python never gives back all that it holds; a quarantine of the usual size would count as memory that a case takes.
+# ASan must be loaded first, and Python must use malloc so that ASan sees each block. Freed blocks in a
+# quarantine of the default size would count as memory of a fuzz case.
 sanitize: setup build/sanitize/.settings
 	@if [ -d $(SANITIZE_LIB) ]; then find $(SANITIZE_LIB) -name '*.py' -delete; fi
 	KFRAME_SANITIZE=1 $(PY) setup.py --quiet build --build-lib $(SANITIZE_LIB)

@@ -38,18 +38,22 @@ class Entry:
 
 COMMANDS: Final[Mapping[str, Entry]] = {
     "bench": Entry("kframe.cli.bench", "command", "Time the engine on a generated cluster."),
-    "controller": Entry("kframe.cli.controller", "group", "Run a controller; look at the one at work; have it resign."),
+    "controller": Entry("kframe.cli.controller", "group", "Run a controller, show its status, or make it resign."),
     "demo": Entry("kframe.cli.demo", "command", "Fail brokers of a real cluster and of a million partitions."),
-    "elect": Entry("kframe.cli.elect", "command", "Have leaders of a live cluster elected."),
-    "explain": Entry("kframe.cli.explain", "command", "Say why a partition has its leader."),
-    "plan": Entry("kframe.cli.plan", "group", "Check, show and carry out plans of partitions to be moved."),
-    "plugins": Entry("kframe.cli.plugins", "group", "List, check and start plugins."),
-    "reassign": Entry("kframe.cli.reassign", "group", "Move partitions of a live cluster; see and stop what moves."),
-    "scenario": Entry("kframe.cli.scenario", "group", "Play scenario files to the controller."),
-    "snapshot": Entry("kframe.cli.snapshot", "group", "Read, keep, show and generate snapshots of clusters."),
-    "spark": Entry("kframe.cli.spark", "group", "Work on fleets: snapshots of many clusters, on Spark."),
+    "elect": Entry("kframe.cli.elect", "command", "Elect leaders of a live cluster."),
+    "explain": Entry("kframe.cli.explain", "command", "Explain why a partition has its leader."),
+    "plan": Entry("kframe.cli.plan", "group", "Check, show and execute reassignment plans."),
+    "plugins": Entry("kframe.cli.plugins", "group", "List, check and create plugins."),
+    "reassign": Entry(
+        "kframe.cli.reassign", "group", "Reassign partitions of a live cluster; list and cancel reassignments."
+    ),
+    "scenario": Entry("kframe.cli.scenario", "group", "Run scenario files on the controller."),
+    "snapshot": Entry("kframe.cli.snapshot", "group", "Capture, convert, show and generate snapshots."),
+    "spark": Entry("kframe.cli.spark", "group", "Analyze snapshots of many clusters with Spark."),
     "states": Entry("kframe.cli.states", "command", "Show the state machines of partitions and replicas."),
-    "whatif": Entry("kframe.cli.whatif", "group", "Try failures, elections, moves and new topics on a snapshot."),
+    "whatif": Entry(
+        "kframe.cli.whatif", "group", "Evaluate failures, elections, reassignments and new topics on a snapshot."
+    ),
 }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--fail", callback=broker_ids, metavar="ID,ID...", help="Explain it after these brokers fail together.")
 @output_option
 def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str) -> None:
-    """Say which rule chose the leader of a partition in SNAPSHOT, and why the other replicas were passed over."""
+    """Explain which rule chose the leader of a partition in SNAPSHOT, and why it rejected the other replicas."""
     from kframe.scenario.format import topic_partition
     from kframe.whatif.explain import explain
 
