@@ -98,7 +98,9 @@ def apply(
         emit_outcome(reassign(whatif, plan), whatif, output, limit)
         click.echo("nothing was changed; --execute does it", err=True)
         return 0
-    _write_rollback(held, rollback or Path(f"{plan.name}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json"))
+    _write_rollback(
+        held, rollback or Path(f"{plan.name.replace(' ', '-')}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json")
+    )
     execution = PlanExecution(admin, plan, batch_size)
     try:
         _follow(execution, wait)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kframe.cli.findings import announce_mode
 from kframe.cli.output import Table, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.studies import StudySettings, broker_ids, study_options
 
@@ -27,7 +28,9 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
     from kframe.whatif.explain import explain
 
     topic, partition = topic_partition("TOPIC-PARTITION", name)
-    explanation = explain(study.open(), topic, partition, fail)
+    whatif = study.open()
+    explanation = explain(whatif, topic, partition, fail)
+    announce_mode(whatif.snapshot, output)
     if output not in ("table", "wide"):
         emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.admin import EXECUTE, admin_options
+from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput, ReportingGroup, Table, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.snapshot import FORMAT_NAMES
@@ -16,6 +17,7 @@ from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
     from kframe.snapshot.administration import Administration
+    from kframe.snapshot.files import InputFile
     from kframe.whatif.plan_check import CheckedPlan
     from kframe.whatif.plan_report import PlanReport
 
@@ -38,12 +40,12 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=PATH)
-@click.option("--snapshot", "source", type=PATH, metavar="SNAPSHOT", help="Also hold it against this cluster.")
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@click.option("--snapshot", "source", type=INPUT, metavar="SNAPSHOT", help="Also hold it against this cluster.")
 @_FROM
 @_LIMIT
 @output_option
-def check(plan: Path, source: Path | None, source_format: str | None, limit: int, output: str) -> None:
+def check(plan: InputFile, source: InputFile | None, source_format: str | None, limit: int, output: str) -> None:
     """Check PLAN alone and against a cluster; print one finding per row.
 
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
@@ -62,24 +64,24 @@ def check(plan: Path, source: Path | None, source_format: str | None, limit: int
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=PATH)
-@click.argument("source", metavar="SNAPSHOT", type=PATH)
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @_FROM
 @_LIMIT
 @output_option
-def show(plan: Path, source: Path, source_format: str | None, limit: int, output: str) -> None:
+def show(plan: InputFile, source: InputFile, source_format: str | None, limit: int, output: str) -> None:
     """List every partition of PLAN: as it is in SNAPSHOT, as it is to be, and what that takes."""
     comparison = _held(plan, source, source_format)
     _emit_partitions(comparison.partition_rows(), len(comparison.plan), "kframe.plan/v1", output, limit)
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=PATH)
-@click.argument("source", metavar="SNAPSHOT", type=PATH)
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @_FROM
 @_LIMIT
 @output_option
-def diff(plan: Path, source: Path, source_format: str | None, limit: int, output: str) -> None:
+def diff(plan: InputFile, source: InputFile, source_format: str | None, limit: int, output: str) -> None:
     """Print what PLAN changes in SNAPSHOT: the old and the new assignment."""
     comparison = _held(plan, source, source_format)
     rows = list(comparison.partition_rows(changes_only=True))
@@ -94,10 +96,10 @@ def diff(plan: Path, source: Path, source_format: str | None, limit: int, output
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=PATH)
-@click.argument("source", metavar="SNAPSHOT", type=PATH)
+@click.argument("plan", metavar="PLAN", type=INPUT)
+@click.argument("source", metavar="SNAPSHOT", type=INPUT)
 @_FROM
-def stamp(plan: Path, source: Path, source_format: str | None) -> None:
+def stamp(plan: InputFile, source: InputFile, source_format: str | None) -> None:
     """Print PLAN with a stamp of what it was made for: the cluster, and how its partitions are assigned in SNAPSHOT.
 
     kframe plan apply refuses it once that has changed; Kafka's tools read it as before.
@@ -109,7 +111,7 @@ def stamp(plan: Path, source: Path, source_format: str | None) -> None:
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=PATH)
+@click.argument("plan", metavar="PLAN", type=INPUT)
 @EXECUTE
 @click.option("--rollback", type=PATH, help="Where to write the way back.  [default: PLAN.rollback-TIME.json]")
 @click.option("--batch-size", type=click.IntRange(min=1), metavar="N", help="Move so many partitions at a time.")
@@ -118,7 +120,7 @@ def stamp(plan: Path, source: Path, source_format: str | None) -> None:
 @admin_options
 @output_option
 def apply(
-    admin: Administration, plan: Path, execute: bool, rollback: Path | None, batch_size: int | None, wait: bool,
+    admin: Administration, plan: InputFile, execute: bool, rollback: Path | None, batch_size: int | None, wait: bool,
     limit: int, output: str,
 ) -> None:  # fmt: skip
     """Print what PLAN would change on a live cluster; with --execute, execute it.
@@ -139,11 +141,11 @@ def apply(
 
 
 @group.command()
-@click.argument("plan", metavar="PLAN", type=PATH)
+@click.argument("plan", metavar="PLAN", type=INPUT)
 @EXECUTE
 @admin_options
 @output_option
-def cancel(admin: Administration, plan: Path, execute: bool, output: str) -> None:
+def cancel(admin: Administration, plan: InputFile, execute: bool, output: str) -> None:
     """Cancel the reassignments of PLAN that are under way: adding replicas are removed, the others stay."""
     from kframe.cli.reassign import give_up
     from kframe.whatif.execution import to_cancel
@@ -153,7 +155,7 @@ def cancel(admin: Administration, plan: Path, execute: bool, output: str) -> Non
     click.get_current_context().exit(give_up(admin, partitions, execute, output))
 
 
-def _held(plan: Path, source: Path, source_format: str | None) -> CheckedPlan:
+def _held(plan: InputFile, source: InputFile, source_format: str | None) -> CheckedPlan:
     from kframe.snapshot import read_snapshot
     from kframe.whatif.plan import read_plan
     from kframe.whatif.plan_check import hold

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.inputs import INPUT
 from kframe.cli.live import CONFIG_OPTION, cluster_of, gather
 from kframe.cli.output import ReportingGroup, Table, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
@@ -15,6 +16,7 @@ from kframe.cli.progress import progress
 
 if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
+    from kframe.snapshot.files import InputFile
 
 #: The keys of ``kframe.snapshot.FORMATS``, repeated here so that ``--help`` does not import NumPy.
 FORMAT_NAMES: Final = ("kframe", "zookeeper", "describe", "kcat", "reassignment")
@@ -32,8 +34,8 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
     ),
     "partitions": (
         ("topic", "partition", "leader", "replicas", "isr", "leader_epoch", "adding_replicas", "removing_replicas",
-         "controller_epoch", "zk_version", "leader_recovery_state"),
-        frozenset({"controller_epoch", "zk_version", "leader_recovery_state"}),
+         "controller_epoch", "zk_version", "leader_recovery_state", "elr", "last_known_elr"),
+        frozenset({"controller_epoch", "zk_version", "leader_recovery_state", "elr", "last_known_elr"}),
     ),
 }  # fmt: skip
 
@@ -50,11 +52,11 @@ def group() -> None:
 
 
 @group.command()
-@click.argument("source", metavar="IN", type=_PATH)
+@click.argument("source", metavar="IN", type=INPUT)
 @click.argument("target", metavar="OUT", type=_PATH)
 @_FROM
 @_FORCE
-def convert(source: Path, target: Path, source_format: str | None, force: bool) -> None:
+def convert(source: InputFile, target: Path, source_format: str | None, force: bool) -> None:
     """Read IN and keep it as a snapshot directory OUT.
 
     IN is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
@@ -106,7 +108,7 @@ def capture(
 
 
 @group.command()
-@click.argument("source", metavar="IN", type=_PATH)
+@click.argument("source", metavar="IN", type=INPUT)
 @_FROM
 @click.option("--topics", is_flag=True, help="List topics.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
@@ -114,8 +116,8 @@ def capture(
 @click.option("--topic", "names", multiple=True, metavar="NAME", help="List only this topic; may be repeated.")
 @output_option
 def show(
-    source: Path, source_format: str | None, topics: bool, brokers: bool, partitions: bool, names: tuple[str, ...],
-    output: str,
+    source: InputFile, source_format: str | None, topics: bool, brokers: bool, partitions: bool,
+    names: tuple[str, ...], output: str,
 ) -> None:  # fmt: skip
     """Say how the cluster in IN stands, or list its brokers, topics or partitions."""
     flags = {"topics": topics, "brokers": brokers, "partitions": partitions}
@@ -167,7 +169,7 @@ def generate(
     _write(snapshot, target, force)
 
 
-def _read(source: Path, source_format: str | None) -> Snapshot:
+def _read(source: InputFile, source_format: str | None) -> Snapshot:
     from kframe.snapshot import read_snapshot
 
     with progress("reading") as tick:
@@ -188,6 +190,7 @@ def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
 def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> Table:
     from kframe.errors import SnapshotError
     from kframe.snapshot import listing
+    from kframe.snapshot.facts import ELR_COLUMNS
 
     chosen = set(names) or None
     if strange := sorted(set(names) - set(snapshot.topics.names)):
@@ -198,4 +201,6 @@ def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> Table:
         "topics": lambda: listing.topic_rows(snapshot, chosen),
         "partitions": lambda: listing.partition_rows(snapshot, chosen),
     }
+    if snapshot.is_kraft:
+        wide -= frozenset(ELR_COLUMNS)
     return Table(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide)

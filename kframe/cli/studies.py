@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
+from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
     from kframe.snapshot import Snapshot
+    from kframe.snapshot.files import InputFile
     from kframe.whatif import WhatIf
 
 PATH: Final = click.Path(path_type=Path)
@@ -49,7 +51,7 @@ def replica_lists(_ctx: click.Context, _option: click.Parameter, value: str | No
 class ClusterSettings:
     """A snapshot and the settings of its controller, from a command's options."""
 
-    source: Path
+    source: InputFile
     source_format: str | None
     config: Mapping[str, str]
 
@@ -100,12 +102,12 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def with_cluster(
-        *args: Any, source: Path, source_format: str | None, config: tuple[str, ...], **kwargs: Any
+        *args: Any, source: InputFile, source_format: str | None, config: tuple[str, ...], **kwargs: Any
     ) -> Any:
         return command(*args, cluster=ClusterSettings(source, source_format, config_pairs(config)), **kwargs)
 
     options = (
-        click.argument("source", metavar="SNAPSHOT", type=PATH),
+        click.argument("source", metavar="SNAPSHOT", type=INPUT),
         click.option("--from", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of SNAPSHOT."),
         config_option,
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.findings import end_with, fail_on_option, findings
+from kframe.cli.findings import announce_mode, check_elr, end_with, fail_on_option, findings
 from kframe.cli.output import BadInput, Table, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, ClusterSettings, cluster_options
@@ -93,11 +93,13 @@ def sweep(
     snapshot, by = cluster.read(), swept.by
     with progress("sweeping") as tick:
         every = play(snapshot, cluster.config, depth=swept.depth, racks=swept.racks, progress=tick)
+    check_elr(snapshot, fail_on)
     result = findings(fail_on, lambda what: _bringing(every, what))
     if out is not None:
         write_table(every, every.ranked(by), out)
     if plot is not None:
         write_plot(every, by, plot)
+    announce_mode(snapshot, output)
     if output in ("table", "wide"):
         _emit_tables(every, snapshot, by, output, top)
     else:
@@ -119,7 +121,12 @@ def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
     from kframe.whatif.sweep import KINDS
 
     return {
-        "snapshot": {"format": snapshot.source.format, "name": snapshot.source.name, "partitions": len(snapshot)},
+        "snapshot": {
+            "format": snapshot.source.format,
+            "name": snapshot.source.name,
+            "mode": snapshot.mode,
+            "partitions": len(snapshot),
+        },
         "registered_brokers": len(swept.brokers),
         "failures": {str(kind): int((swept.kind == number).sum()) for number, kind in enumerate(KINDS)},
         "before": {**swept.before, "leader_skew": asdict(swept.before_skew)},

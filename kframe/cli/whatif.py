@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kframe.cli.findings import end_with, fail_on_option, findings
+from kframe.cli.findings import announce_mode, check_elr, end_with, fail_on_option, findings
+from kframe.cli.inputs import INPUT
 from kframe.cli.output import ReportingGroup, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, StudySettings, broker_ids, replica_lists, study_options
 from kframe.cli.sweep import sweep
 
 if TYPE_CHECKING:
+    from kframe.snapshot.files import InputFile
     from kframe.whatif import Outcome, WhatIf
 
 
@@ -128,9 +130,9 @@ def elect(study: StudySettings, election: str, partitions: tuple[str, ...], repo
 
 @group.command()
 @study_options
-@click.argument("plan", metavar="PLAN", type=PATH)
+@click.argument("plan", metavar="PLAN", type=INPUT)
 @_reporting_options
-def reassign(study: StudySettings, plan: Path, reporting: Reporting) -> None:
+def reassign(study: StudySettings, plan: InputFile, reporting: Reporting) -> None:
     """Reassign partitions as in PLAN, a reassignment JSON.
 
     PLAN may also be what kafka-reassign-partitions --generate prints: then it is the proposed part.
@@ -204,8 +206,10 @@ def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], 
     with progress("playing") as tick:
         whatif.step_progress = tick
         outcome = act(whatif)
+    check_elr(whatif.snapshot, reporting.fail_on)
     result = findings(reporting.fail_on, outcome.count_of)
     if reporting.out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
+    announce_mode(whatif.snapshot, reporting.output)
     emit_outcome(outcome, whatif, reporting.output, reporting.limit)
     end_with(result, "partition")

@@ -15,7 +15,7 @@ from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import members, repeated
-from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
+from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
@@ -117,7 +117,8 @@ def _wrong_members(partitions: PartitionFacts) -> Iterator[PartitionFault]:
     for name, lists in partitions.lists().items():
         if lists is not None and len(lists.values):
             yield from _wrong_ids(name, lists)
-            yield _not_in_replicas(name, lists, replicas)
+            if name not in ELR_COLUMNS:
+                yield _not_in_replicas(name, lists, replicas)
     leader = partitions.leader
     if leader is not None:
         yield _fault("leader_range", "leader", leader < NO_LEADER, lambda row: str(leader[row]),

@@ -3,6 +3,8 @@ r"""Reads what ``kafka-topics --describe`` prints, of any release from 0.8.2 to 
     Topic: t\tTopicId: ...\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: k=v,k=v
     \tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3\tAdding Replicas: 3\tRemoving Replicas: ...
 
+Kafka 4 adds ``Elr`` and ``LastKnownElr``, Confluent's tool ``Offline``, which follows from the rest.
+
 The labels delimit the fields, since spacing and order vary by release. The output has no epochs, no racks and no list
 of brokers. A broker that leads, or is in the ISR of a partition that has a leader, counts as registered; the state of
 the others is unknown. (The ISR of a leaderless partition names brokers that were alive once.)
@@ -11,8 +13,7 @@ the others is unknown. (The ISR of a leaderless partition names brokers that wer
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import numpy as np
@@ -25,16 +26,25 @@ from kframe.snapshot.checks import INT32_MAX, check_snapshot, shown
 from kframe.snapshot.decode import topic_id_bytes
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import Progress, ignore_progress, read_lines
+from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
 _LABEL: Final = re.compile(
     r"(?:^|\s)(Topic|TopicId|PartitionCount|ReplicationFactor|Configs|MarkedForDeletion|Partition|Leader|Replicas|Isr"
-    r"|Adding Replicas|Removing Replicas|Elr|LastKnownElr):"
+    r"|Adding Replicas|Removing Replicas|Elr|LastKnownElr|Offline):"
 )
 #: A comma that ends a config's value is followed by the next config's name; other commas are part of the value.
 _NEXT_CONFIG: Final = re.compile(r",(?=[A-Za-z0-9._-]+=)")
 _NUMBER: Final = re.compile(r"[0-9]{1,10}")
+#: The labels that only some releases print, and their columns.
+_OPTIONAL_LISTS: Final[Mapping[str, str]] = {
+    "Adding Replicas": "adding_replicas",
+    "Removing Replicas": "removing_replicas",
+    "Elr": "elr",
+    "LastKnownElr": "last_known_elr",
+}
+#: Printed for a list that the cluster does not report.
+_NOT_REPORTED: Final = "N/A"
 _NO_EPOCHS: Final = "not printed by kafka-topics"
 _PROVENANCE: Final[Mapping[str, str]] = {
     "brokers.registered": "kafka-topics lists no brokers; those that lead or are in a led partition's ISR are live",
@@ -56,13 +66,13 @@ _PROVENANCE: Final[Mapping[str, str]] = {
 }
 
 
-def read_describe(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
+def read_describe(path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
     """Read a whole listing. Raises SnapshotError, also for one of ``--under-min-isr-partitions`` and the like."""
     listing = _Listing(path, faults)
     refused: SnapshotError | None = None
     for number, line in read_lines(path, progress):
         if not line.endswith(b"\n"):
-            raise SnapshotError(f"{path}:{number}", "a last line without an end", "a whole listing (is it truncated?)")
+            listing.check_last(line, number)
         try:
             listing.take(line, number)
         except SnapshotError as fault:
@@ -76,10 +86,13 @@ def read_describe(path: Path, progress: Progress = ignore_progress, faults: Faul
 class _Listing:
     """The content of the lines read so far."""
 
-    def __init__(self, path: Path, faults: Faults) -> None:
+    def __init__(self, path: InputFile, faults: Faults) -> None:
         self._path = path
         self._faults = faults
-        self._assembly = Assembly(self._location, ("leader",), ("isr", "adding_replicas", "removing_replicas"))
+        self._assembly = Assembly(self._location, ("leader",), ("isr", *_OPTIONAL_LISTS.values()))
+        self._without_elr = False
+        self._labels: Collection[str] = ()
+        self._unterminated = False
         self._counts: dict[str, int] = {}
         self._partitions_read: dict[str, int] = {}
 
@@ -99,6 +112,15 @@ class _Listing:
             self._take_partition(fields, number)
         else:
             self._take_topic(fields, number)
+
+    def check_last(self, line: bytes, number: int) -> None:
+        """Refuse a last line without a line feed unless it has all labels of the partition before it."""
+        self._unterminated = True
+        labels = _fields(line.decode(errors="replace")).keys()
+        if "Partition" not in labels or labels < set(self._labels):
+            raise SnapshotError(
+                self._location(number), "a last line without an end", "a whole listing (is it truncated?)"
+            )
 
     @property
     def has_topics(self) -> bool:
@@ -132,12 +154,18 @@ class _Listing:
             isr=isr,
             adding_replicas=assembled.lists["adding_replicas"],
             removing_replicas=assembled.lists["removing_replicas"],
+            elr=None if self._without_elr else assembled.lists["elr"],
+            last_known_elr=None if self._without_elr else assembled.lists["last_known_elr"],
         )
         topics = self._topics(assembled)
         provenance = dict(_PROVENANCE)
         for column, known in (("topic_id", topics.topic_ids), ("deleting", topics.deleting)):
             if known is not None:
                 del provenance[f"topics.{column}"]
+        if self._unterminated:
+            provenance["partitions.isr"] = (
+                "the last line has no line feed: if the listing was cut, its last list is short"
+            )
         source = Source("describe", self._path.name)
         brokers = _brokers(partitions, leader, isr)
         snapshot = Snapshot(brokers, topics, partitions, source, provenance=provenance)
@@ -162,6 +190,7 @@ class _Listing:
         if topic is None:
             raise SnapshotError(where, f"a partition of topic {shown(name)}", "the topic's own line before it")
         self._partitions_read[name] += 1
+        self._labels = fields.keys()
         leader = _field(fields, "Leader", where)
         self._assembly.partition(
             topic,
@@ -170,9 +199,13 @@ class _Listing:
             _numbers(_field(fields, "Replicas", where), f"{where} field Replicas"),
             leader=NO_LEADER if leader in ("none", "-1") else _number(leader, f"{where} field Leader"),
             isr=_numbers(_field(fields, "Isr", where), f"{where} field Isr"),
-            adding_replicas=_numbers(fields.get("Adding Replicas", ""), f"{where} field Adding Replicas"),
-            removing_replicas=_numbers(fields.get("Removing Replicas", ""), f"{where} field Removing Replicas"),
+            **{
+                column: _numbers(fields.get(label, "").replace(_NOT_REPORTED, ""), f"{where} field {label}")
+                for label, column in _OPTIONAL_LISTS.items()
+            },
         )
+        if fields.get("Elr", _NOT_REPORTED) == _NOT_REPORTED:
+            self._without_elr = True
 
     def _topics(self, assembled: Assembled) -> TopicFacts:
         """The topic table without the columns that this release of kafka-topics does not print."""

@@ -95,8 +95,7 @@ def read_row_groups(path: Path, groups: Sequence[int]) -> PartOfSnapshot:
 
 def _table_file(path: Path, table: str, manifest: Manifest, groups: Sequence[int] | None = None) -> TableFile:
     entries = manifest.counts["replicas"] if table == "partitions" else _SMALL_ENTRIES_MAX
-    unknown = frozenset(manifest.unknown)
-    return TableFile(path / file_of(table), table, manifest.counts[table], entries, unknown, groups)
+    return TableFile(path / file_of(table), table, manifest.counts[table], entries, manifest.null_columns, groups)
 
 
 def write_directory(
@@ -139,6 +138,7 @@ def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> Non
         },
         files={file_of(table): file_entry(directory / file_of(table)) for table in TABLES},
         unknown=list(snapshot.unknown),
+        mode=snapshot.mode,
         provenance=dict(snapshot.provenance),
         cluster_id=snapshot.cluster_id,
         controller_id=snapshot.controller_id,

@@ -25,7 +25,9 @@ MIN_INSYNC_CONFIG: Final = "min.insync.replicas"
 #: partition epoch: the version of the state znode.
 NUMBER_COLUMNS: Final = ("leader", "leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
 #: Partition columns of one list of broker ids a row that a source may lack.
-LIST_COLUMNS: Final = ("isr", "adding_replicas", "removing_replicas")
+LIST_COLUMNS: Final = ("isr", "adding_replicas", "removing_replicas", "elr", "last_known_elr")
+#: The eligible leader replicas, which only KRaft clusters have. Their members may be brokers that hold no replica.
+ELR_COLUMNS: Final = ("elr", "last_known_elr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,8 @@ class PartitionFacts:
     leader_recovery_state: Int32 | None = None
     adding_replicas: Ragged | None = None
     removing_replicas: Ragged | None = None
+    elr: Ragged | None = None
+    last_known_elr: Ragged | None = None
 
     def __len__(self) -> int:
         return len(self.replicas)

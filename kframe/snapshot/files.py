@@ -1,8 +1,15 @@
-"""Read external files, plain or gzip, by line or complete, up to a stated limit."""
+"""Read external files, plain or gzip, by line or complete, up to a stated limit.
+
+Text may be UTF-8 or, with a byte order mark, UTF-16. Warnings that a Java tool prints before its output are skipped.
+"""
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
+import os
+import re
 import stat
 import zlib
 from collections.abc import Callable, Iterator
@@ -25,6 +32,14 @@ _SPECIAL: Final = (
     (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
 )  # fmt: skip
 
+#: Lines that a Java runtime, a logger or a tool of Kafka prints before its output. Errors are not among them.
+_WARNING_LINE: Final = (
+    rb"(?:\[\d{4}-\d\d-\d\d[^\]\n]*\] (?:WARN|INFO|DEBUG)\b|(?:OpenJDK|Java HotSpot)[^\n]* warning:"
+    rb"|Picked up |NOTE: Picked up |SLF4J|log4j:WARN|WARN(?:ING)?\b|Warning:)[^\n]*(?:\n|\Z)"
+)
+_WARNING: Final = re.compile(_WARNING_LINE)
+_WARNINGS: Final = re.compile(rb"(?:\s*" + _WARNING_LINE + rb")*")
+
 #: Called with (done, total), in bytes of the file or in rows.
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -33,8 +48,29 @@ def ignore_progress(done: int, total: int) -> None:
     """Discard progress."""
 
 
+class StreamCopy:
+    """The content of a stream in a temporary file. It prints as the name that the user gave."""
+
+    def __init__(self, name: str, path: Path) -> None:
+        self.name, self._path = name, path
+
+    def __str__(self) -> str:
+        return self.name
+
+    def open(self, mode: str) -> IO[bytes]:
+        """Open the copy."""
+        return self._path.open(mode)
+
+    def stat(self) -> os.stat_result:
+        """The status of the copy, a regular file."""
+        return self._path.stat()
+
+
+InputFile: TypeAlias = Path | StreamCopy
+
+
 @contextmanager
-def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+def _reading(path: InputFile) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """The content of a file and the raw file, whose position is the progress. I/O errors become SnapshotError."""
     try:
         check_regular(path)
@@ -42,16 +78,46 @@ def _reading(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             content = cast("IO[bytes]", gzip.GzipFile(fileobj=raw) if packed else raw)
-            yield content, raw
+            yield _as_utf8(content), raw
     except FileNotFoundError:
         raise SnapshotError(str(path), "no such file", "a snapshot") from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
         raise SnapshotError(str(path), f"a damaged gzip file ({problem})", "a whole one") from problem
+    except UnicodeDecodeError as problem:
+        raise SnapshotError(
+            str(path), f"broken UTF-16 ({problem.reason})", "UTF-16 after its byte order mark"
+        ) from problem
     except OSError as problem:
         raise SnapshotError(str(path), problem.strerror or str(problem), "a file that can be read") from problem
 
 
-def check_regular(path: Path) -> None:
+class _Utf16:
+    """UTF-16 text, which begins with a byte order mark, as UTF-8."""
+
+    def __init__(self, content: IO[bytes]) -> None:
+        self._text = io.TextIOWrapper(cast("io.BufferedReader", content), "utf-16", newline="")
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` characters."""
+        return self._text.read(size).encode()
+
+    def readline(self, size: int) -> bytes:
+        """At most ``size`` characters, to the end of a line."""
+        return self._text.readline(size).encode()
+
+
+def _as_utf8(content: IO[bytes]) -> IO[bytes]:
+    """The content without a byte order mark, as UTF-8 if the mark is of UTF-16."""
+    mark = content.read(len(codecs.BOM_UTF8))
+    if mark == codecs.BOM_UTF8:
+        return content
+    content.seek(0)
+    if mark[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return cast("IO[bytes]", _Utf16(content))
+    return content
+
+
+def check_regular(path: InputFile) -> None:
     """Raise SnapshotError for a pipe, socket or device: opening one may wait for ever. Raises OSError for no file."""
     mode = path.stat().st_mode
     kind = next((name for test, name in _SPECIAL if test(mode)), None)
@@ -59,35 +125,44 @@ def check_regular(path: Path) -> None:
         raise SnapshotError(str(path), kind, "a file or a directory")
 
 
-def read_lines(path: Path, progress: Progress = ignore_progress) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file, numbered from 1, with their ends. Raises SnapshotError."""
+def read_lines(path: InputFile, progress: Progress = ignore_progress) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file after its warnings, numbered from 1, with their ends. Raises SnapshotError."""
     with _reading(path) as (content, raw):
         total = path.stat().st_size
-        number = 0
+        number, begun = 0, False
         while line := content.readline(LINE_BYTES_MAX + 1):
             number += 1
+            if not begun and (line.isspace() or _WARNING.match(line)):
+                continue
+            begun = True
             if len(line) > LINE_BYTES_MAX:
                 raise SnapshotError(f"{path}:{number}", "a longer line", f"at most {LINE_BYTES_MAX} bytes")
             if number % _REPORT_LINES == 0:
                 progress(raw.tell(), total)
             yield number, line
-        if number == 0:
+        if not begun:
             raise SnapshotError(str(path), "an empty file", "a snapshot")
 
 
-def read_document(path: Path, limit: int | None = None) -> bytes:
-    """A whole file of at most ``limit`` bytes (default DOCUMENT_BYTES_MAX). Raises SnapshotError."""
+def read_document(path: InputFile, limit: int | None = None) -> bytes:
+    """A whole file of at most ``limit`` bytes (default DOCUMENT_BYTES_MAX) without warnings. Raises SnapshotError."""
     most = DOCUMENT_BYTES_MAX if limit is None else limit
     with _reading(path) as (content, _):
         document = content.read(most + 1)
     if len(document) > most:
         raise SnapshotError(str(path), "a larger file", f"at most {most} bytes")
+    document = _without_warnings(document)
     if not document.strip():
         raise SnapshotError(str(path), "an empty file", "a snapshot")
     return document
 
 
-def peek(path: Path) -> bytes:
-    """The first 64 KiB of a file. Raises SnapshotError."""
+def peek(path: InputFile) -> bytes:
+    """The first 64 KiB of a file without warnings. Raises SnapshotError."""
     with _reading(path) as (content, _):
-        return content.read(_PEEK_BYTES)
+        return _without_warnings(content.read(_PEEK_BYTES))
+
+
+def _without_warnings(content: bytes) -> bytes:
+    warnings = _WARNINGS.match(content)
+    return content[warnings.end() :] if warnings else content

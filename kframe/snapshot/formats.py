@@ -13,17 +13,24 @@ from kframe.snapshot.checks import shown
 from kframe.snapshot.describe import read_describe
 from kframe.snapshot.directory import read_directory
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import Progress, ignore_progress, peek
+from kframe.snapshot.files import InputFile, Progress, ignore_progress, peek
 from kframe.snapshot.kcat import read_kcat
 from kframe.snapshot.reassignment import CURRENT_HEADING, PROPOSED_HEADING, read_reassignment_snapshot
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.zookeeper import read_zookeeper
 
-Reader: TypeAlias = Callable[[Path, Progress, Faults], Snapshot]
+Reader: TypeAlias = Callable[[InputFile, Progress, Faults], Snapshot]
+
+
+def _read_directory(path: InputFile, progress: Progress, faults: Faults) -> Snapshot:
+    if not isinstance(path, Path):
+        raise SnapshotError(str(path), "a stream", "the path of a snapshot directory")
+    return read_directory(path, progress, faults)
+
 
 #: Every format that can be read, by the name that ``--from`` takes.
 FORMATS: Final[Mapping[str, Reader]] = {
-    "kframe": read_directory,
+    "kframe": _read_directory,
     "zookeeper": read_zookeeper,
     "describe": read_describe,
     "kcat": read_kcat,
@@ -48,9 +55,9 @@ _NAMES: Final = (
 )
 
 
-def detect_format(path: Path) -> str:
+def detect_format(path: InputFile) -> str:
     """The format of a file or directory, by its content and then by its name. Raises SnapshotError."""
-    if os.path.isdir(path):
+    if isinstance(path, Path) and os.path.isdir(path):  # Path.is_dir raises for names that are too long
         return "kframe"
     start = peek(path)
     if not start.strip():
@@ -66,14 +73,14 @@ def detect_format(path: Path) -> str:
 
 
 def read_snapshot(
-    path: Path | str, format: str | None = None, progress: Progress = ignore_progress, faults: Faults = REFUSE
+    path: InputFile | str, format: str | None = None, progress: Progress = ignore_progress, faults: Faults = REFUSE
 ) -> Snapshot:
     """Read a snapshot in ``format`` (a key of FORMATS; detected if None).
 
     A ``FaultNotes`` collects single bad lines and contradictions, and their topics are left out. Otherwise the first of
     them raises SnapshotError. A file that is unreadable as a whole always raises it.
     """
-    source = Path(path)
+    source = Path(path) if isinstance(path, str) else path
     name = detect_format(source) if format is None else format
     if name not in FORMATS:
         raise SnapshotError("format", shown(name), f"one of {', '.join(FORMATS)}")

@@ -7,7 +7,6 @@ out, with a note.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -19,7 +18,7 @@ from kframe.snapshot.checks import check_snapshot, shown
 from kframe.snapshot.decode import Count, LeaderField, decode
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import Progress, ignore_progress, read_document
+from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_document
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
 _ABSENT: Final = "not in kcat -L -J"
@@ -83,7 +82,7 @@ _NAME: Final = msgspec.json.Decoder(_Name)
 _PARTITIONS: Final = msgspec.json.Decoder(_Partitions)
 
 
-def read_kcat(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
+def read_kcat(path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
     """Read one response. Raises SnapshotError, always for an incomplete JSON document."""
     document = read_document(path)
     try:
@@ -112,7 +111,7 @@ def read_kcat(path: Path, progress: Progress = ignore_progress, faults: Faults =
     return check_snapshot(snapshot, assembled.locate, faults)
 
 
-def _piecewise(document: bytes, path: Path, faults: Faults) -> _Metadata:
+def _piecewise(document: bytes, path: InputFile, faults: Faults) -> _Metadata:
     """An answer with topics that cannot be read: they keep their places, with an error and no partitions."""
     outline = decode(_OUTLINE, document, str(path))
     topics = []
@@ -141,7 +140,7 @@ def _listed(raw: bytes) -> int | None:
         return None
 
 
-def _assembled(metadata: _Metadata, path: Path, faults: Faults) -> Assembled:
+def _assembled(metadata: _Metadata, path: InputFile, faults: Faults) -> Assembled:
     assembly = Assembly(lambda number: f"{path} topics[{number}]", ("leader",), ("isr",))
     for number, topic in enumerate(metadata.topics):
         if topic.error is not None and not topic.partitions:
@@ -166,7 +165,7 @@ def _left_out(metadata: _Metadata) -> dict[str, str]:
     return {"topics.topic": f"{len(lost)} left out that the broker answered with an error: {names}"}
 
 
-def _brokers(metadata: _Metadata, partitions: PartitionFacts, path: Path) -> tuple[BrokerFacts, ...]:
+def _brokers(metadata: _Metadata, partitions: PartitionFacts, path: InputFile) -> tuple[BrokerFacts, ...]:
     """The brokers listed, and as not registered those that only partitions name."""
     brokers: dict[int, BrokerFacts] = {}
     for number, broker in enumerate(metadata.brokers):

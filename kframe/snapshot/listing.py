@@ -21,6 +21,7 @@ def summary_record(snapshot: Snapshot) -> dict[str, Any]:
     """The summary with where it came from and what it takes for granted."""
     return {
         "source": f"{snapshot.source.format}: {snapshot.source.name}",
+        "mode": snapshot.mode,
         "cluster_id": snapshot.cluster_id,
         "controller_id": snapshot.controller_id,
         "controller_epoch": snapshot.controller_epoch,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from kframe.errors import SnapshotError
 from kframe.snapshot.checks import shown
 from kframe.snapshot.decode import Count, decode
-from kframe.snapshot.facts import CaptureFacts, Source
+from kframe.snapshot.facts import ELR_COLUMNS, CaptureFacts, Source
 from kframe.snapshot.files import LINE_BYTES_MAX, read_document
 
 SCHEMA: Final = "kframe.snapshot/v1"
@@ -29,7 +29,11 @@ class FileEntry(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``manifest.json``. ``unknown`` lists the columns, as ``table.column``, that are null in every row."""
+    """``manifest.json``.
+
+    ``unknown`` lists the columns, as ``table.column``, that are null in every row. ELR columns are also null in every
+    row unless ``mode`` is ``kraft``.
+    """
 
     schema: str
     source: Source
@@ -42,6 +46,13 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     controller_epoch: Count | None = None
     broker_default_configs: dict[str, str] | None = None
     capture: CaptureFacts | None = None
+    mode: Literal["zookeeper", "kraft"] = "zookeeper"
+
+    @property
+    def null_columns(self) -> frozenset[str]:
+        """``table.column`` of each column that is null in every row."""
+        absent = () if self.mode == "kraft" else (f"partitions.{name}" for name in ELR_COLUMNS)
+        return frozenset((*self.unknown, *absent))
 
 
 class _Schema(msgspec.Struct):

@@ -172,6 +172,7 @@ def read_partitions(file: TableFile, topics: TopicFacts) -> PartitionFacts:
     return PartitionFacts(
         file.lists("replicas"), numbers["leader"], lists["isr"], numbers["leader_epoch"], numbers["controller_epoch"],
         numbers["zk_version"], numbers["leader_recovery_state"], lists["adding_replicas"], lists["removing_replicas"],
+        lists["elr"], lists["last_known_elr"],
     )  # fmt: skip
 
 

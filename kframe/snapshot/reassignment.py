@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Final
 
 import msgspec
@@ -20,7 +19,7 @@ from kframe.snapshot.checks import check_snapshot, check_topic_name, shown
 from kframe.snapshot.decode import Count, decode
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import Progress, ignore_progress, read_document
+from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_document
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
 CURRENT_HEADING: Final = "Current partition replica assignment"
@@ -74,14 +73,14 @@ _ENTRY: Final = msgspec.json.Decoder(Assignment)
 _NAME: Final = msgspec.json.Decoder(_Name)
 
 
-def read_reassignment(path: Path) -> Reassignment:
+def read_reassignment(path: InputFile) -> Reassignment:
     """Read a reassignment, which may cover any partitions of a cluster, each once. Raises SnapshotError."""
     decoded = {heading: _decoded(raw, where) for heading, (raw, where) in documents(path).items()}
     return Reassignment(decoded.get(CURRENT_HEADING), decoded.get(PROPOSED_HEADING))
 
 
 def read_reassignment_snapshot(
-    path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE
+    path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE
 ) -> Snapshot:  # fmt: skip
     """The current assignment, or the only one, as a snapshot; it must cover its topics whole. Raises SnapshotError."""
     if faults is REFUSE:
@@ -107,7 +106,7 @@ def read_reassignment_snapshot(
     return check_snapshot(snapshot, assembled.locate, faults)
 
 
-def _tolerated(path: Path, faults: Faults) -> dict[int, Assignment]:
+def _tolerated(path: InputFile, faults: Faults) -> dict[int, Assignment]:
     """The readable entries, by position; the others are faults. Contradictions between entries are checked later."""
     raw_documents = documents(path)
     raw, where = raw_documents.get(CURRENT_HEADING) or raw_documents[PROPOSED_HEADING]
@@ -130,7 +129,7 @@ def _named(raw: bytes) -> str | None:
         return None
 
 
-def documents(path: Path) -> Mapping[str, tuple[bytes, str]]:
+def documents(path: InputFile) -> Mapping[str, tuple[bytes, str]]:
     """Each JSON document of a file, not decoded, with its location, by heading; a bare document is the proposed one.
 
     Raises SnapshotError.

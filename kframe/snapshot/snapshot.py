@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
-from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import ELR_COLUMNS, BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import Faults
 
 #: What ``to_cluster`` assumes where the snapshot has no value.
@@ -95,8 +95,25 @@ class Snapshot:
         )
 
     @property
+    def is_kraft(self) -> bool:
+        """Whether the cluster is known to run KRaft: its source has eligible leader replicas (ELR)."""
+        return self.partitions.elr is not None
+
+    @property
+    def mode(self) -> Literal["zookeeper", "kraft"]:
+        """The mode of the cluster, as far as the source shows it."""
+        return "kraft" if self.is_kraft else "zookeeper"
+
+    @property
+    def elr_partitions(self) -> int:
+        """How many partitions have members in the ELR or the last-known ELR."""
+        lists = (self.partitions.elr, self.partitions.last_known_elr)
+        members = [column.counts > 0 for column in lists if column is not None]
+        return int(np.logical_or.reduce(members).sum()) if members else 0
+
+    @property
     def unknown(self) -> tuple[str, ...]:
-        """``table.column`` of every whole column that the source lacks."""
+        """``table.column`` of every whole column that the source lacks, ELR columns apart: other clusters have none."""
         topics = (
             ("topic_id", self.topics.topic_ids),
             ("deleting", self.topics.deleting),
@@ -105,7 +122,7 @@ class Snapshot:
         partitions = (*self.partitions.numbers().items(), *self.partitions.lists().items())
         return (
             *(f"topics.{name}" for name, column in topics if column is None),
-            *(f"partitions.{name}" for name, column in partitions if column is None),
+            *(f"partitions.{name}" for name, column in partitions if column is None and name not in ELR_COLUMNS),
         )
 
     @property
@@ -114,6 +131,9 @@ class Snapshot:
         return tuple(self._assumptions())
 
     def _assumptions(self) -> Iterator[str]:
+        if self.is_kraft:
+            members = f"ELR members of {self.elr_partitions} partitions are not elected"
+            yield f"partitions.elr: the rules of ZooKeeper mode decide; {members}"
         unknown = set(self.unknown) | self._unknown_broker_columns()
         explained = set()
         for column, taken_as, broker_ids in self._unknown_broker_entries():

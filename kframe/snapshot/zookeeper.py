@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from kframe.snapshot.checks import check_snapshot
 from kframe.snapshot.decode import decode, topic_id_bytes
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.files import Progress, ignore_progress, read_lines
+from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 from kframe.snapshot.states import StateRows
 from kframe.snapshot.znodes import (
@@ -51,7 +50,7 @@ _BROKER_PATH: Final = re.compile(r"/brokers/ids/([0-9]{1,10})")
 _ASSIGNMENT_LISTS: Final = ("adding_replicas", "removing_replicas")
 
 
-def read_zookeeper(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
+def read_zookeeper(path: InputFile, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
     """Read a dump of the whole tree. Raises SnapshotError, always for a truncated dump."""
     dump = _Dump(path, faults)
     for number, line in read_lines(path, progress):
@@ -67,7 +66,7 @@ def read_zookeeper(path: Path, progress: Progress = ignore_progress, faults: Fau
 class _Dump:
     """The content of the lines read so far."""
 
-    def __init__(self, path: Path, faults: Faults) -> None:
+    def __init__(self, path: InputFile, faults: Faults) -> None:
         self._path = path
         self._faults = faults
         self._lost = 0

@@ -45,6 +45,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
         "snapshot": {
             "format": snapshot.source.format,
             "name": snapshot.source.name,
+            "mode": snapshot.mode,
             "cluster_id": snapshot.cluster_id,
             "controller_id": snapshot.controller_id,
             "controller_epoch": snapshot.controller_epoch,

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,7 +16,7 @@ from kframe.model.events import TopicPartition
 from kframe.model.tables import Targets
 from kframe.snapshot.administration import Administration, Moving
 from kframe.snapshot.decode import decode
-from kframe.snapshot.files import read_document
+from kframe.snapshot.files import InputFile, read_document
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import CheckedPlan
 
@@ -63,7 +62,7 @@ class _Stamped(msgspec.Struct):
 _STAMPED: Final = msgspec.json.Decoder(_Stamped)
 
 
-def read_stamp(path: Path) -> Stamp | None:
+def read_stamp(path: InputFile) -> Stamp | None:
     """The stamp of a plan's file, None if it has none. Raises SnapshotError for a malformed stamp."""
     document = read_document(path)
     if not document.lstrip().startswith(b"{"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
@@ -19,6 +18,7 @@ from kframe.model.columns import Bool, Int32
 from kframe.model.tables import Targets
 from kframe.snapshot.assemble import GrowingLists, int32
 from kframe.snapshot.decode import decode
+from kframe.snapshot.files import InputFile
 from kframe.snapshot.reassignment import PROPOSED_HEADING, documents
 
 #: Any value that Kafka reads as an int; its range is checked later.
@@ -72,7 +72,7 @@ class Plan:
         return np.sort(order[same]).astype(np.int32)
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: InputFile) -> Plan:
     """Read a reassignment: a bare document, or the proposed one of what ``--generate`` prints. Raises SnapshotError."""
     documents_ = documents(path)
     if PROPOSED_HEADING not in documents_:

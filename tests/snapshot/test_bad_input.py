@@ -318,8 +318,8 @@ LISTING = [
     text(
         "stray line",
         "\tTopic: t\tPartition: 0",
-        "WARN something\n\tTopic: t\tPartition: 0",
-        ":2 | 'WARN something' | a line of kafka-topics",
+        "something\n\tTopic: t\tPartition: 0",
+        ":2 | 'something' | a line of kafka-topics",
     ),
     Bad("topic twice", "describe", (DESCRIBE + DESCRIBE).encode(), ":4 | topic t again | first at"),
     Bad("truncated line", "describe", DESCRIBE.encode()[:-40], ":3 | a last line without an end | truncated"),
@@ -330,7 +330,7 @@ LISTING = [
         "c.txt | 1 partitions of topic t | truncated",
     ),
     Bad("broken UTF-8", "describe", DESCRIBE.encode().replace(b"Leader: 2", b"Leader: \xfe"), ":3 | 0xfe | UTF-8"),
-    Bad("UTF-16", "describe", DESCRIBE.encode("utf-16"), ":1 | 0xff | UTF-8"),
+    Bad("UTF-16 without a mark", "describe", DESCRIBE.encode("utf-16-be"), ":1 | x00 | a line of kafka-topics"),
 ]
 
 KCAT = [

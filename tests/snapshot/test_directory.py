@@ -23,7 +23,7 @@ from kframe.errors import SnapshotError
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot, write_snapshot
 from kframe.snapshot.directory import ROW_GROUP_ROWS
 from kframe.snapshot.manifest import file_entry
-from tests.snapshot.samples import STATES, dump, dump_text, example
+from tests.snapshot.samples import DESCRIBE, STATES, dump, dump_text, example
 from tests.snapshot.strategies import snapshots
 
 
@@ -69,6 +69,7 @@ def test_column_names_and_types(tmp_path: Path) -> None:
         "topic": "string", "partition": "int32", "replicas": "list<item: int32>", "leader": "int32",
         "leader_epoch": "int32", "controller_epoch": "int32", "zk_version": "int32", "leader_recovery_state": "int32",
         "isr": "list<item: int32>", "adding_replicas": "list<item: int32>", "removing_replicas": "list<item: int32>",
+        "elr": "list<item: int32>", "last_known_elr": "list<item: int32>",
     }  # fmt: skip
 
 
@@ -454,3 +455,12 @@ def test_the_digest_sees_every_column() -> None:
         partitions = dataclasses.replace(base.partitions, **{name: other})
         digests.add(dataclasses.replace(base, partitions=partitions).digest())
     assert len(digests) == 9
+
+
+def test_elr_survives_the_directory(tmp_path: Path) -> None:
+    listing = DESCRIBE.replace("Elr: N/A\tLastKnownElr: N/A", "Elr: 3\tLastKnownElr: ")
+    (tmp_path / "c.txt").write_text(listing.replace("Isr: 1,2,3", "Isr: 1,2"))
+    snapshot = read_snapshot(tmp_path / "c.txt")
+    write_snapshot(snapshot, tmp_path / "saved")
+    saved = read_snapshot(tmp_path / "saved")
+    assert (saved.mode, saved.digest()) == ("kraft", snapshot.digest())

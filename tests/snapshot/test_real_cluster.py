@@ -42,6 +42,8 @@ def raw_partitions(state: str) -> dict[str, dict[str, Any]]:
                     "isr": leadership["isr"],
                     "adding_replicas": data["adding_replicas"].get(partition, []),
                     "removing_replicas": data["removing_replicas"].get(partition, []),
+                    "elr": None,
+                    "last_known_elr": None,
                 }
     return partitions
 

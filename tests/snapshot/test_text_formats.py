@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot, read_reassignment, read_snapshot
 from kframe.snapshot.listing import partition_rows
-from tests.snapshot.samples import DESCRIBE, facts, kcat, reassignment
+from tests.snapshot.samples import DESCRIBE, dump, dump_text, facts, kcat, reassignment
 
 OLD = "Topic:t\tPartitionCount:1\tReplicationFactor:2\tConfigs:{configs}{mark}\n\tTopic: t\tPartition: 0\t{rest}\n"
 
@@ -177,3 +180,86 @@ def test_a_reassignment_may_cover_part_of_a_topic(tmp_path: Path) -> None:
     reassignment_ = read_reassignment(path)
     assert reassignment_.proposed is not None
     assert (reassignment_.proposed[0].topic, reassignment_.proposed[0].partition) == ("t", 5)
+
+
+KAFKA_4 = (
+    "Topic: t\tTopicId: AAAAAAAAAAAAAAAAAAAAAQ\tPartitionCount: 2\tReplicationFactor: 3\tConfigs: \n"
+    "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1\tElr: 2,3\tLastKnownElr: \n"
+    "\tTopic: t\tPartition: 1\tLeader: none\tReplicas: 2,3,1\tIsr: \tElr: \tLastKnownElr: 2\n"
+)
+
+
+def test_elr_columns_are_retained_and_identify_kraft(tmp_path: Path) -> None:
+    snapshot = described(tmp_path, KAFKA_4)
+    rows = facts(snapshot)
+    assert [rows[f"t-{number}"]["elr"] for number in (0, 1)] == [[2, 3], []]
+    assert [rows[f"t-{number}"]["last_known_elr"] for number in (0, 1)] == [[], [2]]
+    assert (snapshot.is_kraft, snapshot.elr_partitions) == (True, 2)
+
+
+def test_elr_that_the_cluster_does_not_report_is_unknown(tmp_path: Path) -> None:
+    snapshot = described(tmp_path, DESCRIBE)  # Elr: N/A
+    assert (snapshot.partitions.elr, snapshot.is_kraft, snapshot.elr_partitions) == (None, False, 0)
+
+
+def test_offline_column_of_confluent_is_no_part_of_the_isr(tmp_path: Path) -> None:
+    rest = "Leader: 2\tReplicas: 2,1\tIsr: 2\tOffline: 1"
+    row = facts(described(tmp_path, OLD.format(configs="", mark="", rest=rest)))["t-0"]
+    assert (row["isr"], row["replicas"]) == ([2], [2, 1])
+
+
+WARNINGS = (
+    "OpenJDK 64-Bit Server VM warning: If the number of processors is expected to increase from one\n"
+    "Picked up JAVA_TOOL_OPTIONS: -Xmx256m\n"
+    "SLF4J: Class path contains multiple SLF4J bindings.\n"
+    "\n"
+    "[2026-11-24 10:00:00,000] WARN [AdminClient clientId=adminclient-1] a warning (org.apache.kafka.clients)\n"
+    "WARNING: Due to limitations in metric names, topics with a period ('.') could collide.\n"
+)
+_ENCODINGS: Final[dict[str, Callable[[str], bytes]]] = {
+    "UTF-8 with a byte order mark": lambda text: b"\xef\xbb\xbf" + text.encode(),
+    "UTF-16 little endian": lambda text: b"\xff\xfe" + text.encode("utf-16-le"),
+    "UTF-16 big endian": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+    "carriage returns": lambda text: text.replace("\n", "\r\n").encode(),
+    "no last line feed": lambda text: text.rstrip("\n").encode(),
+    "warnings of the JVM": lambda text: (WARNINGS + text).encode(),
+    "warnings in UTF-16": lambda text: (WARNINGS + text).encode("utf-16"),
+    "gzip": lambda text: gzip.compress((WARNINGS + text).encode("utf-16")),
+}
+_TEXTS = {
+    "describe": DESCRIBE,
+    "Kafka 4": KAFKA_4,
+    "kcat": json.dumps(kcat()),
+    "reassignment": json.dumps(reassignment()),
+    "zookeeper": dump_text(dump()),
+}
+
+
+@pytest.mark.parametrize("encoding", _ENCODINGS)
+@pytest.mark.parametrize("text", _TEXTS)
+def test_encodings_and_warnings_do_not_change_the_snapshot(text: str, encoding: str, tmp_path: Path) -> None:
+    plain, encoded = tmp_path / "plain", tmp_path / "encoded"
+    plain.write_text(_TEXTS[text])
+    encoded.write_bytes(_ENCODINGS[encoding](_TEXTS[text]))
+    assert read_snapshot(encoded).digest() == read_snapshot(plain).digest()
+
+
+@pytest.mark.parametrize(
+    "content, expected",
+    [
+        (b"\xff\xfeT\x00o\x00p", "broken UTF-16"),
+        (b"[2026-11-24 10:00:00,000] ERROR TimeoutException (kafka.admin.TopicCommand$)\n", "a file that starts with"),
+        (WARNINGS.encode(), "an empty file"),
+        (KAFKA_4.encode()[: -len("\tLastKnownElr: 2\n")], "a last line without an end"),
+    ],
+    ids=["half a UTF-16 character", "an error", "warnings only", "a cut last line"],
+)
+def test_text_that_is_not_whole_is_refused(content: bytes, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.txt"
+    path.write_bytes(content)
+    with pytest.raises(SnapshotError, match=expected):
+        read_snapshot(path)
+
+
+def test_a_last_line_without_line_feed_is_an_assumption(tmp_path: Path) -> None:
+    assert any("no line feed" in assumption for assumption in described(tmp_path, KAFKA_4.rstrip("\n")).assumptions)

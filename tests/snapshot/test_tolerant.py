@@ -125,7 +125,7 @@ def test_the_others_are_read_as_if_nothing_were_wrong(case: Case, tmp_path: Path
 CUT = [
     ("zookeeper", dump_text(dump())[:-20], "malformed JSON"),
     ("zookeeper", dump_text(dump()[:1]), "a dump of the whole tree"),
-    ("describe", DESCRIBE[:-5], "a last line without an end"),
+    ("describe", DESCRIBE[:-8], "a last line without an end"),
     ("describe", "Topic: \n", "no PartitionCount"),
     ("kcat", json.dumps(kcat())[:-9], "malformed JSON"),
 ]

@@ -1,0 +1,96 @@
+"""Every reader takes standard input (``-``) and named pipes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kframe.cli.app import cli
+from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
+from tests.snapshot.samples import DESCRIBE
+
+KRAFT = DESCRIBE.replace("Elr: N/A\tLastKnownElr: N/A", "Elr: 3\tLastKnownElr: ").replace("Isr: 1,2,3", "Isr: 1,2")
+_READERS = {
+    "whatif fail": ("whatif", "fail", "-", "--brokers", "4"),
+    "whatif sweep": ("whatif", "sweep", "-", "--depth", "1"),
+    "explain": ("explain", "-", "clickstream.changelog.v1-0"),
+    "snapshot show": ("snapshot", "show", "-"),
+    "snapshot show --brokers": ("snapshot", "show", "-", "--brokers"),
+}
+_FILES = ("healthy.zookeeper.jsonl.gz", "healthy.topics-describe.txt.gz", "healthy.kcat.json.gz")
+
+
+def piped(content: bytes, *arguments: object) -> Result:
+    """Run ``kframe ARGUMENTS`` with this standard input."""
+    return CliRunner().invoke(cli, [*map(str, arguments)], input=content, prog_name="kframe")
+
+
+def same_but_for_the_name(text: str) -> str:
+    return text.replace("standard input", "NAME").replace("healthy.zookeeper.jsonl.gz", "NAME")
+
+
+@pytest.mark.parametrize("reader", _READERS)
+def test_standard_input_answers_like_the_file(reader: str) -> None:
+    arguments = _READERS[reader]
+    from_file = kframe(*(HEALTHY if argument == "-" else argument for argument in arguments))
+    from_pipe = piped(HEALTHY.read_bytes(), *arguments)
+    assert (from_pipe.exit_code, from_file.exit_code) == (0, 0), from_pipe.output + from_file.output
+    assert same_but_for_the_name(from_pipe.stdout) == same_but_for_the_name(from_file.stdout)
+
+
+@pytest.mark.parametrize("name", _FILES)
+def test_formats_are_detected_on_standard_input(name: str) -> None:
+    content = (CLUSTER / name).read_bytes()
+    for document in (content, gzip.decompress(content)):
+        result = piped(document, "whatif", "fail", "-", "--brokers", "2")
+        assert (result.exit_code, "645 partitions of standard input" in result.stdout) == (0, True), result.output
+
+
+def test_a_plan_is_read_from_standard_input() -> None:
+    result = piped(PLAN.read_bytes(), "plan", "check", "-", "--snapshot", HEALTHY)
+    assert result.exit_code == 0, result.output
+
+
+def test_standard_input_cannot_be_read_twice() -> None:
+    result = piped(b"", "plan", "show", "-", "-")
+    assert (result.exit_code, "found - twice" in result.output) == (2, True)
+
+
+def test_a_named_pipe_is_read_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(HEALTHY.read_bytes()))
+    writer.start()
+    result = kframe("whatif", "fail", pipe, "--brokers", "4")
+    writer.join()
+    assert (result.exit_code, "645 partitions of" in result.stdout) == (0, True), result.output
+
+
+@pytest.mark.parametrize(
+    "content, expected",
+    [(b"", "standard input: found an empty file"), (b"nonsense\n", "standard input: found a file that starts with"),
+     (DESCRIBE.encode()[:-50], "standard input:3: found a last line without an end")],
+)  # fmt: skip
+def test_errors_name_standard_input_and_the_line(content: bytes, expected: str) -> None:
+    result = piped(content, "snapshot", "show", "-")
+    assert (result.exit_code, expected in result.output) == (2, True), result.output
+
+
+def test_a_kraft_cluster_is_announced_in_the_first_line() -> None:
+    result = piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1")
+    assert result.stdout.splitlines()[0].startswith(
+        "KRaft cluster, decided by the rules of ZooKeeper mode: 2 partitions"
+    )
+    assert '"mode": "kraft"' in piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1", "-o", "json").stdout
+
+
+@pytest.mark.parametrize("condition, code", [("offline", 2), ("loss", 2), ("under-min-isr", 3)])
+def test_fail_on_is_refused_where_elr_members_could_be_elected(condition: str, code: int) -> None:
+    result = piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1", "--fail-on", condition)
+    assert result.exit_code == code, result.output
+    assert (code == 3) or "found 2 partitions with ELR members" in result.output
