@@ -1,8 +1,4 @@
-"""``kframe``: the group of all commands, which are imported when they are called, and the handling of all errors.
-
-Exit codes: 0 done; 1 failed; 2 wrong usage or bad input; 3 a ``--fail-on`` condition or a shadow disagreement; 4 a plan
-is stale; 5 not controller.
-"""
+"""``kframe``: the group of all commands, which are imported when they are called."""
 
 from __future__ import annotations
 
@@ -17,14 +13,9 @@ from typing import Any, Final
 import click
 
 import kframe
+from kframe.cli.exits import EXIT_CODES, output_faults, report
 from kframe.cli.output import ReportingGroup
-from kframe.errors import ControllerFenced, InputError, KframeError, PluginError
-
-FAILED: Final = 1
-BAD_INPUT: Final = 2
-FENCED: Final = 5
-#: What click 8.2 raises for a group that is called without a command; its message is the group's help.
-_HELP_ASKED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
+from kframe.cli.verbosity import add_verbosity, verbosity_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +29,7 @@ class Entry:
 
 COMMANDS: Final[Mapping[str, Entry]] = {
     "bench": Entry("kframe.cli.bench", "command", "Time the engine on a generated cluster."),
+    "completion": Entry("kframe.cli.completion", "command", "Print the completion script of a shell."),
     "controller": Entry("kframe.cli.controller", "group", "Run a controller, show its status, or make it resign."),
     "demo": Entry("kframe.cli.demo", "command", "Fail brokers of a real cluster and of a million partitions."),
     "elect": Entry("kframe.cli.elect", "command", "Elect leaders of a live cluster."),
@@ -77,13 +69,23 @@ class App(ReportingGroup):
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the exit codes."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises OutputFault if standard output cannot be written."""
+        with output_faults():
+            return super().invoke(ctx)
+
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run, report every error in one line on stderr, and exit."""
         run: Callable[..., Any] = super().main
         try:
             code = run(*args, **{**extra, "standalone_mode": False})
-        except (click.ClickException, click.Abort, KframeError) as problem:
-            code = _report(problem)
+        except (Exception, KeyboardInterrupt) as problem:
+            code = report(problem)
         sys.exit(code if isinstance(code, int) else 0)
 
     def _of_plugins(self, ctx: click.Context, name: str) -> click.Command | None:
@@ -91,46 +93,20 @@ class App(ReportingGroup):
 
         everything = click.Group(commands={own: _load(entry) for own, entry in COMMANDS.items()})
         build_registry().register_commands(everything)
-        return everything.get_command(ctx, name)
+        command = everything.get_command(ctx, name)
+        return None if command is None else add_verbosity(command)
 
 
 def _load(entry: Entry) -> click.Command:
     command: click.Command = getattr(importlib.import_module(entry.module), entry.attribute)
-    return command
+    return add_verbosity(command)
 
 
-def _report(problem: Exception) -> int:
-    """Print the error in one line; return the exit code."""
-    if isinstance(problem, click.Abort):
-        click.echo("error: aborted", err=True)
-        return FAILED
-    if not isinstance(problem, click.ClickException):
-        click.echo(f"error: {problem}", err=True)
-        if isinstance(problem, ControllerFenced):
-            return FENCED
-        return BAD_INPUT if isinstance(problem, InputError | PluginError) else FAILED
-    message, ctx = problem.format_message(), getattr(problem, "ctx", None)
-    if isinstance(problem, _HELP_ASKED):
-        click.echo(message, err=True)
-    else:
-        hint = f" (see {ctx.command_path} --help)" if isinstance(problem, click.UsageError) and ctx is not None else ""
-        click.echo(f"error: {' '.join(message.split())}{hint}", err=True)
-    return problem.exit_code
-
-
+@verbosity_options
 @click.command(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(kframe.__version__, prog_name="kframe", message="%(prog)s %(version)s")
-@click.option("-v", "--verbose", is_flag=True, help="Log to standard error what the engine does.")
-def cli(verbose: bool) -> None:
-    """A cluster controller that does what Apache Kafka's does, and tells what it would do."""
-    log = logging.getLogger("kframe")
-    if verbose:
-        logging.basicConfig(stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
-        log.setLevel(logging.INFO)
-    else:
-        for quiet in (log, logging.getLogger()):  # warnings of libraries are shown only on request
-            if not quiet.handlers:
-                quiet.addHandler(logging.NullHandler())
+def cli() -> None:
+    """A cluster controller that decides as Apache Kafka's does, and predicts what Kafka's would do."""
 
 
 def main() -> None:

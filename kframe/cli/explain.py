@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kframe.cli.completion import complete_brokers, complete_partitions
 from kframe.cli.findings import announce_mode
 from kframe.cli.output import Table, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.studies import StudySettings, broker_ids, study_options
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 @click.command("explain")
 @study_options
-@click.argument("name", metavar="TOPIC-PARTITION")
-@click.option("--fail", callback=broker_ids, metavar="ID,ID...", help="Explain it after these brokers fail together.")
+@click.argument("name", metavar="TOPIC-PARTITION", shell_complete=complete_partitions)
+@click.option("--fail", callback=broker_ids, metavar="ID,ID...", shell_complete=complete_brokers,
+              help="Explain it after these brokers fail together.")  # fmt: skip
 @output_option
 def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str) -> None:
     """Explain which rule chose the leader of a partition in SNAPSHOT, and why it rejected the other replicas."""

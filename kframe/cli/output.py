@@ -7,6 +7,7 @@ written one by one, so a million of them need no memory.
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 import itertools
 import json
@@ -58,6 +59,18 @@ class ReportingGroup(click.Group):
             return super().invoke(ctx)
         except InputError as problem:
             raise BadInput(_printable(str(problem))) from problem
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:  # fmt: skip
+        """The command that the arguments name. Raises UsageError, which suggests similar names."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as problem:
+            similar = difflib.get_close_matches(args[0], self.list_commands(ctx), n=3)
+            if similar and "Did you mean" not in problem.format_message():
+                raise click.UsageError(f"{problem.message} Did you mean {' or '.join(similar)}?", ctx) from problem
+            raise
 
 
 def output_option(command: Command) -> Command:

@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TextIO
 
+from kframe.cli.verbosity import is_quiet
+
 DELAY_SECONDS: Final = 2.0
 
 
 class ProgressLine:
-    """Called with (done, total); draws nothing unless standard error is a terminal."""
+    """Called with (done, total); draws nothing unless standard error is a terminal, and nothing under ``-q``."""
 
     def __init__(self, label: str, stream: TextIO, clock: Callable[[], float]) -> None:
         self._label, self._stream, self._clock = label, stream, clock
-        self._watched = stream.isatty()
+        self._watched = stream.isatty() and not is_quiet()
         self._begun = clock()
         self._bar: Any = None
         self._task: Any = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.completion import complete_topics
 from kframe.cli.inputs import INPUT
 from kframe.cli.live import CONFIG_OPTION, cluster_of, gather
 from kframe.cli.output import ReportingGroup, Table, emit_reasons, emit_record, emit_rows, output_option
@@ -113,7 +114,8 @@ def capture(
 @click.option("--topics", is_flag=True, help="List topics.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--partitions", is_flag=True, help="List partitions.")
-@click.option("--topic", "names", multiple=True, metavar="NAME", help="List only this topic; may be repeated.")
+@click.option("--topic", "names", multiple=True, metavar="NAME", shell_complete=complete_topics,
+              help="List only this topic; may be repeated.")  # fmt: skip
 @output_option
 def show(
     source: InputFile, source_format: str | None, topics: bool, brokers: bool, partitions: bool,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
+from kframe.cli.completion import complete_selectors
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings, plugin_options
@@ -93,7 +94,12 @@ config_option: Final = click.option(
     "--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key; may be repeated."
 )
 selector_option: Final = click.option(
-    "--selector", "selectors", multiple=True, metavar="NAME", help="Leader selector to use; may be repeated."
+    "--selector",
+    "selectors",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_selectors,
+    help="Leader selector to use; may be repeated.",
 )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kframe.cli.completion import complete_brokers, complete_partitions, complete_topics
 from kframe.cli.findings import announce_mode, check_elr, end_with, fail_on_option, findings
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import ReportingGroup, output_option
@@ -67,7 +68,13 @@ def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def _broker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that select brokers to a command."""
     options = (
-        click.option("--brokers", callback=broker_ids, metavar="ID,ID...", help="Brokers, such as 2,5."),
+        click.option(
+            "--brokers",
+            callback=broker_ids,
+            metavar="ID,ID...",
+            shell_complete=complete_brokers,
+            help="Brokers, such as 2,5.",
+        ),
         click.option("--racks", multiple=True, metavar="RACK", help="All brokers of a rack; may be repeated."),
         click.option("--together/--one-by-one", default=True, help="All at once (default), or one after another."),
     )
@@ -113,6 +120,7 @@ def shutdown(
     "--type", "election", type=click.Choice(("preferred", "unclean")), required=True, help="Kind of election."
 )
 @click.option("--partition", "partitions", multiple=True, metavar="TOPIC-PARTITION",
+              shell_complete=complete_partitions,
               help="Partition to elect for; may be repeated.  [default: all]")  # fmt: skip
 @_reporting_options
 def elect(study: StudySettings, election: str, partitions: tuple[str, ...], reporting: Reporting) -> None:
@@ -182,7 +190,7 @@ def create(
 
 @group.command()
 @study_options
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...", shell_complete=complete_topics)
 @_reporting_options
 def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) -> None:
     """Topics are deleted."""

@@ -89,19 +89,21 @@ def failing() -> Iterator[dict[str, Exception]]:
         (PluginError("two of them"), 2),
         (StoreError("storage is gone"), 1),
         (BrokenInvariant("never"), 1),
-        (click.Abort(), 1),
+        (click.Abort(), 130),
     ],
 )
 def test_errors_end_in_one_line(failing: dict[str, Exception], problem: Exception, code: int) -> None:
     failing["it"] = problem
     result = CliRunner().invoke(app.cli, ["failing"])
     assert result.exit_code == code
-    assert result.stderr == f"error: {problem if isinstance(problem, KframeError) else 'aborted'}\n"
+    assert result.stderr == f"error: {problem if isinstance(problem, KframeError) else 'interrupted'}\n"
 
 
-def test_a_defect_is_not_hidden(failing: dict[str, Exception]) -> None:
+def test_verbose_prints_where_an_unexpected_error_was_raised(failing: dict[str, Exception]) -> None:
     failing["it"] = ZeroDivisionError("ours")
-    assert isinstance(CliRunner().invoke(app.cli, ["failing"]).exception, ZeroDivisionError)
+    quiet, verbose = (CliRunner().invoke(app.cli, [*option, "failing"]) for option in ([], ["-v"]))
+    assert (quiet.exit_code, verbose.exit_code) == (70, 70)
+    assert ("Traceback" in quiet.stderr, "raise raised" in verbose.stderr) == (False, True)
 
 
 def test_the_library_is_silent_unless_asked() -> None:

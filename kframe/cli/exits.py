@@ -1,0 +1,114 @@
+"""The exit codes of ``kframe``, and the one line on stderr that each error becomes."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+
+from kframe.errors import ControllerFenced, InputError, KframeError, PluginError
+
+FAILED: Final = 1
+BAD_INPUT: Final = 2
+FENCED: Final = 5
+INTERNAL: Final = 70
+INTERRUPTED: Final = 130
+CLOSED_PIPE: Final = 141
+
+#: Each exit code and its meaning, for ``--help`` and the reference.
+EXIT_CODES: Final = (
+    (0, "done"),
+    (FAILED, "failed: a refused request, an unreachable server, an output that cannot be written"),
+    (BAD_INPUT, "wrong usage or bad input"),
+    (3, "a condition of --fail-on holds, or a shadow disagreement"),
+    (4, "a plan is stale"),
+    (FENCED, "not the active controller"),
+    (INTERNAL, "an error in kframe itself; -v prints where"),
+    (INTERRUPTED, "interrupted by Ctrl-C"),
+    (CLOSED_PIPE, "the reader of standard output is gone"),
+)
+
+#: What click 8.2 raises for a group that is called without a command; its message is the group's help.
+_HELP_ASKED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
+class OutputFault(click.ClickException):
+    """A file cannot be read or written. Without a name it is standard output."""
+
+    exit_code = FAILED
+
+    def __init__(self, problem: OSError) -> None:
+        super().__init__(f"{problem.filename or 'standard output'}: {problem.strerror or problem}")
+
+
+class ClosedPipe(OutputFault):
+    """The reader of standard output is gone, as in ``kframe ... | head``."""
+
+    exit_code = CLOSED_PIPE
+
+
+@contextmanager
+def output_faults() -> Iterator[None]:
+    """Raise OutputFault instead of an OSError that no part of a command has handled, also when output is flushed."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as problem:
+        raise _fault(problem) from problem
+
+
+def _fault(problem: OSError) -> OutputFault:
+    return ClosedPipe(problem) if problem.errno == errno.EPIPE else OutputFault(problem)
+
+
+def report(problem: BaseException) -> int:
+    """Print the error in one line on stderr, nothing for a closed pipe. Returns the exit code."""
+    match problem:
+        case OutputFault():
+            _discard_output()
+            if not isinstance(problem, ClosedPipe):
+                click.echo(f"error: {problem.format_message()}", err=True)
+            return problem.exit_code
+        case OSError():
+            return report(_fault(problem))
+        case click.Abort() | KeyboardInterrupt():
+            click.echo("error: interrupted", err=True)
+            return INTERRUPTED
+        case click.ClickException():
+            return _report_usage(problem)
+        case KframeError():
+            click.echo(f"error: {problem}", err=True)
+            if isinstance(problem, ControllerFenced):
+                return FENCED
+            return BAD_INPUT if isinstance(problem, InputError | PluginError) else FAILED
+    if logging.getLogger("kframe").isEnabledFor(logging.INFO):
+        traceback.print_exception(problem)
+    text = " ".join(f"{type(problem).__name__}: {problem}".split())
+    click.echo(f"error: unexpected {text} (an error in kframe; -v prints where)", err=True)
+    return INTERNAL
+
+
+def _report_usage(problem: click.ClickException) -> int:
+    message, ctx = problem.format_message(), getattr(problem, "ctx", None)
+    if isinstance(problem, _HELP_ASKED):
+        click.echo(message, err=True)
+    else:
+        hint = f" (see {ctx.command_path} --help)" if isinstance(problem, click.UsageError) and ctx is not None else ""
+        click.echo(f"error: {' '.join(message.split())}{hint}", err=True)
+    return problem.exit_code
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that the interpreter does not report the same fault when it ends."""
+    output = sys.__stdout__
+    if output is not None and sys.stdout is output:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, output.fileno())
+        os.close(null)

@@ -1,0 +1,97 @@
+"""Exit codes by convention, one line for each error, and no traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from kframe.cli.app import COMMANDS, cli
+from kframe.cli.exits import EXIT_CODES
+from tests.cli.running import HEALTHY, PLAN, kframe
+
+KFRAME = (sys.executable, "-m", "kframe.cli")
+#: Commands that print much and little, as tables and as data.
+_PRINTING = (
+    ("whatif", "fail", HEALTHY, "--brokers", "4"), ("whatif", "fail", HEALTHY, "--brokers", "4", "-o", "json"),
+    ("snapshot", "show", HEALTHY, "--partitions", "-o", "csv"), ("plan", "check", PLAN), ("states",), ("--help",),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", _PRINTING, ids=lambda words: " ".join(Path(str(word)).name for word in words))
+def test_full_disk_is_one_line(arguments: tuple[object, ...]) -> None:
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            [*KFRAME, *map(str, arguments)], check=False, stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (ended.returncode, ended.stderr) == (1, "error: standard output: No space left on device\n")
+
+
+def test_closed_pipe_is_quiet() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*KFRAME, "snapshot", "show", str(HEALTHY), "--partitions"]
+    ended = subprocess.run(command, check=False, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def test_interrupt_ends_a_command_with_130(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    process = subprocess.Popen([*KFRAME, "snapshot", "show", str(pipe)], stderr=subprocess.PIPE, text=True)
+    with pipe.open("wb"):  # Returns when the command reads the pipe.
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in stderr, "error: interrupted" in stderr) == (130, False, True)
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (("whatfi",), "Did you mean whatif?"),
+        (("whatif", "fial"), "Did you mean"),
+        (("nothing-like-it",), "No such command"),
+    ],
+)
+def test_similar_commands_are_suggested(arguments: tuple[str, ...], expected: str) -> None:
+    result = kframe(*arguments)
+    assert (result.exit_code, expected in result.output, result.output.count("Did you mean") < 2) == (2, True, True)
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], click.Command]]:
+    """Every command that is no group."""
+    if not isinstance(command, click.Group):
+        return [(path, command)]
+    ctx = click.Context(command)
+    members = [(name, command.get_command(ctx, name)) for name in command.list_commands(ctx)]
+    return [leaf for name, member in members if member is not None for leaf in leaves(member, (*path, name))]
+
+
+@pytest.mark.parametrize("path, command", [pytest.param(*leaf, id=" ".join(leaf[0])) for leaf in leaves(cli)])
+def test_every_command_takes_quiet_and_verbose(path: tuple[str, ...], command: click.Command) -> None:
+    options = [name for option in command.params for name in option.opts]
+    assert [options.count(name) for name in ("-q", "--quiet", "-v", "--verbose")] == [1, 1, 1, 1]
+
+
+def test_help_lists_every_command_and_exit_code() -> None:
+    text = kframe("--help").output
+    assert all(name in text for name in COMMANDS)
+    assert all(f"  {code} " in text for code, _ in EXIT_CODES)
+
+
+def test_an_unexpected_error_is_one_line_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("max() arg is an empty sequence")
+
+    monkeypatch.setattr("kframe.snapshot.read_snapshot", fail)
+    result = kframe("snapshot", "show", HEALTHY)
+    assert result.exit_code == 70
+    assert result.output == (
+        "error: unexpected ValueError: max() arg is an empty sequence (an error in kframe; -v prints where)\n"
+    )
