@@ -18,6 +18,7 @@ from kframe_zookeeper.testing.java import JVM
 from kframe_zookeeper.testing.kafka import VERSION, Broker, jars, mapped
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
+from kframe_zookeeper.testing.sessions import session
 
 _ID = 4
 _CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -43,11 +44,7 @@ class OwnCluster:
         self.client = self._client(self.address)
 
     def _client(self, address: str) -> KazooClient:
-        client = KazooClient(address)
-        client.start()
-        self._cleanup.callback(client.close)
-        self._cleanup.callback(client.stop)
-        return client
+        return self._cleanup.enter_context(session(address))
 
     def register(self, broker: Broker) -> None:
         registration = {

@@ -12,7 +12,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,10 +21,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.testing.clusters import create
 from kframe_kafka_wire.testing.instances import Instance
-from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.sessions import SESSION_S, session
 
 LOGS: Final = ("controller", "state-change")
 STEPS: Final = ("takeover", "arrival", "creation", "failure", "return", "election", "deletion")
@@ -207,10 +206,8 @@ def kframe(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[Incident]:
 
 
 def _running(server: ServerHandle, folder: Path, chroot: str, controller_id: int | None) -> Iterator[Incident]:
-    with closing(KazooClient(server.address, timeout=SESSION_S)) as root:
-        root.start()
+    with session(server.address) as root:
         root.create(chroot)
-        root.stop()
     cluster, instance, tool = Cluster(folder, f"{server.address}{chroot}"), None, None
     client = KazooClient(cluster.zookeeper, timeout=SESSION_S)
     client.start()

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from kazoo.client import KazooClient
 from kframe_kafka_wire.client import open_admin
 from kframe_zookeeper.testing.commands import kframe
-from kframe_zookeeper.testing.handover import SESSION_S, ClusterFixture
+from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import PATIENCE_S, until
+from kframe_zookeeper.testing.sessions import session
 
 from kframe.errors import ErrorCode
 from kframe.model.events import ElectionType
@@ -194,11 +194,8 @@ def test_the_client_follows_the_controller(cluster: Cluster, topic: str) -> None
     """It finds the new controller after the old one has lost the role."""
     admin = open_admin(f"kafka://{cluster.address}", {})
     assert admin.reassignments() == {}
-    zookeeper = KazooClient(cluster.zookeeper, timeout=SESSION_S)
-    zookeeper.start()
-    zookeeper.delete("/controller")
-    zookeeper.stop()
-    zookeeper.close()
+    with session(cluster.zookeeper) as zookeeper:
+        zookeeper.delete("/controller")
     assert admin.elect(ElectionType.PREFERRED, [(topic, 0)]) == {(topic, 0): ErrorCode.ELECTION_NOT_NEEDED}
     targets = Targets.of([((topic, 0), (1, 2, 9)), (("nowhere", 0), (1,)), ((topic, 1), None)])
     assert admin.reassign(targets) == (

@@ -14,11 +14,11 @@ from kframe_kafka_wire.testing.instances import Instance
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import kframe
-from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.java import missing
 from kframe_zookeeper.testing.kafka import Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
+from kframe_zookeeper.testing.sessions import SESSION_S
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -16,9 +14,8 @@ from kframe_zookeeper.testing.commands import PASSWORD, ControllerRun, Start
 from kframe_zookeeper.testing.dumps import load_dump
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.servers import HOST, Ensemble, ServerHandle, ServerOptions, missing
-from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
-
-from kframe.model.cluster import ClusterState
+from kframe_zookeeper.testing.sessions import session
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture, fixture_factory
 
 EXAMPLE_DUMP = Path(__file__).parents[3] / "examples/clusters/kafka-3.9.1-six-brokers/healthy.zookeeper.jsonl.gz"
 USERS = {"kafka": "its secret", "other": "another"}
@@ -97,16 +94,8 @@ def running_three(servers: Ensemble) -> Iterator[Ensemble]:
 
 @pytest.fixture
 def make_fixture(zookeeper: ServerHandle) -> Iterator[FixtureFactory]:
-    fixtures: list[ZooKeeperFixture] = []
-
-    def make(cluster: ClusterState, **others: Any) -> ZooKeeperFixture:
-        settings = replace(settings_of_url(f"zookeeper://{zookeeper.address}"), **others)
-        fixtures.append(ZooKeeperFixture(settings, cluster))
-        return fixtures[-1]
-
-    yield make
-    for fixture in fixtures:
-        fixture.close()
+    with fixture_factory(settings_of_url(f"zookeeper://{zookeeper.address}"), ZooKeeperFixture) as make:
+        yield make
 
 
 @pytest.fixture
@@ -126,11 +115,8 @@ def address(zookeeper: ServerHandle) -> str:
 @pytest.fixture
 def client(address: str) -> Iterator[KazooClient]:
     """A session in the chroot of the example cluster."""
-    client = KazooClient(address)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
+    with session(address) as client:
+        yield client
 
 
 @pytest.fixture

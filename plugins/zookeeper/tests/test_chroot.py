@@ -18,6 +18,7 @@ from kframe_zookeeper.store import ZooKeeperStore, open_store
 from kframe_zookeeper.testing.commands import ControllerRun, kframe
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.sessions import session
 
 from kframe.errors import ConfigError
 
@@ -33,11 +34,8 @@ COMMANDS: Final = {
 
 @pytest.fixture
 def root(zookeeper: ServerHandle) -> Iterator[KazooClient]:
-    client = KazooClient(zookeeper.address)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
+    with session(zookeeper.address) as client:
+        yield client
 
 
 @pytest.fixture

@@ -21,6 +21,9 @@ from kframe.model.events import Elect, Event, SessionExpired
 from kframe.testing.clusters import StateSpec, change_of, registration
 from kframe.testing.store_fixture import FIRST_ID, SECOND_ID, small_cluster
 
+#: Opcode of a sync: the server catches up with its leader.
+SYNC = 9
+
 
 def test_takeover_notifies_and_fences_the_old_controller(make_fixture: FixtureFactory) -> None:
     fixture, events = make_fixture(small_cluster()), list[Event]()
@@ -232,3 +235,17 @@ def test_takeover_from_a_failed_broker_leaves_its_successor_alone(make_fixture: 
     proxy.script(Break(BreakPoint.BEFORE_REQUEST, 1, MULTI, succeed))
     assert late.take_over(SECOND_ID, brokers_only=True) is None
     assert (successor.owns_role(), fixture.operator.get(paths.CONTROLLER_EPOCH)[0]) == (True, b"2")
+
+
+def test_claim_syncs_with_a_lagging_server(make_fixture: FixtureFactory, proxy: Proxy) -> None:
+    """The server shows a deleted ``/controller`` until it syncs."""
+    fixture = make_fixture(small_cluster())
+    fixture.operator.create(paths.CONTROLLER, b'{"version":1,"brokerid":7,"timestamp":"0"}')
+
+    def catch_up(_: Link) -> None:
+        fixture.operator.delete(paths.CONTROLLER)
+
+    caught_up = Break(BreakPoint.BEFORE_REQUEST, opcode=SYNC, action=catch_up)
+    proxy.script(caught_up)
+    assert opened(fixture, proxy).claim(FIRST_ID) == 1
+    assert caught_up.happened.is_set()

@@ -16,9 +16,10 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.settings import REPLY_BYTES_MAX
+from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.testing.proxy import HOST, Direction, Proxy
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.sessions import WAIT_S, settings_for, started
+from kframe_zookeeper.testing.sessions import settings_for, started
 
 
 def test_chroot_is_created(zookeeper: ServerHandle) -> None:
@@ -45,7 +46,7 @@ def test_requests_without_a_connection_fail_at_once(zookeeper: ServerHandle) -> 
             writes = [client.set_async("/x", b"lost") for _ in range(10)]
             for write in writes:
                 with pytest.raises(ConnectionLoss):
-                    write.get(timeout=WAIT_S)
+                    write.get(timeout=PATIENCE_S)
             proxy.refuse(False)
             states.wait_for(KazooState.CONNECTED)
             data, stat = client.get("/x")
@@ -114,7 +115,7 @@ def test_malformed_reply_closes_the_connection_only(sent: bytes, opened: bytes) 
     try:
         client.start_async()
         for _ in range(3):
-            assert connections.acquire(timeout=WAIT_S)
+            assert connections.acquire(timeout=PATIENCE_S)
             client.exists_async("/")
     finally:
         listener.close()

@@ -12,7 +12,7 @@ import pytest
 from kframe_zookeeper import paths
 from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture, fixture_factory
 from kframe_zookeeper.znodes import StoredTopic, decode_broker, decode_state, decode_topic
 
 from kframe.model.brokers import Registration
@@ -65,15 +65,8 @@ class Storage(ZooKeeperFixture):
 
 @pytest.fixture
 def make_storage(zookeeper: ServerHandle) -> Iterator[Callable[[ClusterState], Storage]]:
-    storages: list[Storage] = []
-
-    def make(cluster: ClusterState) -> Storage:
-        storages.append(Storage(settings_of_url(f"zookeeper://{zookeeper.address}"), cluster))
-        return storages[-1]
-
-    yield make
-    for storage in storages:
-        storage.close()
+    with fixture_factory(settings_of_url(f"zookeeper://{zookeeper.address}"), Storage) as make:
+        yield make
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

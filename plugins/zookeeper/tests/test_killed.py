@@ -7,13 +7,11 @@ another controller takes over, and only then the request is forwarded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
 import pytest
 from kframe_zookeeper import paths
-from kframe_zookeeper.settings import settings_of_url
 from kframe_zookeeper.testing.actions import (
     allocated,
     another_rules,
@@ -54,8 +52,7 @@ from kframe_zookeeper.testing.killing import (
     play,
 )
 from kframe_zookeeper.testing.proxy import Proxy
-from kframe_zookeeper.testing.servers import ServerHandle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
 from kframe.model.admin import ConfigChange, ConfigOperation, NewPartitions, NewTopic
 from kframe.model.events import AlterConfigsRequested, ElectionType
@@ -172,24 +169,10 @@ KILLS: Final = [
 ]
 
 
-@pytest.fixture
-def make_fixture(zookeeper: ServerHandle) -> Iterator[Callable[[Case], ZooKeeperFixture]]:
-    fixtures: list[ZooKeeperFixture] = []
-
-    def make(case: Case) -> ZooKeeperFixture:
-        settings = settings_of_url(f"zookeeper://{zookeeper.address}?session.timeout.ms=20000")
-        fixtures.append(ZooKeeperFixture(settings, cluster_of({**CLUSTER, **case.topics}, BROKERS)))
-        case.before(fixtures[-1], nothing)
-        return fixtures[-1]
-
-    yield make
-    for fixture in fixtures:
-        fixture.close()
-
-
 @pytest.mark.parametrize("case, way", KILLS)
 def test_next_controller_loads_a_consistent_cluster(
-    case: Case, way: Way, make_fixture: Callable[[Case], ZooKeeperFixture], proxy: Proxy
+    case: Case, way: Way, make_fixture: FixtureFactory, proxy: Proxy
 ) -> None:
-    fixture = make_fixture(case)
+    fixture = make_fixture(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
+    case.before(fixture, nothing)
     play(Scene(case, way, fixture, proxy), case, way, fixture)

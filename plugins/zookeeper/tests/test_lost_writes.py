@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 
 import pytest
 from kazoo.client import KazooClient
@@ -15,7 +14,7 @@ from kframe_zookeeper.testing.process import PATIENCE_S, wait_until
 from kframe_zookeeper.testing.proxy import MULTI, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
 from kframe_zookeeper.testing.trees import Tree, changes, read_tree
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_config, encode_state
 
 from kframe.core.state.stored_states import apply
@@ -36,28 +35,18 @@ def controller_of(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperSto
 
 
 @pytest.fixture
-def make_fixture() -> Iterator[Callable[[str], ZooKeeperFixture]]:
-    fixtures: list[ZooKeeperFixture] = []
-
-    def make(address: str) -> ZooKeeperFixture:
-        settings = settings_of_url(f"zookeeper://{address}?session.timeout.ms=20000")
-        fixtures.append(ZooKeeperFixture(settings, small_cluster()))
-        return fixtures[-1]
-
-    yield make
-    for fixture in fixtures:
-        fixture.close()
+def fixture(make_fixture: FixtureFactory) -> ZooKeeperFixture:
+    return make_fixture(small_cluster(), session_timeout_ms=20_000)
 
 
 @pytest.mark.parametrize("landed", [0, 1, 2, 3])
 def test_write_that_lands_after_verification_is_recognised(
-    make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, landed: int
+    fixture: ZooKeeperFixture, zookeeper: ServerHandle, landed: int
 ) -> None:
     """A lagging server shows the old states. The write is sent again, refused, and verified again.
 
     The lost request has stored the first ``landed`` of the three states.
     """
-    fixture = make_fixture(zookeeper.address)
 
     def land(_: Link) -> None:
         if landed > 0:
@@ -89,10 +78,9 @@ def test_write_that_lands_after_verification_is_recognised(
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("break_point", list(BreakPoint), ids=lambda break_point: break_point.name.lower())
 def test_two_pipelined_writes_are_both_verified(
-    make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, break_point: BreakPoint, nth: int
+    fixture: ZooKeeperFixture, zookeeper: ServerHandle, break_point: BreakPoint, nth: int
 ) -> None:
     """The connection breaks at the first write or at the second. Each row is stored once and reported as stored."""
-    fixture = make_fixture(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
         store, cluster = controller_of(fixture, proxy)
         first = change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, 7)}, 1)
@@ -116,10 +104,9 @@ def test_two_pipelined_writes_are_both_verified(
 @pytest.mark.parametrize("nth", [1, 2, 3])
 @pytest.mark.parametrize("break_point", list(BreakPoint), ids=lambda break_point: break_point.name.lower())
 def test_lost_answers_store_configs_once(
-    make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle, break_point: BreakPoint, nth: int
+    fixture: ZooKeeperFixture, zookeeper: ServerHandle, break_point: BreakPoint, nth: int
 ) -> None:
     """The topics have no settings yet. The write creates the node and a notification."""
-    fixture = make_fixture(zookeeper.address)
     with Proxy(zookeeper.address) as proxy:
         store = fixture.connect(proxy.address)
         store.open(lambda _event: None)
@@ -174,15 +161,13 @@ def caught_up(settings: ConnectSettings) -> Tree:
         client.close()
 
 
-def test_server_drops_requests_of_a_replaced_connection(
-    make_fixture: Callable[[str], ZooKeeperFixture], zookeeper: ServerHandle
-) -> None:
-    late_lands_nowhere(make_fixture(zookeeper.address), zookeeper, zookeeper)
+def test_server_drops_requests_of_a_replaced_connection(fixture: ZooKeeperFixture, zookeeper: ServerHandle) -> None:
+    late_lands_nowhere(fixture, zookeeper, zookeeper)
 
 
 @pytest.mark.parametrize("way", ["follower to leader", "leader to follower", "follower to follower"])
 def test_ensemble_drops_requests_of_a_replaced_connection(
-    make_fixture: Callable[[str], ZooKeeperFixture], ensemble: Ensemble, way: str
+    make_fixture: FixtureFactory, ensemble: Ensemble, way: str
 ) -> None:
     ensemble.start()
     leader, (follower, other) = ensemble.leader(), ensemble.followers()
@@ -191,4 +176,6 @@ def test_ensemble_drops_requests_of_a_replaced_connection(
         "leader to follower": (leader, follower),
         "follower to follower": (follower, other),
     }
-    late_lands_nowhere(make_fixture(ensemble.address), *servers[way])
+    hosts = settings_of_url(f"zookeeper://{ensemble.address}").hosts
+    fixture = make_fixture(small_cluster(), hosts=hosts, session_timeout_ms=20_000)
+    late_lands_nowhere(fixture, *servers[way])

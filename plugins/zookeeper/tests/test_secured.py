@@ -16,9 +16,10 @@ from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.connect import ensure_chroot, make_client
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings
 from kframe_zookeeper.testing.certificates import Authority
+from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.testing.proxy import HOST, Break, BreakPoint, Proxy
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle, ServerOptions
-from kframe_zookeeper.testing.sessions import WAIT_S, States, settings_for, started
+from kframe_zookeeper.testing.sessions import States, settings_for, started
 
 from kframe.errors import ConfigError
 
@@ -28,7 +29,7 @@ USERS = {"kafka": "its secret"}
 
 def refused(settings: ConnectSettings, why: str = "") -> None:
     """Check that a client gets no connection, and reports the reason as soon as it is known."""
-    for seconds in (0.6, 5.0, WAIT_S):
+    for seconds in (0.6, 5.0, PATIENCE_S):
         client = make_client(settings)
         with pytest.raises(KazooTimeoutError) as caught:
             client.start(seconds)
@@ -65,7 +66,7 @@ class TestTls:
     def test_many_requests_at_a_time(self, settings: ConnectSettings) -> None:
         with started(settings) as (client, _):
             results = [client.exists_async("/zookeeper") for _ in range(500)]
-            assert all(result.get(timeout=WAIT_S) for result in results)
+            assert all(result.get(timeout=PATIENCE_S) for result in results)
 
     def test_certificate_of_an_unknown_authority_is_refused(self, settings: ConnectSettings, tmp_path: Path) -> None:
         other_authority = Authority(tmp_path, "stranger")
@@ -198,7 +199,7 @@ class TestSasl:
             states = States(client)
             try:
                 client.start_async()
-                assert cut.happened.wait(WAIT_S)
+                assert cut.happened.wait(PATIENCE_S)
                 states.wait_for(KazooState.SUSPENDED)
                 states.wait_for(KazooState.CONNECTED)
                 assert client.get("/zookeeper")

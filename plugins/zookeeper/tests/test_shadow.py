@@ -16,10 +16,10 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import RunningCommand
-from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
+from kframe_zookeeper.testing.sessions import session
 
 STATE: Final = "/brokers/topics/t/partitions/0/state"
 
@@ -66,11 +66,8 @@ def tool(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Iterator
 
 @pytest.fixture(scope="module")
 def client(cluster: Cluster) -> Iterator[KazooClient]:
-    client = KazooClient(cluster.zookeeper, timeout=SESSION_S)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
+    with session(cluster.zookeeper) as client:
+        yield client
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ import pytest
 from kframe_zookeeper.settings import ConnectSettings, SaslLogin, TlsSettings, settings_of_url
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.servers import Ensemble, ServerHandle
-from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
+from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture, fixture_factory, open_temporary_fixture
 
-from kframe.model.cluster import ClusterState
 from kframe.testing.store_contract import StorageFactory, StoreContract
 from kframe.testing.store_fixture import StoreSuite
 from kframe.testing.store_role_contract import RoleContract
 from kframe.testing.store_states_contract import StatesContract
+from kframe_simulator.differential import play_history
 
 
 def settings_at(address: str) -> ConnectSettings:
@@ -31,15 +31,8 @@ class _ZooKeeperSuite(StoreSuite):
 
     @pytest.fixture
     def make_storage(self, settings: ConnectSettings) -> Iterator[StorageFactory]:
-        fixtures: list[ZooKeeperFixture] = []
-
-        def make(cluster: ClusterState) -> ZooKeeperFixture:
-            fixtures.append(ZooKeeperFixture(settings, cluster))
-            return fixtures[-1]
-
-        yield make
-        for fixture in fixtures:
-            fixture.close()
+        with fixture_factory(settings, ZooKeeperFixture) as make:
+            yield make
 
 
 class TestAlone(_ZooKeeperSuite, StoreContract):
@@ -95,3 +88,9 @@ class TestEnsembleWithTlsAndLogin(_ZooKeeperSuite, StoreContract):
     def settings(self, secured_ensemble: Ensemble, authority: Authority) -> ConnectSettings:
         login = SaslLogin("kafka", "its secret")
         return replace(settings_at(secured_ensemble.secure_address), tls=tls(authority), secure_acl=True, sasl=login)
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_seeded_histories_equal_those_of_the_embedded_store(zookeeper: ServerHandle, seed: int) -> None:
+    """Results, errors and notifications are equal."""
+    assert play_history(seed, open_temporary_fixture(f"zookeeper://{zookeeper.address}")) is None

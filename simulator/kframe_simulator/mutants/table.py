@@ -20,7 +20,7 @@ _REAL: Final = tuple(
         "zookeeper/tests/test_claims", "zookeeper/tests/test_server_faults", "zookeeper/tests/test_uncertain_session",
         "zookeeper/tests/test_lost", "zookeeper/tests/test_sessions", "zookeeper/tests/test_login",
         "zookeeper/tests/test_loading", "zookeeper/tests/test_watches", "zookeeper/tests/test_connect",
-        "zookeeper/tests/test_secured", "zookeeper/tests/test_lagging", "zookeeper/tests/test_golden",
+        "zookeeper/tests/test_secured", "zookeeper/tests/test_golden",
         "zookeeper/tests/test_capture",
         "kafka_wire/tests/test_replication", "kafka_wire/tests/test_clients", "kafka_wire/tests/test_plans",
         "kafka_wire/tests/test_run", "kafka_wire/tests/test_secure",

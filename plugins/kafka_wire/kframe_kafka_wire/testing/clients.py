@@ -6,7 +6,7 @@ Constructors raise ImportError if a library is not installed. Errors of the brok
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import count as numbers
@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from kframe_zookeeper.testing.kafka import Tool
-from kframe_zookeeper.testing.process import PATIENCE_S
-
-from kframe_kafka_wire.testing.gathering import RecordPosition, gathered
+from kframe_zookeeper.testing.process import PATIENCE_S, until
 
 #: A group reads committed records from the beginning, and commits its offsets explicitly.
 GROUP: Final = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "enable.auto.commit": False}
 #: By partition: leader (-1 for none), replicas and ISR, both sorted.
 Partitions = Mapping[int, tuple[int, list[int], list[int]]]
+#: Partition and offset.
+RecordPosition = tuple[int, int]
 
 
 class AnyClient(Protocol):
@@ -285,3 +285,24 @@ def _send(producer: Any, topic: str, values: Sequence[str]) -> None:
         producer.produce(topic, value.encode(), on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(PATIENCE_S) == 0
     assert errors == [None] * len(values)
+
+
+def gathered(
+    count: int, more: Callable[[bool], Mapping[RecordPosition, str]], commit: Callable[[Mapping[int, int]], bool]
+) -> list[str]:
+    """The next ``count`` values, whose offsets are committed; fewer after a timeout.
+
+    ``more`` receives whether records are missing, and returns new ones. ``commit`` receives offsets by partition, and
+    returns its success. It fails after the group has rebalanced, and the same records are read again.
+    """
+    texts: dict[RecordPosition, str] = {}
+
+    def done() -> bool:
+        texts.update(more(len(texts) < count))
+        behind: dict[int, int] = {}
+        for partition, offset in texts:
+            behind[partition] = max(behind.get(partition, 0), offset + 1)
+        return len(texts) >= count and commit(behind)
+
+    until(done)
+    return list(texts.values())

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 from kframe_zookeeper import plugin as zookeeper_plugin
-from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import VERSION, Broker, Cluster
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, free_ports
+from kframe_zookeeper.testing.sessions import SESSION_S
 
 import kframe
 from kframe_kafka_wire import plugin

@@ -10,8 +10,7 @@ from typing import Any
 
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 
-from kframe_kafka_wire.testing.clients import GROUP, Partitions
-from kframe_kafka_wire.testing.gathering import RecordPosition, gathered
+from kframe_kafka_wire.testing.clients import GROUP, Partitions, RecordPosition, gathered
 
 
 class KafkaPython:

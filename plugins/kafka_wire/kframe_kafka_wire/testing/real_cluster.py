@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-from kframe_zookeeper.testing.handover import SESSION_S
 from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.sessions import SESSION_S
 
 from kframe_kafka_wire.testing.client import Client
 from kframe_kafka_wire.testing.instances import Instance

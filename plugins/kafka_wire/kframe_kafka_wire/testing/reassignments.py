@@ -9,9 +9,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from kframe_zookeeper.testing.expiry import end_session_of
 from kframe_zookeeper.testing.kafka import Broker
 from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.sessions import end_session_of
 
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import Targets

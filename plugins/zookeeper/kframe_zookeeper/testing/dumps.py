@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from kazoo.client import KazooClient
+from kframe_zookeeper.testing.sessions import session
 
 #: Operations in one transaction.
 _TOGETHER: Final = 500
@@ -28,14 +28,9 @@ def load_dump(hosts: str, path: Path) -> None:
         operations.append(("create", (name, data)))
         operations += [("set_data", (name, data))] * node["version"]
     address, _, chroot = hosts.partition("/")
-    outside = KazooClient(address)
-    outside.start()
-    outside.ensure_path(f"/{chroot}")
-    outside.stop()
-    outside.close()
-    client = KazooClient(hosts)
-    client.start()
-    try:
+    with session(address) as client:
+        client.ensure_path(f"/{chroot}")
+    with session(hosts) as client:
         for first in range(0, len(operations), _TOGETHER):
             transaction = client.transaction()
             for kind, arguments in operations[first : first + _TOGETHER]:
@@ -43,6 +38,3 @@ def load_dump(hosts: str, path: Path) -> None:
             for result in transaction.commit():
                 if isinstance(result, Exception):
                     raise result
-    finally:
-        client.stop()
-        client.close()

@@ -18,9 +18,8 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.testing.commands import READY, ControllerRun
 from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaError, Tool
 from kframe_zookeeper.testing.process import until
+from kframe_zookeeper.testing.sessions import session
 
-#: Session timeout of the observing clients, long enough for a busy machine.
-SESSION_S: Final = 60.0
 OURS: Final = 1001
 ALL: Final = [1, 2, 3]
 #: Log lines that brokers also write when one of Kafka's own controllers follows another.
@@ -230,11 +229,8 @@ def running_fixture(
     try:
         cluster.start()
         tool = Tool(folder / "tool", cluster.address)
-        client = KazooClient(cluster.zookeeper, timeout=SESSION_S)
-        client.start()
-        yield ClusterFixture(cluster, tool, client, folder)
-        client.stop()
-        client.close()
+        with session(cluster.zookeeper) as client:
+            yield ClusterFixture(cluster, tool, client, folder)
         tool.close()
     finally:
         cluster.kill()

@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
 
-from kframe_zookeeper.testing.expiry import end_session_of
 from kframe_zookeeper.testing.java import JVM, compiled, fetched, sharing
 from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions, free_ports
+from kframe_zookeeper.testing.sessions import end_session_of
 
 __all__ = [
     "LOGS",

@@ -1,4 +1,4 @@
-"""Test clients, each in its own chroot, and the connection states that they pass through."""
+"""Sessions of test clients: open, observed by their connection states, and ended before their timeout."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import KazooState
 
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.settings import ConnectSettings, settings_of_url
+from kframe_zookeeper.testing.process import PATIENCE_S
 
-WAIT_S: Final = 120.0
+#: Session timeout of observing clients, long enough for a busy machine.
+SESSION_S: Final = 60.0
 _NUMBERS: Final = itertools.count()
+_SECRET: Final = 0xB3415C00
+_MULTIPLIER, _MASK = 0x5DEECE66D, 2**48 - 1
 
 
 def settings_for(address: str, session_timeout_ms: int = 6000) -> ConnectSettings:
@@ -39,7 +44,7 @@ class States:
     def wait_for(self, state: str) -> None:
         """Return when ``state`` was reached since the last wait."""
         with self._changed:
-            assert self._changed.wait_for(lambda: state in self._seen, WAIT_S), f"{state} not among {self._seen}"
+            assert self._changed.wait_for(lambda: state in self._seen, PATIENCE_S), f"{state} not among {self._seen}"
             del self._seen[: self._seen.index(state) + 1]
 
 
@@ -49,9 +54,49 @@ def started(settings: ConnectSettings) -> Iterator[tuple[KazooClient, States]]:
     client = make_client(settings)
     states = States(client)
     try:
-        client.start(WAIT_S)
+        client.start(PATIENCE_S)
         states.wait_for(KazooState.CONNECTED)
         yield client, states
     finally:
         client.stop()
         client.close()
+
+
+@contextmanager
+def session(address: str, **options: Any) -> Iterator[KazooClient]:
+    """A client of HOST:PORT/CHROOT, connected while the block runs."""
+    client = KazooClient(address, **{"timeout": SESSION_S, **options})
+    try:
+        client.start(PATIENCE_S)
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def password_of(session_id: int) -> bytes:
+    """The password of a session at a ZooKeeper 3.8 server (``ZooKeeperServer.generatePasswd``).
+
+    It has 16 bytes of ``java.util.Random``, seeded by the session id.
+    """
+    return b"".join(_ints(session_id ^ _SECRET, 4))
+
+
+def _ints(seed: int, count: int) -> Iterator[bytes]:
+    state = (seed ^ _MULTIPLIER) & _MASK
+    for _ in range(count):
+        state = (state * _MULTIPLIER + 11) & _MASK
+        yield (state >> 16).to_bytes(4, "little")
+
+
+def end_session_of(client: KazooClient, address: str, path: str) -> None:
+    """End the session that owns the node at ``path`` (below the chroot). A missing node is ignored.
+
+    The owner must be dead, because a live client would continue in another session.
+    """
+    try:
+        owner = client.get(path)[1].owner_session_id
+    except NoNodeError:
+        return
+    with session(address, client_id=(owner, password_of(owner))):
+        pass

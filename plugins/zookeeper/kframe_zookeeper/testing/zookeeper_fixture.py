@@ -8,10 +8,11 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from kazoo.client import KazooClient, TransactionRequest
@@ -229,7 +230,22 @@ class ZooKeeperFixture:
         self.operator.create(paths.LOG_DIR_EVENT, encode_log_dir_event(broker_id), sequence=True)
 
 
+Fixture = TypeVar("Fixture", bound=ZooKeeperFixture)
 FixtureFactory: TypeAlias = Callable[..., ZooKeeperFixture]
+
+
+@contextmanager
+def fixture_factory(settings: ConnectSettings, kind: type[Fixture]) -> Iterator[Callable[..., Fixture]]:
+    """A function from a cluster, and from settings that replace those given here, to a fixture.
+
+    The fixtures are closed after the block.
+    """
+    with ExitStack() as stack:
+
+        def make(cluster: ClusterState, **others: Any) -> Fixture:
+            return stack.enter_context(closing(kind(replace(settings, **others), cluster)))
+
+        yield make
 
 
 class _TemporaryFixture(ZooKeeperFixture):
