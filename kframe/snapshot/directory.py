@@ -35,7 +35,7 @@ from kframe.snapshot.manifest import (
 )
 from kframe.snapshot.parquet import TableFile, read_brokers, read_partitions, read_topics
 from kframe.snapshot.snapshot import Snapshot
-from kframe.snapshot.tables import brokers_table, partitions_table, topics_table
+from kframe.snapshot.tables import arrow, brokers_table, partitions_table, topics_table
 
 ROW_GROUP_ROWS: Final = 131_072
 #: A bound on endpoints and configs together, which the manifest does not count.
@@ -63,6 +63,7 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
     check_brokers_listed(checked, str(path / file_of("partitions")))
     if sorted(snapshot.unknown) != sorted(unknown):
         raise SnapshotError(f"{path / MANIFEST_FILE} field unknown", str(manifest.unknown), str(list(snapshot.unknown)))
+    arrow().default_memory_pool().release_unused()
     progress(len(snapshot), len(snapshot))
     return checked
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +24,11 @@ _ORDER: Final = "rows sorted by topic and partition, each partition from 0 to th
 
 
 class TableFile:
-    """One Parquet file, read and checked against its schema; ``rows`` and ``entries`` are counts of the manifest.
+    """One Parquet file, checked against its schema; ``rows`` and ``entries`` are counts of the manifest.
 
     ``entries`` bounds the length of a list column: a file that declares more is refused before it is decoded. Only
-    the row groups ``groups`` (ascending) are read if these are given.
+    the row groups ``groups`` (ascending) are read if these are given. Columns are read and released one by one, because
+    a decoded table takes several times the memory of the arrays that are made from it.
     """
 
     def __init__(
@@ -35,22 +37,44 @@ class TableFile:
     ) -> None:  # fmt: skip
         self.path = path
         self._table, self._unknown = table, unknown
-        pa = arrow()
+        self._columns: dict[str, Any] = {}
+        arrow()
         from pyarrow import parquet
 
+        with self._refusing_malformed_parquet():
+            self._file = parquet.ParquetFile(path, read_dictionary=["topic"] if table == "partitions" else None)
+            self._check_shape(self._file, rows, entries)
+            metadata = self._file.metadata
+            self._groups = list(range(metadata.num_row_groups) if groups is None else groups)
+            self.positions = _positions(metadata, self._groups)
+
+    @contextlib.contextmanager
+    def _refusing_malformed_parquet(self) -> Iterator[None]:
         try:
-            file = parquet.ParquetFile(path, read_dictionary=["topic"] if table == "partitions" else None)
-            self._check_shape(file, rows, entries)
-            chosen = range(file.metadata.num_row_groups) if groups is None else groups
-            self._data = file.read_row_groups(list(chosen))
-            self.positions = _positions(file.metadata, chosen)
-            self._data.validate(full=True)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
-            raise SnapshotError(str(path), f"no readable Parquet ({problem})", f"the {table} table") from problem
+            yield
+        except (arrow().ArrowException, OSError, UnicodeDecodeError) as problem:
+            raise SnapshotError(
+                str(self.path), f"no readable Parquet ({problem})", f"the {self._table} table"
+            ) from problem
+
+    def _column(self, name: str) -> Any:
+        """A validated column, which stays in memory until ``_take`` returns it."""
+        if name not in self._columns:
+            with self._refusing_malformed_parquet():
+                table = self._file.read_row_groups(self._groups, columns=[name], use_threads=False)
+                table.validate(full=True)
+            self._columns[name] = table[name]
+        return self._columns[name]
+
+    def _take(self, name: str) -> Any:
+        """A column in a single chunk; the next call reads it again."""
+        column = self._column(name)
+        del self._columns[name]
+        return column.combine_chunks()
 
     def knows(self, column: str) -> bool:
         """Whether a column has values, which are all null or all not null, as the manifest says."""
-        nulls, rows = self._data[column].null_count, self._data.num_rows
+        nulls, rows = self._column(column).null_count, len(self.positions)
         unknown = f"{self._table}.{column}" in self._unknown
         if nulls != (rows if unknown else 0):
             expected = "all null (the manifest calls it unknown)" if unknown else "none"
@@ -63,31 +87,30 @@ class TableFile:
 
     def rows(self, column: str) -> list[Any]:
         """A column of a small table as Python values."""
-        values: list[Any] = self._data[column].to_pylist()
+        values: list[Any] = self._column(column).to_pylist()
         return values
 
     def numbers(self, column: str) -> Int32:
         """An int32 column that has no nulls."""
-        values: Int32 = self._data[column].combine_chunks().to_numpy(zero_copy_only=True)
-        return values
+        return _int32_view(self._take(column))
 
     def lists(self, column: str) -> Ragged:
         """A column of lists of int32, none of them and nothing in them null."""
-        lists = self._data[column].combine_chunks()
+        lists = self._take(column)
         values = lists.flatten()
         if values.null_count:
             raise SnapshotError(f"{self.path} field {column}", "null inside a list", "broker ids")
-        offsets = lists.offsets.to_numpy()
-        return Ragged(offsets - offsets[0], values.to_numpy(zero_copy_only=True))
+        offsets = _int32_view(lists.offsets)
+        return Ragged(offsets - offsets[0], _int32_view(values))
 
     def topic_indexes(self, names: tuple[str, ...]) -> Int32:
         """The topic column as indexes into ``names``; -1 for an unknown name."""
-        if not self._data.num_rows:
+        if not len(self.positions):
             return np.empty(0, np.int32)
-        column = self._data["topic"].combine_chunks()
+        column = self._take("topic")
         index = {name: number for number, name in enumerate(names)}
         topic_of_entry = np.array([index.get(name, -1) for name in column.dictionary.to_pylist()], np.int32)
-        indexes: Int32 = topic_of_entry[column.indices.to_numpy()]
+        indexes: Int32 = topic_of_entry[_int32_view(column.indices)]
         return indexes
 
     def _check_shape(self, file: Any, rows: int, entries: int) -> None:
@@ -181,6 +204,12 @@ def _positions(metadata: Any, groups: Sequence[int]) -> NDArray[np.int64]:
     counts = np.array([metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)], np.int64)
     chosen = np.array(groups, np.int64)
     return ragged_positions((np.cumsum(counts) - counts)[chosen], counts[chosen])
+
+
+def _int32_view(array: Any) -> Int32:
+    """An Arrow array of int32 without nulls, not copied. ``Array.to_numpy`` imports pandas, which takes longer."""
+    values = array.buffers()[1]
+    return np.empty(0, np.int32) if values is None else np.frombuffer(values, np.int32, len(array), 4 * array.offset)
 
 
 def _plain(kind: Any) -> Any:
