@@ -18,6 +18,7 @@
 #   make search   every state of a small cluster within 12 steps; minutes
 #   make mutants  removes each protection in turn and checks that a test fails
 #   make setup    .venv with kframe, its plugins and the tools; compiles changed kernels
+#   make dist     wheels for each installed interpreter and source distributions in dist/; installs them without a compiler
 #   make clean    removes the output of the build and the tools, but not .venv
 #
 # PYTHON=python3.13 picks the interpreter of a new .venv; ARGS="..." reaches pytest, the demo or the benchmarks.
@@ -73,7 +74,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup kernels demo test test-release test-quick test-quick-tests test-quick-others test-started test-real $(REAL) test-debug check fuzz sanitize \
-	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants clean
+	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -179,6 +180,10 @@ sanitize: setup build/sanitize/.settings
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "sanitizing build of $$plugin"; \
 		(cd $$plugin && KFRAME_SANITIZE=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(SANITIZE_LIB)); done
 	$(SANITIZE_ENV) $(PY) -m pytest $(SANITIZED) $(ARGS)
+
+# ARGS="--python python3.12" builds for that interpreter alone.
+dist: setup
+	$(PY) -m tests.packaging.distributions $(ARGS)
 
 check: setup
 	$(PY) -m ruff format --check .

@@ -7,6 +7,7 @@ import tomllib
 from typing import Any, Final
 
 import pytest
+import yaml
 
 import kframe
 from tests.architecture.source import ROOT
@@ -61,6 +62,10 @@ def test_urls_and_classifiers_are_complete(folder: str) -> None:
     assert tuple(versions) == PYTHONS
     assert table["license"] == "Apache-2.0"
     assert not any(text.startswith("License ::") for text in table["classifiers"]), "PEP 639: the expression says it"
+
+
+def test_the_citation_has_the_version() -> None:
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == kframe.__version__
 
 
 def test_wheels_are_built_for_each_supported_python() -> None:

@@ -1,0 +1,140 @@
+"""Builds source distributions and wheels, and installs the wheels where there is no compiler (``make dist``).
+
+Each wheel is built from its source distribution, so that a missing file is an error here. On Linux auditwheel names the
+oldest glibc that a wheel runs with. A clean virtual environment of each interpreter then installs the wheels without a
+compiler, and ``tests/packaging/smoke.py`` runs in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tests import tools
+from tests.architecture.source import ROOT
+
+#: Folders of the distributions; wheels of the first are installed with those of the others.
+CONTROLLER: Final = Path()
+FOLDERS: Final = (
+    CONTROLLER,
+    Path("simulator"),
+    *(path.parent.relative_to(ROOT) for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))),
+)
+MINORS: Final = (11, 12, 13, 14)
+SMOKE: Final = ROOT / "tests" / "dist" / "smoke.py"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Build, check and install all distributions, and print their names."""
+    parser = argparse.ArgumentParser(prog="python -m tests.packaging.distributions", description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of the distributions; it is replaced")
+    parser.add_argument("--python", type=Path, action="append", help="an interpreter; default: each that is installed")
+    options = parser.parse_args(arguments)
+    pythons = options.python or interpreters()
+    shutil.rmtree(options.out, ignore_errors=True)
+    make(options.out, pythons, FOLDERS)
+    for path in sorted(options.out.iterdir()):
+        print(f"{path.stat().st_size:>10,}  {path.name}")
+    print(f"installed and run with {', '.join(map(str, pythons))}")
+    return 0
+
+
+def make(out: Path, pythons: Sequence[Path], folders: Sequence[Path]) -> None:
+    """Write source distributions and wheels of ``folders`` to ``out``, check them and install them.
+
+    Raises CalledProcessError if a command fails, and ``tools.ToolMissing``.
+    """
+    out.mkdir(parents=True)
+    sources = [source_distribution(folder, out) for folder in folders]
+    for python in pythons:
+        with tempfile.TemporaryDirectory() as temporary:
+            built = Path(temporary)
+            run([python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", built, *sources])
+            for wheel in built.glob("*.whl"):
+                repair(wheel, out)
+    run([tools.group_bin("dist") / "twine", "check", "--strict", *out.iterdir()])
+    for python in pythons:
+        install_and_run(python, out, sources)
+
+
+def interpreters() -> list[Path]:
+    """Return an interpreter of each supported version that is installed: on the path, or under pyenv."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    results = []
+    for minor in MINORS:
+        candidates = [
+            shutil.which(f"python3.{minor}"),
+            *sorted(versions.glob(f"3.{minor}.*/bin/python3"), reverse=True),
+        ]
+        runnable = [
+            Path(candidate) for candidate in candidates if candidate and minor_version(Path(candidate)) == minor
+        ]
+        results += runnable[:1]
+    return results
+
+
+def minor_version(python: Path) -> int | None:
+    """The minor version that an interpreter reports, or None for a shim without interpreter."""
+    command = [str(python), "-c", "import sys; print(sys.version_info.minor)"]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    return int(completed.stdout) if completed.returncode == 0 else None
+
+
+def source_distribution(folder: Path, out: Path) -> Path:
+    """Build the source distribution of a folder and return its path."""
+    before = set(out.glob("*.tar.gz"))
+    run(
+        [tools.group_bin("dist") / "python", "-m", "build", "--no-isolation", "--sdist", "--outdir", out, ROOT / folder]
+    )
+    (path,) = set(out.glob("*.tar.gz")) - before
+    return path
+
+
+def repair(wheel: Path, out: Path) -> None:
+    """Move a wheel to ``out``; on Linux, a wheel with kernels gets the manylinux tag that its symbols allow."""
+    if wheel.stem.endswith("-none-any"):
+        if not (out / wheel.name).exists():
+            shutil.move(wheel, out)
+    elif platform.system() == "Linux":
+        bin_folder = tools.group_bin("repair")
+        path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
+        run([bin_folder / "auditwheel", "repair", "--wheel-dir", out, wheel], {"PATH": path})
+    else:
+        shutil.move(wheel, out)
+
+
+def install_and_run(python: Path, out: Path, sources: Sequence[Path]) -> None:
+    """Install the wheels in a clean virtual environment without a compiler, and run the smoke test there."""
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "venv"
+        run([python, "-m", "venv", folder])
+        names = [source.name.rpartition("-")[0].replace("_", "-") for source in sources]
+        path = str(folder / "bin")
+        # A compiler elsewhere than on the path would fail too.
+        without_compiler = {"PATH": path, "CC": "false", "CXX": "false"}
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
+        run([*pip, "--find-links", out, *names], without_compiler)
+        # In that folder Python finds no source tree.
+        run([folder / "bin" / "python", SMOKE], {"PATH": path}, Path(temporary))
+
+
+def run(command: Sequence[object], environment: Mapping[str, str] = {}, folder: Path = ROOT) -> None:
+    """Run a command. Raises CalledProcessError after printing its output if it fails."""
+    completed = subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, check=False, cwd=folder, env={**os.environ, **environment}
+    )
+    if completed.returncode:
+        print(completed.stdout, completed.stderr, sep="\n", file=sys.stderr)
+        completed.check_returncode()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

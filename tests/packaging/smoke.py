@@ -1,0 +1,49 @@
+"""Check an installed kframe without its source tree: version, plugins, a what-if on an example snapshot, a small demo.
+
+``python tests/packaging/smoke.py`` checks the installation of that interpreter. It exits with 1 and a message if a
+command fails or prints something else.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import entry_points, version
+from importlib.resources import files
+
+#: Loads the installed package even if the current folder has a source tree.
+KFRAME = (sys.executable, "-P", "-m", "kframe.cli")
+
+
+def main() -> int:
+    """Run the commands and return the exit code."""
+    snapshot = files("kframe") / "examples" / "kafka-3.9.1-six-brokers" / "healthy.topics-describe.txt.gz"
+    commands = {
+        ("--version",): version("kframe-controller"),
+        ("whatif", "fail", str(snapshot), "--brokers", "4"): "leaders moved",
+        ("demo", "--partitions", "1000", "--brokers", "6"): "1,000 partitions on 6 brokers",
+    }
+    for arguments, expected in commands.items():
+        completed = run(*arguments)
+        if completed.returncode or expected not in completed.stdout:
+            print(
+                f"kframe {' '.join(arguments)}: exit code {completed.returncode}, expected {expected!r} in the output:"
+            )
+            print(completed.stdout + completed.stderr)
+            return 1
+    rows = json.loads(run("plugins", "list", "-o", "json").stdout)["rows"]
+    loaded = {row["plugin"] for row in rows if row["state"] == "loaded"}
+    missing = {plugin.name for plugin in entry_points(group="kframe")} - loaded
+    if missing:
+        print(f"kframe plugins list: found no {', '.join(sorted(missing))}, expected all installed plugins")
+    return int(bool(missing))
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run ``kframe ARGUMENTS``."""
+    return subprocess.run([*KFRAME, *arguments], capture_output=True, text=True, check=False, timeout=120)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

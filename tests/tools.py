@@ -1,0 +1,94 @@
+"""Installs tools that few tests need into ``build/tools``: linters, promtool, and tools that build distributions.
+
+They are large, so ``make setup`` does not install them. Python tools come from the dependency groups of
+``pyproject.toml``. Each function raises ``ToolMissing`` if a tool is neither installed nor to be had from its registry.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.architecture.source import ROOT
+
+TOOLS: Final = ROOT / "build" / "tools"
+ACTIONLINT: Final = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
+#: Seconds for an installation.
+INSTALLATION_S: Final = 600
+
+
+class ToolMissing(Exception):
+    """A tool is not installed and cannot be installed here; the message has the reason."""
+
+
+def group_bin(group: str) -> Path:
+    """Return the ``bin`` folder of a virtual environment with a dependency group of ``pyproject.toml``."""
+    requirements: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"][group]
+    folder = TOOLS / group
+    stamp = folder / f".{hashlib.sha256(repr(requirements).encode()).hexdigest()[:16]}"
+    with _lock(group):
+        if not stamp.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            _install([sys.executable, "-m", "venv", str(folder)])
+            _install([str(folder / "bin" / "pip"), "install", "--quiet", *requirements])
+            stamp.touch()
+    return folder / "bin"
+
+
+def actionlint() -> Path:
+    """Return the path of actionlint, built from its Go module."""
+    path = TOOLS / "go" / "actionlint"
+    with _lock("go"):
+        if not path.exists():
+            go = _on_path("go")
+            _install(["env", f"GOBIN={path.parent}", go, "install", ACTIONLINT])
+    return path
+
+
+def promtool() -> Path:
+    """Return the path of promtool: the installed one, or that of Debian's package ``prometheus``."""
+    installed = shutil.which("promtool")
+    if installed:
+        return Path(installed)
+    folder = TOOLS / "prometheus"
+    path = folder / "usr" / "bin" / "promtool"
+    with _lock("prometheus"):
+        if not path.exists():
+            apt, dpkg = _on_path("apt-get"), _on_path("dpkg")
+            folder.mkdir(exist_ok=True)
+            _install([apt, "--quiet", "download", "prometheus"], folder)
+            (package,) = folder.glob("prometheus_*.deb")
+            _install([dpkg, "--extract", str(package), str(folder)])
+            package.unlink()
+    return path
+
+
+def _on_path(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise ToolMissing(f"{name} is not installed")
+    return path
+
+
+def _install(command: Sequence[str], folder: Path = ROOT) -> None:
+    completed = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=INSTALLATION_S)
+    if completed.returncode:
+        lines = completed.stderr.strip().splitlines() or ["no message"]
+        raise ToolMissing(f"{' '.join(command)}: exit code {completed.returncode}: {lines[-1]}")
+
+
+@contextmanager
+def _lock(name: str) -> Iterator[None]:
+    """Hold a lock between processes, such as those of two test runs."""
+    TOOLS.mkdir(parents=True, exist_ok=True)
+    with (TOOLS / f".{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
