@@ -6,9 +6,10 @@ cannot be installed skips its tests, with the reason.
 
 from __future__ import annotations
 
-import os
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -29,7 +30,10 @@ SCHEMAS: Final = {
     "vendor.github-issue-forms": [GITHUB / "ISSUE_TEMPLATE" / "bug.yml", GITHUB / "ISSUE_TEMPLATE" / "feature.yml"],
     "vendor.github-issue-config": [GITHUB / "ISSUE_TEMPLATE" / "config.yml"],
     "vendor.citation-file-format": [ROOT / "CITATION.cff"],
+    "vendor.compose-spec": [ROOT / "deploy" / "compose.yaml"],
 }
+#: Largest exposure of the unit by ``systemd-analyze security``, in tenths; 100 is no protection.
+EXPOSURE_MOST: Final = 20
 PROJECTS: Final = [
     ROOT / "pyproject.toml",
     ROOT / "simulator" / "pyproject.toml",
@@ -45,11 +49,9 @@ def installed(find: Callable[[], Path]) -> Path:
         pytest.skip(str(missing))
 
 
-def lint(command: Sequence[object], **environment: str) -> str:
-    """Run a linter in the root and return its output. It must succeed."""
-    completed = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, check=False, cwd=ROOT, env=os.environ | environment
-    )
+def lint(command: Sequence[object], folder: Path = ROOT) -> str:
+    """Run a linter in a folder and return its output. It must succeed."""
+    completed = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, cwd=folder)
     assert completed.returncode == 0, completed.stdout + completed.stderr
     return completed.stdout
 
@@ -143,3 +145,49 @@ def test_cibuildwheel_builds_these_wheels(linters: Path, platform: str, architec
     command = [linters / "cibuildwheel", "--print-build-identifiers", "--platform", platform, "--archs", architecture]
     identifiers = lint(command).split()
     assert identifiers == [f"cp{python}-{suffix}" for suffix in suffixes for python in (311, 312, 313, 314)]
+
+
+# -- deployment
+
+
+@pytest.mark.real
+def test_hadolint(linters: Path) -> None:
+    lint([linters / "hadolint", "--failure-threshold", "style", ROOT / "deploy" / "Containerfile"])
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> Path:
+    """Return a copy of the unit whose executable exists."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    text = (ROOT / "deploy" / "systemd" / "kframe.service").read_text()
+    copy = tmp_path / "kframe.service"
+    copy.write_text(text.replace("/opt/kframe/bin/kframe", sys.executable))
+    return copy
+
+
+@pytest.mark.real
+def test_systemd_accepts_the_unit(unit: Path) -> None:
+    completed = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", unit], capture_output=True, text=True, check=False
+    )
+    assert (completed.returncode, completed.stderr) == (0, "")
+
+
+@pytest.mark.real
+def test_the_unit_is_hardened(unit: Path) -> None:
+    lint(["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MOST}", unit])
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("check", "rules", "kframe.rules.yml"),
+        ("test", "rules", "kframe.rules.test.yml"),
+        ("check", "config", "prometheus.yml"),
+    ],
+    ids=" ".join,
+)
+def test_promtool(arguments: tuple[str, ...]) -> None:
+    lint([installed(tools.promtool), *arguments], folder=ROOT / "deploy" / "prometheus")
