@@ -42,7 +42,7 @@ PLUGIN_PATH := $(subst $() ,:,$(addprefix $(CURDIR)/,$(PLUGINS)))
 # ARGS may pick tests of one kind only; pytest ends with 5 where it has found none.
 NONE_IS_FINE = $(if $(ARGS),|| [ $$? = 5 ])
 # Plugins with tests that start servers.
-REAL := test-real-kafka_wire test-real-zookeeper
+REAL := test-real-kafka_wire test-real-kraft test-real-zookeeper
 KERNELS := $(wildcard kframe/_*.pyx kframe/kernels/_*.pyx)
 PLUGIN_KERNELS := $(wildcard $(addsuffix /*/_*.pyx,$(COMPILED_PLUGINS)))
 KERNEL_SOURCES := $(KERNELS) $(wildcard kframe/kernels/*.pxd) $(PLUGIN_KERNELS)
@@ -60,14 +60,16 @@ DEBUG_LIB := build/debug/lib
 DEBUG_TESTS := $(addprefix tests/,kernels wire core defects model registry scenario whatif embedded snapshot) \
 	simulator/tests/fuzz simulator/tests/simulation benchmarks/suite \
 	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
-	$(addprefix plugins/kafka_wire/tests/test_,answers.py queue_merging.py fuzz.py requests.py wire_fuzz.py)
+	$(addprefix plugins/kafka_wire/tests/test_,answers.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
+	$(addprefix plugins/kraft/tests/test_,batches.py partition_columns.py)
 DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 
 SANITIZE_LIB := build/sanitize/lib
 SANITIZED := tests/kernels tests/wire simulator/tests/fuzz tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
-	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_answers.py plugins/kafka_wire/tests/test_fuzz.py
+	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_answers.py plugins/kafka_wire/tests/test_fuzz.py \
+	plugins/kraft/tests/test_batches.py plugins/kraft/tests/test_partition_columns.py
 SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLOC=malloc KFRAME_FUZZ_CASES=100000 \
 	HYPOTHESIS_PROFILE=brief ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"
@@ -211,7 +213,11 @@ $(VENV)/.installed: pyproject.toml $(addsuffix /pyproject.toml,$(PLUGINS))
 	@mkdir -p build/release
 	@touch build/release/.settings build/release/.built $@
 
-build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/plugin/*.h)
+# An environment that is older than a plugin gets it here, because only `make setup` installs libraries.
+build/release/.built: build/release/.settings $(KERNEL_SOURCES) $(wildcard kframe/plugin/*.h) $(addsuffix /pyproject.toml,$(PLUGINS))
+	@set -e; for plugin in $(PLUGINS); do \
+		$(PY) -c "import importlib.util as u; exit(u.find_spec('kframe_$$(basename $$plugin)') is None)" || \
+		$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e ./$$plugin; done
 	$(PY) setup.py --quiet build_ext --inplace
 	@set -e; for plugin in $(COMPILED_PLUGINS); do \
 		(cd $$plugin && $(CURDIR)/$(PY) setup.py --quiet build_ext --inplace); done

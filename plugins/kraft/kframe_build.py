@@ -1,0 +1,1 @@
+../../kframe_build.py

@@ -1,0 +1,198 @@
+"""Reference implementation of the kernels in ``_partition_records.pyx`` in plain Python, for tests.
+
+Bytes are read and written by the table-driven codec; only the positions of lists are computed here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.plugin.columns import Int32, Int64, UInt8
+from kframe.plugin.kraft import records
+from kframe_kraft.errors import RecordError
+from kframe_kraft.records.codec import Codec
+from kframe_kraft.records.frames import encode_record
+from kframe_kraft.records.primitives import Reader
+from kframe_kraft.records.tables import TABLES
+
+#: The lists in the order of the kernel's enum.
+LISTS: Final = (
+    "replicas", "isr", "removing_replicas", "adding_replicas", "eligible_leader_replicas", "last_known_elr",
+    "directories",
+)  # fmt: skip
+_DIRECTORIES: Final = 6
+_PARTITION: Final = TABLES[records.PartitionRecord]
+_CHANGE: Final = TABLES[records.PartitionChangeRecord]
+
+
+def parse_partitions(
+    payload: UInt8, body_at: Int64, body_end: Int64, version: Int32, partition: Int32, topic_id: UInt8, leader: Int32,
+    recovery: NDArray[Any], leader_epoch: Int32, partition_epoch: Int32, list_at: Int64, list_count: Int32,
+) -> int:  # fmt: skip
+    """Return -1, or the number of the first malformed PartitionRecord."""
+    for i in range(len(body_at)):
+        record = _parse(_PARTITION, payload, i, body_at, body_end, version, list_at, list_count)
+        if record is None:
+            return i
+        _set_key(record, i, partition, topic_id)
+        leader[i], recovery[i] = record.leader, record.leader_recovery_state
+        leader_epoch[i], partition_epoch[i] = record.leader_epoch, record.partition_epoch
+    return -1
+
+
+def parse_changes(
+    payload: UInt8, body_at: Int64, body_end: Int64, version: Int32, partition: Int32, topic_id: UInt8, leader: Int32,
+    recovery: NDArray[Any], list_at: Int64, list_count: Int32,
+) -> int:  # fmt: skip
+    """Return -1, or the number of the first malformed PartitionChangeRecord."""
+    for i in range(len(body_at)):
+        record = _parse(_CHANGE, payload, i, body_at, body_end, version, list_at, list_count)
+        if record is None:
+            return i
+        _set_key(record, i, partition, topic_id)
+        leader[i], recovery[i] = record.leader, record.leader_recovery_state
+    return -1
+
+
+def copy_ids(payload: UInt8, at: Int64, offsets: Int32, out: Int32) -> int:
+    """Return the ids copied, or -1 if a list is outside ``payload`` or ``out``."""
+    for i in range(len(at)):
+        count = int(offsets[i + 1] - offsets[i])
+        if count and not _fits(payload, int(at[i]), count, 4, int(offsets[i]), len(out)):
+            return -1
+        if count:
+            out[offsets[i] : offsets[i + 1]] = np.frombuffer(payload[at[i] : at[i] + 4 * count].tobytes(), ">i4")
+    return int(offsets[-1])
+
+
+def copy_directories(payload: UInt8, at: Int64, offsets: Int32, out: UInt8) -> int:
+    """Return the ids copied, or -1 if a list is outside ``payload`` or ``out``."""
+    for i in range(len(at)):
+        count = int(offsets[i + 1] - offsets[i])
+        if count and not _fits(payload, int(at[i]), count, 16, int(offsets[i]), len(out)):
+            return -1
+        if count:
+            out[offsets[i] : offsets[i + 1]] = payload[at[i] : at[i] + 16 * count].reshape(-1, 16)
+    return int(offsets[-1])
+
+
+def write_partitions(
+    version: int, partition: Int32, topic_id: UInt8, leader: Int32, recovery: NDArray[Any], leader_epoch: Int32,
+    partition_epoch: Int32, ids: Int32, directories: UInt8, list_at: Int64, list_count: Int32, value_at: Int64,
+    out: UInt8,
+) -> int:  # fmt: skip
+    """Return the bytes of the PartitionRecords, or -1 if ``out`` is too short or a list is outside its array."""
+    written = bytearray()
+    for i in range(len(partition)):
+        lists = _lists(i, ids, directories, list_at, list_count)
+        if lists is None:
+            return -1
+        if version < 1:
+            lists["directories"] = ()
+        record = records.PartitionRecord(
+            partition_id=int(partition[i]), topic_id=UUID(bytes=topic_id[i].tobytes()), leader=int(leader[i]),
+            leader_recovery_state=int(recovery[i]), leader_epoch=int(leader_epoch[i]),
+            partition_epoch=int(partition_epoch[i]), **lists,
+        )  # fmt: skip
+        value_at[i] = len(written)
+        written += encode_record(record, version)
+    return _finish(written, value_at, out)
+
+
+def write_changes(
+    version: int, partition: Int32, topic_id: UInt8, leader: Int32, recovery: NDArray[Any], ids: Int32,
+    directories: UInt8, list_at: Int64, list_count: Int32, value_at: Int64, out: UInt8,
+) -> int:  # fmt: skip
+    """Return the bytes of the PartitionChangeRecords, or -1 if ``out`` is too short or a list is outside its array."""
+    written = bytearray()
+    for i in range(len(partition)):
+        lists = _lists(i, ids, directories, list_at, list_count)
+        if lists is None:
+            return -1
+        record = records.PartitionChangeRecord(
+            partition_id=int(partition[i]), topic_id=UUID(bytes=topic_id[i].tobytes()), leader=int(leader[i]),
+            leader_recovery_state=int(recovery[i]), **lists,
+        )  # fmt: skip
+        value_at[i] = len(written)
+        written += encode_record(record, version)
+    return _finish(written, value_at, out)
+
+
+class _Positions(Reader):
+    """Notes where each array of the record begins."""
+
+    def __init__(self, data: bytes, where: str) -> None:
+        super().__init__(data, where)
+        self.starts: list[int] = []
+
+    def length(self, item_size: int = 1) -> int:
+        length = super().length(item_size)
+        if length >= 0:
+            self.starts.append(self.position)
+        return length
+
+
+def _parse(
+    table: Any, payload: UInt8, i: int, body_at: Int64, body_end: Int64, version: Int32, list_at: Int64,
+    list_count: Int32,
+) -> Any:  # fmt: skip
+    start, end = int(body_at[i]), int(body_end[i])
+    if not 0 <= start <= end <= len(payload) or not 0 <= version[i] <= table.latest:
+        return None
+    reader = _Positions(payload[start:end].tobytes(), "record")
+    try:
+        record = Codec(table, int(version[i])).read(reader)
+    except RecordError:
+        return None
+    if reader.remaining:
+        return None
+    list_count[:, i] = -1
+    # The codec reads arrays in the order of the schema and of tags; those that are null have no position.
+    present = [field for field in table.fields if field.array and field.since <= version[i]]
+    in_order = [field.name for field in present if field.tag is None]
+    in_order += [field.name for field in sorted(present, key=lambda field: field.tag or 0) if field.tag is not None]
+    starts = iter(reader.starts)
+    for name in in_order:
+        values = getattr(record, name)
+        if values is None:
+            continue
+        list_count[LISTS.index(name), i], list_at[LISTS.index(name), i] = len(values), start + next(starts)
+    return record
+
+
+def _set_key(record: Any, i: int, partition: Int32, topic_id: UInt8) -> None:
+    partition[i], topic_id[i] = record.partition_id, np.frombuffer(record.topic_id.bytes, np.uint8)
+
+
+def _fits(payload: UInt8, at: int, count: int, size: int, first: int, room: int) -> bool:
+    """Whether a list of ``count`` ids is within the payload, and has room in the output from ``first`` on."""
+    return count > 0 and 0 <= first <= room - count and 0 <= at <= len(payload) - size * count
+
+
+def _lists(i: int, ids: Int32, directories: UInt8, list_at: Int64, list_count: Int32) -> dict[str, Any] | None:
+    lists: dict[str, Any] = {}
+    for number, name in enumerate(LISTS):
+        at, count = int(list_at[number, i]), int(list_count[number, i])
+        values = directories if number == _DIRECTORIES else ids
+        if count > 0 and not 0 <= at <= len(values) - count:
+            return None
+        rows = values[at : at + count] if count > 0 else values[:0]
+        if count < 0:
+            lists[name] = None
+        elif number == _DIRECTORIES:
+            lists[name] = tuple(UUID(bytes=row.tobytes()) for row in rows)
+        else:
+            lists[name] = tuple(rows.tolist())
+    return lists
+
+
+def _finish(written: bytearray, value_at: Int64, out: UInt8) -> int:
+    value_at[-1] = len(written)
+    if len(written) > len(out):
+        return -1
+    out[: len(written)] = np.frombuffer(written, np.uint8)
+    return len(written)

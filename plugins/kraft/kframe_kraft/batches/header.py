@@ -1,0 +1,99 @@
+"""The header of a record batch (Kafka ``DefaultRecordBatch``)."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from kframe_kraft.errors import BatchError
+
+#: Base offset and length; the length counts the bytes after it.
+PREFIX: Final = struct.Struct(">qi")
+#: Leader epoch, magic, CRC.
+_EPOCH: Final = struct.Struct(">ibI")
+#: The part that the CRC covers, from the attributes on.
+_CHECKED: Final = struct.Struct(">hiqqqhii")
+CHECKED_AT: Final = PREFIX.size + _EPOCH.size
+HEADER_BYTES: Final = CHECKED_AT + _CHECKED.size
+MAGIC: Final = 2
+#: Largest batch that a KRaft leader writes (Kafka ``KafkaRaftClient.MAX_BATCH_SIZE_BYTES``).
+BATCH_BYTES_MAX: Final = 8 * 1024 * 1024
+
+COMPRESSION_MASK: Final = 0x07
+#: Timestamps are append times instead of create times.
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """A batch's header. Timestamps are milliseconds since the epoch; ``size`` is the whole batch in bytes."""
+
+    base_offset: int
+    size: int
+    leader_epoch: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch has control records."""
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after the last record."""
+        return self.base_offset + self.last_offset_delta + 1
+
+
+def read_header(data: bytes | memoryview, position: int, where: str) -> BatchHeader:
+    """Return the header of the batch at ``position``.
+
+    Raises BatchError unless the whole batch is in ``data`` and its header is that of a metadata log.
+    """
+    left = len(data) - position
+    if left < HEADER_BYTES:
+        raise BatchError(where, f"{left} bytes", f"a batch header of {HEADER_BYTES}")
+    base_offset, length = PREFIX.unpack_from(data, position)
+    epoch, magic, crc = _EPOCH.unpack_from(data, position + PREFIX.size)
+    if magic != MAGIC:
+        raise BatchError(where, f"a batch of magic {magic}", f"magic {MAGIC}")
+    size = length + PREFIX.size
+    if not HEADER_BYTES <= size <= left:
+        raise BatchError(
+            where, f"a batch of {size} bytes with {left} left", f"at least {HEADER_BYTES}, within the file"
+        )
+    header = BatchHeader(base_offset, size, epoch, crc, *_CHECKED.unpack_from(data, position + CHECKED_AT))
+    if base_offset < 0 or epoch < 0:
+        raise BatchError(where, f"base offset {base_offset}, leader epoch {epoch}", "neither below 0")
+    if header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
+        raise BatchError(
+            where, f"{header.record_count} records, last offset delta {header.last_offset_delta}", "deltas from 0 on"
+        )
+    return header
+
+
+def pack_header(header: BatchHeader) -> bytes:
+    """Return the bytes of a header."""
+    return (
+        PREFIX.pack(header.base_offset, header.size - PREFIX.size)
+        + _EPOCH.pack(header.leader_epoch, MAGIC, header.crc)
+        + pack_checked(header)
+    )
+
+
+def pack_checked(header: BatchHeader) -> bytes:
+    """Return the bytes of a header that the CRC covers."""
+    return _CHECKED.pack(
+        header.attributes, header.last_offset_delta, header.base_timestamp, header.max_timestamp, header.producer_id,
+        header.producer_epoch, header.base_sequence, header.record_count,
+    )  # fmt: skip

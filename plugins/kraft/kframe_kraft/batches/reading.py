@@ -1,0 +1,119 @@
+"""Reads record batches: header, CRC, decompression, and the positions of keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from crc32c import crc32c
+
+from kframe.plugin.columns import Int32, Int64, UInt8
+from kframe.plugin.kraft import control
+from kframe_kraft._record_batches import read_frames, split_records
+from kframe_kraft.batches.compression import decompress
+from kframe_kraft.batches.header import CHECKED_AT, COMPRESSION_MASK, HEADER_BYTES, BatchHeader, read_header
+from kframe_kraft.errors import BatchError
+from kframe_kraft.records import VersionedRecord, decode_control, decode_record
+
+#: Smallest record: one byte each for length, attributes, deltas, key and value length, header count.
+_RECORD_BYTES_MIN: Final = 7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frames:
+    """The frames of a data batch's values: type, version, and the body as ``payload[body_at:body_end]``."""
+
+    api_key: Int32
+    version: Int32
+    body_at: Int64
+    body_end: Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordBatch:
+    """A batch: its header, the records as bytes, and where the key and value of each record are in them."""
+
+    header: BatchHeader
+    payload: UInt8
+    key_at: Int64
+    key_length: Int32
+    value_at: Int64
+    value_length: Int32
+    where: str
+
+    def value(self, index: int) -> bytes:
+        """The value of a record."""
+        return self.payload[self.value_at[index] : self.value_at[index] + self.value_length[index]].tobytes()
+
+    def key(self, index: int) -> bytes:
+        """The key of a record; empty if it is null."""
+        return self.payload[self.key_at[index] : self.key_at[index] + max(self.key_length[index], 0)].tobytes()
+
+    def name(self, index: int) -> str:
+        """The place of a record in error messages."""
+        return f"{self.where}, offset {self.header.base_offset + index}"
+
+    def records(self) -> list[VersionedRecord]:
+        """The records of a data batch. Raises RecordError for the first malformed one."""
+        return [decode_record(self.value(i), self.name(i)) for i in range(len(self.value_at))]
+
+    def control_records(self) -> list[control.ControlRecord]:
+        """The records of a control batch. Raises RecordError for the first malformed one."""
+        return [decode_control(self.key(i), self.value(i), self.name(i)) for i in range(len(self.value_at))]
+
+    def frames(self) -> Frames:
+        """The frames of a data batch. Raises RecordError for the first malformed one."""
+        count = len(self.value_at)
+        frames = Frames(
+            np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64),
+            self.value_at + self.value_length,
+        )  # fmt: skip
+        malformed = read_frames(
+            self.payload, self.value_at, self.value_length, frames.api_key, frames.version, frames.body_at
+        )
+        if malformed >= 0:
+            decode_record(self.value(malformed), self.name(malformed))
+            raise BatchError(self.name(malformed), "a malformed frame", "a frame of version 1")
+        return frames
+
+
+def read_batch(data: bytes | memoryview, position: int = 0, where: str = "batch") -> RecordBatch:
+    """Return the batch at ``position``. Raises BatchError if it is truncated or malformed, or its CRC differs."""
+    where = f"{where}, byte {position}"
+    header = read_header(data, position, where)
+    checked = memoryview(data)[position + CHECKED_AT : position + header.size]
+    if (computed := crc32c(checked)) != header.crc:
+        raise BatchError(where, f"CRC {header.crc:#010x} of bytes with {computed:#010x}", "equal CRCs")
+    raw = bytes(checked[HEADER_BYTES - CHECKED_AT :])
+    payload = np.frombuffer(decompress(header.attributes & COMPRESSION_MASK, raw, where), np.uint8)
+    count = header.record_count
+    if count * _RECORD_BYTES_MIN > len(payload):
+        raise BatchError(where, f"{count} records in {len(payload)} bytes", f"{_RECORD_BYTES_MIN} bytes a record")
+    batch = RecordBatch(
+        header, payload, np.empty(count, np.int64), np.empty(count, np.int32), np.empty(count, np.int64),
+        np.empty(count, np.int32), where,
+    )  # fmt: skip
+    malformed = split_records(payload, batch.key_at, batch.key_length, batch.value_at, batch.value_length)
+    if malformed >= 0:
+        raise BatchError(where, f"record {malformed} malformed", f"{count} records without headers, and nothing after")
+    _check_keys(batch)
+    return batch
+
+
+def read_batches(data: bytes | memoryview, position: int = 0, where: str = "batches") -> Iterator[RecordBatch]:
+    """Yield the batches from ``position`` to the end of ``data``. Raises BatchError at the first malformed one."""
+    while position < len(data):
+        batch = read_batch(data, position, where)
+        yield batch
+        position += batch.header.size
+
+
+def _check_keys(batch: RecordBatch) -> None:
+    """Data records have no key, control records a key; both have a value (Kafka ``RecordsIterator``)."""
+    wrong_key = batch.key_length <= 0 if batch.header.is_control else batch.key_length >= 0
+    wrong = np.flatnonzero(wrong_key | (batch.value_length <= 0))
+    if len(wrong):
+        kind = "a key and a value" if batch.header.is_control else "a value without key"
+        raise BatchError(batch.name(int(wrong[0])), "another key or value", kind)

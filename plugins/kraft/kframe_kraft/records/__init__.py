@@ -1,0 +1,20 @@
+"""The wire format of metadata records and control records, and their JSON form."""
+
+from __future__ import annotations
+
+from kframe_kraft.records.control_frames import decode_control, encode_control
+from kframe_kraft.records.frames import VersionedRecord, decode_record, encode_record
+from kframe_kraft.records.json_form import control_to_json, from_json, to_json
+from kframe_kraft.records.levels import record_version
+
+__all__ = [
+    "VersionedRecord",
+    "control_to_json",
+    "decode_control",
+    "decode_record",
+    "encode_control",
+    "encode_record",
+    "from_json",
+    "record_version",
+    "to_json",
+]

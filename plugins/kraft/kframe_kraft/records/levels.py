@@ -1,0 +1,62 @@
+"""The version of a record at a level of metadata.version (Kafka 4.4 ``MetadataVersion``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kframe.plugin.kraft import records
+from kframe_kraft.errors import RecordError
+from kframe_kraft.records.tables import TABLES
+
+#: Levels of metadata.version that Kafka 4.4 reads; the lowest is 3.3-IV3.
+LEVEL_MIN: Final = 7
+LEVEL_MAX: Final = 33
+
+#: The level from which each version is written, by version.
+_LEVELS: Final[dict[type[records.MetadataRecord], tuple[int, ...]]] = {
+    records.RegisterBrokerRecord: (1, 7, 8, 17, 30),
+    records.PartitionRecord: (1, 17, 23),
+    records.PartitionChangeRecord: (1, 17, 23),
+    records.BrokerRegistrationChangeRecord: (6, 7, 17, 30),
+    records.NoOpRecord: (5,),
+    records.UserScramCredentialRecord: (11,),
+    records.RemoveUserScramCredentialRecord: (11,),
+    records.BeginTransactionRecord: (13,),
+    records.EndTransactionRecord: (13,),
+    records.AbortTransactionRecord: (13,),
+    records.DelegationTokenRecord: (14,),
+    records.RemoveDelegationTokenRecord: (14,),
+    records.RegisterControllerRecord: (15,),
+    records.ClearElrRecord: (23,),
+    records.UnregisterControllerRecord: (33,),
+}
+
+
+def record_version(record: records.MetadataRecord, level: int) -> int:
+    """Return the version in which Kafka's controller writes this record at this level of metadata.version.
+
+    That is the newest version of the level, except for registration changes: they use the lowest version that carries
+    their content. Raises RecordError if no version of the level carries it.
+    """
+    name = type(record).__name__
+    since = _LEVELS.get(type(record), (1,))
+    allowed = [version for version, first in enumerate(since) if first <= level]
+    if not allowed:
+        raise RecordError(name, f"metadata.version {level}", f"at least {since[0]}")
+    needed = needed_version(record)
+    if needed > allowed[-1]:
+        raise RecordError(
+            f"{name} at metadata.version {level}", f"content of version {needed}", f"at most {allowed[-1]}"
+        )
+    return needed if isinstance(record, records.BrokerRegistrationChangeRecord) else allowed[-1]
+
+
+def needed_version(record: records.MetadataRecord) -> int:
+    """Return the lowest version that carries the record's content."""
+    table = TABLES[type(record)]
+    needed = (
+        field.since
+        for field in table.fields
+        if field.since and getattr(record, field.name) != table.defaults[field.name]
+    )
+    return max(needed, default=0)
