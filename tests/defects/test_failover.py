@@ -9,7 +9,7 @@ from kframe.model.events import BrokersChanged, Elect
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, state_of
-from tests.defects.worlds import World, entries
+from tests.defects.controller_group import ControllerGroup, entries
 
 STEADY = {"auto.leader.rebalance.enable": False}
 
@@ -23,7 +23,7 @@ def elected(topics: Mapping[str, Sequence[PartitionSpec]], live: tuple[int, ...]
 
 def test_r04_every_replica_learns_the_leader_epoch_that_storage_has() -> None:
     """The first controller fails after its write and before its requests to brokers."""
-    fixture = World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=2)
+    fixture = ControllerGroup({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=2)
     fixture.ensemble.unregister_brokers([3])
     fixture.wires[0].send = lambda cluster, requests: None  # type: ignore[method-assign]
     fixture.run(0)
@@ -47,7 +47,7 @@ def test_r04_all_live_replicas_learn_of_an_isr_that_was_shrunk() -> None:
     }  # fmt: skip
 
 
-def test_r09_what_was_left_before_the_election_is_done_once_and_goes() -> None:
+def test_r09_stored_requests_start_once_at_failover_and_are_removed() -> None:
     """A preferred election, a reassignment and a deletion."""
     topics = {
         "a": [PartitionSpec((1, 2), 2, (2, 1), leader_epoch=3)],
@@ -72,7 +72,7 @@ def test_r10_a_partition_whose_leader_died_with_the_controller_is_led() -> None:
     assert state_of(driver.stored("t-0")) == (2, (2,), 7)
 
 
-def test_r11_who_died_while_nobody_was_controller_leaves_the_isrs_and_is_told_offline() -> None:
+def test_r11_broker_that_died_without_a_controller_leaves_isrs_and_is_offline() -> None:
     driver = elected({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2))
     assert state_of(driver.stored("t-0")) == (1, (1, 2), 6)
     assert {entry["offline_replicas"][0] for entry in driver.entries(Api.UPDATE_METADATA, "t-0").values()} == {3}
@@ -94,7 +94,7 @@ def test_r23_the_first_leader_and_isr_has_all_that_a_broker_hosts() -> None:
     assert sorted(first["partitions"]) == ["t-0", "t-1"]
 
 
-def test_x06_a_partition_without_replicas_keeps_nobody_from_taking_over() -> None:
+def test_x06_partition_without_replicas_does_not_fail_a_failover() -> None:
     driver = elected({"t": [PartitionSpec((), 1, (1,)), healthy(1, 2)], "u": [PartitionSpec((1, 2), 1, (1, 2))]}, (2,))
     assert driver.controller.active
     assert driver.stored("u-0").leader == 2

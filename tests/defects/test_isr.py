@@ -19,9 +19,9 @@ from kframe.model.events import (
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, quiet, state_of
-from tests.defects.worlds import proposal
+from tests.defects.controller_group import proposal
 
-STANDING = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controller_epoch=1, partition_epoch=3)
+UNDER_REPLICATED = PartitionSpec((1, 2, 3), 1, (1, 2), leader_epoch=5, controller_epoch=1, partition_epoch=3)
 
 
 def die(driver: Driver, *broker_ids: int) -> None:
@@ -38,8 +38,8 @@ def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partiti
     return ErrorCode(int(answer.codes[0])), int(answer.states.partition_epoch[0])
 
 
-def test_r32_one_isr_change_is_told_alone() -> None:
-    driver = quiet({"t": [STANDING], "u": [healthy(1, 2, 3) for _ in range(1_000)]}, (1, 2, 3))
+def test_r32_isr_change_sends_a_single_partition() -> None:
+    driver = quiet({"t": [UNDER_REPLICATED], "u": [healthy(1, 2, 3) for _ in range(1_000)]}, (1, 2, 3))
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.handle(IsrChangesLeft())
@@ -48,7 +48,7 @@ def test_r32_one_isr_change_is_told_alone() -> None:
 
 
 def test_r33_what_comes_while_notifications_are_handled_is_handled_next() -> None:
-    driver = quiet({"t": [STANDING, STANDING]}, (1, 2, 3))
+    driver = quiet({"t": [UNDER_REPLICATED, UNDER_REPLICATED]}, (1, 2, 3))
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
     for _ in range(1_000):
         driver.ensemble.notify_isr_changes([("t", 0)])
@@ -80,7 +80,7 @@ def test_r37_a_write_that_was_raced_is_read_and_made_again() -> None:
 
 
 def test_r38_who_is_shutting_down_does_not_join() -> None:
-    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     driver.ask(ControlledShutdownRequested(3, NO_BROKER_EPOCH, 99))
     held = driver.stored("t-0")
     assert propose(driver, (1, 2, 3), held.leader_epoch, held.partition_epoch)[0] is ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -88,21 +88,21 @@ def test_r38_who_is_shutting_down_does_not_join() -> None:
 
 
 def test_r39_a_proposal_is_answered_again_when_its_answer_was_lost() -> None:
-    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     assert propose(driver, (1, 2, 3)) == (ErrorCode.NONE, 4)
     assert propose(driver, (1, 2, 3)) == (ErrorCode.NONE, 4)
     assert driver.stored("t-0").partition_epoch == 4
 
 
 @pytest.mark.parametrize("leader_epoch, partition_epoch", [(6, 3), (5, 4), (6, 4)])
-def test_r40_who_is_ahead_of_us_is_sent_to_the_controller(leader_epoch: int, partition_epoch: int) -> None:
-    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+def test_r40_leader_with_a_newer_epoch_gets_not_controller(leader_epoch: int, partition_epoch: int) -> None:
+    driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     assert propose(driver, (1, 2, 3), leader_epoch, partition_epoch)[0] is ErrorCode.NOT_CONTROLLER
     assert driver.writes() == []
 
 
-def test_r41_a_proposal_that_changes_nothing_is_answered_and_the_next_one_works() -> None:
-    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+def test_r41_unchanged_isr_gets_a_response_and_the_next_change_works() -> None:
+    driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     assert propose(driver, (1, 2)) == (ErrorCode.NONE, 3)
     assert propose(driver, (1, 2, 3)) == (ErrorCode.NONE, 4)
     assert propose(driver, (1,), partition_epoch=4) == (ErrorCode.NONE, 5)
@@ -131,7 +131,7 @@ def test_r43_a_preferred_replica_is_elected_once_it_is_in_sync_and_not_before() 
     assert state_of(driver.stored("t-0")) == (1, (2, 1), 6)
 
 
-def test_r45_a_setting_that_changes_is_heard_at_once_and_only_then() -> None:
+def test_r45_changed_setting_applies_at_once() -> None:
     driver = quiet({"t": [PartitionSpec((1, 2, 3), 1, (1,), leader_epoch=5)]}, (1, 2, 3))
     die(driver, 1)
     assert state_of(driver.stored("t-0")) == (-1, (1,), 6)
@@ -142,7 +142,7 @@ def test_r45_a_setting_that_changes_is_heard_at_once_and_only_then() -> None:
     assert driver.controller.counters["UncleanLeaderElectionsPerSec"] == 1
 
 
-def test_r46_refused_states_are_told_to_nobody() -> None:
+def test_r46_refused_states_are_not_sent() -> None:
     """The stored state of t-0 is lost."""
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5), healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     stored = driver.ensemble.states.cluster
@@ -157,7 +157,7 @@ def test_r46_refused_states_are_told_to_nobody() -> None:
 
 
 def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     answer = LeaderAndIsrAnswered(2, ErrorCode.UNKNOWN_SERVER_ERROR, (), 1, driver.rows("t-0"))
     with caplog.at_level(logging.WARNING, "kframe.statechange"):
         driver.handle(answer)
@@ -166,7 +166,7 @@ def test_r47_a_broker_that_fails_at_its_orders_is_named(caplog: pytest.LogCaptur
 
 
 def test_x01_a_replica_that_came_back_empty_does_not_join() -> None:
-    driver = quiet({"t": [STANDING]}, (1, 2, 3))
+    driver = quiet({"t": [UNDER_REPLICATED]}, (1, 2, 3))
     brokers = driver.cluster.brokers
     before = tuple(int(brokers.broker_epoch[brokers.find(broker_id)]) for broker_id in (1, 2, 3))
     driver.ensemble.bounce_brokers([3])

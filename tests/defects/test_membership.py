@@ -12,7 +12,7 @@ from kframe.model.events import BrokerModified, BrokersChanged, ControlledShutdo
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, quiet, state_of
-from tests.defects.worlds import World
+from tests.defects.controller_group import ControllerGroup
 
 
 def die(driver: Driver, *broker_ids: int) -> None:
@@ -27,7 +27,7 @@ def leave(driver: Driver, broker_id: int) -> list[str]:
     return [driver.cluster.name(row) for row in answer.remaining.tolist()]
 
 
-def test_r19_a_broker_that_was_away_for_an_instant_dies_and_is_born() -> None:
+def test_r19_reregistered_broker_fails_and_starts() -> None:
     driver = quiet({"t": [healthy(2, 1, 3, leader_epoch=5)]}, (1, 2, 3))
     (epoch,) = driver.ensemble.bounce_brokers([2])
     driver.handle(BrokersChanged())
@@ -60,7 +60,7 @@ def test_r20_each_broker_is_new_or_dead_or_neither() -> None:
 
 
 def test_r21_brokers_that_register_while_the_controller_is_busy_are_looked_at_together() -> None:
-    cluster = World({"t": [healthy(1, 2)]}, (1, 2))
+    cluster = ControllerGroup({"t": [healthy(1, 2)]}, (1, 2))
     cluster.wires[0].take()
     for broker_id in range(10, 60):
         cluster.ensemble.register_brokers([registration(broker_id)])
@@ -70,7 +70,7 @@ def test_r21_brokers_that_register_while_the_controller_is_busy_are_looked_at_to
 
 
 def test_r22_every_broker_is_watched_for_other_endpoints() -> None:
-    cluster = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4, 5))
+    cluster = ControllerGroup({"t": [healthy(1, 2)]}, (1, 2, 3, 4, 5))
     for broker_id in (1, 2, 3, 4, 5, 1):
         cluster.wires[0].take()
         port = 1 + cluster.loops[0].controller.cluster.brokers.registrations[0].endpoints[0].port  # type: ignore[union-attr]
@@ -81,7 +81,7 @@ def test_r22_every_broker_is_watched_for_other_endpoints() -> None:
         assert recipients == [1, 2, 3, 4, 5]
 
 
-def test_r22_another_endpoint_is_told_once() -> None:
+def test_r22_changed_endpoint_is_sent_once() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     driver.ensemble.modify_broker(replace(registration(2), endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 7),)))
     driver.handle(BrokerModified(2))
@@ -89,7 +89,7 @@ def test_r22_another_endpoint_is_told_once() -> None:
     assert [request["broker"] for request in driver.requests(Api.UPDATE_METADATA)] == [1, 2]
 
 
-def test_r23_a_broker_that_comes_back_is_told_of_all_that_it_hosts_at_once() -> None:
+def test_r23_restarted_broker_receives_all_its_replicas_at_once() -> None:
     """Broker 2 is dead. The partition that it led has no other in-sync replica."""
     driver = quiet({"t": [PartitionSpec((2, 1), None, (2,), leader_epoch=5), healthy(3, 1)]}, (3,))
     driver.start_broker(1)
@@ -117,7 +117,7 @@ def test_r24_a_leader_that_is_shutting_down_is_named_to_the_follower_that_must_c
     assert driver.stored("t-0").leader == 2
 
 
-def test_r24_whoever_is_shutting_down_is_not_elected() -> None:
+def test_r24_broker_that_shuts_down_is_not_elected() -> None:
     driver = quiet({"t": [healthy(1, 2, 3, leader_epoch=5)]}, (1, 2, 3))
     assert leave(driver, 2) == []
     driver.ensemble.write_state("t", 0, isr=(1, 2, 3))
@@ -132,7 +132,7 @@ def test_r25_a_broker_that_shuts_down_hears_that_it_leads_no_more_before_it_is_a
     assert (entry["leader"], entry["leader_epoch"], entry["isr"]) == (2, 6, [2, 3])
 
 
-def test_r31_the_death_of_a_broker_that_hosted_nothing_is_told_to_all() -> None:
+def test_r31_failure_of_a_broker_without_replicas_is_sent_to_all() -> None:
     """With another partition offline, and without any topic."""
     for topics in ({"t": [PartitionSpec((9, 8), None, (9,))]}, {}):
         driver = quiet(topics, (1, 2, 3, 4))

@@ -77,7 +77,7 @@ def test_r49_a_replica_that_was_removed_is_in_no_isr_and_its_leader_knows() -> N
     assert (first["replicas"], first["leader_epoch"]) == ([3, 2], 7)
 
 
-def test_r51_what_the_api_asks_for_is_not_undone_by_a_failover() -> None:
+def test_r51_failover_keeps_a_reassignment_by_request() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, (1, 2, 3, 4, 5, 6))
     leave(driver, [(("t", 0), (3, 4))])
     assert driver.stored("t-0").adding_replicas == (3, 4)
@@ -135,7 +135,7 @@ def test_r55_bad_input_is_refused_and_blocks_nothing(topic: str, partition: int,
 
 
 @pytest.mark.parametrize("name", ["empty", "unknown topic", "unknown partition"])
-def test_r55_bad_input_in_storage_is_taken_away_and_the_next_is_seen(name: str) -> None:
+def test_r55_invalid_znode_is_removed_and_the_next_is_read(name: str) -> None:
     topic, partition, replicas = BAD[name]
     driver = quiet({"t": [healthy(1, 2)], "u": [healthy(1, 2)]}, FOUR)
     leave(driver, [((topic, partition), replicas)])
@@ -159,7 +159,7 @@ def test_r56_a_cancelled_replica_is_deleted_under_a_leader_epoch_that_its_broker
     assert driver.stored("t-0").leader_epoch > leader_epoch
 
 
-def test_r57_whoever_leaves_is_told_to_delete() -> None:
+def test_r57_removed_replicas_are_sent_a_deletion() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     move(driver, 3, 4)
     driver.forget()
@@ -176,7 +176,7 @@ def test_r58_added_replicas_are_new_and_the_others_are_not() -> None:
     assert set(sent) == {(1, False), (2, False), (3, True)}
 
 
-def test_r59_partitions_that_a_broker_adds_while_a_move_is_stored_are_kept() -> None:
+def test_r59_partitions_added_during_an_assignment_write_stay() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR)
     driver.before(WriteAssignments, lambda: driver.write_topics(small_table({"t": [(1, 2), (2, 4)]})))
     move(driver, 3, 2)
@@ -198,7 +198,7 @@ def test_r60_a_topic_that_is_being_deleted_does_not_grow_and_goes() -> None:
 
 
 @pytest.mark.parametrize("left", ["mark", "record and mark"])
-def test_r61_the_next_controller_ends_a_deletion_wherever_it_was_left(left: str) -> None:
+def test_r61_next_controller_completes_a_deletion_from_any_step(left: str) -> None:
     driver = quiet({"t": [healthy(1, 2)], "kept": [healthy(1, 2)]}, (1, 2))
     driver.ensemble.mark_for_deletion(["t"])
     if left == "mark":
@@ -254,7 +254,7 @@ def test_r63_every_index_holds_all_of_the_others_and_nothing_of_the_deleted() ->
     assert len([row for row in hosted.tolist() if p.topic[row] >= 0 and p.replica_count[row]]) == 4
 
 
-def test_r64_a_topic_keeps_its_id_for_life_and_its_next_life_has_another() -> None:
+def test_r64_topic_keeps_its_id_and_a_new_topic_gets_another() -> None:
     driver = quiet({"t": [healthy(1, 2, leader_epoch=5)]}, FOUR, inter_broker_protocol_version="3.9")
     fail_over(driver)
     first = stored_id(driver)

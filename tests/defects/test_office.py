@@ -21,20 +21,20 @@ from kframe.model.events import (
 )
 from kframe.model.tables import Targets
 from kframe.testing.clusters import StateSpec, change_of, healthy, registration, small_table
-from tests.defects.worlds import World, entries
+from tests.defects.controller_group import ControllerGroup, entries
 
 
-def world(controllers: int = 2) -> World:
-    return World({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=controllers)
+def controller_group(controllers: int = 2) -> ControllerGroup:
+    return ControllerGroup({"t": [healthy(1, 2, 3, leader_epoch=5)]}, controllers=controllers)
 
 
 def create(token: int, name: str = "new") -> CreateTopicsRequested:
     return CreateTopicsRequested((NewTopic(name, assignments=((0, (1, 2)),)),), 1_000, token=token)
 
 
-def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
+def test_r01_paused_controller_sends_no_requests() -> None:
     """The controller paused beyond its session timeout with a pending broker failure. Another controller took over."""
-    cluster = world()
+    cluster = controller_group()
     assert {request["controller_epoch"] for request in cluster.wires[0].take()} == {1}
     cluster.ensemble.unregister_brokers([1])
     cluster.depose(0, by=1)
@@ -46,9 +46,9 @@ def test_r01_a_controller_that_was_stopped_orders_nobody_about() -> None:
     assert [loop.controller.active for loop in cluster.loops] == [False, True]
 
 
-def test_r02_nobody_adopts_the_controller_epoch_of_a_successor() -> None:
+def test_r02_controller_does_not_adopt_a_successors_epoch() -> None:
     """The new controller's notification arrives before the end of its own session."""
-    cluster = world()
+    cluster = controller_group()
     cluster.depose(0, by=1)
     cluster.wires[0].take()
     cluster.run(0)
@@ -78,7 +78,7 @@ WRITES: dict[str, Callable[[MemoryStore, ClusterState], object]] = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
 def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemoryStore, ClusterState], object]) -> None:
-    cluster = world()
+    cluster = controller_group()
     cluster.depose(0, by=1)
     cluster.ensemble.leave_preferred_election([("t", 0)])
     cluster.ensemble.notify_isr_changes([("t", 0)])
@@ -90,7 +90,7 @@ def test_r03_no_write_of_a_deposed_controller_is_done(write: Callable[[MemorySto
 
 def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
     """The events were queued before the role was lost. They concern a new broker, which needs requests but no write."""
-    cluster = world()
+    cluster = controller_group()
     cluster.wires[0].take()
     for _ in range(1_000):
         cluster.loops[0].queue.put(BrokersChanged())
@@ -103,32 +103,32 @@ def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
     assert cluster.wires[0].take() == []
 
 
-def test_r06_whoever_is_elected_again_and_again_handles_each_event_once() -> None:
+def test_r06_reelected_controller_handles_each_event_once() -> None:
     """One topic by request and one by notification cause as many events as in the first term of the controller."""
-    cluster = world(controllers=1)
+    cluster = controller_group(controllers=1)
     loop, client = cluster.loops[0], cluster.ensemble.connect()
     client.open(lambda _: None)
 
-    def handled(made: str, heard: str) -> int:
-        loop.submit(lambda token: create(token, made))
-        client.create_topics(small_table({heard: [(2, 3)]}), ({},))
+    def handled(created: str, watched: str) -> int:
+        loop.submit(lambda token: create(token, created))
+        client.create_topics(small_table({watched: [(2, 3)]}), ({},))
         return loop.run_until_idle()
 
-    once = handled("made", "heard")
+    once = handled("created", "watched")
     for _ in range(5):
         cluster.ensemble.drop_controller()
         cluster.run()
     assert loop.controller.controller_epoch == 6
     cluster.wires[0].take()
-    assert handled("made-6", "heard-6") == once
+    assert handled("created-6", "watched-6") == once
     requests = cluster.wires[0].take()
-    assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "made-6-0")] == [1, 2]
-    assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "heard-6-0")] == [2, 3]
-    assert {cluster.stored(f"{name}-6-0").partition_epoch for name in ("made", "heard")} == {0}
+    assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "created-6-0")] == [1, 2]
+    assert [broker for broker, _ in entries(requests, Api.LEADER_AND_ISR, "watched-6-0")] == [2, 3]
+    assert {cluster.stored(f"{name}-6-0").partition_epoch for name in ("created", "watched")} == {0}
 
 
 def test_r06_timers_go_with_the_role() -> None:
-    cluster = world()
+    cluster = controller_group()
     assert cluster.clocks[0].pending
     cluster.depose(0, by=1)
     cluster.run(0)
@@ -136,7 +136,7 @@ def test_r06_timers_go_with_the_role() -> None:
 
 
 def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so() -> None:
-    cluster = World({"t": [healthy(1, 2)]}, (1, 2, 3, 4), controllers=2)
+    cluster = ControllerGroup({"t": [healthy(1, 2)]}, (1, 2, 3, 4), controllers=2)
 
     def move(replicas: tuple[int, ...] | None) -> Callable[[int], ReassignmentRequested]:
         return lambda token: ReassignmentRequested(Targets.of([(("t", 0), replicas)]), token)
@@ -160,7 +160,7 @@ def test_r07_a_reassignment_that_was_given_up_under_another_controller_stays_so(
 
 
 def test_r08_topics_are_led_also_after_the_session_expired_and_the_role_was_won_again() -> None:
-    cluster = world(controllers=1)
+    cluster = controller_group(controllers=1)
     cluster.ensemble.expire(cluster.stores[0])
     cluster.run()
     assert cluster.loops[0].controller.controller_epoch == 2
@@ -172,7 +172,7 @@ def test_r08_topics_are_led_also_after_the_session_expired_and_the_role_was_won_
 
 def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
     """Both sessions are of controller 1000."""
-    cluster = world(controllers=1)
+    cluster = controller_group(controllers=1)
     older, newer = cluster.stores[0], cluster.ensemble.connect()
     newer.open(lambda _: None)
     assert newer.claim(1000) is None
@@ -184,7 +184,7 @@ def test_r14_the_record_of_an_older_session_is_not_ours() -> None:
 
 
 def test_r15_every_watch_is_armed_again_in_a_new_session() -> None:
-    cluster = world(controllers=1)
+    cluster = controller_group(controllers=1)
     cluster.ensemble.expire(cluster.stores[0])
     cluster.run()
     for broker_id in (1, 2):
@@ -198,7 +198,7 @@ def test_r15_every_watch_is_armed_again_in_a_new_session() -> None:
 
 
 def test_r16_nothing_that_waits_holds_the_end_of_a_session_up() -> None:
-    cluster = world(controllers=1)
+    cluster = controller_group(controllers=1)
     for _ in range(10_000):
         cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
     cluster.loops[0].notify(SessionExpired())
@@ -209,8 +209,8 @@ def test_r16_nothing_that_waits_holds_the_end_of_a_session_up() -> None:
     assert not cluster.loops[0].controller.active
 
 
-def test_r18_whoever_waits_is_answered_once_when_the_session_ends() -> None:
-    cluster = world(controllers=1)
+def test_r18_pending_requests_get_a_single_answer_at_session_expiry() -> None:
+    cluster = controller_group(controllers=1)
     futures = [
         cluster.loops[0].submit(lambda token: ElectionRequested(ElectionType.PREFERRED, (("t", 0),), token))
         for _ in range(100)

@@ -84,7 +84,7 @@ class Broker:
         self._serving = Serving(self.replicas)
         self._shrinks_at = now
         self._checkpoints_at = now + self.config.checkpoint_interval_ms
-        self._asks_at = NEVER
+        self._retries_at = NEVER
         self._attempts_left = 0
 
     # -- Observable state.
@@ -143,7 +143,7 @@ class Broker:
         self._require(BrokerState.RUNNING)
         self.state = BrokerState.SHUTTING_DOWN
         self.replicas.shutting_down = True
-        self._attempts_left, self._asks_at = self.config.controlled_shutdown_max_retries, now
+        self._attempts_left, self._retries_at = self.config.controlled_shutdown_max_retries, now
         self.wakes_at = now
 
     def configure_topic(self, topic: str, min_insync_replicas: int | None) -> None:
@@ -160,7 +160,7 @@ class Broker:
             self.disks.fail(log_dir)
         elif self.disks.alive[log_dir] and not self.replicas.fail_log_dir(log_dir, now):
             self._end(now)
-            self._node.tell(Peer.STORE, 0, CloseSession(self.broker_id, in_order=False))
+            self._node.send(Peer.STORE, 0, CloseSession(self.broker_id, in_order=False))
 
     def fail_log(self, key: TopicPartition, now: float) -> None:
         """Fail the part of a log directory that holds this partition's log. The log cannot be read any more, and the
@@ -215,7 +215,7 @@ class Broker:
             self._timers(now)
             self.wakes_at = min(
                 self.replicas.proposals.poll(now), self.replicas.fetcher.poll(now), self._serving.poll(now),
-                self._shrinks_at, self._checkpoints_at, self._asks_at,
+                self._shrinks_at, self._checkpoints_at, self._retries_at,
             )  # fmt: skip
         outgoing, node.outbox = node.outbox, []
         return outgoing
@@ -228,8 +228,8 @@ class Broker:
         if now >= self._checkpoints_at:
             self._checkpoints_at = now + self.config.checkpoint_interval_ms
             self.disks.checkpoint()
-        if now >= self._asks_at:
-            self._asks_at = NEVER
+        if now >= self._retries_at:
+            self._retries_at = NEVER
             self._attempts_left -= 1
             self._ask_to_stop(now)
 
@@ -248,13 +248,13 @@ class Broker:
         if done or self._attempts_left <= 0:
             self._stop(now)
         else:
-            self._asks_at = now + self.config.controlled_shutdown_retry_backoff_ms
+            self._retries_at = now + self.config.controlled_shutdown_retry_backoff_ms
 
     def _stop(self, now: float) -> None:
         """Stop cleanly: write high watermark checkpoints and close the session."""
         self.disks.checkpoint()
         self._end(now)
-        self._node.tell(Peer.STORE, 0, CloseSession(self.broker_id))
+        self._node.send(Peer.STORE, 0, CloseSession(self.broker_id))
 
     def _end(self, now: float) -> None:
         self.state, self.wakes_at = BrokerState.DOWN, NEVER

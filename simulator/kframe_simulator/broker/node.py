@@ -48,6 +48,6 @@ class Node:
         self.outbox.append(Outgoing(peer, peer_id, number, message))
         return number
 
-    def tell(self, peer: Peer, peer_id: int, message: Message) -> None:
+    def send(self, peer: Peer, peer_id: int, message: Message) -> None:
         """Send a message that expects no reply."""
         self.outbox.append(Outgoing(peer, peer_id, 0, message))

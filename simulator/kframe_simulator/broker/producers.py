@@ -47,7 +47,7 @@ class Producers:
                     return offset
         return UNDEFINED
 
-    def judge(self, record: Record) -> ErrorCode:
+    def check_sequence(self, record: Record) -> ErrorCode:
         """The error for a record that is no duplicate, NONE if it may follow. An unknown producer may begin with any
         sequence."""
         known = self._known.get(record.producer_id)

@@ -126,7 +126,7 @@ class StoredIsrs:
             self._look_at = now + NOTIFY_EVERY_MS
             quiet = now - self._changed_at > NOTIFY_QUIET_MS
             if self._changed and (quiet or now - self._notified_at > NOTIFY_AT_LEAST_MS):
-                self._node.tell(Peer.STORE, 0, NotifyIsrChanges(tuple(self._changed)))
+                self._node.send(Peer.STORE, 0, NotifyIsrChanges(tuple(self._changed)))
                 self._changed, self._notified_at = {}, now
         return min(self._retry_at, self._look_at if self._changed else NEVER)
 

@@ -73,7 +73,7 @@ class Replicas:
             partition = self.partitions.get(key)
             if partition is None:
                 partition = self.partitions[key] = Partition(key, self.node, self.proposals.submit)
-            errors[key] = self._judge(partition, state, request.topic_ids.get(key[0], NO_ID))
+            errors[key] = self._check_state(partition, state, request.topic_ids.get(key[0], NO_ID))
             if errors[key] is ErrorCode.NONE and state.leader_epoch > partition.leader_epoch:
                 (leaders if state.leader == self.node.broker_id else followers).append((partition, state))
         for partition, _ in leaders:
@@ -92,7 +92,7 @@ class Replicas:
                 errors[partition.key] = self._mark_offline(partition.key, now)
         return ControlResponse(ErrorCode.NONE, errors)
 
-    def _judge(self, partition: Partition, state: LeaderState, topic_id: bytes) -> ErrorCode:
+    def _check_state(self, partition: Partition, state: LeaderState, topic_id: bytes) -> ErrorCode:
         """The error code for one partition of a request. After NONE with a later leader epoch the caller applies the
         state."""
         log = partition.log or self.node.disks.logs.get(partition.key)
@@ -169,7 +169,7 @@ class Replicas:
                 self._mark_offline(key, now)
         if not any(self.node.disks.alive.values()):
             return False
-        self.node.tell(Peer.STORE, 0, NotifyLogDirFailure(self.node.broker_id))
+        self.node.send(Peer.STORE, 0, NotifyLogDirFailure(self.node.broker_id))
         return True
 
     def fail_log(self, key: TopicPartition, now: float) -> None:

@@ -56,7 +56,7 @@ class _Held:
             response = self.look() or timeout
             if response is not None:
                 self.done = True
-                self.node.tell(Peer.CLIENT, self.correlation, response)
+                self.node.send(Peer.CLIENT, self.correlation, response)
         return self.done
 
 
@@ -196,7 +196,7 @@ class Serving:
         return self._write(partition, log, marker, now)
 
     def _write(self, partition: Partition, log: Log, record: Record, now: float) -> ProduceResponse:
-        error = ErrorCode.NONE if record.producer_id == UNDEFINED else log.producers.judge(record)
+        error = ErrorCode.NONE if record.producer_id == UNDEFINED else log.producers.check_sequence(record)
         if error is not ErrorCode.NONE:
             return ProduceResponse(error)
         offset = log.append(record)

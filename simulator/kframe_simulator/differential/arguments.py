@@ -130,7 +130,7 @@ def _some_known_topics(history: History, number: int) -> Drawn:
     return (tuple(history.random.sample(known, min(len(known), history.random.randint(1, 2)))),) if known else None
 
 
-def _one_known_topic(history: History, number: int) -> Drawn:
+def _draw_known_topic(history: History, number: int) -> Drawn:
     known = history.topics()
     return ((history.random.choice(known),),) if known and history.random.random() < 0.5 else None
 
@@ -141,7 +141,7 @@ def _without_id(history: History, number: int) -> Drawn:
     return (tuple(result),) if result else None
 
 
-def _one_topic_or_all(history: History, number: int) -> Drawn:
+def _draw_topic_or_all(history: History, number: int) -> Drawn:
     known = [*history.topics(), None]
     return (history.random.choice(known),)
 
@@ -213,7 +213,7 @@ def _named(history: History) -> tuple[Any, ...]:
     return ((("a", history.random.randrange(3)), ("b.c", 0)),)
 
 
-def _one_broker(history: History) -> tuple[Any, ...]:
+def _draw_broker(history: History) -> tuple[Any, ...]:
     return (history.random.choice(BROKERS),)
 
 
@@ -222,7 +222,7 @@ def _role_record(history: History) -> Drawn:
     return () if there and history.random.random() < 0.4 else None
 
 
-def _one_session(history: History) -> Drawn:
+def _draw_session(history: History) -> Drawn:
     number = history.any_session()
     return None if number is None or history.random.random() < 0.8 else (number,)
 
@@ -238,8 +238,8 @@ OF_CALLS: Final[Mapping[str, Callable[[History, int], Drawn]]] = {
     "read_topic_settings": _some_known_topics,
     "queue_deletions": _some_known_topics,
     "drop_deletions": _some_topics,
-    "delete_topics": _one_known_topic,
-    "read_configs": _one_topic_or_all,
+    "delete_topics": _draw_known_topic,
+    "read_configs": _draw_topic_or_all,
     "write_configs": _new_config,
     "write_reassignments": _targets,
 }
@@ -255,7 +255,7 @@ FROM_OUTSIDE: Final[Mapping[str, Callable[[History], Drawn]]] = {
     "leave_reassignments": _left_targets,
     "leave_preferred_election": _left_election,
     "notify_isr_changes": _named,
-    "notify_log_dir_event": _one_broker,
+    "notify_log_dir_event": _draw_broker,
     "drop_controller": _role_record,
-    "expire": _one_session,
+    "expire": _draw_session,
 }

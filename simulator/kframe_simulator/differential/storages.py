@@ -34,10 +34,10 @@ class Difference:
     step: int
     did: str
     expected: str
-    found: str
+    actual: str
 
     def __str__(self) -> str:
-        return f"seed {self.seed}, step {self.step}: {self.did}: found {self.found}, expected {self.expected}"
+        return f"seed {self.seed}, step {self.step}: {self.did}: found {self.actual}, expected {self.expected}"
 
 
 @contextmanager
@@ -68,7 +68,7 @@ class Session:
 
     controller_id: int
     store: Store
-    heard: list[Event] = field(default_factory=list)
+    received: list[Event] = field(default_factory=list)
     cluster: ClusterState | None = None
     """The result of the last load."""
     topic_ids: dict[str, bytes | None] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Side:
     def open(self, number: int, controller_id: int) -> None:
         """Open a session."""
         self.sessions[number] = session = Session(controller_id, self.storage.connect())
-        session.store.open(session.heard.append)
+        session.store.open(session.received.append)
 
     def close(self, number: int | None = None) -> None:
         """Close one session, or all."""
@@ -129,16 +129,16 @@ class Side:
         if close is not None:
             close()
 
-    def heard(self, number: int, only_roles: bool, expected: Counter[str]) -> Counter[str]:
+    def received_events(self, number: int, only_roles: bool, expected: Counter[str]) -> Counter[str]:
         """The events of a session since the last call. Waits for the expected ones within the time limit."""
         session = self.sessions[number]
         end = time.monotonic() + self.patience_s
         while True:
-            result = Counter(_name(event) for event in session.heard)
+            result = Counter(_name(event) for event in session.received)
             if not expected - result or time.monotonic() >= end:
                 break
             time.sleep(_LOOK_S)
-        session.heard.clear()
+        session.received.clear()
         return Counter({name: count for name, count in result.items() if not only_roles or name in _OF_ROLES})
 
     def ordinal(self, kind: str, value: Hashable) -> int:

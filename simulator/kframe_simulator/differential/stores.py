@@ -1,4 +1,4 @@
-"""Compare a plugin's store with the embedded one: both perform each step of a seeded history.
+"""Compare a plugin's store with the embedded store: both perform each step of a seeded history.
 
 A test compares every result, every refusal (a deposed controller is fenced, a stale version is refused), and the events
 of each session. It does not restart the process or the server of a store.
@@ -38,7 +38,7 @@ class Bare:
 
 
 def play_history(seed: int, storage: Storage, steps: int = STEPS, epoch: int = 0) -> Difference | None:
-    """Play one history in empty storage and in the model. Returns the first difference, or None. ``epoch`` is the last
+    """Play a history in empty storage and in the model. Returns the first difference, or None. ``epoch`` is the last
     controller epoch that the storage has assigned. Closes the storage if it has a ``close``."""
     ensemble = MemoryEnsemble.from_cluster(ClusterState(), epoch)
     model, tried = Side(ensemble), Side(storage, PATIENCE_S if isinstance(storage, Bare) else 0.0)
@@ -54,7 +54,7 @@ def play_history(seed: int, storage: Storage, steps: int = STEPS, epoch: int = 0
 
 
 def play_bare(make: Callable[[], Store], steps: int = STEPS) -> Difference | None:
-    """Play one history in a storage that can only make stores. Raises InputError, and changes nothing, if it is not
+    """Play a history in a storage that can only make stores. Raises InputError, and changes nothing, if it is not
     empty."""
     return play_history(1, Bare(make), steps, _last_epoch(make()))
 
@@ -86,8 +86,8 @@ def _compare(history: History, step: Step, model: Side, tried: Side) -> tuple[st
     for number in model.sessions:
         # A controller that lost the role and did not release it is only certain to receive that event.
         only_roles = number in deposed or history.deposed(number)
-        due = model.heard(number, only_roles, Counter())
-        problem = missed(due, tried.heard(number, only_roles, due))
+        due = model.received_events(number, only_roles, Counter())
+        problem = missed(due, tried.received_events(number, only_roles, due))
         if problem is not None:
             return f"session {number}: {problem[0]}", problem[1]
     return None
@@ -102,14 +102,14 @@ def _compare_rest(seed: int, steps: int, history: History, model: Side, tried: S
     return None
 
 
-def _shown(one: object, other: object) -> str:
+def _shown(result: object, other: object) -> str:
     """A result; of a table only the entries that differ."""
-    if isinstance(one, dict) and isinstance(other, dict):
+    if isinstance(result, dict) and isinstance(other, dict):
         differing = {
-            key: value for key, value in one.items() if key not in other or other[key] != value
+            key: value for key, value in result.items() if key not in other or other[key] != value
         }  # fmt: skip
         if len(differing) == 1:
             ((key, value),) = differing.items()
             return f"{key}: {_shown(value, other.get(key))}"
         return repr(differing)
-    return repr(one)
+    return repr(result)

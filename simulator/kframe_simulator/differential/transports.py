@@ -67,8 +67,8 @@ class _End:
 
 def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int = STEPS) -> Difference | None:
     """Play one history through a transport and the model. Returns the first difference, or None."""
-    cluster = trial_cluster()
-    ends = [_End(EmbeddedFarEnd.make(), trial_cluster()), _End(make(cluster), cluster)]
+    cluster = history_cluster()
+    ends = [_End(EmbeddedFarEnd.make(), history_cluster()), _End(make(cluster), cluster)]
     with quiet(), ExitStack() as after:
         after.callback(getattr(ends[1].far, "close", lambda: None))
         after.callback(ends[1].far.transport.close)
@@ -82,7 +82,7 @@ def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int =
     return None
 
 
-def trial_cluster() -> ClusterState:
+def history_cluster() -> ClusterState:
     """Four brokers, a topic of three partitions, and a topic that is being deleted."""
     partitions = [healthy(1, 2, 3), healthy(2, 3, 4), PartitionSpec((4, 1), leader=None, isr=(4,))]
     cluster = cluster_of({"t": partitions, "gone": [healthy(2, 1)]}, registered=BROKERS)
@@ -180,12 +180,12 @@ class _Batches:
         return f"{did} while the role is lost, close(), open()"
 
     def _silence(self) -> str:
-        return self._turn(self._silent, "silence", set(BROKERS) - self._silent)
+        return self._set_silent(self._silent, "silence", set(BROKERS) - self._silent)
 
     def _answer(self) -> str:
-        return self._turn(self._silent, "answer", self._silent)
+        return self._set_silent(self._silent, "answer", self._silent)
 
-    def _turn(self, silent: set[int], deed: str, among: set[int]) -> str:
+    def _set_silent(self, silent: set[int], deed: str, among: set[int]) -> str:
         if not among:
             return "nothing"
         broker_id = self._random.choice(sorted(among))

@@ -180,17 +180,17 @@ def _malform(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 # -- Network and brokers.
 
 
-def _places(simulation: Simulation) -> list[int]:
+def _network_ids(simulation: Simulation) -> list[int]:
     controllers, producers = simulation.controllers, simulation.clients.producers
     return [
         *simulation.options.brokers,
         *(controller.controller_id for controller in controllers),
-        *(producer.place for producer in producers),
+        *(producer.network_id for producer in producers),
     ]
 
 
 def _cut(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    indexes = _places(simulation)
+    indexes = _network_ids(simulation)
     source, target = indexes[arguments["source"] % len(indexes)], indexes[arguments["target"] % len(indexes)]
     if source == target:
         return False
@@ -355,7 +355,7 @@ def soothe(simulation: Simulation) -> None:
     simulation.network.heal()
     simulation.faulty_selectors.raises = 0
     sequences.end(simulation)
-    simulation.ensemble.mend()
+    simulation.ensemble.repair()
     for process in simulation.controllers:
         process.stop_after = process.pause_after = process.stop_in = process.stop_after_call = None
         if process.running:

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
-def tell(simulation: Simulation, kind: str, argument: Any) -> None:
+def record_step(simulation: Simulation, kind: str, argument: Any) -> None:
     """Record the current action as a scenario step."""
     simulation.played_steps[-1] = simulation.played_steps[-1]._replace(step={kind: argument})
 
 
-def tell_of(simulation: Simulation, topic: str, kind: str, argument: Any) -> None:
+def record_topic_step(simulation: Simulation, topic: str, kind: str, argument: Any) -> None:
     """Record an action on a topic. A topic marked for deletion is deleted at once in a scenario."""
     if not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{topic}"):
-        tell(simulation, kind, argument)
+        record_step(simulation, kind, argument)
 
 
 def name(key: TopicPartition) -> str:

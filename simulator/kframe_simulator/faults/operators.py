@@ -64,7 +64,7 @@ def _reassign(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     process, targets = _at_work(simulation), _targets(simulation, arguments)
     if process is None or targets is None:
         return False
-    choices.tell(simulation, "reassign", _shown(targets))
+    choices.record_step(simulation, "reassign", _shown(targets))
     simulation.ask(
         process, "a reassignment", partial(ReassignmentRequested, targets),
         whole=lambda response: bool(response.error) or len(response.codes) == len(targets),
@@ -94,7 +94,7 @@ def _reassign_to_isr(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
         return False
     targets = Targets.of([(row.key, row.isr)])
     simulation.watch.wanted[row.key].add(row.isr)
-    choices.tell(simulation, "reassign", _shown(targets))
+    choices.record_step(simulation, "reassign", _shown(targets))
     simulation.ask(process, "a reassignment", partial(ReassignmentRequested, targets))
     return True
 
@@ -105,7 +105,7 @@ def _cancel(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     key = choices.choose(moving, arguments["pick"])
     if process is None or key is None:
         return False
-    choices.tell(simulation, "reassign", {choices.name(key): None})
+    choices.record_step(simulation, "reassign", {choices.name(key): None})
     simulation.ask(process, "a cancellation", partial(ReassignmentRequested, Targets.of([(key, None)])))
     simulation.ask(process, "a list of reassignments", partial(ListReassignmentsRequested, None))
     return True
@@ -135,7 +135,9 @@ def _create_partitions(simulation: Simulation, arguments: Mapping[str, Any]) -> 
     factor = len(next(iter(simulation.ensemble.topic_partitions(name).values())).replicas)
     lists = (choices.replicas(simulation, {**arguments, "factor": factor}),)
     growth = NewPartitions(name, count + 1, lists)
-    choices.tell(simulation, "create_partitions", {"topic": name, "count": count + 1, "assignments": [list(lists[0])]})
+    choices.record_step(
+        simulation, "create_partitions", {"topic": name, "count": count + 1, "assignments": [list(lists[0])]}
+    )
     simulation.ask(
         process, f"expansion of {name}", lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token),
         whole=lambda response: set(response.codes) == {name},
@@ -147,7 +149,7 @@ def _delete_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     process, name = _at_work(simulation), choices.topic_in_need(simulation, arguments["pick"])
     if process is None or name is None:
         return False
-    choices.tell(simulation, "delete_topics", [name])
+    choices.record_step(simulation, "delete_topics", [name])
     simulation.ask(
         process, f"deletion of {name}", lambda token: DeleteTopicsRequested((name,), TIMEOUT_MS, token=token),
         whole=lambda response: set(response.codes) == {name},
@@ -162,7 +164,7 @@ def _elect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     kind = ElectionType.UNCLEAN if arguments["unclean"] else ElectionType.PREFERRED
     wanted = None if arguments["all"] else (key,)
     named = None if wanted is None else [choices.name(key)]
-    choices.tell(simulation, "elect_leaders", {"type": kind.name.lower(), "partitions": named})
+    choices.record_step(simulation, "elect_leaders", {"type": kind.name.lower(), "partitions": named})
     simulation.ask(
         process, "an election", partial(ElectionRequested, kind, wanted),
         whole=lambda response: wanted is None or response.error or _elected_or_refused(simulation, key, response),
@@ -186,7 +188,7 @@ def _config(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     if name is None:
         return False
     config = {"unclean.leader.election.enable": str(arguments["unclean"]).lower()}
-    choices.tell_of(simulation, name, "topic_config", {name: config})
+    choices.record_topic_step(simulation, name, "topic_config", {name: config})
     simulation.ensemble.configure_topic(name, config)
     return True
 
@@ -195,7 +197,7 @@ def _reassign_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
     targets = _targets(simulation, arguments)
     if targets is None:
         return False
-    choices.tell(simulation, "reassign_znode", _shown(targets))
+    choices.record_step(simulation, "reassign_znode", _shown(targets))
     return _left(lambda: simulation.ensemble.leave_reassignments(targets))
 
 
@@ -211,14 +213,14 @@ def _bad_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
         return False
     simulation.watch.wanted[empty].add(())
     left = Targets.of([(moved, tuple(targets.replicas[0].tolist())), (empty, ())])
-    choices.tell(simulation, "reassign_znode", _shown(left))
+    choices.record_step(simulation, "reassign_znode", _shown(left))
     return _left(lambda: simulation.ensemble.leave_reassignments(left))
 
 
 def _election_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     key = choices.partition(simulation, arguments["pick"])
     if key is not None:
-        choices.tell(simulation, "preferred_znode", [choices.name(key)])
+        choices.record_step(simulation, "preferred_znode", [choices.name(key)])
     return key is not None and _left(lambda: simulation.ensemble.leave_preferred_election([key, ("no-such-topic", 0)]))
 
 
@@ -227,7 +229,7 @@ def _mark_deleted(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     if arguments["pick"] % 5 == 0:
         return _left(lambda: simulation.ensemble.mark_for_deletion(["no-such-topic"]))
     if name is not None:
-        choices.tell(simulation, "delete_topics", [name])
+        choices.record_step(simulation, "delete_topics", [name])
     return name is not None and _left(lambda: simulation.ensemble.mark_for_deletion([name]))
 
 

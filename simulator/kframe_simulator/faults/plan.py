@@ -113,7 +113,7 @@ FAULTS: Final[Mapping[str, tuple[tuple[str, int, Draw], ...]]] = {
     ),
     "late-reply": (
         ("delay_reply", 2, _draw("broker", "controller", for_ms=_between(50, 6_000))),
-        ("tell_late", 3, _draw("number")),
+        ("deliver_late", 3, _draw("number")),
     ),
     "failed-stop": (("fail_stop", 2, _draw("broker")),),
     "crash-within": (("crash_in", 3, _draw("event", effects=_between(1, 9))),),

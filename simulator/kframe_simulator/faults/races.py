@@ -165,7 +165,7 @@ def _delay_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return process.running
 
 
-def _tell_late(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _deliver_late(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     """A controller that was elected again handles a response to a request of its earlier term."""
     process = choices.controller(simulation, {"controller": 1})
     if not process.active:
@@ -178,7 +178,7 @@ def _tell_late(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     answer = choices.choose(earlier, arguments["number"] // 3)
     if answer is None:
         return False
-    transport.tell_late(answer)
+    transport.deliver_late(answer)
     return True
 
 
@@ -259,7 +259,7 @@ FAULTS: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = {
     "lose_answer": _lose_answer,
     "misdirect": _misdirect,
     "delay_reply": _delay_reply,
-    "tell_late": _tell_late,
+    "deliver_late": _deliver_late,
     "fail_stop": _fail_stop,
     "crash_in": _crash_in,
     "fail_failovers": _fail_failovers,

@@ -315,7 +315,7 @@ def _recall_answers(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
             return
         for answer in process.transport.past_successes:
             if answer.broker_id == broker_id and answer.controller_epoch <= epoch:
-                process.transport.tell_late(answer)
+                process.transport.deliver_late(answer)
 
     _wait(simulation, elected, fail_dir)
     return True

@@ -12,7 +12,7 @@ from typing import Final
 
 from kframe._core import DEBUG
 from kframe_simulator.fuzz.cases import Cases, Target
-from kframe_simulator.fuzz.corpus import found, read_corpus, reevaluated, write_corpus
+from kframe_simulator.fuzz.corpus import new_entries, read_corpus, reevaluated, write_corpus
 from kframe_simulator.fuzz.run import Targets, TargetTotals, run
 
 #: The default number of cases. Kernels with index checks run a twentieth.
@@ -85,7 +85,7 @@ def _keep(targets: Sequence[Target], seed: int, cases: int, corpus: Path) -> int
     saved = [reevaluated(entry, targets) for entry in read_corpus(corpus)]
     before = len(saved)
     for target in targets:
-        saved += found(target, seed, cases // len(targets), saved)
+        saved += new_entries(target, seed, cases // len(targets), saved)
     write_corpus(corpus, saved)
     print(f"{len(saved) - before} more than {before} in {corpus}", file=sys.stderr)
     return 0

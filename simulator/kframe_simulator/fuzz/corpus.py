@@ -49,7 +49,7 @@ def write_corpus(file: Path, saved: Iterable[CorpusEntry]) -> None:
     file.write_text("".join(lines), "ascii")
 
 
-def found(target: Target, seed: int, cases: int, known: Iterable[CorpusEntry]) -> Iterator[CorpusEntry]:
+def new_entries(target: Target, seed: int, cases: int, known: Iterable[CorpusEntry]) -> Iterator[CorpusEntry]:
     """The first message of each outcome that ``known`` lacks, reduced while its outcome stays the same.
 
     Of decoded messages it yields the first of each kind.

@@ -15,7 +15,7 @@ from kframe_simulator.fuzz.work import WorkItem, evaluated, memory_bytes, peak_b
 #: Makes the targets. It is a module function, so that child processes can call it.
 Targets: TypeAlias = Callable[[], Sequence[Target]]
 #: The most escapes of a target that a report shows; the others are only counted.
-TOLD_MOST: Final = 3
+ESCAPES_MOST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TargetTotals:
         self.decoded += other.decoded
         self.refused += other.refused
         self.escaped += other.escaped
-        self.escapes = sorted([*self.escapes, *other.escapes], key=lambda escape: escape.number)[:TOLD_MOST]
+        self.escapes = sorted([*self.escapes, *other.escapes], key=lambda escape: escape.number)[:ESCAPES_MOST]
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
 
 
@@ -76,7 +76,7 @@ def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[s
         for job in range(jobs)
     ]  # fmt: skip
     try:
-        for part in _told(workers):
+        for part in _received(workers):
             totals_by_target.setdefault(part.target, TargetTotals(part.target)).add(part)
     finally:
         for worker in workers:
@@ -109,7 +109,7 @@ class _Worker:
         self.connection.close()
 
 
-def _told(workers: list[_Worker]) -> Iterator[TargetTotals]:
+def _received(workers: list[_Worker]) -> Iterator[TargetTotals]:
     """The totals that processes send; their progress messages update ``workers``."""
     running: dict[object, _Worker] = {worker.connection: worker for worker in workers}
     while running:
@@ -129,7 +129,7 @@ def _told(workers: list[_Worker]) -> Iterator[TargetTotals]:
                 yield message
 
 
-def _work(targets: Targets, seed: int, indexes: list[WorkItem], tell: Connection) -> None:
+def _work(targets: Targets, seed: int, indexes: list[WorkItem], results: Connection) -> None:
     """The main function of a process."""
     made = targets()
     for index in indexes:
@@ -141,13 +141,13 @@ def _work(targets: Targets, seed: int, indexes: list[WorkItem], tell: Connection
         totals = TargetTotals(target.name)
         for batch in evaluated(target, seed, index.first, index.cases):
             if batch.outcomes is None:
-                tell.send((target.name, batch.first, batch.count))
+                results.send((target.name, batch.first, batch.count))
                 continue
             totals.refused += sum(outcome is not None for outcome in batch.outcomes)
             totals.decoded += sum(outcome is None for outcome in batch.outcomes)
             totals.escaped += len(batch.escapes)
             escapes = (Escape(target.name, number, 1, what) for number, what in batch.escapes)
-            totals.escapes = [*totals.escapes, *escapes][:TOLD_MOST]
+            totals.escapes = [*totals.escapes, *escapes][:ESCAPES_MOST]
         totals.peak_bytes = peak_bytes() - before
-        tell.send(totals)
-    tell.send(None)
+        results.send(totals)
+    results.send(None)

@@ -59,7 +59,7 @@ def _all_members(watch: Watch, row: Row) -> str | None:
     return None
 
 
-def promises_are_kept(watch: Watch, _: object) -> str | None:
+def acknowledged_records_stay(watch: Watch, _: object) -> str | None:
     """I10: at rest every record that was acknowledged with acks=all can be read from its leader. Exempt are partitions
     under min.insync.replicas, whose high watermark stops. Also exempt is a leader whose state another client has
     rewritten: it waits for an ISR that it cannot propose."""

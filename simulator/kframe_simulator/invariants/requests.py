@@ -10,7 +10,7 @@ from kframe_simulator.replication.control_requests import read_row
 from kframe_simulator.simulation.watch import Connected, Ended, Leaving, Post, Watch
 
 
-def one_in_flight(watch: Watch, post: Post) -> str | None:
+def single_request_in_flight(watch: Watch, post: Post) -> str | None:
     """I13: a broker has at most one request in flight, in the order of creation; only the same request is repeated."""
     process, request = post.process, post.request
     line = watch.simulation.lines.get((process.controller_id, process.incarnation, request.broker_id))
@@ -64,7 +64,7 @@ def _hosted(process: object, broker_id: int) -> set[tuple[str, int]]:
     return result
 
 
-def for_one_registration(watch: Watch, post: Post) -> str | None:
+def for_current_registration(watch: Watch, post: Post) -> str | None:
     """I15: a request has the broker epoch of its registration from creation to completion."""
     channel = post.process.transport.channels.get(post.request.broker_id)
     if channel is None or channel.broker_epoch != post.request.message.broker_epoch:
@@ -192,7 +192,7 @@ def only_who_may_act_sends(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def isr_changes_are_told_alone(watch: Watch, post: Post) -> str | None:
+def isr_changes_are_sent_alone(watch: Watch, post: Post) -> str | None:
     """I30: after an ISR change notification, UpdateMetadata has only the partitions in the notification."""
     message = post.request.message
     if not isinstance(post.process.event, IsrChangesLeft) or not isinstance(message, UpdateMetadata):
@@ -214,7 +214,7 @@ def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
     return None
 
 
-def new_assignments_are_told(watch: Watch, ended: Ended) -> str | None:
+def new_assignments_are_sent(watch: Watch, ended: Ended) -> str | None:
     """I12: after an event that changes an assignment, every live remaining replica is sent the stored leader epoch.
     Exempt is an assignment that was stored late because its record was unreadable: it was sent before."""
     process, rows = ended.process, watch.simulation.ensemble.rows
@@ -227,7 +227,7 @@ def new_assignments_are_told(watch: Watch, ended: Ended) -> str | None:
             if row is None or row.partition_epoch == NO_STATE or name in marked or row[7:10] == was[7:10]:
                 continue
             for broker in live.intersection(row.replicas) - set(row.removing):
-                if ended.epochs_told.get((row.key, broker)) != row.leader_epoch:
+                if ended.sent_epochs.get((row.key, broker)) != row.leader_epoch:
                     return f"{row.key}: broker {broker} is not told replicas {row.replicas}, which were {was.replicas}"
     return None
 
@@ -253,19 +253,19 @@ def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
             if row is None or row.partition_epoch == NO_STATE or not watch.simulation.ensemble.readable([name]):
                 continue
             for broker in set(was.replicas) - set(row.replicas):
-                if broker in registered and not watch.observed.told_to_delete(process, row.key, broker):
+                if broker in registered and not watch.observed.has_sent_deletion(process, row.key, broker):
                     return f"{row.key}: broker {broker} left the assignment, and is not told to delete its replica"
     return None
 
 
-def changes_of_brokers_are_told(watch: Watch, ended: Ended) -> str | None:
+def broker_changes_are_sent(watch: Watch, ended: Ended) -> str | None:
     """I12: when registrations come or go, all registered brokers receive UpdateMetadata in the same event."""
     if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(ended.process):
         return None
     return f"brokers {ended.unaware} are not told who is registered now" if ended.unaware else None
 
 
-def leavers_are_told(watch: Watch, ended: Ended) -> str | None:
+def leaders_that_shut_down_are_notified(watch: Watch, ended: Ended) -> str | None:
     """I12: a broker that is shutting down receives the new leaders of its partitions in the same event."""
     event = ended.event
     if not ended.process.active or not isinstance(event, ControlledShutdownRequested):

@@ -22,7 +22,7 @@ def _first(problems: Iterator[str]) -> str | None:
     return next(problems, None)
 
 
-def _doomed(watch: Watch) -> set[str]:
+def _topics_under_deletion(watch: Watch) -> set[str]:
     """Topics under deletion: brokers no longer receive their leaders. L3 reports topics that are never deleted."""
     return set(watch.simulation.ensemble.record_names(DELETE_TOPICS))
 
@@ -41,7 +41,7 @@ def brokers_know_their_roles(watch: Watch, _: object) -> str | None:
 
 
 def _wrong_roles(watch: Watch) -> Iterator[str]:
-    alive, excluded = _registered(watch), watch.dark | _doomed(watch)
+    alive, excluded = _registered(watch), watch.dark | _topics_under_deletion(watch)
     for key, row in watch.simulation.ensemble.rows.items():
         if row.partition_epoch == NO_STATE or key[0] in excluded:
             continue
@@ -66,7 +66,7 @@ def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
 
 def _wrong_metadata(watch: Watch) -> Iterator[str]:
     ensemble = watch.simulation.ensemble
-    alive, deleting = _registered(watch), _doomed(watch)
+    alive, deleting = _registered(watch), _topics_under_deletion(watch)
     addresses = {registration.broker_id: registration.endpoints for registration in ensemble.registrations()}
     for broker_id in alive:
         memory = watch.memory[broker_id]
@@ -123,7 +123,7 @@ def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
         known[state.key] = state
     for key in known.keys() ^ ensemble.rows.keys():
         yield f"{key} is known to {'the controller' if key in known else 'storage'} alone"
-    alive, deleting = set(_registered(watch)), _doomed(watch)
+    alive, deleting = set(_registered(watch)), _topics_under_deletion(watch)
     unheard = {key for key, row in ensemble.rows.items() if key[0] in deleting and row.leader not in alive}
     for key in (known.keys() & ensemble.rows.keys()) - unheard:
         # The controller epoch is excluded: Kafka sets it in memory even if nothing has to be written.
@@ -145,7 +145,7 @@ def _compared(row: Row) -> tuple[object, ...]:
 def led_where_possible(watch: Watch, _: object) -> str | None:
     """L1: a partition with a live ISR member has a live leader."""
     simulation = watch.simulation
-    alive, deleting = set(_registered(watch)), _doomed(watch)
+    alive, deleting = set(_registered(watch)), _topics_under_deletion(watch)
     for key, row in simulation.ensemble.rows.items():
         if key[0] in deleting:
             continue
@@ -160,7 +160,7 @@ def led_where_possible(watch: Watch, _: object) -> str | None:
 def led_where_unclean_is_allowed(watch: Watch, _: object) -> str | None:
     """L1: with unclean election enabled, a partition with a live replica has a leader."""
     simulation = watch.simulation
-    alive, deleted = set(_registered(watch)), _doomed(watch)
+    alive, deleted = set(_registered(watch)), _topics_under_deletion(watch)
     usable = {broker_id for broker_id in alive if not simulation.brokers[broker_id].dead_dirs}
     for key, row in simulation.ensemble.rows.items():
         able = usable.intersection(row.replicas)
@@ -177,7 +177,7 @@ def leaders_are_balanced(watch: Watch, _: object) -> str | None:
     simulation = watch.simulation
     if not simulation.options.rebalance or simulation.scheduler.now_ms - simulation.changed_ms < BALANCED_MS:
         return None
-    alive, deleted = set(_registered(watch)), _doomed(watch)
+    alive, deleted = set(_registered(watch)), _topics_under_deletion(watch)
     usable = {broker_id for broker_id in alive if not simulation.brokers[broker_id].dead_dirs}
     rows = [row for row in simulation.ensemble.rows.values() if row.key[0] not in deleted and row.replicas]
     for broker in usable:
@@ -196,7 +196,11 @@ def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
     late = {} if process is None else watch.observed.unreadable_since(process)
     for key, leader_epoch in late.items():
         row = ensemble.rows.get(key)
-        if row is not None and row.leader_epoch == leader_epoch and key[0] not in _doomed(watch) | watch.dark:
+        if (
+            row is not None
+            and row.leader_epoch == leader_epoch
+            and key[0] not in _topics_under_deletion(watch) | watch.dark
+        ):
             return f"{key}: still of leader epoch {leader_epoch}, under which nothing is proposed"
     return None
 
@@ -206,14 +210,14 @@ def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
     for key, row in watch.simulation.ensemble.rows.items():
         broker = watch.simulation.brokers.get(row.leader)
         partition = None if broker is None else broker.model.partitions.get(key)
-        if partition is None or not partition.is_leader or key[0] in watch.dark | _doomed(watch):
+        if partition is None or not partition.is_leader or key[0] in watch.dark | _topics_under_deletion(watch):
             continue
         if partition.leader_epoch == row.leader_epoch and partition.replica_ids != row.replicas:
             return f"{key}: leader {row.leader} goes by replicas {partition.replica_ids}, storage has {row.replicas}"
     return None
 
 
-def word_is_taken_away(watch: Watch, _: object) -> str | None:
+def notifications_are_removed(watch: Watch, _: object) -> str | None:
     """L3: notifications of brokers are deleted after they are handled."""
     for path in NOTIFICATIONS:
         if left := watch.simulation.ensemble.record_names(path):
@@ -230,7 +234,7 @@ def ids_are_there(watch: Watch, _: object) -> str | None:
     return None
 
 
-def one_controller(watch: Watch, _: object) -> str | None:
+def single_controller(watch: Watch, _: object) -> str | None:
     """L2: there is exactly one active controller, and it owns ``/controller``."""
     active = [controller.controller_id for controller in watch.simulation.controllers if controller.active]
     stored = watch.simulation.ensemble.controller_id()

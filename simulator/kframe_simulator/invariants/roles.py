@@ -14,7 +14,7 @@ from kframe_simulator.simulation.watch import Answered, Begun, Claimed, Ended, P
 _FENCED: Final = frozenset(FENCED) - {"release"}
 
 
-def epoch_has_one_owner(watch: Watch, claimed: Claimed) -> str | None:
+def epoch_has_single_owner(watch: Watch, claimed: Claimed) -> str | None:
     """I1: one run of one process uses a controller epoch."""
     owner = (claimed.process.controller_id, claimed.process.incarnation)
     known = watch.epoch_owner.setdefault(claimed.controller_epoch, owner)

@@ -9,7 +9,7 @@ from kframe_simulator.simulation.notes import lost_dirs_known
 from kframe_simulator.simulation.watch import Ended, Refused, StateWritten, Watch
 
 #: After this time a controller applies a changed topic setting.
-SETTINGS_HEARD_MS = 30_000.0
+SETTINGS_READ_MS = 30_000.0
 #: States have a leader recovery state from this inter-broker protocol on.
 _RECOVERY_SINCE = InterBrokerProtocol.parse("3.2-IV0")
 
@@ -118,7 +118,7 @@ def settings_are_heeded(watch: Watch, written: StateWritten) -> str | None:
     if written.after.leader in before.isr or asked:
         return None
     allowed = watch.simulation.ensemble.unclean_allowed_at(written.key[0])
-    if allowed is None or now - allowed > SETTINGS_HEARD_MS:
+    if allowed is None or now - allowed > SETTINGS_READ_MS:
         return f"{written.key}: {written.after.leader} was elected outside isr {before.isr}, last allowed at {allowed}"
     return None
 

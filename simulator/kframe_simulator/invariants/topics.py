@@ -33,7 +33,7 @@ def deletion_was_confirmed(watch: Watch, written: TopicWritten) -> str | None:
     return None
 
 
-def id_is_for_life(watch: Watch, written: TopicWritten) -> str | None:
+def topic_id_is_constant(watch: Watch, written: TopicWritten) -> str | None:
     """I20: a topic keeps its id as long as it exists, and no other topic ever has it."""
     name, topic_id = written.name, written.topic_id
     known = watch.known_id.get(name, _NO_ID)

@@ -54,7 +54,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if not arguments.tests:
         return 0
     return int(
-        any(outcome.tests.outcome is not Outcome.KILLED for outcome in tested) or bool(observed_kills.unseen(results))
+        any(outcome.tests.outcome is not Outcome.KILLED for outcome in tested)
+        or bool(observed_kills.unobserved(results))
     )
 
 
@@ -71,13 +72,13 @@ def run(
     tests: bool = True,
     keep: ResultFile | None = None,
 ) -> list[Result]:
-    """Run the mutants, one in each root at a time. Returns results in catalogue order."""
+    """Run the mutants, one per root at a time. Returns results in catalogue order."""
     free: SimpleQueue[Path] = SimpleQueue()
     history, lock, clean = defects(), Lock(), Clean()
     for root in roots:
         free.put(root)
 
-    def one(mutant: Mutant) -> Result:
+    def evaluate_saved(mutant: Mutant) -> Result:
         root = free.get()
         try:
             left = seeds if keep is None else keep.seeds_left(mutant, seeds)
@@ -94,7 +95,7 @@ def run(
         return result
 
     with ThreadPoolExecutor(len(roots)) as pool:
-        return list(pool.map(one, chosen))
+        return list(pool.map(evaluate_saved, chosen))
 
 
 def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:

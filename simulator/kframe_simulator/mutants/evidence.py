@@ -32,7 +32,7 @@ def sums(results: Sequence[Result]) -> str:
     survived = [result.mutant.id for result in results if result.tests.outcome is not Outcome.KILLED]
     text += f"; survived tests: {', '.join(survived) or 'none'}"
     asked = f"tests of their {len(observed_kills.failures(results))} defects that were not seen to fail"
-    return f"{text}; {asked}: {', '.join(observed_kills.unseen(results)) or 'none'}"
+    return f"{text}; {asked}: {', '.join(observed_kills.unobserved(results)) or 'none'}"
 
 
 def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None = None, checked: bool = True) -> str:

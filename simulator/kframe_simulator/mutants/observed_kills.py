@@ -38,7 +38,7 @@ def rows(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def unseen(results: Sequence[Result]) -> list[str]:
+def unobserved(results: Sequence[Result]) -> list[str]:
     """Tests of ``must_fail`` that did not fail, each with its defect. Only for defects whose mutants all ran."""
     tried = {result.mutant.id for result in results if result.tests.outcome is not Outcome.NOT_RUN}
     untried = {number for mutant in mutants() if mutant.id not in tried for number in mutant.rules}

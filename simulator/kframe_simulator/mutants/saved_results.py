@@ -35,22 +35,22 @@ class ResultFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._commit = commit_now()  # The commit at the start of the run, when it copies the tree.
-        self._found: dict[tuple[str, str], SavedResult] = {}
+        self._saved: dict[tuple[str, str], SavedResult] = {}
         for line in path.read_text().splitlines() if path.exists() else ():
             entry = json.loads(line)
             evaluation = entry["evaluation"]
-            self._found[entry["digest"], entry["by"]] = SavedResult(
+            self._saved[entry["digest"], entry["by"]] = SavedResult(
                 Evaluation(Outcome(evaluation["outcome"]), evaluation["by"], tuple(evaluation["failed"])),
                 entry["commit"], entry["seeds"], entry.get("took_s", 0.0),
             )  # fmt: skip
 
     def tests(self, mutant: Mutant) -> SavedResult | None:
         """The saved test result."""
-        return self._found.get((_digest(mutant), "tests"))
+        return self._saved.get((_digest(mutant), "tests"))
 
     def simulator(self, mutant: Mutant) -> SavedResult | None:
         """The saved simulator result."""
-        return self._found.get((_digest(mutant), "simulator"))
+        return self._saved.get((_digest(mutant), "simulator"))
 
     def seeds_left(self, mutant: Mutant, seeds: str | None) -> str | None:
         """The seeds that the simulator has yet to play: none for a killed mutant, else those after the last survived
@@ -74,7 +74,7 @@ class ResultFile:
                 simulated = by == "simulator"
                 took_s = 0.0 if simulated else round(result.took_s, 1)
                 saved = SavedResult(evaluation, self._commit, seeds if simulated else None, took_s)
-                self._found[_digest(result.mutant), by] = saved
+                self._saved[_digest(result.mutant), by] = saved
                 line: Mapping[str, Any] = {
                     "id": result.mutant.id, "digest": _digest(result.mutant), "by": by, **asdict(saved),
                 }  # fmt: skip

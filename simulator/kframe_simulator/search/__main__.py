@@ -19,11 +19,13 @@ from kframe_simulator.search.subject import quiet
 def main(words: Sequence[str] | None = None) -> int:
     """Search, or replay a path. Returns 1 if an invariant is broken."""
     parser = argparse.ArgumentParser(prog="python -m kframe_simulator.search", description=__doc__)
-    parser.add_argument("--world", action="append", choices=CONFIGURATIONS, help="only this one; may be given again")
+    parser.add_argument(
+        "--configuration", action="append", choices=CONFIGURATIONS, help="only this configuration; may be repeated"
+    )
     parser.add_argument("--depth", type=int, help="steps from the root, in place of each space's own")
     parser.add_argument("--replay", type=Path, help="a file with a path as it was printed, to be played in the space")
     arguments = parser.parse_args(words)
-    chosen = {name: CONFIGURATIONS[name] for name in arguments.world or CONFIGURATIONS}
+    chosen = {name: CONFIGURATIONS[name] for name in arguments.configuration or CONFIGURATIONS}
     if arguments.replay is not None:
         return _replay(next(iter(chosen.values())), arguments.replay.read_text().splitlines())
     print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores")
@@ -32,7 +34,9 @@ def main(words: Sequence[str] | None = None) -> int:
         + "|---" * 7
         + "|"
     )
-    failed = [name for name, item in chosen.items() if _search(name, item, arguments.depth or item.depth).found]
+    failed = [
+        name for name, item in chosen.items() if _search(name, item, arguments.depth or item.depth).counterexample
+    ]
     return 1 if failed else 0
 
 
@@ -49,8 +53,10 @@ def _search(name: str, searched: Configuration, depth: int) -> Report:
         f"| {report.core_steps:,} | {report.seconds:.0f} |",
         flush=True,
     )
-    if report.found is not None:
-        print("\n".join([*report.found.broken, "after", *(text(label) for label in report.found.path)]))
+    if report.counterexample is not None:
+        print(
+            "\n".join([*report.counterexample.broken, "after", *(text(label) for label in report.counterexample.path)])
+        )
     return report
 
 

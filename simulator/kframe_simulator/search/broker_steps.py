@@ -14,7 +14,7 @@ class BrokerSteps:
 
     leads: bool
     proposals: tuple[tuple[Label, int], ...]
-    heard: tuple[Label, int] | None
+    read: tuple[Label, int] | None
     back: tuple[Label, int, int]
     """The broker after its next registration."""
     died: tuple[Label, int]
@@ -36,7 +36,7 @@ def broker_steps(own: int, broker: Broker, pool: Pool) -> BrokerSteps:
         proposals=tuple(
             (("broker", own, "proposes ISR", isr), pool.number(rules.propose(broker, isr))) for isr in proposed
         ),
-        heard=(reads_answer, pool.number(rules.hear(broker))) if broker.answer and broker.up else None,
+        read=(reads_answer, pool.number(rules.read_response(broker))) if broker.answer and broker.up else None,
         back=(("broker", own, "registers again" if broker.up else "starts"), pool.number(back), back.epoch),
         died=(("broker", own, "dies"), pool.number(rules.died(broker))),
         lapses=("broker", own, "loses its registration"),

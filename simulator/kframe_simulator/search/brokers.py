@@ -123,7 +123,7 @@ def answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
     return broker._replace(leaving=(0, broker.epoch) if done else (0, 0))
 
 
-def hear(broker: Broker) -> Broker:
+def read_response(broker: Broker) -> Broker:
     """Read the response to its proposal; ignore it if the proposal was dropped meanwhile."""
     error, *accepted = broker.answer
     broker = broker._replace(answer=())

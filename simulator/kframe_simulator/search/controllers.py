@@ -35,7 +35,7 @@ class Step:
     process: ControllerProcess
     acts: tuple[tuple[Any, ...], ...]
     """Effects of the core, in order; "send" for each sent batch."""
-    told: tuple[int, ...]
+    notified: tuple[int, ...]
     """The notifications of the other controllers, in order."""
     broken: tuple[str, ...]
 
@@ -47,7 +47,7 @@ class _Progress:
     stored: Stored
     process: ControllerProcess
     acts: list[tuple[Any, ...]] = field(default_factory=list)
-    told: list[int] = field(default_factory=list)
+    notified: list[int] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     unheard: set[int] = field(default_factory=set)
     """Connected brokers that have received no request yet."""
@@ -111,7 +111,7 @@ class ControllerRules:
         if progress.unheard and not self._fine:
             progress.broken.append(f"I14: brokers {sorted(progress.unheard)} are connected to and told nothing")
         return Step(
-            progress.stored, progress.process, tuple(progress.acts), tuple(progress.told), tuple(progress.broken)
+            progress.stored, progress.process, tuple(progress.acts), tuple(progress.notified), tuple(progress.broken)
         )
 
     def _call(self, own: int, progress: _Progress) -> None:
@@ -125,7 +125,7 @@ class ControllerRules:
             progress.broken += invariants.written(before, called.stored, progress.process, node, self._unclean)
         progress.broken += invariants.assigned(before, called.stored, progress.process, self._target)
         progress.stored, progress.process = called.stored, called.process
-        progress.told += [called.told] if called.told else []
+        progress.notified += [called.notified] if called.notified else []
         self._run(own, progress, called.answer)
 
     def _run(self, own: int, progress: _Progress, given: tuple[Any, ...]) -> None:
@@ -147,7 +147,7 @@ class ControllerRules:
             self._resigned(own, progress, done)
             if node.ask is None or node.ask[0] != "send":
                 return
-            progress.broken += invariants.told(node.ask[1], node, progress.process, progress.unheard)
+            progress.broken += invariants.batch_is_valid(node.ask[1], node, progress.process, progress.unheard)
             if self._fine:
                 return
             given = self._send(progress, node.ask[1])
@@ -167,7 +167,7 @@ class ControllerRules:
                 progress.stored, gone = storage.release(own, progress.stored, progress.process)
                 progress.process = progress.process._replace(flags=progress.process.flags & ~FOLLOWS)
                 if gone:
-                    progress.told.append(ELECT)
+                    progress.notified.append(ELECT)
                     progress.process = storage.notify(progress.process, ELECT)
             progress.process = progress.process._replace(claim=0)
             progress.unheard.clear()

@@ -1,4 +1,4 @@
-"""Breadth-first search of all states. The path to the first violation is a shortest one."""
+"""Breadth-first search of all states. The path to the first violation is a shortest path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kframe_simulator.search.values import Label
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Counterexample:
     """A violation, and the shortest path to it."""
 
     broken: tuple[str, ...]
@@ -37,7 +37,7 @@ class Report:
     """The steps that the real core performed; all others came from the table."""
     seconds: float
     """CPU time."""
-    found: Found | None
+    counterexample: Counterexample | None
 
 
 def search(
@@ -53,9 +53,11 @@ def search(
     numbers: dict[State, int] = {root: 0}
     parents, labels = array("q", [-1]), array("i", [-1])
     frontier, levels, transitions, rested = [root], [1], 0, 0
-    result: Found | None = None
+    result: Counterexample | None = None
     if broken:
-        result = Found(broken[0].broken, tuple(label.label for label in opening[: opening.index(broken[0]) + 1]))
+        result = Counterexample(
+            broken[0].broken, tuple(label.label for label in opening[: opening.index(broken[0]) + 1])
+        )
     while frontier and len(levels) <= depth and result is None and not (most and len(numbers) >= most):
         next_frontier: list[State] = []
         for state in frontier:
@@ -63,12 +65,12 @@ def search(
             successors, resting = space.expand(state)
             rested += resting is not None
             if resting:
-                result = Found(tuple(resting), _path(space, parents, labels, own))
+                result = Counterexample(tuple(resting), _path(space, parents, labels, own))
                 break
             for position, successor in enumerate(successors if result is None else ()):
                 transitions += 1
                 if successor.broken:  # Another state at this distance may still break an invariant at rest.
-                    result = Found(successor.broken, (*_path(space, parents, labels, own), successor.label))
+                    result = Counterexample(successor.broken, (*_path(space, parents, labels, own), successor.label))
                     break
                 if successor.state not in numbers:
                     numbers[successor.state] = len(numbers)
@@ -106,18 +108,18 @@ def text(label: Label) -> str:
     return " ".join([f"{who} {number}" if number else str(who), str(what), *(_said(item) for item in more)])
 
 
-def _said(one: Any) -> str:
-    match one:
+def _said(part: Any) -> str:
+    match part:
         case ("U", _, _, live):
             return f"UpdateMetadata({list(live)} live)"
         case ("L", controller_epoch, _, leader, leader_epoch, isr, *_):
             return f"LeaderAndIsr(leader {leader}, epoch {leader_epoch}, ISR {list(isr)}, by epoch {controller_epoch})"
         case ("S", _, _, leader_epoch, _):
             return f"StopReplica(epoch {leader_epoch})"
-    return str(one)
+    return str(part)
 
 
-def replay(space: StateSpace, path: Sequence[str]) -> Found | None:
+def replay(space: StateSpace, path: Sequence[str]) -> Counterexample | None:
     """Replay the steps of ``text`` from the root. Returns the violation of the last step, or of the state at rest after
     it. Raises ValueError if a step is not possible."""
     state, broken = space.root(), tuple[str, ...]()
@@ -131,4 +133,4 @@ def replay(space: StateSpace, path: Sequence[str]) -> Found | None:
         state, broken = result.state, result.broken
         labels.append(result.label)
     broken += tuple(space.expand(state)[1] or ())
-    return Found(broken, tuple(labels)) if broken else None
+    return Counterexample(broken, tuple(labels)) if broken else None

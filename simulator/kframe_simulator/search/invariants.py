@@ -93,7 +93,7 @@ def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
     return stored.assigned, stored.adding, stored.removing
 
 
-def told(
+def batch_is_valid(
     messages: Sequence[tuple[int, Message]], node: Node, process: ControllerProcess, unheard: set[int]
 ) -> Iterator[str]:
     """Violations of a batch; ``node`` is the core at the send. ``unheard`` are connected brokers that have received no
@@ -114,14 +114,14 @@ def _message(broker: int, message: Message, node: Node, process: ControllerProce
         yield f"I14: the first request for broker {broker} is {message}, alive are {sorted(alive)}"
     if kind == "U" and not set(message[3]) <= alive:
         yield f"I17: brokers {message[3]} are told to be alive, known are {node.known}"
-    if kind == "L" and (message[3:8] != _as_told(node)):
+    if kind == "L" and (message[3:8] != _as_sent(node)):
         yield f"I12: broker {broker} is told {message}, remembered is {node.state}"
     replicas, _, removing = node.assigned
     if kind == "S" and message[4] and ((broker in replicas and broker not in removing) or broker in node.state[2]):
         yield f"I18: broker {broker} is to delete its replica, assigned are {replicas}, in sync {node.state[2]}"
 
 
-def _as_told(node: Node) -> tuple[Any, ...]:
+def _as_sent(node: Node) -> tuple[Any, ...]:
     leader, leader_epoch, isr, _, _, partition_epoch = node.state
     return leader, leader_epoch, tuple(isr), partition_epoch, node.assigned[0]
 
@@ -179,7 +179,7 @@ def remembered(node: Node, process: ControllerProcess, stored: Stored) -> Iterat
         yield f"I9: assigned is {_assignment(stored)}, the controller remembers {node.assigned}"
 
 
-def kept(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
+def committed_record_stays(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
     """I10, in every state with a committed record."""
     if stored.leader != NO_LEADER and not brokers[stored.leader - 1].has:
         yield f"I10: leader {stored.leader} of epoch {stored.leader_epoch} lacks the committed record"

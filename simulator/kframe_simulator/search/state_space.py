@@ -107,7 +107,7 @@ class StateSpace:
             yield quiet
             state = quiet.state
         caught_up = self.values(state)[_BROKERS]._replace(fetched=options.isr[1:])
-        yield self._go(state, ("world", 0, "is at rest"), {_BROKERS: self._number(_BROKERS, caught_up)})
+        yield self._go(state, ("cluster", 0, "is at rest"), {_BROKERS: self._number(_BROKERS, caught_up)})
 
     def root(self) -> State:
         """The state after the opening."""
@@ -139,7 +139,7 @@ class StateSpace:
             if values[index] and values[_BROKERS + outcome - 1].up:
                 yield self._deliver(state, values, own, outcome)
         for index in range(_BROKERS, _FACTS):
-            if values[index].answer and (reads_answer := self._by_itself(index, state[index]).heard) is not None:
+            if values[index].answer and (reads_answer := self._by_itself(index, state[index]).read) is not None:
                 yield self._go(state, reads_answer[0], {index: reads_answer[1]})
 
     def _controller(self, state: State, values: list[Any], own: int) -> Iterator[Successor]:
@@ -178,9 +178,9 @@ class StateSpace:
         if done is None:
             done = self._done[key] = self._do(values, own, what, do(own, values[0], values[own], *arguments), arguments)
         changes = dict(done.changes)
-        for other in self._numbered if done.step.told else ():
+        for other in self._numbered if done.step.notified else ():
             process = values[other]
-            for notification in done.step.told if other != own else ():
+            for notification in done.step.notified if other != own else ():
                 process = storage.notify(process, notification)
                 changes[other] = self._number(other, process)
         if what == ("take", "SessionExpired"):
@@ -230,18 +230,18 @@ class StateSpace:
             self._sent[channel, operation] = result
         return result
 
-    def _deliver(self, state: State, values: list[Any], own: int, one: int) -> Successor:
+    def _deliver(self, state: State, values: list[Any], own: int, receiver: int) -> Successor:
         """A broker takes the next request of a controller, together with the UpdateMetadata before it."""
-        index, member = _CHANNELS + 3 * (own - 1) + one - 1, _BROKERS + one - 1
-        key = own, one, state[index], state[member]
+        index, member = _CHANNELS + 3 * (own - 1) + receiver - 1, _BROKERS + receiver - 1
+        key = own, receiver, state[index], state[member]
         result = self._deliveries.get(key)
         if result is None:
             channel, broker, taken = values[index], values[member], 1
             while channel[taken - 1][0] == "U" and taken < len(channel):
                 taken += 1
             for message in channel[:taken]:
-                broker = rules.take(one, broker, own, message)
-            label = ("broker", one, "takes of controller", own, *channel[:taken])
+                broker = rules.take(receiver, broker, own, message)
+            label = ("broker", receiver, "takes of controller", own, *channel[:taken])
             result = label, self._number(index, channel[taken:]), self._number(member, broker)
             self._deliveries[key] = result
         return self._go(state, result[0], {index: result[1], member: result[2]})
@@ -372,7 +372,7 @@ class StateSpace:
             if not any(rules.commits(own, item, least) for own, item in zip(BROKERS, brokers, strict=True)):
                 return key[-1], ()
             facts = facts._replace(committed=True)
-        broken = () if self.options.unclean else tuple(invariants.kept(stored, brokers))
+        broken = () if self.options.unclean else tuple(invariants.committed_record_stays(stored, brokers))
         return self._number(_FACTS, facts), broken
 
     def _at_rest(self, values: list[Any]) -> list[str] | None:

@@ -22,7 +22,7 @@ class Called(NamedTuple):
     process: ControllerProcess
     answer: tuple[Any, ...]
     """The answer in the form of ``Subject.step``."""
-    told: int = 0
+    notified: int = 0
     """CHANGED or ELECT if the other controllers that watch the role are notified."""
     wrote: bool = False
     """Whether the state was written."""
@@ -58,7 +58,7 @@ def _claim(own: int, stored: Stored, process: ControllerProcess) -> Called:
         return Called(stored, process, ("done", "claim", None))
     epoch = stored.controller_epoch + 1
     stored = stored._replace(owner=own, controller_epoch=epoch)
-    return Called(stored, process._replace(claim=epoch), ("done", "claim", epoch), told=CHANGED)
+    return Called(stored, process._replace(claim=epoch), ("done", "claim", epoch), notified=CHANGED)
 
 
 def _write(stored: Stored, process: ControllerProcess, ask: tuple[Any, ...]) -> Called:

@@ -48,7 +48,7 @@ CONTROLLER_HAS: Final = {
     "controller_id", "config", "selection", "active_controller", "counters", "failures", "_context", "_operation",
     "_event", "_claimed", "log",
 }  # fmt: skip
-KEPT: Final = {"cluster", "controller_id", "controller_epoch", "term"}
+CONTEXT_HAS: Final = {"cluster", "controller_id", "controller_epoch", "term"}
 LEFT_OUT: Final = {"config", "selection", "counters", "gauges", "replica_index", "log"}
 
 #: The number of controllers within an operation that are cached; each can take its next step once.

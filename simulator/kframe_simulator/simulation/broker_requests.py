@@ -54,7 +54,7 @@ def _answer(simulation: Simulation, process: BrokerProcess, source: int, number:
         process.flush()
 
     def answer(reply: Reply | None) -> None:
-        if not simulation.network.carry(source, process.broker_id, partial(arrive, reply)):
+        if not simulation.network.deliver(source, process.broker_id, partial(arrive, reply)):
             simulation.scheduler.after(LOST_MS, partial(arrive, None))
 
     return answer
@@ -63,7 +63,7 @@ def _answer(simulation: Simulation, process: BrokerProcess, source: int, number:
 def _send_to_broker(simulation: Simulation, process: BrokerProcess, out: Outgoing) -> None:
     other, answer = simulation.broker(out.peer_id), _answer(simulation, process, out.peer_id, out.number)
     message: Any = out.message
-    if other is None or not simulation.network.carry(
+    if other is None or not simulation.network.deliver(
         process.broker_id, out.peer_id, lambda: other.ask(message, answer)
     ):
         simulation.scheduler.after(LOST_MS, partial(answer, None))
@@ -79,7 +79,7 @@ def _send_to_storage(simulation: Simulation, process: BrokerProcess, out: Outgoi
                 answer(write_state(ensemble, message))
 
             if not simulation.holds_isr(message.partition, message.isr, store):
-                simulation.network.carry(process.broker_id, ENSEMBLE, store)
+                simulation.network.deliver(process.broker_id, ENSEMBLE, store)
         case NotifyIsrChanges():
             ensemble.notify_isr_changes(message.partitions)
         case NotifyLogDirFailure():

@@ -112,7 +112,7 @@ class BrokerProcess:
         self.running = True
         self.incarnation += 1
         self.came_back_from_a_crash = True
-        self._simulation.tell("broker_bounce", [self.broker_id])
+        self._simulation.record_step("broker_bounce", [self.broker_id])
         (epoch,) = self._simulation.ensemble.bounce_brokers([self.broker_id])
         self._session += 1
         self.registration = replace(self.registration, broker_epoch=epoch)
@@ -212,10 +212,10 @@ class BrokerProcess:
         """Record whether the broker answers no request."""
         if silent is not self._silent:
             self._silent = silent
-            self._simulation.tell("answer", {"broker": self.broker_id, "error": "SILENT" if silent else "NONE"})
+            self._simulation.record_step("answer", {"broker": self.broker_id, "error": "SILENT" if silent else "NONE"})
 
     def _register(self) -> None:
-        self._simulation.tell("broker_startup", [{"id": self.broker_id}])
+        self._simulation.record_step("broker_startup", [{"id": self.broker_id}])
         (epoch,) = self._simulation.ensemble.register_brokers(
             [replace(self.registration, broker_epoch=NO_BROKER_EPOCH)]
         )
@@ -227,7 +227,7 @@ class BrokerProcess:
         """End the session: the registration is deleted."""
         if self._registered:
             self._registered = False
-            self._simulation.tell("broker_failure", [self.broker_id])
+            self._simulation.record_step("broker_failure", [self.broker_id])
             self._simulation.ensemble.unregister_brokers([self.broker_id])
 
     def _time_out_later(self) -> None:
@@ -320,7 +320,7 @@ class BrokerProcess:
         def handle() -> None:
             channel = transport.channels.get(self.broker_id)
             if channel is not None and channel.broker_epoch != control_request.broker_epoch:
-                transport.tell_late(event)
+                transport.deliver_late(event)
             elif self._now() < until:
                 self._simulation.scheduler.after(1.0, handle)
 

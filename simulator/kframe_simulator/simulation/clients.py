@@ -51,7 +51,7 @@ class Write(NamedTuple):
     """A task of a producer: a record for a partition, or, without value, the end of a transaction there."""
 
     key: TopicPartition
-    life: int
+    topic_number: int
     """The number of earlier topics with this name."""
     value: Value | None
     transaction: int = UNDEFINED
@@ -61,7 +61,7 @@ class Producer:
     """A producer with one request in flight."""
 
     def __init__(self, clients: Clients, number: int, options: ProducerOptions) -> None:
-        self.place = FIRST_ID + number
+        self.network_id = FIRST_ID + number
         self.options = options
         self._clients, self._number = clients, number
         self._id = number if options.idempotent else UNDEFINED
@@ -69,7 +69,7 @@ class Producer:
         self._sequences: dict[TopicPartition, int] = {}
         self._waiting: deque[Write] = deque()
         self._written = self._transaction = 0
-        self._tries = self._turn = 0
+        self._tries = self._attempt = 0
         self._leader: int | None = None
 
     @property
@@ -79,7 +79,7 @@ class Producer:
 
     def write(self, key: TopicPartition, count: int) -> None:
         """Write records, in one transaction if the producer is transactional."""
-        topic_number, transaction = self._clients.simulation.watch.record_history.life(key), UNDEFINED
+        topic_number, transaction = self._clients.simulation.watch.record_history.topic_number(key), UNDEFINED
         if self.options.transactional:
             self._transaction += 1
             transaction = self._transaction
@@ -100,25 +100,31 @@ class Producer:
 
     def _try(self) -> None:
         """Request the leader and send the record to it. A missing response counts as a failure."""
-        self._turn += 1
+        self._attempt += 1
         self._tries += 1
-        attempt, write = self._turn, self._waiting[0]
+        attempt, write = self._attempt, self._waiting[0]
         if self._tries > TRIES_MAX:
             self._give_up(write)
             return
         self._clients.simulation.scheduler.after(REQUEST_MS, partial(self._failed, attempt))
         result = partial(self._send, attempt, write)
-        self._clients.find_leader(self.place, self._number + self._tries, write.key, result)
+        self._clients.find_leader(self.network_id, self._number + self._tries, write.key, result)
 
-    def _send(self, turn: int, write: Write, leader: int, _leader_epoch: int) -> None:
-        if turn != self._turn:
+    def _send(self, attempt: int, write: Write, leader: int, _leader_epoch: int) -> None:
+        if attempt != self._attempt:
             return
         if leader < 0:
-            self._retry(turn)
+            self._retry(attempt)
             return
         request = self._request(write)
         promise = isinstance(request, Produce)
-        self._clients.send(self.place, leader, request, write.life if promise else None, partial(self._heard, turn))
+        self._clients.send(
+            self.network_id,
+            leader,
+            request,
+            write.topic_number if promise else None,
+            partial(self._on_response, attempt),
+        )
         if self.options.acks == 0 and promise:
             self._done(write)
 
@@ -133,8 +139,8 @@ class Producer:
             epoch, sequence, self.options.transactional,
         )  # fmt: skip
 
-    def _heard(self, turn: int, response: object) -> None:
-        if turn != self._turn or not self._waiting:
+    def _on_response(self, attempt: int, response: object) -> None:
+        if attempt != self._attempt or not self._waiting:
             return
         error = response.error if isinstance(response, ProduceResponse) else None
         if error is ErrorCode.NONE:
@@ -142,19 +148,19 @@ class Producer:
         elif error in _FENCED:
             self._give_up(self._waiting[0])
         else:
-            self._retry(turn)
+            self._retry(attempt)
 
-    def _retry(self, turn: int) -> None:
-        self._clients.simulation.scheduler.after(BACKOFF_MS, partial(self._failed, turn))
+    def _retry(self, attempt: int) -> None:
+        self._clients.simulation.scheduler.after(BACKOFF_MS, partial(self._failed, attempt))
 
-    def _failed(self, turn: int) -> None:
-        if turn == self._turn and self._waiting:
+    def _failed(self, attempt: int) -> None:
+        if attempt == self._attempt and self._waiting:
             self._try()
 
     def _done(self, write: Write) -> None:
         if self.options.idempotent and write.value is not None:
             self._sequences[write.key] = self._sequences.get(write.key, 0) + 1
-        self._turn += 1
+        self._attempt += 1
         self._waiting.popleft()
         self._begin()
 
@@ -165,7 +171,7 @@ class Producer:
         self._clients.simulation.watch.record_history.decided.add((self._id, write.transaction))
         self._epoch += 1
         self._sequences.clear()
-        self._turn += 1
+        self._attempt += 1
         self._waiting.popleft()
         while self._waiting and self._waiting[0].transaction == write.transaction != UNDEFINED:
             self._waiting.popleft()
@@ -199,30 +205,32 @@ class Clients:
         ids = self.simulation.options.brokers
         asked = ids[number % len(ids)]
 
-        def heard(response: object) -> None:
+        def on_response(response: object) -> None:
             partition = response.partitions.get(key) if isinstance(response, MetadataResponse) else None
             result(*((partition.leader, partition.leader_epoch) if partition is not None else (UNDEFINED, UNDEFINED)))
 
-        self.send(index, asked, Metadata((key[0],)), None, heard)
+        self.send(index, asked, Metadata((key[0],)), None, on_response)
 
-    def send(self, index: int, broker_id: int, request: Any, life: int | None, heard: Callable[[Any], None]) -> None:
-        """Send a request to a broker and deliver its response. ``life`` is the topic number of a Produce request."""
+    def send(
+        self, index: int, broker_id: int, request: Any, topic_number: int | None, on_response: Callable[[Any], None]
+    ) -> None:
+        """Send a request to a broker and deliver its response. A Produce request has a ``topic_number``."""
         simulation = self.simulation
         broker = simulation.brokers[broker_id]
-        if life is not None:
-            self.sent.append((broker_id, request, life))
+        if topic_number is not None:
+            self.sent.append((broker_id, request, topic_number))
 
         def back(response: object) -> None:
-            simulation.network.carry(broker_id, index, partial(heard, response))
+            simulation.network.deliver(broker_id, index, partial(on_response, response))
 
         def answer(response: Response | None) -> None:
-            if life is not None and isinstance(response, ProduceResponse):
-                self._acknowledged(request, response, life)
+            if topic_number is not None and isinstance(response, ProduceResponse):
+                self._acknowledged(request, response, topic_number)
             back(response)
 
-        if life is not None and request.acks == -1:
-            self._held[request.correlation] = request, life, back
-        simulation.network.carry(index, broker_id, lambda: broker.ask(request, answer))
+        if topic_number is not None and request.acks == -1:
+            self._held[request.correlation] = request, topic_number, back
+        simulation.network.deliver(index, broker_id, lambda: broker.ask(request, answer))
 
     def answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
         """A broker sends a delayed response."""
@@ -232,38 +240,38 @@ class Clients:
             self._acknowledged(request, message, topic_number)
             back(message)
 
-    def _acknowledged(self, request: Produce, response: ProduceResponse, life: int) -> None:
+    def _acknowledged(self, request: Produce, response: ProduceResponse, topic_number: int) -> None:
         watch = self.simulation.watch
-        if watch.record_history.acknowledge(request, response, life):
+        if watch.record_history.acknowledge(request, response, topic_number):
             watch.look(Trigger.ACKNOWLEDGED, request.partition)
 
     # -- Consumers.
 
     def read(self, key: TopicPartition, committed: bool, number: int) -> None:
         """A consumer reads the next records of a partition."""
-        topic_number = self.simulation.watch.record_history.life(key)
+        topic_number = self.simulation.watch.record_history.topic_number(key)
         self.find_leader(OUTSIDE, number, key, partial(self._fetch, key, topic_number, committed))
 
-    def _fetch(self, key: TopicPartition, life: int, committed: bool, leader: int, leader_epoch: int) -> None:
+    def _fetch(self, key: TopicPartition, topic_number: int, committed: bool, leader: int, leader_epoch: int) -> None:
         if (
             leader < 0
-            or leader_epoch < self._epochs.get((key, life), 0)
-            or life != self.simulation.watch.record_history.life(key)
+            or leader_epoch < self._epochs.get((key, topic_number), 0)
+            or topic_number != self.simulation.watch.record_history.topic_number(key)
         ):
             return  # The leader epoch is older than the known one: a consumer does not go back.
-        self._epochs[key, life] = leader_epoch
-        offset = self._positions.get((key, life, committed), 0)
+        self._epochs[key, topic_number] = leader_epoch
+        offset = self._positions.get((key, topic_number, committed), 0)
         asked = FetchPartition(offset, current_leader_epoch=leader_epoch)
-        on_response = partial(self._fetched, key, life, committed, leader_epoch, offset)
+        on_response = partial(self._fetched, key, topic_number, committed, leader_epoch, offset)
         self.send(OUTSIDE, leader, Fetch(CONSUMER, {key: asked}, committed), None, on_response)
 
     def _fetched(
-        self, key: TopicPartition, life: int, committed: bool, leader_epoch: int, offset: int, response: object
+        self, key: TopicPartition, topic_number: int, committed: bool, leader_epoch: int, offset: int, response: object
     ) -> None:
         record_history = self.simulation.watch.record_history
         if not isinstance(response, FetchResponse) or not record_history.watched(key):
             return
-        if life != record_history.life(key) or leader_epoch < record_history.floor.get(key, 0):
+        if topic_number != record_history.topic_number(key) or leader_epoch < record_history.floor.get(key, 0):
             return  # The response concerns an earlier topic or leader epoch.
         answer = response.partitions[key]
         if answer.error not in (ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE):
@@ -271,7 +279,7 @@ class Clients:
         self.simulation.counts["records read"] += len(answer.records)
         self.simulation.watch.look(Trigger.READ, Read(key, offset, committed, answer))
         end = answer.log_end_offset if answer.error is not ErrorCode.NONE else offset + len(answer.records)
-        self._positions[key, life, committed] = end
+        self._positions[key, topic_number, committed] = end
 
 
 def _produce(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
@@ -280,7 +288,9 @@ def _produce(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     if key is None or producer is None:
         return False
     acks = "all" if producer.options.acks == -1 else producer.options.acks
-    choices.tell_of(simulation, key[0], "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}})
+    choices.record_topic_step(
+        simulation, key[0], "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}}
+    )
     producer.write(key, arguments["count"])
     return True
 

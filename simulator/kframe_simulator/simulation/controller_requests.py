@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: The delay before a missing response counts as lost, and before a leader looks up an unknown controller again.
 LOST_MS: Final = 2_000.0
-NOBODY_MS: Final = 500.0
+UNREACHABLE_MS: Final = 500.0
 #: The interval of checks on a delayed proposal, and its longest delay.
 LOOK_MS: Final = 20.0
 HELD_MOST_MS: Final = 8_000.0
@@ -59,14 +59,14 @@ class ControllerRequests:
             self.past_proposals.append(message)
         elif isinstance(message, ControlledShutdown):
             self.past_shutdowns.append(message)
-            self._simulation.tell("controlled_shutdown", self._broker.broker_id)
+            self._simulation.record_step("controlled_shutdown", self._broker.broker_id)
         if process is None:
-            self._simulation.scheduler.after(NOBODY_MS, partial(answer_from(ENSEMBLE, out.number), None))
+            self._simulation.scheduler.after(UNREACHABLE_MS, partial(answer_from(ENSEMBLE, out.number), None))
             return
         if isinstance(message, AlterPartition):
             self._propose(process.controller_id, message, answer_from, out.number)
         else:
-            self._carry(process.controller_id, message, answer_from(process.controller_id, out.number))
+            self._deliver(process.controller_id, message, answer_from(process.controller_id, out.number))
 
     def _propose(
         self, controller_id: int, message: AlterPartition, answer_from: Callable[[int, int], Answer], number: int
@@ -86,7 +86,7 @@ class ControllerRequests:
             answer = partial(self._lose, answer)
         joining = self._joining(message) if self.holds else None
         if joining is None:
-            self._carry(controller_id, message, answer)
+            self._deliver(controller_id, message, answer)
         else:
             self._hold(joining, controller_id, message, answer)
 
@@ -126,7 +126,7 @@ class ControllerRequests:
             channel = process.transport.channels.get(victim.broker_id) if process.running else None
             known = channel is None or channel.broker_epoch != before or self._leaves(process, victim.broker_id)
             if known or self._simulation.scheduler.now_ms > until:
-                self._carry(controller_id, message, answer, epochs)
+                self._deliver(controller_id, message, answer, epochs)
             else:
                 self._simulation.scheduler.after(LOOK_MS, look)
 
@@ -142,7 +142,7 @@ class ControllerRequests:
         ]
         return [-1 if broker is None else broker.registration.broker_epoch for broker in brokers]
 
-    def _carry(self, controller_id: int, message: Any, answer: Answer, epochs: list[int] | None = None) -> None:
+    def _deliver(self, controller_id: int, message: Any, answer: Answer, epochs: list[int] | None = None) -> None:
         simulation, process = self._simulation, self._simulation.controller(controller_id)
         assert process is not None
         if epochs is not None and isinstance(message, AlterPartition):
@@ -155,5 +155,5 @@ class ControllerRequests:
 
         else:
             arrive = partial(ask_controller, simulation, process, message, answer)
-        if not simulation.network.carry(self._broker.broker_id, controller_id, arrive):
+        if not simulation.network.deliver(self._broker.broker_id, controller_id, arrive):
             simulation.scheduler.after(LOST_MS, partial(answer, None))

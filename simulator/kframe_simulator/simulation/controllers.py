@@ -134,12 +134,12 @@ class ControllerProcess:
     def reconnect(self) -> None:
         """Reconnect the process to the ensemble, if the network allows it."""
         if self.running and not self.paused and not self._cut_off():
-            self.store.mend_link()
+            self.store.restore_link()
 
     def look_at_link(self) -> None:
         """Notice that the link to the ensemble was cut or restored."""
         if self.running and not self.paused:
-            self.store.break_link() if self._cut_off() else self.store.mend_link()
+            self.store.break_link() if self._cut_off() else self.store.restore_link()
 
     def _cut_off(self) -> bool:
         network, own = self._simulation.network, self.controller_id
@@ -166,9 +166,9 @@ class ControllerProcess:
 
     def _plan(self, delay_ms: float) -> None:
         self._planned = True
-        self._simulation.scheduler.after(delay_ms, self._turn)
+        self._simulation.scheduler.after(delay_ms, self._step)
 
-    def _turn(self) -> None:
+    def _step(self) -> None:
         """Perform one effect, or take the next event."""
         self._planned = False
         if not self.running or self.paused:

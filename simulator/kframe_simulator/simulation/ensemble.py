@@ -120,7 +120,7 @@ class SimEnsemble(MemoryEnsemble):
         self.records.set(self._operator, path, self.broken[path])
         return True
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Another client repairs all unreadable records."""
         broken, self.broken = self.broken, {}
         for path, data in broken.items():
@@ -142,7 +142,7 @@ class SimEnsemble(MemoryEnsemble):
         """A tool without topic ids stores a topic again."""
         self.topics.forget_id(name)
         index = self.states.cluster.topics.find(name)
-        self.write_topics(table_of(self.states.cluster, _one(index)))
+        self.write_topics(table_of(self.states.cluster, _indexes(index)))
 
     def write_state(self, topic: str, partition: int, **values: Any) -> int:
         """Write a state as a broker does."""
@@ -178,5 +178,5 @@ class SimEnsemble(MemoryEnsemble):
         self.simulation.written(writer, call, tuple(names))
 
 
-def _one(index: int | None) -> Int32:
+def _indexes(index: int | None) -> Int32:
     return np.array([] if index is None else [index], np.int32)

@@ -12,7 +12,7 @@ def fork(tree: RecordTree) -> RecordTree:
     twin = RecordTree()
     twin.zxid = tree.zxid
     twin._records = {path: replace(record, children=dict(record.children)) for path, record in tree._records.items()}
-    twin._listeners = dict.fromkeys(tree._listeners, _nobody)
+    twin._listeners = dict.fromkeys(tree._listeners, _ignore)
     return twin
 
 
@@ -39,5 +39,5 @@ def changed(before: RecordTree, now: RecordTree, path: str, of_children: bool) -
     return None if new.mzxid == old.mzxid else Change.DATA
 
 
-def _nobody(_event: WatchEvent) -> None:
+def _ignore(_event: WatchEvent) -> None:
     """Ignore an event of a lagging server."""

@@ -25,7 +25,7 @@ class Network:
         self.lost = 0
         """The number of lost messages."""
 
-    def carry(self, source: int, target: int, arrive: Callback, extra_ms: float = 0.0) -> bool:
+    def deliver(self, source: int, target: int, arrive: Callback, extra_ms: float = 0.0) -> bool:
         """Send a message. Returns whether it will arrive. ``extra_ms`` is added to its delay."""
         if self.is_cut(source, target):
             self.lost += 1

@@ -36,18 +36,18 @@ class Notes:
     """Written topics, before the event."""
     deposed: list[tuple[TopicPartition, int]] = field(default_factory=list)
     """Partitions with a new leader, and the previous leader."""
-    told: set[tuple[TopicPartition, int]] = field(default_factory=set)
+    notified: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """Partitions of LeaderAndIsr requests, and the receiving broker."""
     calls: Counter[str] = field(default_factory=Counter)
     """Calls of the store."""
     called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
     """The subset of ``told`` that marks the replica as new."""
-    first_told: dict[tuple[TopicPartition, int], tuple[int, bool]] = field(default_factory=dict)
+    first_states: dict[tuple[TopicPartition, int], tuple[int, bool]] = field(default_factory=dict)
     """By entry of ``told``: the last leader epoch, and whether the first request with that epoch marks the replica as
     new."""
     registered: Mapping[int, int] = field(default_factory=dict)
     """Broker epoch by broker of the channels before the event."""
-    live_told: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    sent_live_brokers: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The live brokers in the last UpdateMetadata of each broker."""
     created: set[TopicPartition] = field(default_factory=set)
     """Partitions that got their first state."""
@@ -64,19 +64,19 @@ class Notes:
 
     def leader_and_isr(self, broker_id: int, message: LeaderAndIsr) -> None:
         """A LeaderAndIsr request was queued for a broker."""
-        self.told.update((key, broker_id) for key in message.partitions)
+        self.notified.update((key, broker_id) for key in message.partitions)
         self.called_new.update((key, broker_id) for key, state in message.partitions.items() if state.is_new)
         for key, state in message.partitions.items():
-            known, _ = self.first_told.get((key, broker_id), (-1, False))
+            known, _ = self.first_states.get((key, broker_id), (-1, False))
             if state.leader_epoch > known:
-                self.first_told[key, broker_id] = state.leader_epoch, state.is_new
+                self.first_states[key, broker_id] = state.leader_epoch, state.is_new
 
     def unaware(self, registered: Collection[int]) -> tuple[int, ...]:
         """Brokers that were not sent an UpdateMetadata after the live brokers changed."""
         if self.registered.keys() == set(registered):
             return ()
         now = tuple(sorted(registered))
-        return tuple(key for key in now if self.live_told.get(key) != now)
+        return tuple(key for key in now if self.sent_live_brokers.get(key) != now)
 
     def not_called_new(self, rows: Mapping[TopicPartition, Row]) -> tuple[tuple[TopicPartition, int], ...]:
         """Replicas (partition, broker) that the event has created, or added to ``rows``, and not sent as new. An added
@@ -89,12 +89,16 @@ class Notes:
             for broker in set(rows[name, number].adding) - set(was.replicas)
         }
         made = {
-            notified_broker for notified_broker in self.told if notified_broker[0] in self.created
+            notified_broker for notified_broker in self.notified if notified_broker[0] in self.created
         } - self.called_new
         return tuple(
             sorted(
                 made
-                | {notified_broker for notified_broker in added & self.told if not self.first_told[notified_broker][1]}
+                | {
+                    notified_broker
+                    for notified_broker in added & self.notified
+                    if not self.first_states[notified_broker][1]
+                }
             )
         )
 

@@ -49,7 +49,7 @@ class Observed:
         self._unreadable_at: dict[Term, dict[TopicPartition, int]] = {}
         """Leader epochs of partitions that were unreadable at the start of the term."""
         self._stops: dict[tuple[Term, TopicPartition, int], int] = {}
-        self._told_to_delete: defaultdict[Term, set[tuple[TopicPartition, int]]] = defaultdict(set)
+        self._sent_deletions: defaultdict[Term, set[tuple[TopicPartition, int]]] = defaultdict(set)
         """Replicas (partition, broker) with a deleting StopReplica in a term."""
         self._resumptions = 0
         self._failures: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
@@ -256,14 +256,14 @@ class Observed:
     def deletes_again(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
         """Record a deleting StopReplica. Returns whether this term has sent the same one before, with no event in
         between that lets a deletion continue."""
-        self._told_to_delete[self.term(process)].add((key, broker_id))
+        self._sent_deletions[self.term(process)].add((key, broker_id))
         before = self._stops.get((self.term(process), key, broker_id))
         self._stops[self.term(process), key, broker_id] = self._resumptions
         return before == self._resumptions
 
-    def told_to_delete(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
+    def has_sent_deletion(self, process: ControllerProcess, key: TopicPartition, broker_id: int) -> bool:
         """Whether the current term has sent a deleting StopReplica for a replica."""
-        return (key, broker_id) in self._told_to_delete.get(self.term(process), ())
+        return (key, broker_id) in self._sent_deletions.get(self.term(process), ())
 
     def handles_again(self, process: ControllerProcess, event: Event) -> bool:
         """Whether a process takes the same notification as the last time."""

@@ -68,7 +68,7 @@ class Options:
     gap_ms: float
     """The mean time between two actions."""
     producers: tuple[ProducerOptions, ...] = ()
-    lull: bool = False
+    quiescence: bool = False
     """Whether invariants are also checked at quiescence, before stopped processes restart."""
     hold_last: bool = False
     """kframe.last.replica.hold."""
@@ -118,7 +118,7 @@ def draw_options(seed: int, fault_classes: tuple[str, ...]) -> Options:
         actions=random.randint(30, 50),
         gap_ms=random.choice((150.0, 400.0, 1_200.0)),
         producers=tuple(random.sample(PRODUCERS, random.randint(2, 4))),
-        lull=random.random() < 0.4,
+        quiescence=random.random() < 0.4,
         hold_last=random.random() < 0.15,
     )
 

@@ -70,7 +70,7 @@ class RecordHistory:
         self.stale_logs: dict[str, set[tuple[int, TopicPartition]]] = {}
         """By topic: (broker, partition) of logs that brokers still had when an earlier topic with this name was
         deleted."""
-        self.lives: Counter[str] = Counter()
+        self.topic_numbers: Counter[str] = Counter()
         """The number of deleted topics with this name."""
         self.acknowledged: list[tuple[TopicPartition, int, int, Record, int]] = []
         """All acknowledged records: partition, topic number, acks, record, offset."""
@@ -152,7 +152,7 @@ class RecordHistory:
 
     def topic_gone(self, name: str, partitions: Iterable[int]) -> None:
         """A topic was deleted: its promises end."""
-        self.lives[name] += 1
+        self.topic_numbers[name] += 1
         for key in [(name, partition) for partition in partitions]:
             for saved in (
                 self.promises,
@@ -174,15 +174,15 @@ class RecordHistory:
         if left:
             self.stale_logs[name] = left
 
-    def acknowledge(self, request: Produce, response: ProduceResponse, life: int) -> bool:
+    def acknowledge(self, request: Produce, response: ProduceResponse, topic_number: int) -> bool:
         """A leader has answered a producer. Returns whether the response is a promise."""
         key, simulation = request.partition, self._simulation
-        if response.error is not ErrorCode.NONE or life != self.lives[key[0]]:
+        if response.error is not ErrorCode.NONE or topic_number != self.topic_numbers[key[0]]:
             return False
         value = request.value
         assert isinstance(value, Value)
         record = Record(response.leader_epoch, value)
-        self.acknowledged.append((key, life, request.acks, record, response.offset))
+        self.acknowledged.append((key, topic_number, request.acks, record, response.offset))
         simulation.counts[f"acknowledged, acks={request.acks}"] += 1
         if request.acks != -1 or response.leader_epoch < self.floor.get(key, 0):
             return False
@@ -191,9 +191,9 @@ class RecordHistory:
 
     # -- Queries.
 
-    def life(self, key: TopicPartition) -> int:
+    def topic_number(self, key: TopicPartition) -> int:
         """The topic number of a partition: how many topics with this name were deleted before."""
-        return self.lives[key[0]]
+        return self.topic_numbers[key[0]]
 
     def watched(self, key: TopicPartition) -> bool:
         """Whether a partition's logs are checked: all belong to the current topic, which is not being deleted."""
@@ -227,7 +227,7 @@ class RecordHistory:
         """At rest, count the acknowledged records that their leader's log lacks."""
         counts, rows = self._simulation.counts, self._simulation.ensemble.rows
         for key, topic_number, acks, record, offset in self.acknowledged:
-            if topic_number == self.lives[key[0]] and key in rows and self.watched(key):
+            if topic_number == self.topic_numbers[key[0]] and key in rows and self.watched(key):
                 counts[f"standing, acks={acks}"] += 1
                 counts[f"lost, acks={acks}"] += not holds(self.log(rows[key].leader, key), offset, record.value)
 

@@ -107,7 +107,7 @@ class Recorder:
         """The process of a store."""
         return None if store is None else self.controllers[store.controller_id - FIRST_ID]
 
-    def tell(self, kind: str, argument: Any) -> None:
+    def record_step(self, kind: str, argument: Any) -> None:
         """Record a scenario step. Steps before the first controller belong to the initial state."""
         if self.counts["claims"]:
             self.played_steps.append(PlayedStep(self.scheduler.now_ms, None, {kind: argument}))
@@ -151,7 +151,7 @@ class Recorder:
         written = TopicWritten(name, before, after, topic_id, process)
         if process is not None and not before:
             lists = [list(after[number].replicas) for number in sorted(after)]
-            self.tell("create_topics", [{"name": name, "assignments": lists}])
+            self.record_step("create_topics", [{"name": name, "assignments": lists}])
         self.watch.look(Trigger.TOPIC, written)
         self.watch.moves.topic_written(written)
         self.watch.observed.resumed()
@@ -169,7 +169,7 @@ class Recorder:
         if call in ("claim", "take_over"):
             if isinstance(what, int):
                 if self.counts["claims"]:
-                    self.tell("elect", {})
+                    self.record_step("elect", {})
                 self.counts["claims"] += 1
                 self.watch.look(Trigger.CLAIMED, Claimed(process, what))
             return
@@ -240,7 +240,9 @@ class Recorder:
         if isinstance(control_request.message, LeaderAndIsr):
             self._notes[controller_id].leader_and_isr(control_request.broker_id, control_request.message)
         elif isinstance(control_request.message, UpdateMetadata):
-            self._notes[controller_id].live_told[control_request.broker_id] = control_request.message.live_brokers
+            self._notes[controller_id].sent_live_brokers[control_request.broker_id] = (
+                control_request.message.live_brokers
+            )
         self.watch.look(Trigger.QUEUED, Post(process, control_request))
         self.watch.observed.queued(process, control_request)
 
@@ -286,7 +288,7 @@ class Recorder:
             again.clear()
         self._last_ended = event, self.ensemble.changes
         notes = self._notes.pop(process.controller_id)
-        untold = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.told]
+        untold = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
         self.watch.observed.event_ended(process, event)
         ended = Ended(
             process, event, tuple(notes.written), notes.topics, repeated, tuple(untold), notes.calls,
@@ -294,7 +296,7 @@ class Recorder:
             notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),
             frozenset(dict(self.watch.observed.registered(process).items() - notes.registered.items())),
-            notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_told.items()},
+            notes.knowledge, {key: epoch for key, (epoch, _) in notes.first_states.items()},
         )  # fmt: skip
         self.watch.look(Trigger.EVENT, ended)
 
@@ -354,7 +356,7 @@ class Recorder:
         """A log directory of a broker has failed, with these logs."""
         lost = tuple(keys)
         partitions = [f"{topic}-{number}" for topic, number in lost]
-        self.tell("log_dir_failure", {"broker": process.broker_id, "partitions": partitions})
+        self.record_step("log_dir_failure", {"broker": process.broker_id, "partitions": partitions})
         self.watch.record_history.logs_lost(process.broker_id, lost)
 
     def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:

@@ -98,13 +98,13 @@ def play_seeds(seeds: Sequence[int], jobs: int = 1) -> Iterator[Result]:
     work = [(seed, seed % TWICE_EVERY == 0) for seed in seeds]
     if jobs <= 1:
         for item in work:
-            yield _play_one(item)
+            yield _play_item(item)
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_play_one, work, chunksize=8)
+        yield from pool.map(_play_item, work, chunksize=8)
 
 
-def _play_one(work: tuple[int, bool]) -> Result:
+def _play_item(work: tuple[int, bool]) -> Result:
     return play_seed(*work)
 
 
@@ -112,13 +112,13 @@ def shrink(
     options: Options,
     plan: Sequence[Action],
     number: str,
-    tell: Callable[[int, int], None] = lambda done, left: None,
+    on_progress: Callable[[int, int], None] = lambda done, left: None,
     tries_most: int = 400,
 ) -> Result:
     """A shorter plan that still breaks the invariant ``number``. It leaves out groups of actions of decreasing size.
 
-    ``tell`` gets the number of tried plans and of remaining actions. Raises ValueError if the plan itself does not
-    break the invariant.
+    ``on_progress`` gets the number of tried plans and of remaining actions. Raises ValueError if the complete plan does
+    not break the invariant.
     """
 
     def breaks(candidate: Sequence[Action]) -> Result | None:
@@ -134,7 +134,7 @@ def shrink(
         while index < len(saved) and tries < tries_most:
             candidate = saved[:index] + saved[index + part :]
             matches, tries = breaks(candidate), tries + 1
-            tell(tries, len(saved))
+            on_progress(tries, len(saved))
             if matches is not None:
                 saved, best, shorter = candidate, matches, True
             else:

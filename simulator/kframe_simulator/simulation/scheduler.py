@@ -50,13 +50,13 @@ class ProcessClock:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._ahead_ms = 0.0
+        self._offset_ms = 0.0
         self._timers: dict[str, tuple[float, Callback]] = {}
         self._held = False
 
     def now_ms(self) -> float:
         """The time of this clock."""
-        return self._scheduler.now_ms + self._ahead_ms
+        return self._scheduler.now_ms + self._offset_ms
 
     def schedule(self, name: str, delay_ms: float, fire: Callback) -> None:
         """Call ``fire`` once, ``delay_ms`` from now. A timer with the same name is replaced."""
@@ -72,9 +72,9 @@ class ProcessClock:
         """Whether a timer is set."""
         return name in self._timers
 
-    def jump(self, ahead_ms: float) -> None:
+    def jump(self, offset_ms: float) -> None:
         """Advance this clock, as after a suspended machine has resumed."""
-        self._ahead_ms += ahead_ms
+        self._offset_ms += offset_ms
         self._look()
 
     def hold(self) -> None:

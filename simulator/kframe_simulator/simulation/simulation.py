@@ -162,7 +162,7 @@ class Simulation(Recorder):
             self.scheduler.at(action.at_ms, partial(actions.play, self, action))
         last = self.plan[-1].at_ms if self.plan else 0.0
         self._run_until(lambda: self.scheduler.now_ms > last + 1_000.0)
-        if self.options.lull:
+        if self.options.quiescence:
             self._quiescence()
         actions.calm(self)
         self._rest()

@@ -77,9 +77,9 @@ class SimStore(MemoryStore):
         self._breaks = 0
         self._contact_ms = 0.0
         self._expired = False
-        self._heard: deque[tuple[int, WatchEvent]] = deque()
+        self._arrived: deque[tuple[int, WatchEvent]] = deque()
         self._registrations_read: set[tuple[int, int]] = set()
-        self._ahead: PipelinedWrite | None = None
+        self._pipelined: PipelinedWrite | None = None
 
     # -- Session.
 
@@ -110,7 +110,7 @@ class SimStore(MemoryStore):
         breaks, session = self._breaks, self._session
         self._scheduler.after(self._timeout_ms, lambda: self._time_out(breaks, session))
 
-    def mend_link(self) -> None:
+    def restore_link(self) -> None:
         """Reconnect the process: in its session, or in a new one if the session has expired."""
         if self._linked or self._session is None:
             return
@@ -130,7 +130,7 @@ class SimStore(MemoryStore):
         if self._linked:
             self._linked, self._contact_ms = False, self._clock.now_ms()
             self._breaks += 1
-            self._scheduler.after(1.0, self.mend_link)
+            self._scheduler.after(1.0, self.restore_link)
 
     def vanish(self) -> None:
         """The process ends without closing the session: the ensemble expires it after the timeout."""
@@ -143,7 +143,7 @@ class SimStore(MemoryStore):
     def _end_session(self) -> None:
         if not self._expired and self._session is not None:
             self._expired, self._behind = True, None
-            self._heard.clear()
+            self._arrived.clear()
             self._ensemble.simulation.written(None, "session-ended", self.controller_id)
             self._records.close_session(self._session)
 
@@ -171,15 +171,15 @@ class SimStore(MemoryStore):
         if self._session is None or self._expired:
             return
         for _ in range(2 if self.repeats_watches else 1):
-            self._heard.append((self._session, event))
-            self._network.carry(ENSEMBLE, self.controller_id, self._deliver, self.watch_delay_ms)
+            self._arrived.append((self._session, event))
+            self._network.deliver(ENSEMBLE, self.controller_id, self._deliver, self.watch_delay_ms)
 
     def _deliver(self) -> None:
         """Deliver the watch events that have arrived: one per call, or all after a reconnection."""
         if not self._linked or self._expired or self._behind is not None:
             return
-        while self._heard:
-            session, event = self._heard.popleft()
+        while self._arrived:
+            session, event = self._arrived.popleft()
             if session == self._session:
                 self._note_role(event)
                 super()._hear(event)
@@ -300,11 +300,11 @@ class SimStore(MemoryStore):
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
         """Create or compare-and-set each row that ``write_ahead`` has not written."""
-        written_ahead, write = self._ahead, partial(self._write_states, cluster)
-        if written_ahead is None or not (asked := written_ahead.asked(change)).any():
+        pipelined, write = self._pipelined, partial(self._write_states, cluster)
+        if pipelined is None or not (asked := pipelined.asked(change)).any():
             return write(change)
-        self._ahead = None
-        return written_ahead.answer(change, asked, write)
+        self._pipelined = None
+        return pipelined.answer(change, asked, write)
 
     def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         """Perform both writes before the result of ``change`` is known. If the connection is lost, both may have been
@@ -316,7 +316,7 @@ class SimStore(MemoryStore):
             if lost:
                 PipelinedWrite.of(following, partial(self._write_states, cluster))
             raise
-        self._ahead = PipelinedWrite.of(following, partial(self._write_states, cluster))
+        self._pipelined = PipelinedWrite.of(following, partial(self._write_states, cluster))
         return result
 
     def _write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
@@ -341,20 +341,20 @@ class SimStore(MemoryStore):
         zxid = self._records.zxid
         result = plain(self, *args)
         if self._records.zxid != zxid or name == "write_states":
-            self._tell(name, args, result)
+            self._observe(name, args, result)
         if fault == "after":
             self.failed_calls += 1
             raise StoreError(f"connection lost after {name} was done")
         return result
 
-    def _tell(self, name: str, args: Sequence[Any], result: Any) -> None:
+    def _observe(self, name: str, args: Sequence[Any], result: Any) -> None:
         match name:
             case "claim" | "take_over":
                 if result is not None:
                     self.claimed_epoch, self.lost_role = result, False
                 self._ensemble.simulation.written(self, name, result)
             case "write_states":
-                self._tell_states(args[0], args[1], result)
+                self._observe_states(args[0], args[1], result)
             case "write_assignments" | "create_topics":
                 self._ensemble.topics_changed(args[0].names, self, name)
             case "give_topic_ids" | "delete_topics":
@@ -367,7 +367,7 @@ class SimStore(MemoryStore):
         if name == "release":
             self.claimed_epoch = -1
 
-    def _tell_states(self, cluster: ClusterState, change: StateChange, result: WriteResult) -> None:
+    def _observe_states(self, cluster: ClusterState, change: StateChange, result: WriteResult) -> None:
         names, p = cluster.topics.names, cluster.partitions
         for row, code in zip(change.rows.tolist(), result.codes.tolist(), strict=True):
             if code == WriteCode.OK:

@@ -160,7 +160,7 @@ class SimTransport:
         simulation.request_sent(self.controller_id, request, channel.tries > 1)
 
         def answer(response: ControlResponse) -> None:
-            simulation.network.carry(
+            simulation.network.deliver(
                 request.broker_id,
                 self.controller_id,
                 lambda: self._answered(channel, request, attempt, response),
@@ -172,26 +172,26 @@ class SimTransport:
         def arrive() -> None:
             simulation.deliver(self.controller_id, request, answer, refuse)
 
-        simulation.network.carry(self.controller_id, request.broker_id, arrive)
+        simulation.network.deliver(self.controller_id, request.broker_id, arrive)
         simulation.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, attempt))
 
-    def _broken(self, channel: Channel, request: ControlRequest, turn: int) -> None:
+    def _broken(self, channel: Channel, request: ControlRequest, attempt: int) -> None:
         """Ignore any response to this attempt, and send the same request again."""
-        if channel.in_flight is request and channel.tries == turn:
+        if channel.in_flight is request and channel.tries == attempt:
             self._try(channel)
             self._pump(channel)
 
-    def _answered(self, channel: Channel, request: ControlRequest, turn: int, response: ControlResponse) -> None:
+    def _answered(self, channel: Channel, request: ControlRequest, attempt: int, response: ControlResponse) -> None:
         """Handle the response to this attempt. Attempts of different requests have the same numbers, so the request
         must match."""
-        if channel.in_flight is not request or channel.tries != turn or self._notify is None:
+        if channel.in_flight is not request or channel.tries != attempt or self._notify is None:
             return
         if self.paused:
-            self._simulation.scheduler.after(50.0, lambda: self._answered(channel, request, turn, response))
+            self._simulation.scheduler.after(50.0, lambda: self._answered(channel, request, attempt, response))
             return
         if channel.broker_id in self.garbled:
             self.garbled.discard(channel.broker_id)
-            self._broken(channel, request, turn)
+            self._broken(channel, request, attempt)
             return
         channel.in_flight = None
         self._simulation.request_done(self.controller_id, request)
@@ -203,7 +203,7 @@ class SimTransport:
             elif isinstance(event, LeaderAndIsrAnswered):
                 self.past_successes.append(event)
             if channel.broker_id in self.delayed:
-                self._simulation.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.tell_late, event))
+                self._simulation.scheduler.after(self.delayed.pop(channel.broker_id), partial(self.deliver_late, event))
             else:
                 self._notify(event)
             if channel.broker_id in self.repeated:
@@ -212,7 +212,7 @@ class SimTransport:
                 self._notify(event)
         self._pump(channel)
 
-    def tell_late(self, event: Event) -> None:
+    def deliver_late(self, event: Event) -> None:
         """Deliver a response event that was read from the wire, even if its channel has closed since."""
         if self._notify is not None:
             self._notify(event)

@@ -184,7 +184,7 @@ class Ended(NamedTuple):
     """Brokers whose new registration the event has handled."""
     knowledge: bytes = b""
     """The controller's memory before a broker's response; empty for other events."""
-    epochs_told: Mapping[tuple[TopicPartition, int], int] = {}
+    sent_epochs: Mapping[tuple[TopicPartition, int], int] = {}
     """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
 
 

@@ -107,7 +107,7 @@ def _dead_member_stays(simulation: Simulation) -> Broken:
     return Trigger.EVENT, ended(simulation, BrokersChanged())
 
 
-def _nobody_elected(simulation: Simulation) -> Broken:
+def _no_election(simulation: Simulation) -> Broken:
     edit(simulation, leader=-1)
     return Trigger.EVENT, ended(simulation, BrokersChanged())
 
@@ -175,7 +175,7 @@ def _adds_the_dead(simulation: Simulation) -> Broken:
     return Trigger.TOPIC, topic(simulation, after=now | {0: now[0]._replace(replicas=(1, 2, 3, 4), adding=(4,))})
 
 
-def _names_one_twice(simulation: Simulation) -> Broken:
+def _names_broker_twice(simulation: Simulation) -> Broken:
     now = simulation.ensemble.topic_partitions("t")
     return Trigger.TOPIC, topic(simulation, after=now | {0: now[0]._replace(replicas=(1, 1, 2))})
 
@@ -215,7 +215,7 @@ def _unclean_is_not_elected(simulation: Simulation) -> Broken:
     return Trigger.QUIESCENT, None
 
 
-def _setting_elects_nobody(simulation: Simulation) -> Broken:
+def _setting_without_election(simulation: Simulation) -> Broken:
     simulation.ensemble.configure_topic("t", {"unclean.leader.election.enable": "true"})
     edit(simulation, leader=-1, isr=(9,))
     return Trigger.EVENT, ended(simulation, TopicSettingsChanged("t"))
@@ -232,7 +232,7 @@ def _move_is_taken_out(simulation: Simulation) -> Broken:
     return Trigger.EVENT, ended(simulation, calls={"write_reassignments": 1}, reassignments={KEY: (1, 2, 3, 4)})
 
 
-def _word_is_left(simulation: Simulation) -> Broken:
+def _notification_stays(simulation: Simulation) -> Broken:
     simulation.ensemble.notify_isr_changes([KEY])
     return Trigger.RESTED, None
 
@@ -242,7 +242,7 @@ def _late_topic_keeps_its_epoch(simulation: Simulation) -> Broken:
     process.store.claimed_epoch += 1
     assert simulation.ensemble.malform(0, 0)
     observed.loaded(process)
-    simulation.ensemble.mend()
+    simulation.ensemble.repair()
     return Trigger.RESTED, None
 
 
@@ -305,11 +305,11 @@ def _replica_has_no_state(simulation: Simulation) -> Broken:
     return Trigger.EVENT, ended(simulation)
 
 
-def _assignment_is_not_told(simulation: Simulation) -> Broken:
+def _assignment_not_sent(simulation: Simulation) -> Broken:
     before = simulation.ensemble.topic_partitions("t")
     edit(simulation, removing=(3,))
     epochs = {(KEY, 1): simulation.ensemble.rows[KEY].leader_epoch}
-    return Trigger.EVENT, ended(simulation, topics={"t": before}, epochs_told=epochs)
+    return Trigger.EVENT, ended(simulation, topics={"t": before}, sent_epochs=epochs)
 
 
 def _deleted_id_is_known(simulation: Simulation) -> Broken:
@@ -328,10 +328,10 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simula
     (members.proposed_members_are_live, _accepts_earlier_registrations),
     (members.proposals_are_valid_once_asked, _accepts_another_sender),
     (members.the_failed_leave_isrs, _dead_member_stays),
-    (members.led_while_in_sync, _nobody_elected),
+    (members.led_while_in_sync, _no_election),
     (members.moves_end_with_their_brokers, _move_goes_on),
     (members.elections_left_are_held, _election_is_not_held),
-    (members.settings_elect_at_once, _setting_elects_nobody),
+    (members.settings_elect_at_once, _setting_without_election),
     (requests.only_stored_states_are_sent, _never_stored),
     (
         requests.stops_bear_leader_epochs,
@@ -342,17 +342,17 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simula
         lambda simulation: (Trigger.EVENT, ended(simulation, not_called_new=((KEY, 1),))),
     ),
     (
-        requests.changes_of_brokers_are_told,
+        requests.broker_changes_are_sent,
         lambda simulation: (Trigger.EVENT, ended(simulation, BrokersChanged(), unaware=(1,))),
     ),
     (requests.deletions_wait_for_a_cause, _deletes_again),
     (requests.removed_replicas_are_deleted, _leaver_is_not_deleted),
-    (requests.isr_changes_are_told_alone, _tells_of_more),
+    (requests.isr_changes_are_sent_alone, _tells_of_more),
     (rest.leaders_know_their_replicas, _old_replicas),
     (rest.ids_are_there, _no_id),
     (rest.led_where_unclean_is_allowed, _unclean_is_not_elected),
     (rest.leaders_are_balanced, _unbalanced),
-    (rest.word_is_taken_away, _word_is_left),
+    (rest.notifications_are_removed, _notification_stays),
     (rest.late_topics_have_a_new_epoch, _late_topic_keeps_its_epoch),
     (proposals.senders_are_registered, _earlier_sender),
     (proposals.proposals_are_answered, lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION)),
@@ -365,7 +365,7 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simula
         lambda simulation: code(simulation, ErrorCode.INVALID_UPDATE_VERSION, leader_epoch=np.array([-1], np.int32)),
     ),
     (topics.requests_add_live_replicas, _adds_the_dead),
-    (topics.lists_are_valid, _names_one_twice),
+    (topics.lists_are_valid, _names_broker_twice),
     (events.earlier_answers_change_nothing, _earlier_answer_writes),
     (events.elections_change_leaders, _elects_who_leads),
     (
@@ -393,6 +393,6 @@ BROKEN_BY_FACTS: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simula
     (requests.last_good_logs_stay, _last_good_log_goes),
     (proposals.proposals_are_answered, _deleted_id_is_known),
     (events.replica_states_fit_columns, _replica_has_no_state),
-    (requests.new_assignments_are_told, _assignment_is_not_told),
+    (requests.new_assignments_are_sent, _assignment_not_sent),
     (records.last_replicas_wait_for_consent, _elects_without_consent),
 ]

@@ -37,7 +37,7 @@ TOPIC_ID = bytes(range(16))
 CONTROLLER_ID = 1000
 
 
-def told(broker: Broker, request: Request, now: float = 0.0) -> ErrorCode:
+def response_error(broker: Broker, request: Request, now: float = 0.0) -> ErrorCode:
     """The error of a control response: the top-level one, or the one of its only partition."""
     response = broker.handle(request, now)
     assert isinstance(response, ControlResponse)
@@ -99,10 +99,10 @@ class Cluster:
     def __getitem__(self, broker_id: int) -> Broker:
         return self.brokers[broker_id]
 
-    def tell(self, broker_id: int, request: Request) -> Response | None:
+    def request(self, broker_id: int, request: Request) -> Response | None:
         """Send one request, and deliver all messages that follow from it."""
         response = self.brokers[broker_id].handle(request, self.now)
-        self.carry()
+        self.deliver()
         return response
 
     def lead(self, leader: int, isr: Iterable[int], key: TopicPartition = P, *, only: Iterable[int] | None = None,
@@ -118,12 +118,12 @@ class Cluster:
         for broker_id in alive if only is None else only:
             self.brokers[broker_id].handle(UpdateMetadata(CONTROLLER_ID, 1, -1, alive, {key: shown}), self.now)
             self.brokers[broker_id].handle(order(now, key), self.now)
-        self.carry()
+        self.deliver()
 
     def produce(self, value: object, leader: int = 1, **others: object) -> ProduceResponse | None:
         """Send a record for P to this broker."""
         request = produce(value, **others)  # type: ignore[arg-type]
-        response = self.tell(leader, request)
+        response = self.request(leader, request)
         assert response is None or isinstance(response, ProduceResponse)
         return response or self.acked.get(request.correlation)
 
@@ -132,10 +132,10 @@ class Cluster:
         until = self.now + ms
         while (due := min(broker.wakes_at for broker in self.brokers.values())) <= until:
             self.now = max(self.now, due)
-            self.carry()
+            self.deliver()
         self.now = until
 
-    def carry(self) -> None:
+    def deliver(self) -> None:
         """Deliver messages until there are none left at this time."""
         busy = True
         while busy:

@@ -35,7 +35,7 @@ class InFlight(NamedTuple):
     """A message or a reply in flight, and the run of its sender."""
 
     sender: int
-    life: int
+    run: int
     out: Outgoing
     reply: Reply | None
     replied: bool
@@ -47,7 +47,7 @@ class BrokerStateMachine:
     def __init__(self, config: BrokerConfig) -> None:
         self.now = 0.0
         self.brokers = {broker_id: Broker(broker_id, config=config) for broker_id in IDS}
-        self.lives = dict.fromkeys(IDS, 0)
+        self.runs = dict.fromkeys(IDS, 0)
         self.stored = state(1, IDS, 1, 0, IDS, is_new=True)
         self.network: list[InFlight] = []
         self.orders: dict[int, list[object]] = {broker_id: [] for broker_id in IDS}
@@ -71,12 +71,12 @@ class BrokerStateMachine:
             self._acked(number, response)
         self._collect()
 
-    def carry(self, which: int, lose: bool, repeat: bool) -> None:
+    def deliver(self, which: int, lose: bool, repeat: bool) -> None:
         """A message arrives or is lost. The sender of a lost message gets the reply None."""
         if not self.network:
             return
         broker = self.network.pop(which % len(self.network))
-        if self.lives[broker.sender] != broker.life:
+        if self.runs[broker.sender] != broker.run:
             return
         if repeat:
             self.network.append(broker)
@@ -103,14 +103,14 @@ class BrokerStateMachine:
         if not self.brokers[broker].running:
             return
         self.brokers[broker].crash(self.now)
-        self.lives[broker] += 1
+        self.runs[broker] += 1
         self.orders[broker].clear()
         rest = tuple(member for member in self.stored.isr if member != broker)
         self._elect(rest or self.stored.isr)
 
     def restart(self, broker: int) -> None:
         if not self.brokers[broker].running:
-            self.brokers[broker].start(self.lives[broker], self.now)
+            self.brokers[broker].start(self.runs[broker], self.now)
             self._elect(self.stored.isr)
 
     def move(self, broker: int) -> None:
@@ -178,7 +178,7 @@ class BrokerStateMachine:
                     assert isinstance(out.message, ProduceResponse)
                     self._acked(out.peer_id, out.message)
                 elif out.number:
-                    self.network.append(InFlight(broker_id, self.lives[broker_id], out, None, False))
+                    self.network.append(InFlight(broker_id, self.runs[broker_id], out, None, False))
 
     def _acked(self, number: int, response: ProduceResponse) -> None:
         request = self.produced[number]

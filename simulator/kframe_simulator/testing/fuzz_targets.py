@@ -49,13 +49,13 @@ def all_sound() -> Sequence[FuzzTarget]:
     return [FuzzTarget("first", sound), FuzzTarget("second", sound)]
 
 
-def one_escaping() -> Sequence[FuzzTarget]:
+def escaping_target() -> Sequence[FuzzTarget]:
     return [FuzzTarget("sound", sound), FuzzTarget("escaping", escaping)]
 
 
-def one_dying() -> Sequence[FuzzTarget]:
+def dying_target() -> Sequence[FuzzTarget]:
     return [FuzzTarget("dying", dying)]
 
 
-def one_greedy() -> Sequence[FuzzTarget]:
+def greedy_target() -> Sequence[FuzzTarget]:
     return [FuzzTarget("greedy", greedy)]

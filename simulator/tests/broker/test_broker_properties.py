@@ -29,7 +29,7 @@ def next_step(
         return "produce", (leader, chance.choice((-1, -1, 1)))
     if kind < 0.6:
         which = chance.randrange(8) if chance.random() < 0.4 else 0
-        return "carry", (which, lossy and chance.random() < 0.1, chance.random() < 0.05)
+        return "deliver", (which, lossy and chance.random() < 0.1, chance.random() < 0.05)
     if kind < 0.86:
         return "obey", (some, chance.random() < 0.05)
     if kind < 0.95:

@@ -17,7 +17,7 @@ from kframe_simulator.broker.messages import (
     UpdateMetadata,
 )
 from kframe_simulator.broker.outgoing import CloseSession
-from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, P, live, order, state, stop, told
+from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, P, live, order, response_error, state, stop
 
 OTHER_ID = bytes([7] * 16)
 LEADER_2 = state(2, (1, 2, 3), leader_epoch=5, partition_epoch=3)
@@ -56,31 +56,31 @@ def after(leader_epoch: int, **others: object) -> LeaderAndIsr:
 )
 def test_leader_and_isr_of_a_follower_at_leader_epoch_5(request_: LeaderAndIsr, error: ErrorCode) -> None:
     broker = start_broker(order(LEADER_2))
-    assert told(broker, request_) is error
+    assert response_error(broker, request_) is error
 
 
 def test_a_topic_id_comes_to_a_log_that_has_none_without_a_new_leader_epoch() -> None:
     broker = start_broker(order(LEADER_2, topic_id=None))
-    assert told(broker, order(LEADER_2)) is NONE
+    assert response_error(broker, order(LEADER_2)) is NONE
     assert broker.disks.logs[P].topic_id == TOPIC_ID
-    assert told(broker, order(LEADER_2)) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert response_error(broker, order(LEADER_2)) is ErrorCode.STALE_CONTROLLER_EPOCH
 
 
 def test_a_change_without_a_new_leader_epoch_is_not_seen() -> None:
     broker = start_broker(order(state(1, (1, 2, 3), 5, 3)))
-    assert told(broker, order(state(1, (1,), 5, 9, replicas=(1, 2)))) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert response_error(broker, order(state(1, (1,), 5, 9, replicas=(1, 2)))) is ErrorCode.STALE_CONTROLLER_EPOCH
     assert broker.partitions[P].isr == (1, 2, 3)
     assert broker.partitions[P].partition_epoch == 3
 
 
-def test_the_highest_controller_epoch_is_kept_until_the_broker_starts_again() -> None:
+def test_highest_controller_epoch_lasts_until_restart() -> None:
     broker = start_broker(after(5, controller_epoch=7))
-    assert told(broker, live(1, 2, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
-    assert told(broker, stop(6, True, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert response_error(broker, live(1, 2, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
+    assert response_error(broker, stop(6, True, controller_epoch=6)) is ErrorCode.STALE_CONTROLLER_EPOCH
     assert broker.controller_epoch == 7
     broker.crash(1.0)
     broker.start(60, 1.0)
-    assert told(broker, live(1, 2, controller_epoch=6)) is NONE
+    assert response_error(broker, live(1, 2, controller_epoch=6)) is NONE
 
 
 @pytest.mark.parametrize("leader", [4, -1])
@@ -89,14 +89,14 @@ def test_a_leader_that_is_not_known_to_live_leaves_only_a_log(leader: int) -> No
     broker = start_broker(order(state(leader, (1, 2), 5, 3, is_new=True)))
     partition = broker.partitions[P]
     assert (partition.leader, partition.leader_epoch, partition.log) == (None, -1, broker.disks.logs[P])
-    told(broker, live(1, 2, 3, 4))
-    assert told(broker, order(state(4, (1, 2), 5, 3))) is NONE
+    response_error(broker, live(1, 2, 3, 4))
+    assert response_error(broker, order(state(4, (1, 2), 5, 3))) is NONE
     assert partition.leader_epoch == 5
 
 
 def test_an_older_partition_epoch_than_the_leader_knows_changes_nothing() -> None:
     broker = start_broker(order(state(1, (1, 2, 3), 5, partition_epoch=3)))
-    assert told(broker, order(state(1, (1, 2), 6, partition_epoch=2))) is NONE
+    assert response_error(broker, order(state(1, (1, 2), 6, partition_epoch=2))) is NONE
     assert (broker.partitions[P].leader_epoch, broker.partitions[P].isr) == (5, (1, 2, 3))
 
 
@@ -106,10 +106,10 @@ def test_a_leader_counts_as_recovered_at_once(leader: int, recovery: int) -> Non
     assert broker.partitions[P].recovery == recovery
 
 
-def test_a_broker_that_shuts_down_follows_nobody_anew() -> None:
+def test_broker_that_shuts_down_starts_no_follower() -> None:
     broker = start_broker()
     broker.shut_down(0.0)
-    assert told(broker, order(LEADER_2)) is NONE
+    assert response_error(broker, order(LEADER_2)) is NONE
     assert broker.replicas.fetcher.follows(P) is None
     assert broker.partitions[P].leader == 2
 
@@ -122,12 +122,12 @@ def shown(leader: int, leader_epoch: int = 5) -> UpdateMetadata:
     return UpdateMetadata(CONTROLLER_ID, 1, -1, (2, 3), {P: partition}, {"t": TOPIC_ID})
 
 
-def test_update_metadata_replaces_who_lives_and_adds_partitions() -> None:
+def test_update_metadata_replaces_live_brokers_and_adds_partitions() -> None:
     broker = start_broker(shown(2))
     assert broker.metadata.live_brokers == {2, 3}
     assert broker.metadata.partitions[P].leader == 2
     assert broker.metadata.controller_id == CONTROLLER_ID
-    told(broker, live(1, 2))
+    response_error(broker, live(1, 2))
     assert broker.metadata.live_brokers == {1, 2}
     assert P in broker.metadata.partitions
 
@@ -143,7 +143,7 @@ def test_a_partition_that_is_being_deleted_is_forgotten() -> None:
 )
 def test_update_metadata_is_fenced(controller_epoch: int, broker_epoch: int, error: ErrorCode) -> None:
     broker = start_broker()
-    assert told(broker, live(9, controller_epoch=controller_epoch, broker_epoch=broker_epoch)) is error
+    assert response_error(broker, live(9, controller_epoch=controller_epoch, broker_epoch=broker_epoch)) is error
     assert broker.metadata.live_brokers == ({9} if error is NONE else {1, 2, 3})
 
 
@@ -157,23 +157,23 @@ def test_update_metadata_is_fenced(controller_epoch: int, broker_epoch: int, err
 @pytest.mark.parametrize("delete", [False, True])
 def test_stop_replica_of_a_hosted_partition(leader_epoch: int, error: ErrorCode, delete: bool) -> None:
     broker = start_broker(order(LEADER_2))
-    assert told(broker, stop(leader_epoch, delete)) is error
+    assert response_error(broker, stop(leader_epoch, delete)) is error
     gone = error is NONE and delete
     assert (P in broker.partitions, P in broker.disks.logs) == (not gone, not gone)
     assert (broker.replicas.fetcher.follows(P) is None) == (error is NONE)
 
 
-def test_a_stopped_replica_that_is_kept_believes_its_role() -> None:
+def test_stopped_replica_without_deletion_keeps_its_role() -> None:
     broker = start_broker(order(state(1, (1, 2, 3), 5, 3)), stop(5, False))
     assert broker.partitions[P].is_leader
 
 
 @pytest.mark.parametrize("delete", [False, True])
-def test_stop_replica_deletes_a_log_that_nobody_hosts(delete: bool) -> None:
+def test_stop_replica_deletes_a_log_without_a_replica(delete: bool) -> None:
     broker = start_broker(order(LEADER_2))
     broker.crash(1.0)
     broker.start(60, 1.0)
-    assert told(broker, stop(5, delete)) is NONE
+    assert response_error(broker, stop(5, delete)) is NONE
     assert (P in broker.disks.logs) == (not delete)
 
 
@@ -210,19 +210,19 @@ def test_logs_are_spread_over_directories() -> None:
 def test_a_replica_may_be_in_a_dead_directory_unless_it_is_new(is_new: bool, error: ErrorCode) -> None:
     broker = start_broker(config=TWO_DIRS)
     broker.fail_log_dir("a", 0.0)
-    assert told(broker, order(hosted(0, is_new=is_new))) is error
+    assert response_error(broker, order(hosted(0, is_new=is_new))) is error
     assert (P in broker.offline) == (error is not NONE)
 
 
-def test_partitions_of_a_dead_directory_are_offline_and_the_controller_is_told() -> None:
+def test_partitions_of_a_failed_directory_are_offline_and_the_controller_is_notified() -> None:
     broker = start_broker(*(order(hosted(0, is_new=True), key) for key in KEYS), config=TWO_DIRS)
     broker.tick(0.0)
     broker.fail_log_dir("a", 1.0)
     assert broker.offline == {KEYS[0], KEYS[2]}
     assert [type(out.message).__name__ for out in broker.tick(1.0)] == ["NotifyLogDirFailure"]
-    assert told(broker, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert told(broker, stop(6, True, KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
-    assert told(broker, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[1])) is NONE
+    assert response_error(broker, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert response_error(broker, stop(6, True, KEYS[0])) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert response_error(broker, order(state(1, (1,), 6, 1, replicas=(1,)), KEYS[1])) is NONE
 
 
 def test_a_broker_halts_with_its_last_directory() -> None:
@@ -234,13 +234,13 @@ def test_a_broker_halts_with_its_last_directory() -> None:
     assert broker.tick(0.0)[-1].message == CloseSession(1, in_order=False)
 
 
-def test_a_log_in_a_dead_directory_is_not_deleted_and_nobody_is_told() -> None:
+def test_log_in_a_failed_directory_is_not_deleted() -> None:
     """After a restart the broker does not know the partition until it receives LeaderAndIsr."""
     broker = start_broker(order(hosted(0, is_new=True)), config=TWO_DIRS)
     broker.fail_log_dir("a", 0.0)
     broker.crash(1.0)
     broker.start(60, 1.0)
-    assert told(broker, stop(5, True)) is NONE
+    assert response_error(broker, stop(5, True)) is NONE
     assert P in broker.disks.lost
 
 
@@ -251,4 +251,4 @@ def test_a_replaced_disk_is_empty_and_alive() -> None:
     broker.replace_log_dir("a")
     broker.start(60, 1.0)
     assert sorted(broker.disks.logs) == [KEYS[1], KEYS[3]]
-    assert told(broker, order(hosted(0), KEYS[0])) is NONE
+    assert response_error(broker, order(hosted(0), KEYS[0])) is NONE

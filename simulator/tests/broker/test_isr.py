@@ -116,7 +116,7 @@ def test_high_watermark(isr: tuple[int, ...], ends: dict[int, int], caught_up_3:
     assert high_watermark(leader) == expected
 
 
-def test_the_high_watermark_waits_for_one_that_may_have_joined() -> None:
+def test_high_watermark_waits_for_a_replica_that_may_have_joined() -> None:
     leader = start_leader((1, 2))
     fetch(leader, 2, 9, 1.0)
     fetch(leader, 3, 9, 1.0)
@@ -126,7 +126,7 @@ def test_the_high_watermark_waits_for_one_that_may_have_joined() -> None:
     assert high_watermark(leader) == 9
 
 
-def test_the_high_watermark_waits_for_one_that_may_have_left() -> None:
+def test_high_watermark_waits_for_a_replica_that_may_have_left() -> None:
     leader = start_leader((1, 2), config=BrokerConfig(replica_lag_time_max_ms=LAG_MS))
     fetch(leader, 2, 5, 0.0)
     assert proposal(leader, 16_000.0) is not None
@@ -141,7 +141,7 @@ def test_the_high_watermark_stands_still_under_min_isr_since_3_7(waits: bool, ex
     assert high_watermark(start_leader((1,), config=config)) == expected
 
 
-def test_the_high_watermark_waits_for_nobody_who_cannot_join() -> None:
+def test_high_watermark_does_not_wait_for_an_ineligible_replica() -> None:
     """The follower has caught up by time, is no ISR member, and is not in the broker's live brokers."""
     leader = start_leader((1, 2))
     leader.partitions[P].replicas[3].caught_up_at = 20_000.0
@@ -161,7 +161,7 @@ def test_min_isr_is_never_more_than_there_are_replicas() -> None:
     "offset, living, proposed",
     [(10, True, True), (8, True, True), (7, True, False), (10, False, False)],
 )
-def test_a_follower_at_the_high_watermark_joins_if_it_lives(offset: int, living: bool, proposed: bool) -> None:
+def test_live_follower_at_the_high_watermark_joins(offset: int, living: bool, proposed: bool) -> None:
     leader = start_leader((1, 2))
     fetch(leader, 2, 8, 11_000.0)
     assert high_watermark(leader) == 8
@@ -183,7 +183,7 @@ def test_a_follower_joins_only_within_the_leader_epoch() -> None:
     assert proposal(leader, 2.0) is not None
 
 
-def test_one_change_at_a_time() -> None:
+def test_single_isr_change_in_flight() -> None:
     leader = start_leader((1,), replicas=(1, 2, 3))
     fetch(leader, 2, 10, 1.0)
     fetch(leader, 3, 10, 1.0)

@@ -69,7 +69,7 @@ def test_a_proposal_as_it_is_sent() -> None:
     assert asked.topic_id == TOPIC_ID
 
 
-def test_one_request_is_in_flight_and_the_next_has_all_that_waits() -> None:
+def test_single_request_in_flight_and_the_next_has_all_pending_changes() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     assert joins(leader, Q, 2.0) == []
@@ -111,7 +111,7 @@ def test_a_second_proposal_for_a_partition_on_its_way_is_put_off() -> None:
     assert [type(out.message) for out in leader.tick(4.0)] == [AlterPartition]
 
 
-def test_nobody_is_asked_before_the_controller_is_known() -> None:
+def test_no_request_before_the_controller_is_known() -> None:
     leader = start_leader()
     leader.metadata.controller_id = -1
     assert joins(leader, P, 1.0) == []
@@ -192,7 +192,7 @@ def test_a_broker_that_leads_nothing_stops() -> None:
     [None, ControlledShutdownResponse(ErrorCode.STALE_BROKER_EPOCH), ControlledShutdownResponse(ErrorCode.NONE, (P,))],
     ids=["no answer", "an error", "still leads"],
 )
-def test_a_broker_asks_three_times_and_stops_all_the_same(reply: ControlledShutdownResponse | None) -> None:
+def test_broker_stops_after_three_refused_shutdown_requests(reply: ControlledShutdownResponse | None) -> None:
     broker, times = stopping(), []
     for now in range(1_000, 30_000, 500):
         for number in asked_to_stop(broker, float(now)):
@@ -202,7 +202,7 @@ def test_a_broker_asks_three_times_and_stops_all_the_same(reply: ControlledShutd
     assert broker.state is BrokerState.DOWN
 
 
-def test_nobody_is_asked_to_stop_while_the_controller_is_not_known() -> None:
+def test_no_shutdown_request_while_the_controller_is_unknown() -> None:
     broker = Broker(1)
     broker.start(50, 0.0)
     broker.shut_down(0.0)
@@ -226,7 +226,7 @@ def test_what_a_broker_has_stored_outlasts_it() -> None:
     assert (leader.partitions, leader.controller_epoch, log.end, log.high_watermark) == ({}, 0, 6, 5)
 
 
-def test_an_answer_to_an_earlier_life_is_passed_over() -> None:
+def test_response_to_an_earlier_process_is_ignored() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
     leader.crash(2.0)

@@ -198,7 +198,7 @@ def test_an_epoch_that_began_at_the_end_is_forgotten_when_nothing_else_is() -> N
     assert log.epochs == [(1, 0)]
 
 
-def test_a_record_takes_the_place_of_an_epoch_that_began_there_without_one() -> None:
+def test_record_replaces_an_epoch_start_without_records() -> None:
     log = log_of(1, 1)
     log.begin_epoch(4, 2)
     log.append(Record(5, None))
@@ -294,7 +294,7 @@ def test_a_fenced_follower_waits_for_the_controller() -> None:
     assert cluster[3].replicas.fetcher.follows(P) == 1
 
 
-def test_a_follower_that_knows_more_than_its_leader_asks_again() -> None:
+def test_follower_with_a_newer_epoch_fetches_again() -> None:
     cluster = Cluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
     cluster.lead(1, (1, 2, 3), only=(2, 3))

@@ -153,7 +153,7 @@ def test_a_store_is_tried_alone_where_nothing_else_is_known_of_it() -> None:
     assert "read_configs" in broken.did
 
 
-def test_stores_that_share_nothing_are_told() -> None:
+def test_stores_without_shared_storage_are_reported() -> None:
     result = play_bare(lambda: ensemble_of(MemoryStore).connect())
     assert result is not None
 

@@ -8,7 +8,7 @@ import pytest
 
 from kframe_simulator.fuzz import Base, Batch, Cases, CorpusEntry, main, read_corpus, run, signature
 from kframe_simulator.fuzz.command import PEAK_BYTES_MAX
-from kframe_simulator.fuzz.corpus import found, write_corpus
+from kframe_simulator.fuzz.corpus import new_entries, write_corpus
 from kframe_simulator.testing import fuzz_targets
 
 
@@ -25,42 +25,42 @@ def test_every_case_is_judged_once_whatever_the_number_of_processes() -> None:
     assert all(decoded and refused for _, _, decoded, refused in reports[0])
 
 
-def test_an_escape_is_found_and_made_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    sound, escaping = run(fuzz_targets.one_escaping, 1, 4000)
+def test_escape_is_reported_and_reproduced(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sound, escaping = run(fuzz_targets.escaping_target, 1, 4000)
     assert (sound.escaped, escaping.cases) == (0, 2000)
     assert escaping.escaped > len(escaping.escapes) > 1
     for escape in escaping.escapes:
         assert "KeyError" in escape.what
         again = ["--seed", "1", "--target", "escaping", "--case", str(escape.number)]
         with pytest.raises(KeyError):
-            main("m", fuzz_targets.one_escaping, tmp_path / "none", again)
-    assert main("m", fuzz_targets.one_escaping, tmp_path / "none", ["--cases", "4000"]) == 1
+            main("m", fuzz_targets.escaping_target, tmp_path / "none", again)
+    assert main("m", fuzz_targets.escaping_target, tmp_path / "none", ["--cases", "4000"]) == 1
     assert f"python -m m --seed 1 --target 'escaping' --case {escaping.escapes[0].number}" in capsys.readouterr().out
 
 
-def test_a_case_that_ends_the_process_is_found() -> None:
-    (dying,) = run(fuzz_targets.one_dying, 1, 20_000, jobs=1)
+def test_case_that_ends_the_process_is_reported() -> None:
+    (dying,) = run(fuzz_targets.dying_target, 1, 20_000, jobs=1)
     (escape,) = dying.escapes
     assert "exit code 7" in escape.what
-    ((_, batch),) = Cases(fuzz_targets.one_dying()[0], 1).batches(escape.number, escape.cases)
+    ((_, batch),) = Cases(fuzz_targets.dying_target()[0], 1).batches(escape.number, escape.cases)
     assert any(batch[i].endswith(b"!!") for i in range(len(batch)))
 
 
-def test_too_much_memory_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (greedy,) = run(fuzz_targets.one_greedy, 1, 1000)
+def test_excessive_memory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (greedy,) = run(fuzz_targets.greedy_target, 1, 1000)
     assert greedy.peak_bytes > PEAK_BYTES_MAX
-    assert main("m", fuzz_targets.one_greedy, tmp_path / "none", ["--cases", "1000"]) == 1
+    assert main("m", fuzz_targets.greedy_target, tmp_path / "none", ["--cases", "1000"]) == 1
     assert main("m", fuzz_targets.all_sound, tmp_path / "none", ["--cases", "500"]) == 0
     assert "seed 1" in capsys.readouterr().out
 
 
-def test_the_smallest_of_each_outcome_is_kept(tmp_path: Path) -> None:
+def test_corpus_keeps_the_smallest_case_of_each_outcome(tmp_path: Path) -> None:
     target = fuzz_targets.all_sound()[0]
-    saved = list(found(target, 1, 2000, []))
+    saved = list(new_entries(target, 1, 2000, []))
     assert {(entry.outcome, len(entry.raw)) for entry in saved} == {("decoded", 1), ("# bytes with a mark in them", 1)}
     write_corpus(tmp_path / "corpus", saved)
     assert read_corpus(tmp_path / "corpus") == sorted(saved)
-    assert list(found(target, 2, 2000, saved)) == []
+    assert list(new_entries(target, 2, 2000, saved)) == []
 
 
 def test_outcomes_of_the_corpus_are_written_anew(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_leader_that_hears_late_of_an_earlier_epoch_need_not_have_what_came_af
     assert records.leaders_have_what_was_promised(simulation.watch, Led(simulation.brokers[1], KEY, -1)) is None
 
 
-def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(simulation: Simulation) -> None:
+def test_unreadable_topic_is_exempt_until_its_next_leader_epoch(simulation: Simulation) -> None:
     """Seed 5093: a controller that knew an unreadable topic raised its leader epoch. Its successor did not know the
     topic, and refused a proposal under that epoch for good."""
     simulation.watch.unreadable.add(KEY)
@@ -41,7 +41,7 @@ def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(simulatio
         raised = state(simulation)
         simulation.state_written(KEY, raised.before, raised.after, None, None)
         exempt.append(KEY in simulation.watch.unreadable)
-        simulation.ensemble.mend()
+        simulation.ensemble.repair()
     assert exempt == [True, False]
 
 
@@ -50,7 +50,7 @@ def test_what_cannot_be_read_is_spared_until_a_leader_epoch_after_that(simulatio
     [(1, True, True), (4, True, False), (1, False, False)],
     ids=["log-of-an-earlier-topic", "no-log", "first-topic-of-the-name"],
 )
-def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is_spared(
+def test_refusal_by_the_leader_epoch_of_an_earlier_topic_is_exempt(
     simulation: Simulation, broker_id: int, ended_before: bool, exempt: bool
 ) -> None:
     """Seed 2684: without topic ids, only the leader epoch shows that a log is of an earlier topic."""
@@ -65,7 +65,7 @@ def test_a_broker_that_refuses_a_topic_for_the_leader_epoch_of_an_earlier_one_is
 @pytest.mark.parametrize(
     ("unreadable", "unconfirmed", "exempt"), [(True, 3, True), (True, 2, False), (False, 3, False)]
 )
-def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_stored(
+def test_deletion_does_not_wait_for_a_replica_of_an_unstored_reassignment_end(
     simulation: Simulation, unreadable: bool, unconfirmed: int, exempt: bool
 ) -> None:
     """Seed 6258: storage still listed a removed replica, because the topic was unreadable."""
@@ -76,7 +76,7 @@ def test_a_deletion_waits_for_nobody_whose_move_ended_where_that_could_not_be_st
 
 
 @pytest.mark.parametrize(("partition_epoch", "exempt"), [(-1, True), (0, False)])
-def test_a_partition_that_was_added_while_its_topic_was_deleted_was_told_to_nobody(
+def test_partition_added_during_deletion_is_not_sent(
     simulation: Simulation, partition_epoch: int, exempt: bool
 ) -> None:
     """Seed 9844: another client added a partition just before the topic was deleted."""
@@ -92,7 +92,7 @@ def test_a_partition_that_was_added_while_its_topic_was_deleted_was_told_to_nobo
     ("doomed", "leader", "exempt"), [(True, 9, True), (True, 1, False), (False, 9, False)],
     ids=["nobody-notified-of-it", "the-leader-lives", "an-election-reads-it"],
 )  # fmt: skip
-def test_the_last_isr_of_a_doomed_topic_may_be_unread(
+def test_last_isr_of_a_deleting_topic_may_be_unread(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch, doomed: bool, leader: int, exempt: bool
 ) -> None:
     """Seed 11582: before 2.7-IV2 a leader wrote an ISR, and died before the notification."""
@@ -104,7 +104,7 @@ def test_the_last_isr_of_a_doomed_topic_may_be_unread(
 @pytest.mark.parametrize(
     ("leaves", "isr", "exempt"), [(True, (2, 3), True), (True, (1, 2, 3), False), (False, (2, 3), False)]
 )
-def test_who_is_shutting_down_is_told_nothing_of_topics_made_since(
+def test_broker_that_shuts_down_receives_no_new_topics(
     simulation: Simulation, leaves: bool, isr: tuple[int, ...], exempt: bool
 ) -> None:
     """Seeds 30548 and 30633: a broker without replicas received its first LeaderAndIsr during its controlled shutdown.
@@ -123,7 +123,7 @@ def test_who_is_shutting_down_is_told_nothing_of_topics_made_since(
 
 
 @pytest.mark.parametrize(("believed", "had_it", "exempt"), [(1, True, True), (0, True, False), (1, False, False)])
-def test_who_lost_its_log_when_its_leader_had_heard_that_it_was_whole_is_no_witness(
+def test_log_lost_after_a_complete_fetch_is_exempt(
     simulation: Simulation, believed: int, had_it: bool, exempt: bool
 ) -> None:
     """Seed 41907: a log directory failed while the Fetch that added its broker to the ISR was in flight."""
@@ -161,7 +161,7 @@ def test_where_all_members_registered_anew_epochs_do_not_say_who_lost_its_log(
 
 
 @pytest.mark.parametrize(("remaining", "exempt"), [((), True), ((KEY,), False), (None, False)])
-def test_crash_after_a_granted_controlled_shutdown_cannot_be_told_from_its_end(
+def test_crash_after_a_granted_controlled_shutdown_looks_like_its_end(
     simulation: Simulation, remaining: tuple[tuple[str, int], ...] | None, exempt: bool
 ) -> None:
     """Seed 505: the last in-sync replica requested a controlled shutdown, was not granted it, and crashed."""
@@ -203,8 +203,8 @@ def test_assignments_stored_late_and_removed_replicas_need_no_leader_and_isr(
     before = simulation.ensemble.topic_partitions("t")
     edit(simulation, removing=(3,))
     epochs = {(KEY, broker): simulation.ensemble.rows[KEY].leader_epoch for broker in notified}
-    changed = ended(simulation, event, topics={"t": before}, epochs_told=epochs)
-    assert (requests.new_assignments_are_told(simulation.watch, changed) is None) is exempt
+    changed = ended(simulation, event, topics={"t": before}, sent_epochs=epochs)
+    assert (requests.new_assignments_are_sent(simulation.watch, changed) is None) is exempt
 
 
 @pytest.mark.parametrize(("event", "exempt"), [(BrokersChanged(), False), (TopicModified("t"), True)])

@@ -97,7 +97,7 @@ def _chooses_the_dead(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.STATE, state(simulation, leader=2)
 
 
-def _leaves_stranger(simulation: Simulation) -> tuple[Trigger, Any]:
+def _keeps_unassigned_member(simulation: Simulation) -> tuple[Trigger, Any]:
     before = {0: simulation.ensemble.rows[KEY]._replace(replicas=(1, 2, 4))}
     edit(simulation, isr=(1, 2, 4))
     return Trigger.EVENT, ended(simulation, written=(KEY,), topics={"t": before})
@@ -134,7 +134,7 @@ def _old_address(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.QUIESCENT, None
 
 
-def _leaver_is_not_told(simulation: Simulation) -> tuple[Trigger, Any]:
+def _leader_that_shuts_down_not_notified(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.EVENT, ended(simulation, ControlledShutdownRequested(1, -1), untold=((KEY, 1),))
 
 
@@ -143,7 +143,7 @@ def leaving(simulation: Simulation, broker_epoch: int, *remaining: tuple[str, in
     return Trigger.LEAVING, Leaving(simulation.controllers[0], ControlledShutdown(1, broker_epoch), response)
 
 
-def _out_of_turn(simulation: Simulation) -> tuple[Trigger, Any]:
+def _out_of_order(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.SENT, post(simulation, metadata(simulation))
 
 
@@ -238,7 +238,7 @@ def _endless(simulation: Simulation) -> tuple[Trigger, Any]:
     return Trigger.EVENT, ended(simulation)
 
 
-def _nobody_active(simulation: Simulation) -> tuple[Trigger, Any]:
+def _no_active_controller(simulation: Simulation) -> tuple[Trigger, Any]:
     simulation.controllers[0].crash()
     return Trigger.RESTED, None
 
@@ -346,7 +346,7 @@ def _original_stopped(simulation: Simulation) -> tuple[Trigger, Any]:
 
 #: The invariant that must fail, and the function that breaks it.
 BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tuple[Trigger, Any]]]] = [
-    (roles.epoch_has_one_owner, _second_owner),
+    (roles.epoch_has_single_owner, _second_owner),
     (roles.request_has_own_epoch, _others_epoch),
     (roles.brokers_go_forward, _obeys_older),
     (roles.writes_are_fenced, _unfenced),
@@ -357,7 +357,7 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tu
     (states.leader_is_sound, lambda simulation: (Trigger.STATE, state(simulation, leader=4, isr=(4, 2)))),
     (states.isr_is_sound, lambda simulation: (Trigger.STATE, state(simulation, leader=-1, isr=()))),
     (states.isr_is_sound, lambda simulation: (Trigger.STATE, state(simulation, isr=(1, 2, 2)))),
-    (states.isr_is_assigned, _leaves_stranger),
+    (states.isr_is_assigned, _keeps_unassigned_member),
     (states.election_is_clean, _chooses_out_of_sync),
     (states.election_is_clean, lambda simulation: (Trigger.STATE, state(simulation, leader=3, isr=(1, 2, 3)))),
     (states.unclean_leader_is_alone, _unclean_with_company),
@@ -368,8 +368,8 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tu
     (records.leaders_have_what_was_promised, _leader_lacks),
     (records.in_sync_is_complete, _member_lacks),
     (records.acknowledged_is_in_sync, _too_soon),
-    (records.promises_are_kept, _gone_at_rest),
-    (records.promises_are_kept, _hidden_at_rest),
+    (records.acknowledged_records_stay, _gone_at_rest),
+    (records.acknowledged_records_stay, _hidden_at_rest),
     (records.logs_match, _logs_part),
     (records.high_watermark_is_everywhere, _high_watermark_too_high),
     (records.high_watermark_is_everywhere, _leader_out_of_sync),
@@ -382,17 +382,17 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tu
     (rest.brokers_know_their_roles, rested(leader_epoch=7)),
     (rest.brokers_know_the_cluster, _old_metadata),
     (rest.brokers_know_the_cluster, _old_address),
-    (requests.leavers_are_told, _leaver_is_not_told),
+    (requests.leaders_that_shut_down_are_notified, _leader_that_shuts_down_not_notified),
     (requests.shutdown_names_what_is_led, lambda simulation: leaving(simulation, -1)),
     (requests.earlier_registrations_shut_nothing_down, lambda simulation: leaving(simulation, 0, KEY)),
-    (requests.one_in_flight, _out_of_turn),
+    (requests.single_request_in_flight, _out_of_order),
     (requests.first_is_metadata, _roles_first),
-    (requests.for_one_registration, _other_registration),
+    (requests.for_current_registration, _other_registration),
     (requests.death_before_birth, _birth_before_death),
     (requests.only_the_registered, _to_the_dead),
     (requests.only_leavers_are_deleted, _deletes_in_sync),
     (topics.deletion_was_confirmed, _deleted_unconfirmed),
-    (topics.id_is_for_life, _another_id),
+    (topics.topic_id_is_constant, _another_id),
     (topics.requests_name_the_topic, _unknown_id),
     (rest.ids_are_known, _brokers_other_id),
     (topics.moves_were_asked_for, _moved_unasked),
@@ -408,7 +408,7 @@ BROKEN: list[tuple[Callable[[Watch, Any], str | None], Callable[[Simulation], tu
     (events.failures_are_explained, _fails_by_itself),
     (events.steps_are_bounded, _endless),
     (rest.led_where_possible, rested(leader=-1)),
-    (rest.one_controller, _nobody_active),
+    (rest.single_controller, _no_active_controller),
     (rest.nothing_is_left, _record_left),
     (rest.nothing_is_left, rested(adding=(3,))),
     (rest.no_request_waits, _waits),

@@ -22,7 +22,7 @@ NUMBERS = [f"R{number:02}" for number in range(1, 65)] + [f"X{number}" for numbe
 RULE = re.compile(r"R\d\d|X\d{1,2}|I([1-9]|[12]\d|30)|L[1-6]")
 
 
-def test_a_mutant_changes_one_place_into_something_that_compiles() -> None:
+def test_mutant_replaces_a_unique_text_and_compiles() -> None:
     for mutant in MUTANTS:
         text = (ROOT / mutant.file).read_text()
         assert text.count(mutant.old) == 1, mutant.id
@@ -39,14 +39,14 @@ def test_a_mutant_belongs_to_something_and_has_tests() -> None:
         assert [node for node in mutant.tests if not there(node)] == []
 
 
-def test_mutants_are_told_apart() -> None:
+def test_mutants_are_unique() -> None:
     assert len(MUTANTS) >= 60
     assert len({mutant.id for mutant in MUTANTS}) == len(MUTANTS)
     assert len({(mutant.file, mutant.old, mutant.new) for mutant in MUTANTS}) == len(MUTANTS)
     assert sum(mutant.simulated for mutant in MUTANTS) >= 60
 
 
-def test_every_defect_has_its_place() -> None:
+def test_defects_are_complete_and_in_order() -> None:
     assert [defect.number for defect in DEFECTS] == NUMBERS
 
 
@@ -73,9 +73,9 @@ def test_tests_that_did_not_fail_are_named() -> None:
     results = [Result(row, failed, nothing) for row in of_r26[:1]] + [
         Result(row, passed, nothing) for row in of_r26[1:]
     ]
-    assert observed_kills.unseen(results) == ["R26 test_faults::test_a_silent_broker_does_not_delay_others"]
+    assert observed_kills.unobserved(results) == ["R26 test_faults::test_a_silent_broker_does_not_delay_others"]
     assert observed_kills.failures(results)["R26"] == [(node, of_r26[0].id) for node in defect.tests[1:]]
-    assert observed_kills.unseen(results[:-1]) == []
+    assert observed_kills.unobserved(results[:-1]) == []
 
 
 def test_what_is_held_was_seen() -> None:
@@ -97,7 +97,7 @@ def test_scenarios_named_by_a_number_are_in_its_row() -> None:
     assert [name for number, name in numbered if not any(node.endswith(f"::{name}") for node in rows[number])] == []
 
 
-def test_the_page_is_made_from_the_table() -> None:
+def test_page_equals_generated_page() -> None:
     assert page.PATH.read_text() == page.render()
 
 
@@ -120,7 +120,7 @@ def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> 
     assert (evaluation.outcome, evaluation.failed) == (outcome, failed)
 
 
-def test_what_the_simulator_found_is_read() -> None:
+def test_simulator_results_are_parsed() -> None:
     result = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
     assert read_seeds(json.dumps(result), "1..9") == (Evaluation(Outcome.KILLED, "seed 17, I5"), 17)
     assert read_seeds('{"played": 9}', "1..9") == (Evaluation(Outcome.SURVIVED, "1..9 passed"), None)
@@ -156,7 +156,7 @@ def test_a_seed_that_fails_without_the_mutant_proves_nothing(
     assert (result.outcome, result.by) == evaluation
 
 
-def test_verdicts_are_kept_and_those_of_changed_mutants_forgotten(tmp_path: Path) -> None:
+def test_results_are_saved_until_the_mutant_changes(tmp_path: Path) -> None:
     mutant = Mutant("one", "kframe/a.py", "True", "False", "checks", ("I1",), ("test_a.py",))
     path, nothing = tmp_path / "kept.jsonl", Evaluation(Outcome.NOT_RUN, "not asked for")
     failed = Evaluation(Outcome.KILLED, "test_it", ("test_a.py::test_it",))

@@ -114,7 +114,7 @@ def test_a_leader_that_cannot_be_asked(steps: list[dict[str, Any]], expected: st
     assert played[-1][0] == {"t-0": expected}
 
 
-def test_a_broker_that_stood_still_does_what_it_was_told_meanwhile() -> None:
+def test_paused_broker_handles_pending_requests() -> None:
     """Its requests wait for it; it leads after it has handled the first one."""
     create = {"create_topics": [{"name": "u", "assignments": [[2]]}]}
     produce = {"produce": {"u-0": {"acks": 1}}}

@@ -21,15 +21,15 @@ from kframe_simulator.search.values import BROKERS, Request
 def test_no_law_is_broken_and_as_many_states_are_seen_as_are_known(name: str) -> None:
     space = CONFIGURATIONS[name]
     report = search(StateSpace(space.options), space.quick)
-    assert report.found is None
+    assert report.counterexample is None
     assert (report.depth, report.states) == (space.quick, space.known)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_mutant_is_found_by_a_shortest_path(name: str) -> None:
+def test_shortest_path_detects_a_mutant(name: str) -> None:
     mutant = MUTANTS[name]
     with planted(mutant):
-        result = search(StateSpace(mutant.options), mutant.depth + 1).found
+        result = search(StateSpace(mutant.options), mutant.depth + 1).counterexample
     assert result is not None
     assert result.broken[0].startswith(mutant.invariant)
     assert len(result.path) == mutant.depth
@@ -37,7 +37,7 @@ def test_a_mutant_is_found_by_a_shortest_path(name: str) -> None:
 
 def test_what_is_printed_can_be_replayed() -> None:
     mutant = MUTANTS["storage does not check the controller epoch"]
-    result = search(StateSpace(mutant.options), mutant.depth).found
+    result = search(StateSpace(mutant.options), mutant.depth).counterexample
     assert result is not None
     lines = [text(label) for label in result.path]
     assert replay(StateSpace(mutant.options), lines) == result
@@ -49,7 +49,7 @@ def test_a_healthy_path_breaks_nothing_when_it_is_replayed() -> None:
     assert replay(StateSpace(Options()), ["broker 1 dies", "controller 1 takes BrokersChanged"]) is None
 
 
-def test_the_same_states_are_found_when_every_operation_is_given_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncached_operations_reach_the_same_states(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "AT_WORK_MOST", 0)
     report = search(StateSpace(CONFIGURATIONS["all"].options), 5)
     saved = search(StateSpace(CONFIGURATIONS["all"].options), 5)
@@ -58,7 +58,7 @@ def test_the_same_states_are_found_when_every_operation_is_given_anew(monkeypatc
 
 def _searched(depth: int) -> StateSpace:
     space = StateSpace(CONFIGURATIONS["all"].options)
-    assert search(space, depth).found is None
+    assert search(space, depth).counterexample is None
     return space
 
 
@@ -111,6 +111,6 @@ def _hold_to(one: Subject) -> None:
         assert subject.identity(twin) == subject.identity(controller)
         assert vars(controller).keys() == vars(twin).keys() == subject.CONTROLLER_HAS
         if controller.active:
-            assert vars(controller.context).keys() == subject.KEPT | subject.LEFT_OUT
+            assert vars(controller.context).keys() == subject.CONTEXT_HAS | subject.LEFT_OUT
             active += 1
     assert active or len(list(one.resting())) > 1

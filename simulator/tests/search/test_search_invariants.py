@@ -23,7 +23,7 @@ MOVING = STORED._replace(assigned=(3, 2, 1), adding=(3,), removing=(1,))
 
 
 def sent(message: tuple[Any, ...], node: Node = NODE) -> Iterator[str]:
-    return invariants.told([(2, message)], node, PROCESS, set())
+    return invariants.batch_is_valid([(2, message)], node, PROCESS, set())
 
 
 def elected(leader: int, isr: tuple[int, ...], recovery: int) -> Iterator[str]:
@@ -35,7 +35,10 @@ def elected(leader: int, isr: tuple[int, ...], recovery: int) -> Iterator[str]:
 CASES = {
     "I1": (sent(("U", 2, 1, BROKERS)), sent(("U", 1, 1, BROKERS))),
     "I7": (elected(1, (1,), 0), elected(1, (1,), 1)),
-    "I10": (invariants.kept(STORED, [FOLLOWS._replace(has=False)]), invariants.kept(STORED, [FOLLOWS])),
+    "I10": (
+        invariants.committed_record_stays(STORED, [FOLLOWS._replace(has=False)]),
+        invariants.committed_record_stays(STORED, [FOLLOWS]),
+    ),
     "I12": (sent((*LEADER_AND_ISR[:4], 2, *LEADER_AND_ISR[5:])), sent(LEADER_AND_ISR)),
     "I15": (sent(("U", 1, 2, BROKERS)), sent(("U", 1, 1, BROKERS))),
     "I17": (sent(("U", 1, 1, BROKERS), replace(NODE, known=(1, 1, 0))), sent(("U", 1, 1, (1, 2)))),

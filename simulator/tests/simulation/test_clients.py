@@ -102,7 +102,7 @@ def test_a_sole_member_that_loses_its_disk_may_lose_what_was_promised() -> None:
     assert simulation.watch.violations == []
 
 
-def test_one_of_several_members_that_loses_its_disk_loses_nothing() -> None:
+def test_lost_disk_of_an_isr_member_loses_no_records() -> None:
     simulation = run(produce(500.0), lose(9_000.0, 1), produce(20_000.0))
     assert simulation.counts["lost, acks=-1"] == 0
     assert len(simulation.watch.record_history.promises[KEY]) == 6
@@ -119,7 +119,7 @@ def test_what_only_the_leader_has_confirmed_may_be_lost() -> None:
 # -- Brokers that break a rule are detected.
 
 
-def test_a_leader_that_acknowledges_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_early_acknowledgement_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker treats acks=all as acks=1."""
     plain = serving.Serving._replicated
     monkeypatch.setattr(serving.Serving, "_replicated", lambda self, key, written: plain(self, key, written) or written)
@@ -127,14 +127,16 @@ def test_a_leader_that_acknowledges_too_early_is_found(monkeypatch: pytest.Monke
     assert {violation.number for violation in simulation.watch.violations} == {"I10"}
 
 
-def test_a_broker_that_knows_no_repeated_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accepted_duplicate_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kframe_simulator.broker.producers.Producers.duplicate", lambda self, record: -1)
-    monkeypatch.setattr("kframe_simulator.broker.producers.Producers.judge", lambda self, record: ErrorCode.NONE)
+    monkeypatch.setattr(
+        "kframe_simulator.broker.producers.Producers.check_sequence", lambda self, record: ErrorCode.NONE
+    )
     simulation = run(produce(500.0, count=1), Action(9_000.0, "repeat_produce", {"number": 0}))
     assert {violation.number for violation in simulation.watch.violations} == {"I11"}
 
 
-def test_a_follower_that_does_not_cut_its_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_truncation_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Broker 1 restarts with a record that no other broker has, and keeps it: its requests lack the epoch of the
     record."""
     monkeypatch.setattr(Log, "latest_epoch", property(lambda self: -1))
@@ -143,7 +145,7 @@ def test_a_follower_that_does_not_cut_its_log_is_found(monkeypatch: pytest.Monke
     assert "I11" in {violation.number for violation in simulation.watch.violations}
 
 
-def test_a_leader_that_shows_what_is_undecided_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_of_undecided_records_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def readable(log: Log, request: Fetch) -> int:
         return log.end
 

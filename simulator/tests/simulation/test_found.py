@@ -89,7 +89,7 @@ def test_a_broker_leaves_an_isr_that_its_leader_has_just_written(protocol: str) 
     assert stored(runner).isr == (1, 2)
 
 
-def test_a_role_that_was_won_while_the_session_ended_is_not_kept_idle() -> None:
+def test_role_won_in_an_ended_session_is_released() -> None:
     """Seed 449: the claim succeeded in the next session, and was then released as if it were the previous session's."""
     ensemble, clock = MemoryEnsemble.from_cluster(ClusterState()), VirtualClock()
     store = ensemble.connect()

@@ -69,7 +69,7 @@ def _break_elections(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leader_election, "elect", elect)
 
 
-def test_a_broken_engine_is_found_shrunk_and_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_violation_is_detected_shrunk_and_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _break_elections(monkeypatch)
     options, plan = plan_of(2)
     result = play(options, plan)
@@ -112,7 +112,7 @@ def test_an_unknown_action_is_refused(tmp_path: Path) -> None:
         read_run(tmp_path / "run.json")
 
 
-def test_a_run_is_told_as_a_scenario_that_can_be_read() -> None:
+def test_run_is_exported_as_a_readable_scenario() -> None:
     options, plan = plan_of(7)
     simulation = Simulation(options, plan)
     simulation.run()

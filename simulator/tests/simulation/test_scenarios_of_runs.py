@@ -32,7 +32,7 @@ State = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 def played(seed: int, *classes: str) -> tuple[Simulation, ScenarioRunner]:
     """A simulation at rest, and its scenario, not played yet."""
-    options = replace(plan_of(seed)[0], faults=classes, lull=False)
+    options = replace(plan_of(seed)[0], faults=classes, quiescence=False)
     simulation = Simulation(options, draw_plan(options))
     result = simulation.run()
     text = scenario_text(options, simulation.played_steps, result.simulated_ms)
@@ -60,7 +60,7 @@ def end_of_scenario(runner: ScenarioRunner) -> dict[tuple[str, int], State]:
 
 
 @pytest.mark.parametrize(("fault", "seed"), [(fault, seed) for fault, seeds in SEEDS.items() for seed in seeds])
-def test_a_run_that_is_told_comes_to_the_same_end(fault: str, seed: int) -> None:
+def test_exported_scenario_reaches_the_same_state(fault: str, seed: int) -> None:
     simulation, runner = played(seed, fault)
     for _ in runner.play_steps():
         pass

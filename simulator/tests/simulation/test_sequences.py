@@ -56,7 +56,7 @@ def test_partition_without_a_leader_is_reassigned(pick: int, then: int) -> None:
     assert ("t" in simulation.ensemble.topic_ids) is bool(then)
 
 
-def test_broker_registers_anew_before_it_is_told_to_delete() -> None:
+def test_broker_registers_again_before_a_deletion_request() -> None:
     simulation = play(("bounce_in_deletion", {"broker": 0, "for_ms": 500}), ("delete_topic", {"pick": 0}))
     assert simulation.brokers[1].incarnation == 2
     assert not simulation.ensemble.topic_ids

@@ -25,7 +25,7 @@ class Simulation:
     def __init__(self) -> None:
         self.scheduler = Scheduler()
         self.network = Network(self.scheduler, Random(0), (1.0, 1.0))
-        self.told: list[tuple[float, list[int]]] = []
+        self.notified: list[tuple[float, list[int]]] = []
         """When the controller got a response, and the rows in it."""
         self.transport = SimTransport(cast(Any, self), 1000, timeout_ms=100.0)
         self.transport.open(self._notified, lambda: True)
@@ -41,7 +41,7 @@ class Simulation:
 
     def _notified(self, event: Any) -> None:
         assert isinstance(event, StopReplicaAnswered)
-        self.told.append((self.scheduler.now_ms, event.rows.tolist()))
+        self.notified.append((self.scheduler.now_ms, event.rows.tolist()))
 
 
 def deletion(row: int) -> ControlRequest:
@@ -59,4 +59,4 @@ def test_an_answer_that_was_late_is_not_taken_for_that_of_the_next_request() -> 
     simulation.scheduler.at(110.0, simulation.transport.go_on)
     while simulation.scheduler.next_ms() < float("inf"):
         simulation.scheduler.step()
-    assert simulation.told == [(112.0, [0]), (174.0, [1])]
+    assert simulation.notified == [(112.0, [0]), (174.0, [1])]

@@ -18,7 +18,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, rows_of
 
 
-class World:
+class ControllerGroup:
     """Controllers 1000, 1001, ...: the first is elected, the others are standbys. A controller acts only in ``run``."""
 
     def __init__(
@@ -49,7 +49,7 @@ class World:
         self.ensemble.drop_controller()
         self.run(by)
         assert self.loops[by].controller.active
-        assert self.loops[controller].controller.active, "it has not heard of it"
+        assert self.loops[controller].controller.active, "it does not know of its election"
 
     def stored(self, name: str) -> PartitionView:
         """Return a partition as stored."""
