@@ -41,7 +41,7 @@ class _Seeds(click.ParamType[range]):
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")
 @click.option("--keep", metavar="DIR", type=PATH, help="Write the runs that break an invariant into this directory.")
 @click.option(
-    "--append", "parts", metavar="FILE", type=PATH, help="Write each 500 seeds to this file; skip what stands there."
+    "--append", "parts", metavar="FILE", type=PATH, help="Write each 500 seeds to this file; skip parts that it has."
 )
 @click.option("--each", is_flag=True, help="A line for each seed, with its options, instead of the sum.")
 @output_option

@@ -122,7 +122,7 @@ def test_r43_a_preferred_replica_is_elected_once_it_is_in_sync_and_not_before() 
     for _ in range(10):
         driver.handle(RebalanceLeaders())
     assert driver.writes() == []
-    assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election that finds nobody looks"
+    assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election without a result reads"
     driver.ensemble.write_state("t", 0, isr=(2, 1))
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.handle(IsrChangesLeft())

@@ -66,7 +66,7 @@ def _last_epoch(store: Store) -> int:
         result = [*sorted(store.read_topic_names()), *(f"broker {broker.broker_id}" for broker in store.read_brokers())]
         if result or store.controller() >= 0:
             what = f"{result[0]}{' and others' if result[1:] else ''}" if result else f"controller {store.controller()}"
-            raise InputError("storage to be tried", what, "nothing: what stands there would be deleted")
+            raise InputError("storage to be tried", what, "an empty storage, because its contents would be deleted")
         epoch = store.claim(CONTROLLERS[0])
         store.release()
     finally:

@@ -211,7 +211,7 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
             continue
         target = tuple(replica for replica in row.replicas if replica not in row.removing)
         if target and target == before[key]:
-            return f"{key}: its move to {before[key]} goes on, and was taken out of storage"
+            return f"{key}: its reassignment to {before[key]} continues, and was removed from storage"
     return None
 
 

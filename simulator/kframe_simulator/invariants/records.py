@@ -73,9 +73,9 @@ def acknowledged_records_stay(watch: Watch, _: object) -> str | None:
                 return f"{key}: leader {row.leader} has not {missing}"
             partition = watch.simulation.brokers[row.leader].model.partitions.get(key)
             last = max(promise.offset for promise in record_history.promises[key])
-            moves = partition is not None and not partition.under_min_isr
-            moves = moves and key not in watch.rewritten | watch.unreadable
-            if moves and log is not None and log.high_watermark <= last:
+            advances = partition is not None and not partition.under_min_isr
+            advances = advances and key not in watch.rewritten | watch.unreadable
+            if advances and log is not None and log.high_watermark <= last:
                 return f"{key}: {last} was acknowledged, and leader {row.leader} shows {log.high_watermark} records"
     return None
 
@@ -136,7 +136,7 @@ def committed_stays(watch: Watch, logged: Logged) -> str | None:
         return f"{key}: leader {logged.broker.broker_id} has others below its high watermark than leaders before it"
     for record in below[known:]:
         if not follows(committed, record):
-            return f"{key}: {record} stands twice, or after a later one"
+            return f"{key}: {record} occurs twice, or after a later record"
     committed.records += below[known:]
     return None
 

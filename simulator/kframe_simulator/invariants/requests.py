@@ -15,7 +15,7 @@ def single_request_in_flight(watch: Watch, post: Post) -> str | None:
     process, request = post.process, post.request
     line = watch.simulation.lines.get((process.controller_id, process.incarnation, request.broker_id))
     if not line or line[0] is not request:
-        return f"broker {request.broker_id}: a request of {type(request.message).__name__} left out of its turn"
+        return f"broker {request.broker_id}: a request of {type(request.message).__name__} left out of order"
     return None
 
 
@@ -36,11 +36,13 @@ def first_is_metadata(watch: Watch, post: Post) -> str | None:
     news = kind not in kinds_sent
     kinds_sent.add(kind)
     if first and not isinstance(message, UpdateMetadata):
-        return f"broker {request.broker_id} hears {kind.__name__} first"
+        return f"broker {request.broker_id} receives {kind.__name__} first"
     if first and isinstance(message, UpdateMetadata):
         registered = tuple(process.loop.controller.cluster.brokers.registered_ids())
         if message.live_brokers != registered:
-            return f"broker {request.broker_id} hears of {message.live_brokers}, registered are {registered}"
+            return (
+                f"broker {request.broker_id} receives live brokers {message.live_brokers}, registered are {registered}"
+            )
     if news and isinstance(message, LeaderAndIsr):
         missing = _hosted(process, request.broker_id) - message.partitions.keys()
         if missing:
@@ -104,7 +106,7 @@ def only_leavers_are_deleted(watch: Watch, post: Post) -> str | None:
         target = [replica for replica in state.replicas if replica not in state.removing]
         broker_id = post.request.broker_id
         if broker_id in target or broker_id in state.isr:
-            return f"{key}: broker {broker_id} of target {target}, isr {state.isr} is told to delete its replica"
+            return f"{key}: broker {broker_id} of target {target}, isr {state.isr} is sent a deletion of its replica"
     return None
 
 
@@ -136,7 +138,7 @@ def deletions_wait_for_a_cause(watch: Watch, post: Post) -> str | None:
     for key, stop in message.partitions.items():
         again = stop.delete and watch.observed.deletes_again(post.process, key, post.request.broker_id)
         if again and key[0] in deleting:
-            return f"{key}: broker {post.request.broker_id} is told to delete again, and nothing has changed"
+            return f"{key}: broker {post.request.broker_id} is sent the same deletion again, and nothing has changed"
     return None
 
 
@@ -181,7 +183,9 @@ def last_good_logs_stay(watch: Watch, post: Post) -> str | None:
             continue
         target = set(row.replicas) - set(row.removing)
         if post.request.broker_id in row.removing and row.leader not in target & observed.live(post.process):
-            return f"{key}: broker {post.request.broker_id} is told to delete, {row.leader} leads, not {sorted(target)}"
+            return (
+                f"{key}: broker {post.request.broker_id} is sent a deletion, {row.leader} leads, not {sorted(target)}"
+            )
     return None
 
 
@@ -198,7 +202,7 @@ def isr_changes_are_sent_alone(watch: Watch, post: Post) -> str | None:
     if not isinstance(post.process.event, IsrChangesLeft) or not isinstance(message, UpdateMetadata):
         return None
     others = message.partitions.keys() - watch.simulation.noticed_now(post.process)
-    return f"broker {post.request.broker_id} is told {sorted(others)}, which no leader has named" if others else None
+    return f"broker {post.request.broker_id} is sent {sorted(others)}, which no leader has proposed" if others else None
 
 
 def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
@@ -209,8 +213,8 @@ def originals_wait_for_the_target(watch: Watch, post: Post) -> str | None:
     for key, stop in message.partitions.items():
         row = cluster.row(*key)
         saved = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
-        if saved and stop.delete and not watch.moves.may_stop(key, post.request.broker_id):
-            return f"{key}: original replica {post.request.broker_id} is told to go before the target was in sync"
+        if saved and stop.delete and not watch.reassignments.may_stop(key, post.request.broker_id):
+            return f"{key}: original replica {post.request.broker_id} is stopped before the target was in sync"
     return None
 
 
@@ -228,15 +232,15 @@ def new_assignments_are_sent(watch: Watch, ended: Ended) -> str | None:
                 continue
             for broker in live.intersection(row.replicas) - set(row.removing):
                 if ended.sent_epochs.get((row.key, broker)) != row.leader_epoch:
-                    return f"{row.key}: broker {broker} is not told replicas {row.replicas}, which were {was.replicas}"
+                    return f"{row.key}: broker {broker} is not sent replicas {row.replicas}, which were {was.replicas}"
     return None
 
 
 def new_replicas_are_called_new(watch: Watch, ended: Ended) -> str | None:
     """I18: LeaderAndIsr marks a replica as new in the event that creates or adds it. A broker with a failed log
     directory creates only new replicas."""
-    untold = ended.not_called_new
-    return None if not untold else f"{untold[0][0]}: broker {untold[0][1]} was not told that its replica is new"
+    unsent = ended.not_called_new
+    return None if not unsent else f"{unsent[0][0]}: broker {unsent[0][1]} did not get is_new for its replica"
 
 
 def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
@@ -254,7 +258,7 @@ def removed_replicas_are_deleted(watch: Watch, ended: Ended) -> str | None:
                 continue
             for broker in set(was.replicas) - set(row.replicas):
                 if broker in registered and not watch.observed.has_sent_deletion(process, row.key, broker):
-                    return f"{row.key}: broker {broker} left the assignment, and is not told to delete its replica"
+                    return f"{row.key}: broker {broker} left the assignment, and is not sent a deletion"
     return None
 
 
@@ -262,7 +266,7 @@ def broker_changes_are_sent(watch: Watch, ended: Ended) -> str | None:
     """I12: when registrations come or go, all registered brokers receive UpdateMetadata in the same event."""
     if not isinstance(ended.event, BrokersChanged) or ended.failed or not watch.observed.in_term(ended.process):
         return None
-    return f"brokers {ended.unaware} are not told who is registered now" if ended.unaware else None
+    return f"brokers {ended.unaware} are not sent the registered brokers" if ended.unaware else None
 
 
 def leaders_that_shut_down_are_notified(watch: Watch, ended: Ended) -> str | None:
@@ -274,11 +278,11 @@ def leaders_that_shut_down_are_notified(watch: Watch, ended: Ended) -> str | Non
     index = cluster.brokers.find(event.broker_id)
     if index is None or not cluster.brokers.registered[index]:
         return None
-    for key, leader in ended.untold:
+    for key, leader in ended.unsent:
         row = cluster.row(*key)
         saved = row is not None and not cluster.topics.deleting[cluster.partitions.topic[row]]
         if saved and leader == event.broker_id:
-            return f"{key}: broker {leader} leads no more, and was not told so"
+            return f"{key}: broker {leader} does not lead any more, and was not notified"
     return None
 
 
@@ -296,7 +300,7 @@ def shutdown_names_what_is_led(watch: Watch, leaving: Leaving) -> str | None:
         if not cluster.topics.deleting[p.topic[row]]
     }
     named = set(leaving.response.remaining)
-    return f"broker {broker_id} leads {sorted(led)}, and was told {sorted(named)}" if led != named else None
+    return f"broker {broker_id} leads {sorted(led)}, and was sent {sorted(named)}" if led != named else None
 
 
 def earlier_registrations_shut_nothing_down(watch: Watch, leaving: Leaving) -> str | None:

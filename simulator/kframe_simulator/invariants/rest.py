@@ -48,7 +48,7 @@ def _wrong_roles(watch: Watch) -> Iterator[str]:
         for replica in set(row.replicas).intersection(alive):
             state = watch.memory[replica].states.get(key)
             if state is None:
-                yield f"{key}: broker {replica} was told nothing of it"
+                yield f"{key}: broker {replica} was not notified"
             elif (state.leader, state.leader_epoch) != (row.leader, row.leader_epoch):
                 yield (
                     f"{key}: broker {replica} knows leader {state.leader} of epoch {state.leader_epoch}, "
@@ -124,8 +124,8 @@ def _differences(watch: Watch, process: ControllerProcess) -> Iterator[str]:
     for key in known.keys() ^ ensemble.rows.keys():
         yield f"{key} is known to {'the controller' if key in known else 'storage'} alone"
     alive, deleting = set(_registered(watch)), _topics_under_deletion(watch)
-    unheard = {key for key, row in ensemble.rows.items() if key[0] in deleting and row.leader not in alive}
-    for key in (known.keys() & ensemble.rows.keys()) - unheard:
+    excluded = {key for key, row in ensemble.rows.items() if key[0] in deleting and row.leader not in alive}
+    for key in (known.keys() & ensemble.rows.keys()) - excluded:
         # The controller epoch is excluded: Kafka sets it in memory even if nothing has to be written.
         if key not in watch.rewritten and _compared(known[key]) != _compared(ensemble.rows[key]):
             yield f"{key}: the controller has {_compared(known[key])}, storage {_compared(ensemble.rows[key])}"

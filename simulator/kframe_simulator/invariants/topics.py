@@ -60,7 +60,7 @@ def requests_name_the_topic(watch: Watch, post: Post) -> str | None:
     if isinstance(message, LeaderAndIsr):
         for name, topic_id in message.topic_ids.items():
             if watch.ids_used.get(topic_id) != name:
-                return f"{name} is told to broker {post.request.broker_id} under an id that it never had"
+                return f"{name} is sent to broker {post.request.broker_id} under an id that it never had"
     return None
 
 
@@ -82,7 +82,7 @@ def moves_were_asked_for(watch: Watch, written: TopicWritten) -> str | None:
             continue
         allowed = {_target(before), _origin(before)} | watch.wanted[after.key]
         if _target(after) not in allowed and frozenset(_origin(before)) != frozenset(_target(after)):
-            return f"{after.key}: {before[7:10]} became {after[7:10]}, which nobody asked for"
+            return f"{after.key}: {before[7:10]} became {after[7:10]}, which no request caused"
     return None
 
 

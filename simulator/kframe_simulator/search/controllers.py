@@ -49,7 +49,7 @@ class _Progress:
     acts: list[tuple[Any, ...]] = field(default_factory=list)
     notified: list[int] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
-    unheard: set[int] = field(default_factory=set)
+    not_contacted: set[int] = field(default_factory=set)
     """Connected brokers that have received no request yet."""
 
 
@@ -108,8 +108,10 @@ class ControllerRules:
         if node.ask is None:
             progress.process = progress.process._replace(task=0)
             progress.broken += invariants.remembered(node, progress.process, progress.stored)
-        if progress.unheard and not self._fine:
-            progress.broken.append(f"I14: brokers {sorted(progress.unheard)} are connected to and told nothing")
+        if progress.not_contacted and not self._fine:
+            progress.broken.append(
+                f"I14: brokers {sorted(progress.not_contacted)} are connected and received no request"
+            )
         return Step(
             progress.stored, progress.process, tuple(progress.acts), tuple(progress.notified), tuple(progress.broken)
         )
@@ -143,11 +145,11 @@ class ControllerRules:
             if any(kind == "reply" for kind, *_ in done):
                 progress.process = progress.process._replace(task=0)  # The remaining work is the controller's own.
             for kind, *content in done:
-                progress.unheard |= set(content[0]) if kind == "open" else set()
+                progress.not_contacted |= set(content[0]) if kind == "open" else set()
             self._resigned(own, progress, done)
             if node.ask is None or node.ask[0] != "send":
                 return
-            progress.broken += invariants.batch_is_valid(node.ask[1], node, progress.process, progress.unheard)
+            progress.broken += invariants.batch_is_valid(node.ask[1], node, progress.process, progress.not_contacted)
             if self._fine:
                 return
             given = self._send(progress, node.ask[1])
@@ -170,4 +172,4 @@ class ControllerRules:
                     progress.notified.append(ELECT)
                     progress.process = storage.notify(progress.process, ELECT)
             progress.process = progress.process._replace(claim=0)
-            progress.unheard.clear()
+            progress.not_contacted.clear()

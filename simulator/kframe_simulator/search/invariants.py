@@ -94,13 +94,13 @@ def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
 
 
 def batch_is_valid(
-    messages: Sequence[tuple[int, Message]], node: Node, process: ControllerProcess, unheard: set[int]
+    messages: Sequence[tuple[int, Message]], node: Node, process: ControllerProcess, not_contacted: set[int]
 ) -> Iterator[str]:
-    """Violations of a batch; ``node`` is the core at the send. ``unheard`` are connected brokers that have received no
-    request yet."""
+    """Violations of a batch; ``node`` is the core at the send. ``not_contacted`` are connected brokers without a
+    request so far."""
     for broker, message in messages:
-        yield from _message(broker, message, node, process, broker in unheard)
-        unheard.discard(broker)
+        yield from _message(broker, message, node, process, broker in not_contacted)
+        not_contacted.discard(broker)
 
 
 def _message(broker: int, message: Message, node: Node, process: ControllerProcess, first: bool) -> Iterator[str]:
@@ -113,9 +113,9 @@ def _message(broker: int, message: Message, node: Node, process: ControllerProce
     if first and (kind != "U" or set(message[3]) != alive):
         yield f"I14: the first request for broker {broker} is {message}, alive are {sorted(alive)}"
     if kind == "U" and not set(message[3]) <= alive:
-        yield f"I17: brokers {message[3]} are told to be alive, known are {node.known}"
+        yield f"I17: brokers {message[3]} are sent as live, known are {node.known}"
     if kind == "L" and (message[3:8] != _as_sent(node)):
-        yield f"I12: broker {broker} is told {message}, remembered is {node.state}"
+        yield f"I12: broker {broker} is sent {message}, remembered is {node.state}"
     replicas, _, removing = node.assigned
     if kind == "S" and message[4] and ((broker in replicas and broker not in removing) or broker in node.state[2]):
         yield f"I18: broker {broker} is to delete its replica, assigned are {replicas}, in sync {node.state[2]}"
@@ -165,7 +165,7 @@ def silent(given: tuple[Any, ...], node: Node, process: ControllerProcess) -> It
     """I3: a process that knows of its lost role is no controller."""
     lost = given[0] == "SessionExpired" or (given[:2] == ("done", "ReadController") and not given[3])
     if lost and node.active:
-        yield f"I3: still controller under epoch {node.controller_epoch}, although the loss of the role was heard"
+        yield f"I3: still controller under epoch {node.controller_epoch}, although the loss of the role was notified"
 
 
 def remembered(node: Node, process: ControllerProcess, stored: Stored) -> Iterator[str]:
@@ -188,7 +188,7 @@ def committed_record_stays(stored: Stored, brokers: Sequence[Broker]) -> Iterato
 def at_rest(stored: Stored, brokers: Sequence[Broker], node: Node | None) -> Iterator[str]:
     """I12, L1 to L3 and L6, when nothing is in progress; ``node`` is the role owner's."""
     if node is None or not node.active:
-        yield "L2: nobody is controller"
+        yield "L2: no controller is active"
         return
     if node.known != stored.registered:
         yield f"L6: registered are {stored.registered}, the controller knows {node.known}"

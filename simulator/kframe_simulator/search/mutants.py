@@ -120,10 +120,10 @@ MUTANTS: dict[str, Mutant] = {
         3,
     ),
     "the dead stay registered": Mutant(membership.brokers_changed, (("if changes.dead:", "if False:"),), "L6", 2),
-    "a new controller tells nobody who is alive": Mutant(
+    "a new controller does not send live brokers": Mutant(
         failover.take_over, (("yield from context.announce(registered)", "pass"),), "I14", 4
     ),
-    "a new broker is told nothing before LeaderAndIsr": Mutant(
+    "a new broker receives no live brokers before LeaderAndIsr": Mutant(
         membership.on_broker_startup,
         (("yield from context.announce(indexes, context.announced_rows())", "pass"),),
         "I14",
@@ -135,7 +135,7 @@ MUTANTS: dict[str, Mutant] = {
         "I9",
         2,
     ),
-    "a new leader is told nothing": Mutant(
+    "a new leader receives no LeaderAndIsr": Mutant(
         leader_election.queue_election, (("queue_leader_and_isr(", "(lambda *a, **b: None)("),), "I12", 2
     ),
     "a request is not answered": Mutant(operations.operate, (("elif token != NOBODY:", "elif False:"),), "I26", 2),

@@ -41,10 +41,10 @@ class Notes:
     calls: Counter[str] = field(default_factory=Counter)
     """Calls of the store."""
     called_new: set[tuple[TopicPartition, int]] = field(default_factory=set)
-    """The subset of ``told`` that marks the replica as new."""
+    """The subset of ``notified`` that marks the replica as new."""
     first_states: dict[tuple[TopicPartition, int], tuple[int, bool]] = field(default_factory=dict)
-    """By entry of ``told``: the last leader epoch, and whether the first request with that epoch marks the replica as
-    new."""
+    """By entry of ``notified``: the last leader epoch, and whether the first request with that epoch marks the replica
+    as new."""
     registered: Mapping[int, int] = field(default_factory=dict)
     """Broker epoch by broker of the channels before the event."""
     sent_live_brokers: dict[int, tuple[int, ...]] = field(default_factory=dict)

@@ -228,7 +228,7 @@ class RecordHistory:
         counts, rows = self._simulation.counts, self._simulation.ensemble.rows
         for key, topic_number, acks, record, offset in self.acknowledged:
             if topic_number == self.topic_numbers[key[0]] and key in rows and self.watched(key):
-                counts[f"standing, acks={acks}"] += 1
+                counts[f"retained, acks={acks}"] += 1
                 counts[f"lost, acks={acks}"] += not holds(self.log(rows[key].leader, key), offset, record.value)
 
 

@@ -135,7 +135,7 @@ class Recorder:
         self.counts["states"] += 1
         written = StateWritten(key, before, after, process, cluster)
         self.watch.record_history.state_written(written)
-        self.watch.moves.state_written(written)
+        self.watch.reassignments.state_written(written)
         self.watch.look(Trigger.STATE, written)
         self.watch.observed.state_written(written)
 
@@ -153,7 +153,7 @@ class Recorder:
             lists = [list(after[number].replicas) for number in sorted(after)]
             self.record_step("create_topics", [{"name": name, "assignments": lists}])
         self.watch.look(Trigger.TOPIC, written)
-        self.watch.moves.topic_written(written)
+        self.watch.reassignments.topic_written(written)
         self.watch.observed.resumed()
         if not after:
             self.watch.record_history.topic_gone(name, before)
@@ -288,10 +288,10 @@ class Recorder:
             again.clear()
         self._last_ended = event, self.ensemble.changes
         notes = self._notes.pop(process.controller_id)
-        untold = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
+        unsent = [deposed_leader for deposed_leader in notes.deposed if deposed_leader not in notes.notified]
         self.watch.observed.event_ended(process, event)
         ended = Ended(
-            process, event, tuple(notes.written), notes.topics, repeated, tuple(untold), notes.calls,
+            process, event, tuple(notes.written), notes.topics, repeated, tuple(unsent), notes.calls,
             failures_of(process) > notes.failures, tuple(self._errors.warnings), notes.reassignments,
             notes.not_called_new(self.ensemble.rows), notes.unaware(process.transport.channels),
             frozenset(notes.elections),

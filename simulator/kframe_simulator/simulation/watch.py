@@ -164,7 +164,7 @@ class Ended(NamedTuple):
     """Written topics, before the event."""
     repeated: bool
     """Whether the event is a repetition, with no other event in between."""
-    untold: tuple[tuple[TopicPartition, int], ...] = ()
+    unsent: tuple[tuple[TopicPartition, int], ...] = ()
     """Partitions with a new leader whose previous leader was sent no LeaderAndIsr, and that leader."""
     calls: Mapping[str, int] = {}
     """The number of store calls by name; failed writes count."""
@@ -290,7 +290,7 @@ class Watch:
         self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
         """By controller: a digest of its columns, and the recounted gauges."""
         self.record_history = RecordHistory(simulation)
-        self.moves = Reassignments()
+        self.reassignments = Reassignments()
         self.observed = Observed(simulation)
         self._by_trigger: dict[Trigger, tuple[Invariant, ...]] = {
             trigger: tuple(invariant for invariant in invariants if invariant.trigger is trigger) for trigger in Trigger

@@ -90,7 +90,7 @@ def test_partition_added_during_deletion_is_not_sent(
 
 @pytest.mark.parametrize(
     ("doomed", "leader", "exempt"), [(True, 9, True), (True, 1, False), (False, 9, False)],
-    ids=["nobody-notified-of-it", "the-leader-lives", "an-election-reads-it"],
+    ids=["not-notified", "the-leader-lives", "an-election-reads-it"],
 )  # fmt: skip
 def test_last_isr_of_a_deleting_topic_may_be_unread(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch, doomed: bool, leader: int, exempt: bool

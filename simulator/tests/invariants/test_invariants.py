@@ -135,7 +135,7 @@ def _old_address(simulation: Simulation) -> tuple[Trigger, Any]:
 
 
 def _leader_that_shuts_down_not_notified(simulation: Simulation) -> tuple[Trigger, Any]:
-    return Trigger.EVENT, ended(simulation, ControlledShutdownRequested(1, -1), untold=((KEY, 1),))
+    return Trigger.EVENT, ended(simulation, ControlledShutdownRequested(1, -1), unsent=((KEY, 1),))
 
 
 def leaving(simulation: Simulation, broker_epoch: int, *remaining: tuple[str, int]) -> tuple[Trigger, Leaving]:
@@ -340,7 +340,7 @@ def _reads_undecided(simulation: Simulation) -> tuple[Trigger, Any]:
 def _original_stopped(simulation: Simulation) -> tuple[Trigger, Any]:
     now = simulation.ensemble.topic_partitions("t")
     after = now | {0: now[0]._replace(replicas=(4, 1, 2, 3), adding=(4,), removing=(1, 2, 3))}
-    simulation.watch.moves.topic_written(topic(simulation, now, after))
+    simulation.watch.reassignments.topic_written(topic(simulation, now, after))
     return Trigger.QUEUED, post(simulation, stop(simulation))
 
 

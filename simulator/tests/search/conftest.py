@@ -10,6 +10,6 @@ from kframe_simulator.search.subject import quiet
 
 
 @pytest.fixture(autouse=True, scope="module")
-def unheard() -> Iterator[None]:
+def without_logs() -> Iterator[None]:
     with quiet():
         yield
