@@ -180,7 +180,7 @@ class BrokerRegistrationChangeRecord(MetadataRecord, frozen=True, kw_only=True):
     api_key: ClassVar[int] = 17
     broker_id: int
     broker_epoch: int
-    fenced: int = FencingChange.NONE
+    fenced: int = FencingChange.NONE.value
     in_controlled_shutdown: int = 0
     log_dirs: DirectoryIds = ()
     cordoned_log_dirs: DirectoryIds | None = None

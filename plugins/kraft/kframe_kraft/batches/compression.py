@@ -20,6 +20,10 @@ _SNAPPY_HEADER: Final = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 _SNAPPY_MAGIC: Final = _SNAPPY_HEADER[:8]
 _SNAPPY_BLOCK: Final = 32 * 1024
 _GZIP_WINDOW: Final = 31
+#: The header of an LZ4 frame with independent blocks of 64 KiB and no checksums: Kafka reads no dependent blocks.
+_LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
+_LZ4_BLOCK: Final = 64 * 1024
+_LZ4_UNCOMPRESSED: Final = 0x80000000
 
 
 class Compression(IntEnum):
@@ -45,8 +49,11 @@ def compress(codec: Compression, data: bytes) -> bytes:
                 _snappy_block(data[start : start + _SNAPPY_BLOCK]) for start in range(0, len(data), _SNAPPY_BLOCK)
             ]
             return _SNAPPY_HEADER + b"".join(blocks)
+        case Compression.LZ4:
+            blocks = [_lz4_block(data[start : start + _LZ4_BLOCK]) for start in range(0, len(data), _LZ4_BLOCK)]
+            return _LZ4_HEADER + b"".join(blocks) + bytes(4)
         case _:
-            return bytes(_arrow().Codec(codec.name.lower()).compress(data, asbytes=True))
+            return bytes(_arrow().Codec("zstd").compress(data, asbytes=True))
 
 
 def decompress(codec: int, data: bytes, where: str) -> bytes:
@@ -80,6 +87,13 @@ def _decompress(codec: Compression, data: bytes) -> bytes:
             arrow = _arrow()
             with arrow.CompressedInputStream(arrow.BufferReader(data), codec.name.lower()) as stream:
                 return bytes(stream.read(DECOMPRESSED_MAX + 1))
+
+
+def _lz4_block(data: bytes) -> bytes:
+    block = bytes(_arrow().Codec("lz4_raw").compress(data, asbytes=True))
+    if len(block) < len(data):
+        return struct.pack("<I", len(block)) + block
+    return struct.pack("<I", len(data) | _LZ4_UNCOMPRESSED) + data
 
 
 def _snappy_block(data: bytes) -> bytes:

@@ -1,0 +1,44 @@
+"""How much of a log on disk is committed, as far as one directory shows.
+
+The high watermark is in memory only. With one voter, the end of its log is committed. With several, any record after
+the newest snapshot may still be truncated, because a snapshot is at or below the high watermark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kframe.plugin.kraft import control
+from kframe_kraft.batches import RecordBatch
+from kframe_kraft.disk.quorum_state import QuorumState
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedEnd:
+    """Records below ``offset`` are committed; ``exact`` tells that no record above is."""
+
+    offset: int
+    exact: bool
+
+
+def committed_end(log_end: int, snapshot_end: int, voters: tuple[int, ...]) -> CommittedEnd:
+    """Return the committed end of a log that ends at ``log_end``; ``voters`` are the node ids of the quorum."""
+    if len(voters) == 1:
+        return CommittedEnd(max(log_end, snapshot_end), exact=True)
+    return CommittedEnd(snapshot_end, exact=log_end <= snapshot_end)
+
+
+def voters_of(
+    batches: Sequence[RecordBatch], snapshot: control.VotersRecord | None, state: QuorumState | None
+) -> tuple[int, ...]:
+    """Return the voters' node ids: those of the newest record that names them; empty if none does."""
+    for batch in reversed(batches):
+        if not batch.header.is_control:
+            continue
+        for record in reversed(batch.control_records()):
+            if isinstance(record, control.VotersRecord | control.LeaderChangeMessage):
+                return tuple(voter.voter_id for voter in record.voters)
+    if snapshot is not None:
+        return tuple(voter.voter_id for voter in snapshot.voters)
+    return () if state is None else state.voters

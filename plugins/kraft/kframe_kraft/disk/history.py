@@ -1,0 +1,91 @@
+"""A readable history of a cluster: the newest snapshot of a directory and the batches behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from kframe_kraft.disk.checkpoints import Checkpoint, read_checkpoint
+from kframe_kraft.disk.committed import CommittedEnd, committed_end, voters_of
+from kframe_kraft.disk.names import BOOTSTRAP_ID, SnapshotId, segments_in, snapshots_in
+from kframe_kraft.disk.quorum_state import QuorumState, read_quorum_state
+from kframe_kraft.disk.segments import Log, read_segments
+from kframe_kraft.disk.transactions import Rows, TransactionFilter
+from kframe_kraft.errors import LogError
+
+#: A running node may delete old files while they are read; then the directory is read again.
+_ATTEMPTS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """What a log's directory contains. ``snapshot`` is None if the log begins at offset 0."""
+
+    snapshot_id: SnapshotId
+    snapshot: Checkpoint | None
+    log: Log
+    quorum_state: QuorumState | None
+    voters: tuple[int, ...]
+    committed: CommittedEnd
+
+    def rows(self, end: int | None = None) -> Iterator[Rows]:
+        """Yield the records to replay: those of the snapshot, then those of the log below ``end``.
+
+        Records of open and aborted transactions are left out. Raises LogError if ``end`` is within a batch or
+        below the snapshot's end.
+        """
+        if end is not None and end < self.snapshot_id.offset:
+            raise LogError(self.snapshot_id.file_name, f"offset {end}", "an offset at or above the snapshot's")
+        for batch in self.snapshot.batches if self.snapshot else ():
+            yield Rows(batch, batch.frames(), np.arange(len(batch.value_at)))
+        transactions = TransactionFilter()
+        for batch in self.log.batches:
+            if end is not None and batch.header.next_offset > end:
+                if batch.header.base_offset < end:
+                    raise LogError(batch.where, f"offset {end} within the batch", "the end of a batch")
+                break
+            if not batch.header.is_control:
+                yield from transactions.apply(batch)
+
+
+def read_history(directory: Path) -> History:
+    """Return the history in a log's directory, which a node may be writing.
+
+    Raises LogError if a file is damaged, or the log begins after the snapshot's end.
+    """
+    for _ in range(_ATTEMPTS):
+        names = _names(directory)
+        try:
+            return _read_history(directory)
+        except (FileNotFoundError, LogError):
+            if _names(directory) == names:
+                raise
+    return _read_history(directory)
+
+
+def _names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def _read_history(directory: Path) -> History:
+    # Segments are listed before snapshots: a node deletes segments only after the snapshot that replaces them.
+    segments = segments_in(directory)
+    snapshots = {snapshot_id: path for snapshot_id, path in snapshots_in(directory).items() if snapshot_id.offset}
+    snapshot_id = max(snapshots, default=BOOTSTRAP_ID)
+    snapshot = read_checkpoint(snapshots[snapshot_id]) if snapshots else None
+    log = read_segments(segments, snapshot_id.offset)
+    if log.start > snapshot_id.offset:
+        raise LogError(
+            str(directory), f"a log from offset {log.start}", f"a snapshot at or above it, not {snapshot_id.offset}"
+        )
+    if log.end < snapshot_id.offset:  # the snapshot replaces a log that is behind it
+        log = Log(snapshot_id.offset, snapshot_id.offset, ())
+    if log.batches and log.batches[0].header.base_offset < snapshot_id.offset:
+        raise LogError(log.batches[0].where, f"a batch across offset {snapshot_id.offset}", "a batch that begins there")
+    state = read_quorum_state(directory)
+    voters = voters_of(log.batches, snapshot.voters if snapshot else None, state)
+    return History(snapshot_id, snapshot, log, state, voters, committed_end(log.end, snapshot_id.offset, voters))

@@ -1,0 +1,56 @@
+"""``meta.properties``: the identity of a node's directory (Kafka ``MetaProperties``, version 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from kframe.plugin.kraft import directory_ids
+from kframe_kraft.disk.atomic import replace_file
+from kframe_kraft.errors import LogError
+from kframe_kraft.records.json_form import uuid_of_text, uuid_text
+
+FILE_NAME: Final = "meta.properties"
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """``directory_id`` is None in directories that are older than directory ids."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: UUID | None = None
+
+
+def read_properties(directory: Path) -> MetaProperties:
+    """Return the content of a directory's file. Raises LogError if it is missing or malformed."""
+    path = directory / FILE_NAME
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LogError(str(path), str(error), "a readable file") from error
+    pairs = (line.partition("=") for line in lines if line.strip() and not line.lstrip().startswith(("#", "!")))
+    values = {key.strip(): value.strip().replace("\\:", ":").replace("\\=", "=") for key, _, value in pairs}
+    if values.get("version") != "1":
+        raise LogError(f"{path}, version", repr(values.get("version")), "1")
+    if not values.get("cluster.id"):
+        raise LogError(f"{path}, cluster.id", "nothing", "a cluster id")
+    try:
+        node_id = int(values.get("node.id", ""))
+        text = values.get("directory.id")
+        directory_id = None if text is None else uuid_of_text(text)
+    except ValueError as error:
+        raise LogError(str(path), str(error), "an integer node.id and a UUID as directory.id") from error
+    if directory_id is not None and directory_ids.is_reserved(directory_id):
+        raise LogError(f"{path}, directory.id", f"the reserved id {directory_id}", "another id")
+    return MetaProperties(values["cluster.id"], node_id, directory_id)
+
+
+def write_properties(directory: Path, properties: MetaProperties) -> None:
+    """Replace a directory's file."""
+    lines = [f"cluster.id={properties.cluster_id}", f"node.id={properties.node_id}", "version=1"]
+    if properties.directory_id is not None:
+        lines.insert(1, f"directory.id={uuid_text(properties.directory_id)}")
+    replace_file(directory / FILE_NAME, "".join(f"{line}\n" for line in lines).encode())

@@ -1,0 +1,76 @@
+"""Kafka 4.4's own classes of records, batches and snapshots, in a Java process that answers line by line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kframe_zookeeper.testing.java import JVM, compiled, fetched
+
+from kframe.plugin.kraft import control
+from kframe_kraft.records import VersionedRecord, control_to_json, to_json
+
+_HERE = Path(__file__).parent
+
+
+class KafkaRecords:
+    """The process. It is a context manager; a method raises ValueError with Kafka's message if Kafka refuses."""
+
+    def __enter__(self) -> Self:
+        libraries = fetched("kraft-4.4.0", str(_HERE / "pom.xml"), "KFRAME_KRAFT_LIBS")
+        class_path = compiled(_HERE / "RecordOracle.java", libraries)
+        self._process = subprocess.Popen(
+            ["java", *JVM, "-cp", class_path, "RecordOracle"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            encoding="utf-8",
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.communicate(timeout=60)
+
+    def convert(self, versioned: VersionedRecord, encoded: bytes) -> tuple[bytes, Any]:
+        """Return Kafka's bytes of a record that it reads as JSON, and Kafka's JSON of the encoded record."""
+        raw, _, document = self._ask("record", json.dumps(to_json(*versioned)), encoded.hex()).partition("\t")
+        return bytes.fromhex(raw), json.loads(document)
+
+    def encode_control(self, record: control.ControlRecord) -> bytes:
+        """Return Kafka's bytes of a control record's value."""
+        name = type(record).__name__
+        return bytes.fromhex(self._ask("control", name, str(record.version), json.dumps(control_to_json(record))))
+
+    def encode_batch(self, values: Sequence[bytes], codec: int) -> bytes:
+        """Return Kafka's batch of the values: base offset 17, leader epoch 3, timestamp 1234."""
+        return bytes.fromhex(self._ask("batch", str(codec), ",".join(value.hex() for value in values)))
+
+    def read_batches(self, batches: bytes) -> list[bytes]:
+        """Return the values of batches that Kafka has validated."""
+        return [bytes.fromhex(value) for value in self._ask("values", batches.hex()).split(",")]
+
+    def read_checkpoint(self, path: Path) -> list[Any]:
+        """Return Kafka's JSON of the data records of a snapshot, and the class name of each control record."""
+        documents: list[Any] = json.loads(self._ask("checkpoint", str(path)))
+        return documents
+
+    def write_checkpoint(self, path: Path, records: Sequence[VersionedRecord]) -> None:
+        """Let Kafka write a snapshot."""
+        self._ask("write", str(path), json.dumps([to_json(*record) for record in records]))
+
+    def _ask(self, *parts: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\t".join(parts) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline().rstrip("\n")
+        if answer.startswith("ERROR") or not answer:
+            raise ValueError(answer or "the process has ended")
+        return answer

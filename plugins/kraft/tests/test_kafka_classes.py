@@ -1,0 +1,153 @@
+"""Records, batches and snapshots against Kafka 4.4's own classes, byte for byte and both ways."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from kframe_kraft.batches import BatchPosition, Compression, encode_data_batch, read_batch
+from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_checkpoint
+from kframe_kraft.records import decode_control, decode_record, encode_control, encode_record, from_json, to_json
+from kframe_kraft.records.control_tables import CONTROL_TABLES
+from kframe_kraft.records.fields import Kind, Table
+from kframe_kraft.records.tables import TABLES
+from kframe_kraft.testing.kafka_records import KafkaRecords
+from kframe_kraft.testing.random_records import random_record
+from kframe_kraft.testing.record_strategies import control_records
+from kframe_zookeeper.testing.java import fetched, missing
+
+from kframe.plugin.kraft import control
+
+pytestmark = pytest.mark.real
+
+RECORDS = int(os.environ.get("KFRAME_RECORD_CASES", "20000"))
+POM = Path(__file__).parents[1] / "kframe_kraft/testing/pom.xml"
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[KafkaRecords]:
+    if lacking := missing():
+        pytest.skip(lacking)
+    with KafkaRecords() as process:
+        yield process
+
+
+def test_random_records_have_kafkas_bytes_and_json(kafka: KafkaRecords) -> None:
+    random = Random(4)
+    for number in range(RECORDS):
+        versioned = random_record(number, random)
+        encoded = encode_record(*versioned)
+        raw, document = kafka.convert(versioned, encoded)
+        assert raw == encoded, (number, versioned)
+        assert document == to_json(*versioned), (number, versioned)
+        assert decode_record(raw) == from_json(document) == versioned, number
+
+
+@given(record=control_records())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_control_records_have_kafkas_bytes(kafka: KafkaRecords, record: control.ControlRecord) -> None:
+    key, value = encode_control(record)
+    assert kafka.encode_control(record) == value
+    assert decode_control(key, value) == record
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_batches_are_read_both_ways(kafka: KafkaRecords, codec: Compression) -> None:
+    random = Random(codec)
+    versioned = [random_record(number, random) for number in range(300)]
+    values = [encode_record(*record) for record in versioned]
+    position = BatchPosition(base_offset=17, leader_epoch=3, timestamp=1234)
+    mine, theirs = encode_data_batch(versioned, position, codec), kafka.encode_batch(values, codec)
+    assert kafka.read_batches(mine) == values
+    batch = read_batch(theirs)
+    assert batch.records() == versioned
+    assert (batch.header.base_offset, batch.header.leader_epoch, batch.header.max_timestamp) == (17, 3, 1234)
+    if codec == Compression.NONE:
+        assert mine == theirs
+
+
+def test_snapshot_of_kframe_is_read_by_kafka(kafka: KafkaRecords, tmp_path: Path) -> None:
+    random = Random(5)
+    versioned = [random_record(number, random) for number in range(2_000)]
+    snapshot_id = SnapshotId(5_000, 7)
+    with CheckpointWriter(tmp_path / snapshot_id.file_name, snapshot_id, timestamp=1, now=2, kraft_version=1) as writer:
+        writer.add_records(versioned)
+        path = writer.finish()
+    documents = kafka.read_checkpoint(path)
+    header = ["SnapshotHeaderRecord", "KRaftVersionRecord"]
+    assert documents == [*header, *(to_json(*record) for record in versioned), "SnapshotFooterRecord"]
+
+
+def test_snapshot_of_kafka_is_read_by_kframe(kafka: KafkaRecords, tmp_path: Path) -> None:
+    random = Random(6)
+    versioned = [random_record(number, random) for number in range(2_000)]
+    kafka.write_checkpoint(tmp_path / "bootstrap.checkpoint", versioned)
+    assert read_checkpoint(tmp_path / "bootstrap.checkpoint").records() == versioned
+
+
+def schemas(jar_prefix: str, folder: str) -> dict[str, Any]:
+    libraries = fetched("kraft-4.4.0", str(POM), "KFRAME_KRAFT_LIBS")
+    with zipfile.ZipFile(next(libraries.glob(f"{jar_prefix}-*.jar"))) as jar:
+        texts = [
+            jar.read(name).decode() for name in jar.namelist() if name.startswith(folder) and name.endswith(".json")
+        ]
+    documents = [
+        json.loads("\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//")))
+        for text in texts
+    ]
+    return {document["name"]: document for document in documents}
+
+
+def described(fields: list[Any], common: dict[str, Any]) -> list[Any]:
+    """The fields of Kafka's schema in the form of ``table_fields``."""
+    rows = []
+    for field in fields:
+        kind = field["type"].removeprefix("[]")
+        nested = field.get("fields") or common.get(kind)
+        rows.append(
+            (
+                field["name"][0].lower() + field["name"][1:],
+                described(nested, common) if nested else kind,
+                field["type"].startswith("[]"),
+                int(field["versions"].split("+")[0]),
+                "nullableVersions" in field,
+                int(field["tag"]) if "tag" in field else None,
+            )
+        )
+    return rows
+
+
+def table_fields(table: Table) -> list[Any]:
+    return [
+        (
+            field.json_name,
+            field.kind.value[0] if isinstance(field.kind, Kind) else table_fields(field.kind),
+            field.array,
+            field.since,
+            field.nullable,
+            field.tag,
+        )
+        for field in table.fields
+    ]
+
+
+@pytest.mark.parametrize(
+    "jar, folder, tables",
+    [("kafka-metadata", "common/metadata/", TABLES), ("kafka-clients", "common/message/", CONTROL_TABLES)],
+)
+def test_tables_are_kafkas_schemas(jar: str, folder: str, tables: dict[Any, Table]) -> None:
+    known = schemas(jar, folder)
+    for record, table in tables.items():
+        schema = known[record.__name__]
+        common = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", [])}
+        assert table_fields(table) == described(schema["fields"], common), record
+        assert table.latest == int(schema["validVersions"].split("-")[-1]), record
+    if jar == "kafka-metadata":
+        assert set(known) == {record.__name__ for record in tables}
