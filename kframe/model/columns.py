@@ -169,12 +169,15 @@ def positions_within(counts: NDArray[Any]) -> Int32:
 class SlotColumns:
     """Arrays that grow together: the columns of ``table``, as attributes by name.
 
-    Row columns have ``len(self)`` elements, slot columns ``slot_count``. A table has the columns ``slot_start`` and
-    ``slot_capacity``. The attributes are views of buffers that grow by doubling: keep the object, not a view, across a
+    Row columns have ``len(self)`` elements, slot columns ``slot_count``. A table has at least the columns that are
+    named here. The attributes are views of buffers that grow by doubling: keep the object, not a view, across a
     change of size.
     """
 
     table: ClassVar[tuple[Column, ...]]
+    leader: Int16
+    replica_count: Int16
+    replica: Int16
     slot_start: Int32
     slot_capacity: Int16
 
@@ -204,6 +207,18 @@ class SlotColumns:
         twin._rows, twin._slots = self._rows, self._slots
         twin._lend()
         return twin
+
+    def leaders_of(self, rows: NDArray[Any]) -> Int32:
+        """Broker index of the leader of each of ``rows``, or NO_LEADER."""
+        leaders: Int32 = self.leader[rows].astype(np.int32)
+        return leaders
+
+    def preferred_of(self, rows: NDArray[Any]) -> Int32:
+        """Broker index of the first assigned replica of each of ``rows``; -1 where there are no replicas."""
+        some = self.replica_count[rows] > 0
+        preferred = np.full(len(rows), -1, np.int32)
+        preferred[some] = self.replica[self.slot_start[rows[some]]]
+        return preferred
 
     def ensure_capacity(self, rows: NDArray[Any], capacity: NDArray[Any]) -> None:
         """Move each of ``rows`` (unique) that owns fewer than ``capacity`` slots, with its contents, to the end."""
@@ -332,22 +347,10 @@ class Partitions(SlotColumns):
         start = self.slot_start[row]
         return self.replica[start : start + self.replica_count[row]].astype(np.int32)
 
-    def leaders_of(self, rows: NDArray[Any]) -> Int32:
-        """Broker index of the leader of each of ``rows``, or NO_LEADER."""
-        leaders: Int32 = self.leader[rows].astype(np.int32)
-        return leaders
-
     def hosts_of(self, slots: NDArray[Any]) -> Int32:
         """Broker index of the assigned replica in each of ``slots``."""
         hosts: Int32 = self.replica[slots].astype(np.int32)
         return hosts
-
-    def preferred_of(self, rows: NDArray[Any]) -> Int32:
-        """Broker index of the first assigned replica of each of ``rows``; -1 where there are no replicas."""
-        some = self.replica_count[rows] > 0
-        preferred = np.full(len(rows), -1, np.int32)
-        preferred[some] = self.replica[self.slot_start[rows[some]]]
-        return preferred
 
     def isr_of(self, row: int) -> Int32:
         """Broker indexes of the row's in-sync replicas in stored order."""

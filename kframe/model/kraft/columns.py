@@ -125,42 +125,61 @@ class KraftPartitions(SlotColumns):
             self._slots_of(name)[ragged_positions(starts, counts)] = ragged.values
         return rows
 
+    def append_row(self, lists: Mapping[str, Sequence[int]]) -> int:
+        """Add a row with these lists, as ``replace_lists`` takes them; return its number."""
+        members = sum(len(lists.get(name, ())) for name in MEMBER_LISTS)
+        capacity = max(len(lists["replica"]), len(lists.get("isr", ())), members)
+        if capacity > REPLICAS_MAX:
+            raise ShapeError(f"a row of {capacity} slots; the most is {REPLICAS_MAX}")
+        row, start = self._grow(1, capacity)
+        self.slot_start[row], self.slot_capacity[row] = start, capacity
+        self.replace_lists(row, lists)
+        return row
+
     def lists(self, name: str, rows: NDArray[Any]) -> Ragged:
         """One list of each of ``rows`` as a copy: ``replica``, ``isr``, ``directory`` or one of MEMBER_LISTS."""
         starts, counts = self._bounds(name, rows)
+        if not counts.any():
+            return Ragged.empty(len(rows))
         values = self._slots_of(name)[ragged_positions(starts, counts)].astype(np.int32)
         return Ragged(offsets_of(counts), values)
 
     def list_of(self, name: str, row: int) -> list[int]:
         """One list of one row."""
-        start, count = self._bounds(name, np.array([row]))
-        values: list[int] = self._slots_of(name)[int(start[0]) : int(start[0] + count[0])].tolist()
+        start = int(self.slot_start[row])
+        if name in MEMBER_LISTS:
+            for other in MEMBER_LISTS[: MEMBER_LISTS.index(name)]:
+                start += int(getattr(self, f"{other}_count")[row])
+        count = int(getattr(self, "replica_count" if name == "directory" else f"{name}_count")[row])
+        values: list[int] = self._slots_of(name)[start : start + count].tolist()
         return values
 
     def replace_lists(self, row: int, lists: Mapping[str, Sequence[int]]) -> None:
-        """Store new lists of one row by name, as in ``lists``. Raises ShapeError if a list is too long.
+        """Store new lists of one row by name, as in ``lists``; other lists stay. Raises ShapeError.
 
-        New replicas need directories: both lists have the same length.
+        Replicas and directories must have the same length.
         """
-        members = {name: list(lists.get(name, self.list_of(name, row))) for name in MEMBER_LISTS}
-        replicas = list(lists.get("replica", self.list_of("replica", row)))
-        directories = list(lists.get("directory", self.list_of("directory", row)))
+        replicas = lists["replica"] if "replica" in lists else self.list_of("replica", row)
+        directories = lists["directory"] if "directory" in lists else self.list_of("directory", row)
         if len(directories) != len(replicas):
             raise ShapeError(f"{len(replicas)} replicas have {len(directories)} directories")
-        isr = list(lists.get("isr", self.list_of("isr", row)))
-        flat = [value for name in MEMBER_LISTS for value in members[name]]
-        capacity = max(len(replicas), len(isr), len(flat))
+        members = [lists[name] if name in lists else self.list_of(name, row) for name in MEMBER_LISTS]
+        flat = [value for values in members for value in values]
+        columns: dict[str, Sequence[int]] = {"member": flat, "replica": replicas, "directory": directories}
+        if "isr" in lists:
+            columns["isr"] = lists["isr"]
+        capacity = max(map(len, columns.values()))
         if capacity > REPLICAS_MAX:
             raise ShapeError(f"a row of {capacity} slots; the most is {REPLICAS_MAX}")
-        self.ensure_capacity(np.array([row]), np.array([capacity]))
+        if capacity > self.slot_capacity[row]:
+            self.ensure_capacity(np.array([row]), np.array([capacity]))
         start = int(self.slot_start[row])
-        for column, values in (
-            (self.replica, replicas), (self.directory, directories), (self.isr, isr), (self.member, flat),
-        ):  # fmt: skip
-            column[start : start + len(values)] = values
-        self.replica_count[row], self.isr_count[row] = len(replicas), len(isr)
-        for name in MEMBER_LISTS:
-            getattr(self, f"{name}_count")[row] = len(members[name])
+        for name, values in columns.items():
+            getattr(self, name)[start : start + len(values)] = values
+            if name in ("replica", "isr"):
+                getattr(self, f"{name}_count")[row] = len(values)
+        for name, values in zip(MEMBER_LISTS, members, strict=True):
+            getattr(self, f"{name}_count")[row] = len(values)
 
     def clear(self, rows: NDArray[Any]) -> None:
         """Empty the rows of a removed topic; they are never reused."""

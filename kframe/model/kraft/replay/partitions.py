@@ -9,7 +9,6 @@ import numpy as np
 
 from kframe.errors import InputError
 from kframe.model.columns import Int32
-from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.directories import MIGRATING
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -52,9 +51,8 @@ def replay_partition(metadata: ClusterMetadata, record: PartitionRecord, offset:
     partitions = metadata.partitions
     row = metadata.topics.row_of(topic, record.partition_id)
     if row is None:
-        named = {{"replica": "replicas", "directory": "directories"}.get(name, name): [lists[name]] for name in lists}
-        numbers = {"topic": np.array([topic]), "partition": np.array([record.partition_id])}
-        row = int(partitions.append(PartitionLists.of(named), numbers)[0])
+        row = partitions.append_row(lists)
+        partitions.topic[row], partitions.partition[row] = topic, record.partition_id
         metadata.topics.set_row(topic, record.partition_id, row)
     else:
         partitions.replace_lists(row, lists)

@@ -1,0 +1,1 @@
+"""The rules of KRaft's controller: pure functions from metadata and an event to records (Kafka 4.4)."""

@@ -1,0 +1,163 @@
+"""Fencing, unfencing, controlled shutdown, sessions, heartbeats and unregistration of brokers.
+
+Source: Kafka 4.4 ``ReplicationControlManager``. Changes of partitions precede the record of a broker that leaves, and
+follow the record of a broker that comes up or begins a controlled shutdown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import Decision, RequestRefused, VersionedRecord, check_record_count
+from kframe.core.kraft.directories import cordon_directories, lose_directories
+from kframe.core.kraft.heartbeats import BrokerState
+from kframe.core.kraft.membership import (
+    add_broker,
+    has_leaderships,
+    leaderless_rows,
+    remove_broker,
+    remove_unclean_broker,
+    rows_with_elr_member,
+    rows_with_isr_member,
+)
+from kframe.errors import ErrorCode
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.ids import MetadataLevel
+from kframe.model.kraft.records import (
+    BrokerRegistrationChangeRecord,
+    FencingChange,
+    UnregisterBrokerRecord,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerHeartbeat:
+    """A BrokerHeartbeat request. ``cordoned_directories`` None: the broker names none."""
+
+    broker_id: int
+    broker_epoch: int
+    metadata_offset: int
+    want_fence: bool = False
+    want_shut_down: bool = False
+    offline_directories: tuple[UUID, ...] = ()
+    cordoned_directories: tuple[UUID, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReply:
+    """The answer to a heartbeat.
+
+    While ``in_controlled_shutdown``, the runtime notes the offset of the batch with
+    ``Heartbeats.begin_controlled_shutdown``.
+    """
+
+    is_caught_up: bool
+    is_fenced: bool
+    in_controlled_shutdown: bool
+    should_shut_down: bool
+
+
+def fence_broker(context: KraftContext, registration: BrokerRegistration) -> list[VersionedRecord]:
+    """Take a broker out of ISRs and leaderships, then fence it."""
+    broker_id = registration.broker_id
+    records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
+    return [*records, _fencing_record(registration, FencingChange.FENCE)]
+
+
+def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> list[VersionedRecord]:
+    """Unfence a broker, then elect leaders of leaderless partitions."""
+    elections = add_broker(context, registration.broker_id, leaderless_rows(context.metadata))
+    return [_fencing_record(registration, FencingChange.UNFENCE), *elections]
+
+
+def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> VersionedRecord:
+    record = BrokerRegistrationChangeRecord(
+        broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, fenced=change
+    )
+    return VersionedRecord(record, 0)
+
+
+def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> list[VersionedRecord]:
+    """Mark a broker as in controlled shutdown, once, and take it out of ISRs and leaderships."""
+    broker_id = registration.broker_id
+    records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
+    if registration.in_controlled_shutdown:
+        return records
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker_id, broker_epoch=registration.broker_epoch, in_controlled_shutdown=1
+    )
+    return [VersionedRecord(change, 1), *records]
+
+
+def clean_up_incarnation(context: KraftContext, broker_id: int, *, clean: bool) -> list[VersionedRecord]:
+    """Take the former process of a broker out of ISRs; with ELR an unclean stop takes it out of ELRs too."""
+    rows = rows_with_isr_member(context.metadata, broker_id)
+    if clean or not context.metadata.elr_enabled:
+        return remove_broker(context, broker_id, rows)
+    records = remove_unclean_broker(context, broker_id, rows)
+    return records + remove_unclean_broker(context, broker_id, rows_with_elr_member(context.metadata, broker_id))
+
+
+def unregister_broker(context: KraftContext, broker_id: int) -> Decision:
+    """Remove a registration. Raises RequestRefused if there is none, or for more than RECORDS_MAX records."""
+    metadata = context.metadata
+    registration = metadata.brokers.registrations.get(broker_id)
+    if registration is None:
+        message = f"Broker ID {broker_id} is not currently registered"
+        raise RequestRefused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    records = remove_broker(context, broker_id, rows_with_isr_member(metadata, broker_id))
+    records += remove_broker(context, broker_id, rows_with_elr_member(metadata, broker_id))
+    removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch)
+    records.append(VersionedRecord(removal, 0))
+    check_record_count(records)
+    return Decision(records)
+
+
+def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Decision:
+    """Process a heartbeat; the answer is a HeartbeatReply. Raises RequestRefused for a stale broker epoch."""
+    broker_id, heartbeats = heartbeat.broker_id, context.heartbeats
+    heartbeats.contact_ns[broker_id, heartbeat.broker_epoch] = context.now_ns
+    registration = context.registration(broker_id, heartbeat.broker_epoch)
+    is_caught_up = heartbeat.metadata_offset >= registration.offset
+    present = heartbeats.brokers[broker_id].state
+    state = heartbeats.next_state(
+        broker_id,
+        want_fence=heartbeat.want_fence,
+        want_shut_down=heartbeat.want_shut_down,
+        is_caught_up=is_caught_up,
+        has_leaderships=lambda: has_leaderships(context.metadata, broker_id),
+    )
+    records: list[VersionedRecord] = []
+    if state is not present:
+        transition = unfence_broker if state is BrokerState.UNFENCED else fence_broker
+        transition = begin_controlled_shutdown if state is BrokerState.CONTROLLED_SHUTDOWN else transition
+        records += transition(context, registration)
+    is_fenced = state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+    heartbeats.touch(broker_id, is_fenced, heartbeat.metadata_offset)
+    if context.level >= MetadataLevel.DIRECTORIES:
+        records += lose_directories(context, registration, heartbeat.offline_directories)
+    if context.level >= MetadataLevel.CORDONED_DIRECTORIES and heartbeat.cordoned_directories is not None:
+        records += cordon_directories(registration, heartbeat.cordoned_directories)
+    in_shutdown = state is BrokerState.CONTROLLED_SHUTDOWN
+    reply = HeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerState.SHUTDOWN_NOW)
+    return Decision(records, response=reply)
+
+
+def fence_stale_broker(context: KraftContext) -> Decision:
+    """Fence a broker whose session has expired; the answer says whether there may be another."""
+    expired = context.heartbeats.expired_sessions(context.now_ns)
+    if not expired:
+        return Decision(response=False)
+    broker_id, broker_epoch = expired[0]
+    del context.heartbeats.contact_ns[broker_id, broker_epoch]
+    registration = context.metadata.brokers.registrations.get(broker_id)
+    if registration is None:
+        context.heartbeats.brokers.pop(broker_id, None)
+        return Decision(response=True)
+    if registration.broker_epoch != broker_epoch:
+        return Decision(response=True)
+    records = fence_broker(context, registration)
+    context.heartbeats.fence(broker_id)
+    return Decision(records, response=True)

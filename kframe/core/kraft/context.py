@@ -1,0 +1,111 @@
+"""What the rules of KRaft read: metadata, the memory of the active controller, static settings and a random source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.core.kraft.decision import RequestRefused
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.random_source import RandomSource
+from kframe.errors import ErrorCode
+from kframe.model.columns import Int32, UInt8
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import MetadataRecord
+from kframe.model.kraft.replay import replay
+from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS, UNCLEAN_ELECTION, UNSET, parse_min_isr, parse_unclean
+
+#: The feature levels that this controller supports.
+SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
+    METADATA_VERSION: (MetadataLevel.MINIMUM, MetadataLevel.LATEST),
+    KRAFT_VERSION: (0, 1),
+    "group.version": (0, 1),
+    "transaction.version": (0, 2),
+    ELR_VERSION: (0, 1),
+    "share.version": (0, 2),
+    "streams.version": (0, 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KraftSettings:
+    """Static settings of the controller, by Kafka's keys."""
+
+    cluster_id: str = ""
+    node_id: int = 0
+    quorum_ids: tuple[int, ...] = ()
+    """The voters of the static list."""
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    default_replication_factor: int = 3
+    num_partitions: int = 1
+    max_elections: int = 1_000
+    """Most elections of one pass of a timer."""
+    supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
+
+
+@dataclass(slots=True)
+class KraftContext:
+    """The state of an active controller."""
+
+    metadata: ClusterMetadata
+    heartbeats: Heartbeats
+    settings: KraftSettings
+    random: RandomSource
+    now_ns: int = 0
+    """The present time of a monotonic clock, which the caller sets before each event."""
+
+    @property
+    def level(self) -> int:
+        """The level of ``metadata.version``."""
+        return self.metadata.metadata_version
+
+    def replay(self, record: MetadataRecord, offset: int) -> None:
+        """Apply a record of the log to the metadata and to the memory of brokers."""
+        self.heartbeats.before_replay(self.metadata, record)
+        replay(self.metadata, record, offset)
+        self.heartbeats.after_replay(self.metadata, record)
+
+    def registration(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+        """A broker's registration. Raises RequestRefused unless it has this epoch."""
+        registration = self.metadata.brokers.registrations.get(broker_id)
+        if registration is None or registration.broker_epoch != broker_epoch:
+            expected = "no registration" if registration is None else f"broker epoch {registration.broker_epoch}"
+            message = f"Broker {broker_id} has {expected}, but the request has broker epoch {broker_epoch}."
+            raise RequestRefused(ErrorCode.STALE_BROKER_EPOCH, message)
+        return registration
+
+    def min_isr(self, rows: NDArray[np.int32]) -> Int32:
+        """(k,) effective ``min.insync.replicas`` of each row: at most the replicas of partition 0.
+
+        The topic's setting precedes those of the active controller's node, of the cluster and of its own file.
+        """
+        topics, position = np.unique(self.metadata.partitions.topic[rows], return_inverse=True)
+        value = parse_min_isr(self._node_config(MIN_INSYNC_REPLICAS))
+        fallback = self.settings.min_insync_replicas if value == UNSET else value
+        configured = self.metadata.topics.min_isr[topics]
+        configured = np.where(configured == UNSET, fallback, configured)
+        factor = self.metadata.partitions.replica_count[self.metadata.topics.first_rows(topics)]
+        minimum: Int32 = np.minimum(configured, factor).astype(np.int32)[position]
+        return minimum
+
+    def unclean_enabled(self, rows: NDArray[np.int32]) -> UInt8:
+        """(k,) 1 where ``unclean.leader.election.enable`` holds."""
+        value = self._node_config(UNCLEAN_ELECTION)
+        fallback = self.settings.unclean_leader_election_enable if value is None else parse_unclean(value)
+        configured = self.metadata.topics.unclean[self.metadata.partitions.topic[rows]]
+        return np.where(configured == UNSET, fallback, configured == 1).astype(np.uint8)
+
+    def _node_config(self, key: str) -> str | None:
+        configs = self.metadata.configs
+        for name in (str(self.settings.node_id), ""):
+            value = configs.get((ResourceType.BROKER, name), {}).get(key)
+            if value is not None:
+                return value
+        return None

@@ -1,0 +1,99 @@
+"""Elections by request and by the timers (Kafka 4.4 ``ReplicationControlManager.electLeaders``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import Decision, PartitionResult, VersionedRecord, check_record_count
+from kframe.core.kraft.membership import leaderless_rows
+from kframe.core.kraft.partition_changes import Targets, change_partitions
+from kframe.errors import ErrorCode
+from kframe.model.columns import Bool, Int32
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.metadata import ClusterMetadata
+
+#: The error of a row that needs an election but gets no record.
+_UNAVAILABLE = {
+    KraftElection.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    KraftElection.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+def elect_leaders(context: KraftContext, kind: KraftElection, partitions: Sequence[tuple[str, int]] | None) -> Decision:
+    """Elect leaders of named partitions, or of all; the answer is a list of PartitionResult.
+
+    PREFERRED elects where the first replica does not lead, UNCLEAN where no broker leads. For all partitions the
+    answer leaves out those that need no election.
+    """
+    metadata = context.metadata
+    names = _all_partitions(metadata) if partitions is None else partitions
+    rows = [metadata.row(topic, partition) for topic, partition in names]
+    known = np.array([row for row in rows if row is not None], np.int32)
+    needed = _needs_election(metadata, kind, known)
+    elected = _elect(context, kind, known[needed])
+    records = [record for record in elected if record is not None]
+    check_record_count(records)
+    outcomes = iter(elected)
+    needs = iter(needed.tolist())
+    results = []
+    for (topic, partition), row in zip(names, rows, strict=True):
+        error = ErrorCode.NONE
+        if row is None:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif not next(needs):
+            error = ErrorCode.ELECTION_NOT_NEEDED
+        elif next(outcomes) is None:
+            error = _UNAVAILABLE[kind]
+        if partitions is not None or error is not ErrorCode.ELECTION_NOT_NEEDED:
+            results.append(PartitionResult(topic, partition, error))
+    return Decision(records, response=results)
+
+
+def balance_leaders(context: KraftContext) -> Decision:
+    """A pass of the timer for preferred leaders; the answer says whether there may be more to do at once."""
+    p = context.metadata.partitions
+    rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
+    return _timer_pass(context, KraftElection.PREFERRED, rows)
+
+
+def elect_unclean_leaders(context: KraftContext) -> Decision:
+    """A pass of the timer for leaderless partitions whose configuration allows unclean elections."""
+    rows = leaderless_rows(context.metadata)
+    return _timer_pass(context, KraftElection.UNCLEAN, rows[context.unclean_enabled(rows) != 0])
+
+
+def _timer_pass(context: KraftContext, kind: KraftElection, rows: Int32) -> Decision:
+    rows = rows[_needs_election(context.metadata, kind, rows)]
+    limit, records = context.settings.max_elections, list[VersionedRecord]()
+    for start in range(0, len(rows), limit):
+        records += [record for record in _elect(context, kind, rows[start : start + limit]) if record is not None]
+        if len(records) >= limit:
+            break
+    return Decision(records[:limit], response=len(records) >= limit)
+
+
+def _elect(context: KraftContext, kind: KraftElection, rows: Int32) -> list[VersionedRecord | None]:
+    if not len(rows):
+        return []
+    return change_partitions(context, Targets(rows=rows, kinds=np.full(len(rows), kind, np.uint8)))
+
+
+def _needs_election(metadata: ClusterMetadata, kind: KraftElection, rows: Int32) -> Bool:
+    """(k,) whether the leader of a row is not the one that an election of this kind is for."""
+    leaders = metadata.partitions.leaders_of(rows)
+    preferred = metadata.partitions.preferred_of(rows)
+    needed: Bool = leaders == NO_LEADER if kind is KraftElection.UNCLEAN else leaders != preferred
+    return needed
+
+
+def _all_partitions(metadata: ClusterMetadata) -> list[tuple[str, int]]:
+    p, names = metadata.partitions, metadata.topics.names
+    return list(_named(names, zip(p.topic.tolist(), p.partition.tolist(), strict=True)))
+
+
+def _named(names: Sequence[str], pairs: Iterable[tuple[int, int]]) -> Iterable[tuple[str, int]]:
+    return ((names[topic], partition) for topic, partition in pairs if topic >= 0)

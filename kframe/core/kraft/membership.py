@@ -1,0 +1,106 @@
+"""The rows that depend on a broker, and the changes that follow when it leaves or joins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe import kernels
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import VersionedRecord
+from kframe.core.kraft.partition_changes import NO_BROKER, Targets, change_records
+from kframe.model.columns import Int32
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.metadata import ClusterMetadata
+
+
+def _list_rows(metadata: ClusterMetadata, fill: Callable[[Int32], int]) -> Int32:
+    rows = np.empty(len(metadata.partitions), np.int32)
+    return rows[: fill(rows)]
+
+
+def rows_with_isr_member(metadata: ClusterMetadata, broker_id: int) -> Int32:
+    """The rows with a broker in the ISR, ascending."""
+    p, broker = metadata.partitions, metadata.brokers.find(broker_id)
+    if broker is None:
+        return np.empty(0, np.int32)
+    return _list_rows(
+        metadata, lambda rows: kernels.list_rows_with_broker(p.slot_start, p.isr_count, p.isr, broker, rows)
+    )
+
+
+def rows_with_elr_member(metadata: ClusterMetadata, broker_id: int) -> Int32:
+    """The rows with a broker in the ELR, ascending."""
+    p, broker = metadata.partitions, metadata.brokers.find(broker_id)
+    if broker is None:
+        return np.empty(0, np.int32)
+    return _list_rows(
+        metadata, lambda rows: kernels.list_rows_with_broker(p.slot_start, p.elr_count, p.member, broker, rows)
+    )
+
+
+def rows_in_directory(metadata: ClusterMetadata, directory: int) -> Int32:
+    """The rows with a replica in a directory index, ascending."""
+    p = metadata.partitions
+    return _list_rows(
+        metadata,
+        lambda rows: kernels.list_rows_in_directory(p.slot_start, p.replica_count, p.directory, directory, rows),
+    )
+
+
+def has_leaderships(metadata: ClusterMetadata, broker_id: int) -> bool:
+    """Whether a broker leads any partition."""
+    broker = metadata.brokers.find(broker_id)
+    return broker is not None and len(metadata.partitions.rows_led_by(broker)) > 0
+
+
+def leaderless_rows(metadata: ClusterMetadata) -> Int32:
+    """The rows of partitions without a leader, ascending."""
+    return metadata.partitions.rows_led_by(NO_LEADER)
+
+
+def configured_kinds(context: KraftContext, rows: Int32) -> NDArray[np.uint8]:
+    """(k,) UNCLEAN where the configuration allows it, else ONLINE."""
+    return context.unclean_enabled(rows) * np.uint8(KraftElection.UNCLEAN)
+
+
+def remove_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[VersionedRecord]:
+    """The changes of ``rows`` for a broker that leaves their ISRs and leaderships."""
+    broker = context.metadata.brokers.index_of(broker_id)
+    return _change(context, rows, leaving=broker)
+
+
+def remove_unclean_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[VersionedRecord]:
+    """The changes of ``rows`` for a broker that may have lost records: it leaves ELRs too."""
+    broker = context.metadata.brokers.index_of(broker_id)
+    return _change(context, rows, leaving=broker, unclean=broker)
+
+
+def add_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[VersionedRecord]:
+    """The changes of ``rows`` for a broker that may lead from now on."""
+    return _change(context, rows, joining=context.metadata.brokers.index_of(broker_id))
+
+
+def _change(
+    context: KraftContext, rows: Int32, *, leaving: int = NO_BROKER, joining: int = NO_BROKER, unclean: int = NO_BROKER
+) -> list[VersionedRecord]:
+    """Kafka 4.4 ``ReplicationControlManager.generateLeaderAndIsrUpdates``."""
+    if not len(rows):
+        return []
+    active = context.metadata.brokers.active.copy()
+    if joining != NO_BROKER:
+        active[joining] = 1
+    if leaving != NO_BROKER:
+        active[leaving] = 0
+    isr = context.metadata.partitions.lists("isr", rows)
+    targets = Targets(
+        rows=rows,
+        kinds=configured_kinds(context, rows),
+        isr=isr.keep(isr.values != leaving) if leaving != NO_BROKER else isr,
+        active=active,
+        unclean_broker=unclean,
+    )
+    return change_records(context, targets)

@@ -1,0 +1,226 @@
+"""Creation and deletion of topics, and new partitions (Kafka 4.4 ``ReplicationControlManager``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from kframe.core.kraft.assignments import active_replicas, check_assignment, new_partition
+from kframe.core.kraft.configs import alter_resource, clear_elr_records
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import RECORDS_MAX, Decision, RequestRefused, VersionedRecord, check_record_count
+from kframe.core.kraft.placement import distribute_replicas
+from kframe.errors import ErrorCode
+from kframe.model.kraft.ids import ResourceType
+from kframe.model.kraft.records import RemoveTopicRecord, TopicRecord
+from kframe.model.topics import topic_name_problem
+
+#: The controller's default number of partitions or replication factor.
+DEFAULT: Final = -1
+#: Most partitions of one CreateTopics or CreatePartitions request.
+PARTITIONS_MAX: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic of a CreateTopics request: numbers, or replicas by partition number, in the order of the request."""
+
+    name: str
+    partitions: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """The number of partitions that a topic is to have, with the replicas of the new ones, or None."""
+
+    topic: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicResult:
+    """The result of a request for a topic."""
+
+    topic: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic_id: UUID | None = None
+
+
+def create_topics(
+    context: KraftContext, topics: Sequence[NewTopic], new_id: Callable[[str], UUID], *, validate_only: bool = False
+) -> Decision:
+    """Create topics; the answer is a list of TopicResult. ``new_id`` draws the id of a topic by name.
+
+    All records are atomic. Raises RequestRefused for too many partitions or records.
+    """
+    _check_partition_count(context, topics)
+    results, records = [], list[VersionedRecord]()
+    for topic in topics:
+        try:
+            assignments, configs = _new_topic(context, topic)
+        except RequestRefused as refusal:
+            results.append(TopicResult(topic.name, refusal.error, refusal.message))
+            continue
+        topic_id = new_id(topic.name)
+        records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
+        records += configs
+        records += [
+            new_partition(context, topic_id, partition, replicas, active_replicas(context, replicas))
+            for partition, replicas in sorted(assignments.items())
+        ]
+        check_record_count(records)
+        results.append(TopicResult(topic.name, topic_id=topic_id))
+    return Decision([] if validate_only else records, atomic=True, response=results)
+
+
+def _check_partition_count(context: KraftContext, topics: Sequence[NewTopic]) -> None:
+    total = 0
+    for topic in topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        else:
+            total += context.settings.num_partitions if topic.partitions == DEFAULT else max(topic.partitions, 0)
+    if total > PARTITIONS_MAX:
+        raise RequestRefused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
+def _new_topic(context: KraftContext, topic: NewTopic) -> tuple[dict[int, tuple[int, ...]], list[VersionedRecord]]:
+    """Replicas by partition, and records of configurations. Raises RequestRefused."""
+    metadata = context.metadata
+    if topic.name in metadata.topics.index_by_name:
+        raise RequestRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+    problem = topic_name_problem(topic.name)
+    if problem is not None:
+        raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: expected {problem}.")
+    collision = metadata.topics.colliding_name(topic.name)
+    if collision is not None:
+        message = f"Topic '{topic.name}' collides with existing topic: {collision}"
+        raise RequestRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+    if None in topic.configs.values():
+        raise RequestRefused(ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs.")
+    resource = ResourceType.TOPIC, topic.name
+    configs = alter_resource(context, resource, topic.configs, is_new=True) if topic.configs else []
+    configs += clear_elr_records(context, configs)
+    return _assignments(context, topic), configs
+
+
+def _assignments(context: KraftContext, topic: NewTopic) -> dict[int, tuple[int, ...]]:
+    if topic.assignments:
+        return _manual_assignments(context, topic)
+    if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise RequestRefused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    if topic.partitions < DEFAULT or topic.partitions == 0:
+        message = "Number of partitions was set to an invalid non-positive value."
+        raise RequestRefused(ErrorCode.INVALID_PARTITIONS, message)
+    settings = context.settings
+    count = settings.num_partitions if topic.partitions == DEFAULT else topic.partitions
+    factor = settings.default_replication_factor if topic.replication_factor == DEFAULT else topic.replication_factor
+    placed = distribute_replicas(context, count, factor)
+    _require_active(context, placed, ErrorCode.INVALID_REPLICATION_FACTOR)
+    return dict(enumerate(placed))
+
+
+def _manual_assignments(context: KraftContext, topic: NewTopic) -> dict[int, tuple[int, ...]]:
+    if topic.replication_factor != DEFAULT or topic.partitions != DEFAULT:
+        message = "A manual partition assignment was specified, so the two numbers must be -1."
+        raise RequestRefused(ErrorCode.INVALID_REQUEST, message)
+    assignments: dict[int, tuple[int, ...]] = {}
+    factor = None
+    for partition, replicas in topic.assignments:
+        if partition in assignments:
+            message = f"Found multiple manual partition assignments for partition {partition}"
+            raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        check_assignment(context, replicas, factor)
+        factor = len(replicas)
+        _require_active(context, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+        assignments[partition] = replicas
+    if assignments.keys() != set(range(len(assignments))):
+        message = "partitions should be a consecutive 0-based integer sequence"
+        raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    return assignments
+
+
+def _require_active(context: KraftContext, assignments: Sequence[tuple[int, ...]], error: ErrorCode) -> None:
+    for replicas in assignments:
+        if not active_replicas(context, replicas):
+            message = f"All brokers of {list(replicas)} are fenced or in controlled shutdown."
+            raise RequestRefused(error, message)
+
+
+def create_partitions(context: KraftContext, requests: Sequence[NewPartitions]) -> Decision:
+    """Add partitions to topics; the answer is a list of TopicResult. All records are atomic.
+
+    The replication factor is that of partition 0, adding and removing replicas included.
+    """
+    total = sum(_additional(context, request) for request in requests)
+    if total > PARTITIONS_MAX:
+        message = "Excessively large number of additional partitions per request."
+        raise RequestRefused(ErrorCode.POLICY_VIOLATION, message)
+    results, records = [], list[VersionedRecord]()
+    for request in requests:
+        try:
+            records += _new_partitions(context, request)
+            results.append(TopicResult(request.topic))
+        except RequestRefused as refusal:
+            results.append(TopicResult(request.topic, refusal.error, refusal.message))
+    return Decision(records, atomic=True, response=results)
+
+
+def _additional(context: KraftContext, request: NewPartitions) -> int:
+    topics = context.metadata.topics
+    topic = topics.index_by_name.get(request.topic)
+    return 0 if topic is None else max(request.count - len(topics.rows_of(topic)), 0)
+
+
+def _new_partitions(context: KraftContext, request: NewPartitions) -> list[VersionedRecord]:
+    metadata = context.metadata
+    topic = metadata.topics.index_by_name.get(request.topic)
+    if topic is None:
+        message = "This server does not host this topic-partition."
+        raise RequestRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    rows = metadata.topics.rows_of(topic)
+    first, additional = len(rows), request.count - len(rows)
+    if additional <= 0:
+        message = f"The topic {request.topic} currently has {first} partition(s)."
+        raise RequestRefused(ErrorCode.INVALID_PARTITIONS, message)
+    factor = int(metadata.partitions.replica_count[rows[0]])
+    if request.assignments is None:
+        placed = distribute_replicas(context, additional, factor)
+        _require_active(context, placed, ErrorCode.INVALID_REPLICATION_FACTOR)
+    else:
+        if len(request.assignments) != additional:
+            message = f"{additional} new partition(s) have {len(request.assignments)} assignment(s)."
+            raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        placed = list(request.assignments)
+        for replicas in placed:
+            check_assignment(context, replicas, factor)
+            _require_active(context, [replicas], ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+    topic_id = metadata.topics.ids[topic]
+    return [
+        new_partition(context, topic_id, first + index, replicas, active_replicas(context, replicas))
+        for index, replicas in enumerate(placed)
+    ]
+
+
+def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> Decision:
+    """Delete topics by id; the answer is a list of TopicResult. All records are atomic."""
+    topics = context.metadata.topics
+    results, records = [], list[VersionedRecord]()
+    for topic_id in topic_ids:
+        index = topics.index_by_id.get(topic_id)
+        if index is None:
+            results.append(TopicResult("", ErrorCode.UNKNOWN_TOPIC_ID, topic_id=topic_id))
+        elif len(records) == RECORDS_MAX:
+            results.append(TopicResult(topics.names[index], ErrorCode.UNKNOWN_SERVER_ERROR, topic_id=topic_id))
+        else:
+            records.append(VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0))
+            results.append(TopicResult(topics.names[index], topic_id=topic_id))
+    return Decision(records, atomic=True, response=results)

@@ -1,0 +1,290 @@
+"""Answers cases of the KRaft oracle with kframe's rules, in the form of the oracle's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Final
+from uuid import UUID
+
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.decision import Decision, RequestRefused
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    ConfigRecord,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from tests.kraft import oracle_events
+from tests.kraft.oracle_json import image, parse_uuid, readable_uuid, record_json, sort_runs, uuid_text
+
+CLUSTER_ID: Final = "oracle"
+FEATURES: Final = (
+    BrokerFeature(name=METADATA_VERSION, min_supported_version=7, max_supported_version=33),
+    BrokerFeature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),
+)
+
+
+class JavaHeartbeats(Heartbeats):
+    """Sessions that expire in the order of Java's hash table of (broker id, broker epoch)."""
+
+    def expired_sessions(self, now_ns: int) -> list[tuple[int, int]]:
+        """Expired sessions by the position in a table of 16 entries or more."""
+        size = 16
+        while len(self.contact_ns) > size * 3 // 4:
+            size *= 2
+        return sorted(super().expired_sessions(now_ns), key=lambda key: _position(key, size))
+
+
+def _position(key: tuple[int, int], size: int) -> int:
+    broker_id, epoch = key
+    code = (31 * broker_id + (epoch ^ epoch >> 32)) & 0xFFFFFFFF
+    return (code ^ code >> 16) & (size - 1)
+
+
+class Oracle:
+    """An active controller with the state of a case."""
+
+    def __init__(self, case: Mapping[str, Any]) -> None:
+        config = case.get("config", {})
+        node_id = config.get("node.id", 3000)
+        settings = KraftSettings(
+            cluster_id=CLUSTER_ID,
+            node_id=node_id,
+            quorum_ids=(node_id,),
+            min_insync_replicas=int(config.get("min.insync.replicas", 1)),
+            unclean_leader_election_enable=str(config.get("unclean.leader.election.enable", False)).lower() == "true",
+            default_replication_factor=config.get("default.replication.factor", 3),
+            num_partitions=config.get("num.partitions", 1),
+            max_elections=config.get("max.elections", 1000),
+        )
+        self.session_timeout_ns = config.get("broker.session.timeout.ms", 9000) * 1_000_000
+        self.next_offset = 0
+        self.topics_created = 0
+        self.topic_names: dict[UUID, str] = {}
+        self.topic_ids: dict[str, UUID] = {}
+        self.context = KraftContext(
+            ClusterMetadata(),
+            JavaHeartbeats(self.session_timeout_ns),
+            settings,
+            JavaRandom(0),
+        )
+        self._load(case, config)
+        self.restore_memory(case)
+
+    def restore_memory(self, case: Mapping[str, Any]) -> None:
+        """Begin at the end of the loaded log, with the memory of brokers and the random numbers of the case."""
+        config = case.get("config", {})
+        self.next_offset = config.get("next.offset", 1000)
+        self.topics_created = 0
+        self.context.random = JavaRandom(config.get("random.seed", 0))
+        self.context.now_ns = 10**12
+        self.activate()
+        for broker in case.get("brokers", ()):
+            self._restore_memory(broker)
+
+    def replay(self, record: MetadataRecord, offset: int = 0) -> None:
+        self.context.replay(record, offset)
+        if isinstance(record, TopicRecord):
+            self.topic_names[record.topic_id] = record.name
+            self.topic_ids[record.name] = record.topic_id
+
+    def activate(self) -> None:
+        """Begin without memory, as a controller that has just become active."""
+        context = self.context
+        context.heartbeats = JavaHeartbeats.activated(
+            self.session_timeout_ns, context.metadata.brokers.registrations, context.now_ns
+        )
+
+    def topic_name(self, topic_id: UUID) -> str:
+        return self.topic_names.get(topic_id, uuid_text(topic_id))
+
+    def topic_id(self, name: str) -> UUID:
+        return self.topic_ids.get(name) or parse_uuid(name)
+
+    def _load(self, case: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        self.replay(FeatureLevelRecord(name=METADATA_VERSION, feature_level=config.get(METADATA_VERSION, 33)))
+        self.replay(FeatureLevelRecord(name=ELR_VERSION, feature_level=config.get(ELR_VERSION, 0)))
+        for name, values in config.get("dynamic", {}).items():
+            self._load_configs(ResourceType.BROKER, name, values)
+        for broker in case.get("brokers", ()):
+            self._load_broker(broker)
+        for topic in case.get("topics", ()):
+            self.replay(TopicRecord(name=topic["name"], topic_id=parse_uuid(topic["id"])))
+            self._load_configs(ResourceType.TOPIC, topic["name"], topic.get("configs", {}))
+            for partition in topic["partitions"]:
+                self._load_partition(parse_uuid(topic["id"]), partition)
+
+    def _load_configs(self, kind: ResourceType, name: str, values: Mapping[str, str]) -> None:
+        for key, value in values.items():
+            self.replay(ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value))
+
+    def _load_broker(self, broker: Mapping[str, Any]) -> None:
+        broker_id = broker["id"]
+        epoch = broker.get("epoch", 100 + broker_id)
+        incarnation = broker.get("incarnation")
+        cordoned = broker.get("cordoned")
+        record = RegisterBrokerRecord(
+            broker_id=broker_id,
+            incarnation_id=parse_uuid(incarnation) if incarnation else readable_uuid(f"broker{broker_id}"),
+            broker_epoch=epoch,
+            end_points=end_points(broker_id),
+            features=FEATURES,
+            rack=broker.get("rack"),
+            fenced=broker.get("fenced", False),
+            in_controlled_shutdown=broker.get("inControlledShutdown", False),
+            log_dirs=tuple(map(parse_uuid, broker.get("directories", ()))),
+            cordoned_log_dirs=None if cordoned is None else tuple(map(parse_uuid, cordoned)),
+        )
+        self.replay(record, broker.get("registeredOffset", epoch))
+
+    def _restore_memory(self, broker: Mapping[str, Any]) -> None:
+        heartbeats, broker_id = self.context.heartbeats, broker["id"]
+        session = broker.get("session")
+        if session is not None:
+            age_ns = 0 if session else self.session_timeout_ns + 1
+            key = broker_id, broker.get("epoch", 100 + broker_id)
+            heartbeats.contact_ns[key] = self.context.now_ns - age_ns
+        if broker.get("metadataOffset", -1) != -1:
+            heartbeats.touch(broker_id, broker.get("fenced", False), broker["metadataOffset"])
+        if broker.get("controlledShutdownOffset", -1) != -1:
+            heartbeats.begin_controlled_shutdown(broker_id, broker["controlledShutdownOffset"])
+
+    def _load_partition(self, topic_id: UUID, partition: Mapping[str, Any]) -> None:
+        replicas = partition["replicas"]
+        record = PartitionRecord(
+            partition_id=partition["partition"],
+            topic_id=topic_id,
+            replicas=tuple(replicas),
+            isr=tuple(partition.get("isr", ())),
+            removing_replicas=tuple(partition.get("removing", ())),
+            adding_replicas=tuple(partition.get("adding", ())),
+            leader=partition.get("leader", -1),
+            leader_recovery_state=int(partition.get("recoveryState") == "RECOVERING"),
+            leader_epoch=partition.get("leaderEpoch", 0),
+            partition_epoch=partition.get("partitionEpoch", 0),
+            directories=tuple(map(parse_uuid, partition.get("directories", ()))),
+            eligible_leader_replicas=tuple(partition.get("elr", ())) or None,
+            last_known_elr=tuple(partition.get("lastKnownElr", ())) or None,
+        )
+        self.replay(record)
+
+
+def end_points(broker_id: int) -> tuple[BrokerEndpoint, ...]:
+    return (BrokerEndpoint(name="PLAINTEXT", host=f"broker-{broker_id}", port=9092, security_protocol=0),)
+
+
+def answer(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a case, in the form of the oracle's answer."""
+    independent = case.get("independent", False)
+    with_image = case.get("image", not independent)
+    results = []
+    oracle = Oracle(case)
+    for index, event in enumerate(case.get("events", ())):
+        if independent and index and with_image:
+            oracle = Oracle(case)
+        elif independent:
+            oracle.restore_memory(case)
+        result = _decide(oracle, event, applies=with_image or not independent)
+        results.append(result)
+        if independent and with_image:
+            result["image"] = image(oracle.context, oracle.next_offset, oracle.context.now_ns)
+    answered: dict[str, Any] = {"results": results}
+    if "id" in case:
+        answered["id"] = case["id"]
+    if with_image and not independent:
+        answered["image"] = image(oracle.context, oracle.next_offset, oracle.context.now_ns)
+    return answered
+
+
+def _decide(oracle: Oracle, event: Mapping[str, Any], *, applies: bool) -> dict[str, Any]:
+    try:
+        decided = oracle_events.decide(oracle, event)
+    except oracle_events.NotApplicable:
+        return {"skipped": True}
+    except RequestRefused as refusal:
+        return {"error": refusal.error.name}
+    decision, response, after_replay = decided
+    result = _result(oracle, decision, response)
+    if not applies:
+        return result
+    for versioned in decision.records:
+        oracle.replay(versioned.record, oracle.next_offset)
+        oracle.next_offset += 1
+    if after_replay is not None:
+        oracle.context.heartbeats.begin_controlled_shutdown(after_replay, oracle.next_offset - 1)
+    return result
+
+
+def _result(oracle: Oracle, decision: Decision, response: Any) -> dict[str, Any]:
+    names = dict(oracle.topic_names)
+    names |= {
+        item.record.topic_id: item.record.name for item in decision.records if isinstance(item.record, TopicRecord)
+    }
+    result: dict[str, Any] = {"records": [record_json(item) for item in sort_runs(decision.records, names)]}
+    if decision.atomic:
+        result["atomic"] = True
+    if response is not None:
+        result["response"] = response
+    return result
+
+
+def comparable(answered: Any) -> Any:
+    """An answer without messages, and with ``skipped`` reduced to whether it is there."""
+    if isinstance(answered, list):
+        return [comparable(item) for item in answered]
+    if not isinstance(answered, dict):
+        return answered
+    return {key: True if key == "skipped" else comparable(value) for key, value in answered.items() if key != "message"}
+
+
+#: Defects of Kafka that its classes show without a fault, and kframe does not copy.
+PARTITIONS_IN_SPITE_OF_AN_ERROR: Final = "CreatePartitions writes partitions of a topic that has an error"
+REPEATED_CHANGES: Final = "an index lists a partition twice after ClearElr, so a change is written twice"
+
+
+def defect(event: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
+    """The defect of Kafka that a result shows, or None."""
+    records = expected.get("records", [])
+    response = expected.get("response")
+    has_error = isinstance(response, list) and any(result.get("error", "NONE") != "NONE" for result in response)
+    if event["type"] == "create_partitions" and records and has_error:
+        return PARTITIONS_IN_SPITE_OF_AN_ERROR
+    if event["type"] in ("broker_registered", "broker_unregistered"):
+        changes = [record for record in records if record["type"] == "PARTITION_CHANGE_RECORD"]
+        if any(first == second for first, second in pairwise(changes)):
+            return REPEATED_CHANGES
+    return None
+
+
+def differences(case: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+    """What differs between kframe's answer and Kafka's.
+
+    A sequence is compared until Kafka has a fault or shows a defect; of independent events only those are left out.
+    """
+    actual, wanted = answer(case), comparable(expected)
+    events, results = case["events"], wanted["results"]
+    skipped = {
+        index
+        for index, (event, result) in enumerate(zip(events, results, strict=False))
+        if "fault" in result or defect(event, result) is not None
+    }
+    end = len(results)
+    if skipped and not case.get("independent"):
+        end = min(skipped)
+    messages = [
+        f"{case.get('id')} event {index} {events[index]}:\nkframe {actual['results'][index]}\nKafka  {results[index]}"
+        for index in range(end)
+        if index not in skipped and actual["results"][index] != results[index]
+    ]
+    if end == len(results) and actual.get("image") != wanted.get("image"):
+        messages.append(f"{case.get('id')} image:\nkframe {actual.get('image')}\nKafka  {wanted.get('image')}")
+    return messages

@@ -1,0 +1,57 @@
+"""kframe decides recorded and random cases as Kafka 4.4's controller classes do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kraft.oracle_cases import PARTITIONS_IN_SPITE_OF_AN_ERROR, REPEATED_CHANGES, defect, differences
+from tests.kraft.oracle_run import compare
+
+CASES = Path(__file__).with_name("oracle") / "cases"
+
+
+def recorded(name: str) -> list[Any]:
+    lines = zip(*((CASES / f"{name}{kind}.jsonl").read_text().splitlines() for kind in ("", ".answers")), strict=True)
+    pairs = [(json.loads(case), json.loads(answered)) for case, answered in lines]
+    return [pytest.param(case, answered, id=case["id"]) for case, answered in pairs]
+
+
+@pytest.mark.parametrize("case, answered", [*recorded("rules"), *recorded("generated")])
+def test_a_recorded_case_is_decided_as_kafka_decides_it(case: dict[str, Any], answered: dict[str, Any]) -> None:
+    assert differences(case, answered) == []
+
+
+def test_only_known_defects_of_kafka_are_left_out_of_the_recorded_cases() -> None:
+    left_out = {}
+    for parameter in [*recorded("rules"), *recorded("generated")]:
+        case, answered = parameter.values
+        for event, result in zip(case["events"], answered["results"], strict=False):
+            reason = "fault" if "fault" in result else defect(event, result)
+            if reason is not None:
+                left_out[case["id"]] = reason
+    assert left_out == {
+        "cancel-last-known-leader-not-a-replica": "fault",
+        "cleared-elr-counts-twice": REPEATED_CHANGES,
+        "cleared-elr-leaves-index": "fault",
+        "create-partitions-error-with-records": PARTITIONS_IN_SPITE_OF_AN_ERROR,
+        "delete-with-empty-isr-leaves-index": "fault",
+    }
+
+
+def test_a_difference_is_reported() -> None:
+    case, answered = recorded("rules")[0].values
+    answered["results"][0]["records"][0]["data"]["leader"] = 77
+    (message,) = differences(case, answered)
+    assert "77" in message
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("independent, events", [(0, 10_000), (16, 10_000)])
+def test_random_events_are_decided_as_kafkas_classes_decide_them(independent: int, events: int) -> None:
+    report = compare(events, seed=2026, independent=independent)
+    assert report.differences == []
+    assert report.compared >= events * 0.97
