@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 from uuid import UUID
@@ -33,14 +34,27 @@ FEATURES: Final = (
 )
 
 
+def has_tie(heartbeats: Heartbeats, now_ns: int) -> bool:
+    """Whether the first two expired sessions are in the same bucket: then Kafka's order is that of their insertion."""
+    size = table_size(len(heartbeats.contact_ns))
+    positions = [_position(key, size) for key in heartbeats.expired_sessions(now_ns)[:2]]
+    return len(positions) > len(set(positions))
+
+
+def table_size(entries: int) -> int:
+    """The size of Java's hash table with so many entries."""
+    size = 16
+    while entries > size * 3 // 4:
+        size *= 2
+    return size
+
+
 class JavaHeartbeats(Heartbeats):
     """Sessions that expire in the order of Java's hash table of (broker id, broker epoch)."""
 
     def expired_sessions(self, now_ns: int) -> list[tuple[int, int]]:
         """Expired sessions by the position in a table of 16 entries or more."""
-        size = 16
-        while len(self.contact_ns) > size * 3 // 4:
-            size *= 2
+        size = table_size(len(self.contact_ns))
         return sorted(super().expired_sessions(now_ns), key=lambda key: _position(key, size))
 
 
@@ -210,6 +224,8 @@ def _decide(oracle: Oracle, event: Mapping[str, Any], *, applies: bool) -> dict[
         decided = oracle_events.decide(oracle, event)
     except oracle_events.NotApplicable:
         return {"skipped": True}
+    except oracle_events.Undecided as tie:
+        return {"undecided": str(tie)}
     except RequestRefused as refusal:
         return {"error": refusal.error.name}
     decision, response, after_replay = decided
@@ -265,26 +281,35 @@ def defect(event: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
     return None
 
 
-def differences(case: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
-    """What differs between kframe's answer and Kafka's.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What differs in a case, and by number of the event why a result is left out."""
 
-    A sequence is compared until Kafka has a fault or shows a defect; of independent events only those are left out.
+    differences: list[str]
+    left_out: dict[int, str]
+
+
+def compare_case(case: Mapping[str, Any], expected: Mapping[str, Any]) -> Comparison:
+    """Compare kframe's answer with Kafka's.
+
+    A sequence is compared until Kafka has a fault, shows a defect or decides by the order of a hash table. Of
+    independent events only those are left out.
     """
     actual, wanted = answer(case), comparable(expected)
     events, results = case["events"], wanted["results"]
-    skipped = {
-        index
-        for index, (event, result) in enumerate(zip(events, results, strict=False))
-        if "fault" in result or defect(event, result) is not None
-    }
-    end = len(results)
-    if skipped and not case.get("independent"):
-        end = min(skipped)
+    left_out: dict[int, str] = {}
+    for index, (event, mine, theirs) in enumerate(zip(events, actual["results"], results, strict=False)):
+        reason = "fault" if "fault" in theirs else mine.get("undecided") or defect(event, theirs)
+        if reason is not None:
+            left_out[index] = reason
+            if not case.get("independent"):
+                break
+    end = len(results) if not left_out or case.get("independent") else min(left_out)
     messages = [
         f"{case.get('id')} event {index} {events[index]}:\nkframe {actual['results'][index]}\nKafka  {results[index]}"
         for index in range(end)
-        if index not in skipped and actual["results"][index] != results[index]
+        if index not in left_out and actual["results"][index] != results[index]
     ]
     if end == len(results) and actual.get("image") != wanted.get("image"):
         messages.append(f"{case.get('id')} image:\nkframe {actual.get('image')}\nKafka  {wanted.get('image')}")
-    return messages
+    return Comparison(messages, left_out)

@@ -37,6 +37,10 @@ class NotApplicable(Exception):
     """No controller meets the event in this state."""
 
 
+class Undecided(Exception):
+    """Kafka decides by the order of a hash table."""
+
+
 def decide(oracle: Oracle, event: Event) -> Decided:
     return EVENTS[event["type"]](oracle, event)
 
@@ -99,6 +103,8 @@ def _pass(decision: Decision) -> Decided:
 
 
 def fence_stale_broker(oracle: Oracle, event: Event) -> Decided:
+    if oracle_cases.has_tie(oracle.context.heartbeats, oracle.context.now_ns):
+        raise Undecided("several sessions have expired")
     return _pass(broker_events.fence_stale_broker(oracle.context))
 
 

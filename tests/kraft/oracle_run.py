@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from tests.kraft.oracle.generate import make_case
-from tests.kraft.oracle_cases import defect, differences
+from tests.kraft.oracle_cases import compare_case
 
 ORACLE: Final = Path(__file__).with_name("oracle")
 #: Cases on one line of the oracle's input: it answers them while kframe decides the line before.
@@ -44,9 +44,10 @@ class Report:
         """Compare one case."""
         self.cases += 1
         self.events += len(case["events"])
-        self.differences += differences(case, expected)
-        for event, result in zip(case["events"], expected["results"], strict=False):
-            reason = "fault" if "fault" in result else defect(event, result)
+        comparison = compare_case(case, expected)
+        self.differences += comparison.differences
+        for index, event in enumerate(case["events"][: len(expected["results"])]):
+            reason = comparison.left_out.get(index)
             if reason is None:
                 self.by_type[event["type"]] += 1
                 self.compared += 1

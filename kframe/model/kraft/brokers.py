@@ -140,3 +140,10 @@ class KraftBrokers:
         index = self._index[broker_id]
         self.active[index] = self.lists_none[index] = 0
         self._directories.assign(index, ())
+
+    def copy(self, directories: Directories) -> KraftBrokers:
+        """An independent copy that shares ``directories``."""
+        twin = KraftBrokers(directories)
+        twin.ids, twin.active, twin.lists_none = self.ids.copy(), self.active.copy(), self.lists_none.copy()
+        twin.registrations, twin._index = dict(self.registrations), dict(self._index)
+        return twin

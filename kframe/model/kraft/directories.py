@@ -66,3 +66,9 @@ class Directories:
         self._brokers[self._brokers == broker] = NO_BROKER
         indexes = self.indexes_of(online)
         self._brokers[indexes] = broker
+
+    def copy(self) -> Directories:
+        """An independent copy."""
+        twin = Directories()
+        twin.ids, twin._index, twin._brokers = list(self.ids), dict(self._index), self._brokers.copy()
+        return twin

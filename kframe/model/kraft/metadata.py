@@ -56,3 +56,16 @@ class ClusterMetadata:
         """Row of a partition by topic name, or None."""
         index = self.topics.index_by_name.get(topic)
         return None if index is None else self.topics.row_of(index, partition)
+
+    def copy(self) -> ClusterMetadata:
+        """An independent copy; records are immutable and shared."""
+        twin = ClusterMetadata()
+        twin.directories = self.directories.copy()
+        twin.brokers = self.brokers.copy(twin.directories)
+        twin.topics, twin.partitions = self.topics.copy(), self.partitions.copy()
+        twin.features, twin.controllers = dict(self.features), dict(self.controllers)
+        twin.configs = {resource: dict(values) for resource, values in self.configs.items()}
+        twin.quotas = {entity: dict(values) for entity, values in self.quotas.items()}
+        twin.acls, twin.scram, twin.tokens = dict(self.acls), dict(self.scram), dict(self.tokens)
+        twin.next_producer_id, twin.zk_migration_state = self.next_producer_id, self.zk_migration_state
+        return twin

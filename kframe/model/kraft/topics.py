@@ -118,3 +118,13 @@ class KraftTopics:
         """Row of partition 0 of each topic; NO_ROW where there is none."""
         rows = [self._rows[index] for index in indexes.tolist()]
         return np.array([partitions[0] if partitions else NO_ROW for partitions in rows], np.int32)
+
+    def copy(self) -> KraftTopics:
+        """An independent copy."""
+        twin = KraftTopics()
+        twin.names, twin.ids = list(self.names), list(self.ids)
+        twin.index_by_name, twin.index_by_id = dict(self.index_by_name), dict(self.index_by_id)
+        twin._rows = [rows[:] for rows in self._rows]
+        twin._normalized = {name: set(names) for name, names in self._normalized.items()}
+        twin._min_isr, twin._unclean = self._min_isr.copy(), self._unclean.copy()
+        return twin
