@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
@@ -15,7 +17,7 @@ from kframe.model.columns import Bool, Int32, Ragged, UInt8, offsets_of, ragged_
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.metadata import ClusterMetadata
-from kframe.model.kraft.records import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, PartitionChangeRecord
+from kframe.model.kraft.records import PartitionChangeRecord
 
 NO_BROKER: Final = -1
 
@@ -71,40 +73,63 @@ class PartitionChanges:
         changed: Bool = np.logical_or.reduce([getattr(self, f"writes_{name}") for name in names])
         return changed
 
-    def record(self, metadata: ClusterMetadata, index: int) -> PartitionChangeRecord:
-        """The record of one row. ELRs ascend by broker id."""
-        ids_of, row = metadata.brokers.ids_of, int(self.rows[index])
-        fields: dict[str, Any] = {
-            kafka: ids_of(getattr(self, name)[index])
-            for name, kafka in (
-                ("isr", "isr"), ("elr", "eligible_leader_replicas"), ("last_known_elr", "last_known_elr"),
-                ("replicas", "replicas"), ("adding", "adding_replicas"), ("removing", "removing_replicas"),
-            )
-            if getattr(self, f"writes_{name}")[index]
-        }  # fmt: skip
-        if self.writes_elr[index]:
-            fields["eligible_leader_replicas"] = tuple(sorted(fields["eligible_leader_replicas"]))
-        if self.writes_directories[index]:
-            fields["directories"] = metadata.directories.ids_of(self.directories[index])
-        leader = ids_of([self.leader[index]])[0] if self.writes_leader[index] else NO_LEADER_CHANGE
-        recovery = int(self.recovery[index]) if self.writes_recovery[index] else NO_RECOVERY_CHANGE
-        return PartitionChangeRecord(
-            partition_id=int(metadata.partitions.partition[row]),
-            topic_id=metadata.topics.ids[int(metadata.partitions.topic[row])],
-            leader=leader,
-            leader_recovery_state=recovery,
-            **fields,
-        )
+    def records(self, metadata: ClusterMetadata) -> list[PartitionChangeRecord | None]:
+        """The record of each row, or None where nothing changes. ELRs ascend by broker id."""
+        changed = np.flatnonzero(self.changed)
+        fields: list[dict[str, Any]] = [{} for _ in range(len(changed))]
+        ids = np.append(metadata.brokers.ids, np.int32(NO_LEADER))  # index -1 is NO_LEADER
+        broker_ids = ids.tolist()
+        for name, field_name in _RECORD_LISTS.items():
+            for position, values in _written_lists(getattr(self, name), getattr(self, f"writes_{name}"), changed):
+                if name == "directories":
+                    fields[position][field_name] = metadata.directories.ids_of(values)
+                else:
+                    brokers = [broker_ids[value] for value in values]
+                    fields[position][field_name] = tuple(sorted(brokers) if name == "elr" else brokers)
+        for position, leader in _written_values(ids[self.leader], self.writes_leader, changed):
+            fields[position]["leader"] = leader
+        for position, recovery in _written_values(self.recovery, self.writes_recovery, changed):
+            fields[position]["leader_recovery_state"] = recovery
+        records: list[PartitionChangeRecord | None] = [None] * len(self.rows)
+        rows, topic_ids = self.rows[changed], metadata.topics.ids
+        topics = metadata.partitions.topic[rows].tolist()
+        numbers = metadata.partitions.partition[rows].tolist()
+        for index, topic, number, named in zip(changed.tolist(), topics, numbers, fields, strict=True):
+            records[index] = PartitionChangeRecord(partition_id=number, topic_id=topic_ids[topic], **named)
+        return records
+
+
+#: The lists of a change and the fields of its record.
+_RECORD_LISTS: Final = {
+    "isr": "isr",
+    "elr": "eligible_leader_replicas",
+    "last_known_elr": "last_known_elr",
+    "replicas": "replicas",
+    "directories": "directories",
+    "adding": "adding_replicas",
+    "removing": "removing_replicas",
+}
+
+
+def _written_lists(lists: Ragged, writes: Bool, changed: NDArray[np.intp]) -> Iterator[tuple[int, list[int]]]:
+    """The position among ``changed``, and the list, of each row that writes it."""
+    positions = np.flatnonzero(writes[changed])
+    written = lists.take(changed[positions])
+    offsets, values = written.offsets.tolist(), written.values.tolist()
+    for index, position in enumerate(positions.tolist()):
+        yield position, values[offsets[index] : offsets[index + 1]]
+
+
+def _written_values(values: NDArray[Any], writes: Bool, changed: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
+    positions = np.flatnonzero(writes[changed])
+    return zip(positions.tolist(), values[changed[positions]].tolist(), strict=True)
 
 
 def change_partitions(context: KraftContext, targets: Targets) -> list[VersionedRecord | None]:
     """The record of each row of ``targets``, or None where nothing changes."""
-    changes = plan_changes(context, targets)
-    version, changed = partition_version(context.level), changes.changed.tolist()
-    return [
-        VersionedRecord(changes.record(context.metadata, index), version) if changed[index] else None
-        for index in range(len(changed))
-    ]
+    version = partition_version(context.level)
+    records = plan_changes(context, targets).records(context.metadata)
+    return [None if record is None else VersionedRecord(record, version) for record in records]
 
 
 def change_records(context: KraftContext, targets: Targets) -> list[VersionedRecord]:

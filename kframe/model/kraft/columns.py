@@ -159,27 +159,35 @@ class KraftPartitions(SlotColumns):
 
         Replicas and directories must have the same length.
         """
-        replicas = lists["replica"] if "replica" in lists else self.list_of("replica", row)
-        directories = lists["directory"] if "directory" in lists else self.list_of("directory", row)
-        if len(directories) != len(replicas):
-            raise ShapeError(f"{len(replicas)} replicas have {len(directories)} directories")
-        members = [lists[name] if name in lists else self.list_of(name, row) for name in MEMBER_LISTS]
-        flat = [value for values in members for value in values]
-        columns: dict[str, Sequence[int]] = {"member": flat, "replica": replicas, "directory": directories}
+        columns: dict[str, Sequence[int]] = {}
+        if "replica" in lists or "directory" in lists:
+            columns["replica"] = lists["replica"] if "replica" in lists else self.list_of("replica", row)
+            columns["directory"] = lists["directory"] if "directory" in lists else self.list_of("directory", row)
+            if len(columns["directory"]) != len(columns["replica"]):
+                counts = len(columns["replica"]), len(columns["directory"])
+                raise ShapeError(f"{counts[0]} replicas have {counts[1]} directories")
         if "isr" in lists:
             columns["isr"] = lists["isr"]
-        capacity = max(map(len, columns.values()))
-        if capacity > REPLICAS_MAX:
-            raise ShapeError(f"a row of {capacity} slots; the most is {REPLICAS_MAX}")
+        members: list[Sequence[int]] = []
+        if not lists.keys().isdisjoint(MEMBER_LISTS):
+            members = [lists[name] if name in lists else self.list_of(name, row) for name in MEMBER_LISTS]
+            columns["member"] = [value for values in members for value in values]
+        self._store_lists(row, columns)
+        for name, values in zip(MEMBER_LISTS, members, strict=False):
+            getattr(self, f"{name}_count")[row] = len(values)
+
+    def _store_lists(self, row: int, columns: Mapping[str, Sequence[int]]) -> None:
+        """Write values into the slots of a row, which gets more of them if they are too few."""
+        capacity = max(map(len, columns.values()), default=0)
         if capacity > self.slot_capacity[row]:
+            if capacity > REPLICAS_MAX:
+                raise ShapeError(f"a row of {capacity} slots; the most is {REPLICAS_MAX}")
             self.ensure_capacity(np.array([row]), np.array([capacity]))
         start = int(self.slot_start[row])
         for name, values in columns.items():
             getattr(self, name)[start : start + len(values)] = values
             if name in ("replica", "isr"):
                 getattr(self, f"{name}_count")[row] = len(values)
-        for name, values in zip(MEMBER_LISTS, members, strict=True):
-            getattr(self, f"{name}_count")[row] = len(values)
 
     def clear(self, rows: NDArray[Any]) -> None:
         """Empty the rows of a removed topic; they are never reused."""

@@ -1,0 +1,105 @@
+"""Limits of batches and requests, and the order of records in batches."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from kframe.core.kraft import broker_events, elections, reassignment, topics
+from kframe.core.kraft.decision import RECORDS_MAX, Decision, RequestRefused
+from kframe.core.kraft.random_source import CallableRandom, JavaRandom, shuffle
+from kframe.errors import ErrorCode
+from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.records import BrokerRegistrationChangeRecord, PartitionChangeRecord
+from tests.kraft.large import large_cluster
+
+PARTITIONS = 12_000
+
+
+def test_fencing_is_cut_into_batches_and_the_fencing_record_is_the_last() -> None:
+    context = large_cluster(3, PARTITIONS)
+    records = broker_events.fence_broker(context, context.metadata.brokers.registrations[0])
+    batches = list(Decision(records).batches())
+    assert [len(batch) for batch in batches] == [RECORDS_MAX, PARTITIONS + 1 - RECORDS_MAX]
+    assert all(isinstance(item.record, PartitionChangeRecord) for item in records[:-1])
+    assert isinstance(records[-1].record, BrokerRegistrationChangeRecord)
+
+
+def test_a_broker_with_more_partitions_than_a_batch_has_records_cannot_be_unregistered() -> None:
+    context = large_cluster(3, PARTITIONS)
+    with pytest.raises(RequestRefused) as refused:
+        broker_events.unregister_broker(context, 0)
+    assert refused.value.error is ErrorCode.POLICY_VIOLATION
+
+
+def test_an_election_of_more_partitions_than_a_batch_has_records_is_refused() -> None:
+    context = large_cluster(3, PARTITIONS)
+    context.metadata.partitions.leader[:] = (context.metadata.partitions.leader + 1) % 3
+    with pytest.raises(RequestRefused) as refused:
+        elections.elect_leaders(context, KraftElection.PREFERRED, None)
+    assert refused.value.error is ErrorCode.POLICY_VIOLATION
+
+
+def test_a_pass_of_the_balance_timer_elects_1000_leaders() -> None:
+    context = large_cluster(3, PARTITIONS)
+    context.metadata.partitions.leader[:2_500] = (context.metadata.partitions.leader[:2_500] + 1) % 3
+    counts = []
+    while True:
+        decision = elections.balance_leaders(context)
+        counts.append(len(decision.records))
+        for item in decision.records:
+            context.replay(item.record, 0)
+        if not decision.response:
+            break
+    assert counts == [1_000, 1_000, 500]
+    assert (context.metadata.partitions.leader == context.metadata.partitions.preferred_of(np.arange(PARTITIONS))).all()
+
+
+def test_a_topic_has_9999_new_partitions_at_most() -> None:
+    context = large_cluster(3, 3)
+    most = topics.NewTopic("most", 9_999, 1)
+    assert len(topics.create_topics(context, [most], lambda name: UUID(int=1)).records) == RECORDS_MAX
+    with pytest.raises(RequestRefused) as refused:
+        topics.create_topics(context, [topics.NewTopic("more", 10_000, 1)], lambda name: UUID(int=1))
+    assert refused.value.error is ErrorCode.POLICY_VIOLATION
+
+
+def test_reassignments_beyond_the_limit_of_a_batch_are_answered_with_an_error() -> None:
+    context = large_cluster(4, PARTITIONS)
+    requests = [
+        reassignment.Reassignment("t0", partition, tuple((partition + k + 1) % 4 for k in range(3)))
+        for partition in range(RECORDS_MAX + 2)
+    ]
+    decision = reassignment.reassign_partitions(context, requests)
+    assert len(decision.records) == RECORDS_MAX
+    assert [result.error for result in decision.response[RECORDS_MAX - 1 :]] == [
+        ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR,
+    ]  # fmt: skip
+
+
+def test_a_plain_random_source_places_replicas_on_distinct_brokers() -> None:
+    context = large_cluster(5, 5)
+    context.random = CallableRandom(lambda bound: bound - 1)
+    decision = topics.create_topics(context, [topics.NewTopic("t", 40, 3)], lambda name: UUID(int=1))
+    replicas = [record.replicas for record, _ in decision.records[1:]]  # type: ignore[attr-defined]
+    assert all(len(set(brokers)) == 3 for brokers in replicas)
+    assert {brokers[0] for brokers in replicas} == set(range(5))
+
+
+def test_java_random_draws_as_java_does() -> None:
+    random = JavaRandom(42)
+    assert [random.next_int(10) for _ in range(6)] == [0, 3, 8, 4, 0, 5]
+    values = list(range(5))
+    shuffle(values, JavaRandom(42))
+    assert values == [1, 2, 3, 4, 0]
+
+
+def test_a_decision_leaves_the_metadata_as_they_are() -> None:
+    context = large_cluster(3, 30, elr=True)
+    before = context.metadata.copy()
+    broker_events.fence_broker(context, context.metadata.brokers.registrations[1])
+    for column in context.metadata.partitions.table:
+        values = getattr(context.metadata.partitions, column.name)
+        assert np.array_equal(values, getattr(before.partitions, column.name)), column.name
