@@ -94,7 +94,7 @@ def test_wheels_of_each_distribution_with_kernels_are_built() -> None:
     steps = yaml.safe_load((GITHUB / "workflows" / "wheels.yml").read_text())["jobs"]["wheels"]["steps"]
     builds = [step for step in steps if "cibuildwheel" in step.get("uses", "")]
     folders = [step["with"].get("package-dir", ".") for step in builds]
-    assert folders == [".", "simulator", "plugins/kafka_wire", "plugins/zookeeper"]
+    assert folders == [".", "simulator", "plugins/kafka_wire", "plugins/kraft", "plugins/zookeeper"]
     assert {path.parent for path in ROOT.glob("**/setup.py") if "examples" not in path.parts} >= {
         ROOT / folder for folder in folders
     }

@@ -27,7 +27,7 @@ from kframe.plugin.kraft import control
 
 pytestmark = pytest.mark.real
 
-RECORDS = int(os.environ.get("KFRAME_RECORD_CASES", "20000"))
+RECORDS = int(os.environ.get("KFRAME_RECORD_CASES", "5000"))
 POM = Path(__file__).parents[1] / "kframe_kraft/testing/pom.xml"
 
 

@@ -52,7 +52,7 @@ class RecordBatch:
         return self.payload[self.key_at[index] : self.key_at[index] + max(self.key_length[index], 0)].tobytes()
 
     def name(self, index: int) -> str:
-        """The place of a record in error messages."""
+        """The name of a record in error messages."""
         return f"{self.where}, offset {self.header.base_offset + index}"
 
     def records(self) -> list[VersionedRecord]:
