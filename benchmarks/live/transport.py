@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from kframe_kafka_wire.answers import PendingRequest, read_answer
-from kframe_kafka_wire.request_content import LEADER_AND_ISR, RequestContent, TopicNames
+from kframe_kafka_wire.request_content import LEADER_AND_ISR, BatchTopics, RequestContent
 from kframe_kafka_wire.transport import WireTransport
 
 from benchmarks.records import record_of
@@ -79,7 +79,7 @@ def answer_ms(cluster: ClusterState, requests: ControlRequests) -> float:
     (_, part), *_ = requests.leader_and_isr.slices()
     rows = requests.leader_and_isr.rows[part]
     topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
-    sent = RequestContent(LEADER_AND_ISR, rows, topic, partition, None, None, TopicNames.of(cluster, topic))
+    sent = RequestContent(LEADER_AND_ISR, rows, topic, partition, None, None, BatchTopics.of(cluster, topic))
     starts = np.flatnonzero(np.concatenate([[True], topic[1:] != topic[:-1]])).tolist()
     reply = b"\0\0\0\1\0\0\0" + unsigned_varint(len(starts) + 1)
     for start, stop in zip(starts, [*starts[1:], len(rows)], strict=True):

@@ -11,7 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.suite.conftest import Answers, Fixtures, counted_runs
 from kframe.bench.run import Bench, result
-from kframe.bench.workload import Outcome, Run
+from kframe.bench.workload import Measurement, Run
 from kframe.bench.workloads import WORKLOADS
 
 
@@ -23,7 +23,7 @@ def test_bench(
     workload = WORKLOADS[bench.name]
     fixture = fixtures.of(bench)
     current: list[Run] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[Measurement] = []
 
     def prepare() -> tuple[tuple[Run], dict[str, object]]:
         current[:] = [workload.new_run(fixture, with_answer=not outcomes)]

@@ -77,7 +77,7 @@ class ControllerBuilder:
             for server in self.servers
         ]
         observers = [self._observer(observer) for observer in self.observers]
-        controller = core.Controller(self.controller_id, config, selection)
+        controller = core.ControllerCore(self.controller_id, config, selection)
         loop = ControllerLoop(
             controller, store, transport, self.clock, observers, instances_first=self.instances_first
         )  # fmt: skip

@@ -10,7 +10,7 @@ from kframe.model.ids import NO_LEADER
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HealthStatus:
     """The result of a health check; ``reasons`` are the problems."""
 
     reasons: tuple[str, ...]
@@ -26,19 +26,21 @@ class Health:
         return {"status": "ok" if self.good else "failing", "reasons": list(self.reasons), **self.details}
 
 
-def alive(controller: Controller) -> Health:
+def alive(controller: Controller) -> HealthStatus:
     """Whether its thread handles events; a controller without should be restarted. Thread-safe."""
-    return Health(() if controller.running else ("the thread that handles events has ended",), _details(controller))
+    return HealthStatus(
+        () if controller.running else ("the thread that handles events has ended",), _details(controller)
+    )
 
 
-def ready(controller: Controller) -> Health:
+def ready(controller: Controller) -> HealthStatus:
     """Whether it has a session, and is active or knows the active controller. Thread-safe."""
     status, reasons = controller.status(), list(alive(controller).reasons)
     if not controller.store.connected():
         reasons.append("no live session with storage")
     if not status.active and status.active_controller == NO_LEADER:
         reasons.append("no known controller")
-    return Health(tuple(reasons), _details(controller))
+    return HealthStatus(tuple(reasons), _details(controller))
 
 
 def _details(controller: Controller) -> dict[str, Any]:

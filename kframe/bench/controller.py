@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.bench.phases import EncodingTransport, Stopwatch, TimedSelection, TimedStore
+from kframe.bench.phases import EncodingTransport, PhaseStopwatch, TimedSelection, TimedStore
 from kframe.core.context import Context
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.embedded import MemoryEnsemble, VirtualClock
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
@@ -31,14 +31,14 @@ class TimedController:
 
     def __init__(self, cluster: ClusterState, selectors: Mapping[ElectionKind, LeaderSelector] | None = None) -> None:
         """``cluster`` is the stored state and is copied. ``selectors`` replace Kafka's election rule."""
-        self.watch = Stopwatch()
+        self.watch = PhaseStopwatch()
         self.ensemble = MemoryEnsemble.from_cluster(cluster)
         config = ControllerConfig({"auto.leader.rebalance.enable": False})
         self.transport = EncodingTransport(Encoder(ControlVersions.of(config.protocol)), self.watch)
         self.selection = TimedSelection(selectors or {}, self.watch)
         store = TimedStore(self.ensemble.connect(), self.watch)
         self._loop = ControllerLoop(
-            Controller(CONTROLLER_ID, config, self.selection), store, self.transport, VirtualClock()
+            ControllerCore(CONTROLLER_ID, config, self.selection), store, self.transport, VirtualClock()
         )
 
     @property

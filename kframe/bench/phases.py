@@ -51,7 +51,7 @@ class Phases:
         return self.decide_seconds + self.encode_seconds
 
 
-class Stopwatch:
+class PhaseStopwatch:
     """Splits the time of an event between phases: the time of the ports is not the core's."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Stopwatch:
 class TimedSelection(Selection):
     """A selection whose choices are timed."""
 
-    def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector], watch: Stopwatch) -> None:
+    def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector], watch: PhaseStopwatch) -> None:
         super().__init__(selectors)
         self._watch = watch
 
@@ -93,7 +93,7 @@ class TimedSelection(Selection):
 class TimedStore:
     """Implements ``ports.Store``: times the calls of another store."""
 
-    def __init__(self, store: Store, watch: Stopwatch) -> None:
+    def __init__(self, store: Store, watch: PhaseStopwatch) -> None:
         self._store = store
         self._watch = watch
 
@@ -113,7 +113,7 @@ class EncodingTransport:
     Requests are not answered, except StopReplica with deletions where ``answers_deletions`` is set.
     """
 
-    def __init__(self, encoder: Encoder, watch: Stopwatch) -> None:
+    def __init__(self, encoder: Encoder, watch: PhaseStopwatch) -> None:
         self._encoder = encoder
         self._watch = watch
         self._notify: Notify | None = None

@@ -14,7 +14,7 @@ import numpy as np
 import kframe
 from kframe.bench import BENCHES
 from kframe.bench.clusters import REPLICATION_FACTOR
-from kframe.bench.workload import Fixture, Outcome, Workload
+from kframe.bench.workload import Fixture, Measurement, Workload
 from kframe.bench.workloads import WORKLOADS
 from kframe.errors import InputError
 
@@ -51,7 +51,7 @@ def run(bench: Bench, progress: Progress = lambda done, total: None) -> dict[str
     return result(bench, outcomes)
 
 
-def outcomes_of(bench: Bench) -> Iterator[Outcome]:
+def outcomes_of(bench: Bench) -> Iterator[Measurement]:
     """One outcome per run. The first has the answer; its time does not count."""
     workload = WORKLOADS[bench.name]
     fixture = workload.fixture(bench.partitions, bench.brokers)
@@ -59,7 +59,7 @@ def outcomes_of(bench: Bench) -> Iterator[Outcome]:
         yield _run_once(workload, fixture, with_answer=number == 0)
 
 
-def result(bench: Bench, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def result(bench: Bench, outcomes: Sequence[Measurement]) -> dict[str, Any]:
     """Summarize all runs but the first: seconds of one event by phase, and counts of all events of one run.
 
     Raises AssertionError if the digests of the runs differ.
@@ -87,7 +87,7 @@ def result(bench: Bench, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def _run_once(workload: Workload, fixture: Fixture, with_answer: bool) -> Outcome:
+def _run_once(workload: Workload, fixture: Fixture, with_answer: bool) -> Measurement:
     run = workload.new_run(fixture, with_answer)
     gc.collect()
     run.run()

@@ -14,7 +14,7 @@ Lines: TypeAlias = Iterator[str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Topic:
+class _TopicText:
     """One topic; ``replicas`` by partition."""
 
     name: str
@@ -22,12 +22,12 @@ class _Topic:
     replicas: list[list[int]]
 
 
-def _topics(snapshot: Snapshot) -> Iterator[_Topic]:
+def _topics(snapshot: Snapshot) -> Iterator[_TopicText]:
     topics, lists, row = snapshot.topics, snapshot.partitions.replicas, 0
     ids = topics.topic_ids
     for index, (name, count) in enumerate(zip(topics.names, topics.partition_counts.tolist(), strict=True)):
         replicas = [lists[index].tolist() for index in range(row, row + count)]
-        yield _Topic(name, "" if ids is None else topic_id_text(ids[index].tobytes()), replicas)
+        yield _TopicText(name, "" if ids is None else topic_id_text(ids[index].tobytes()), replicas)
         row += count
 
 

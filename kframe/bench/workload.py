@@ -34,7 +34,7 @@ class Fixture:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Measurement:
     """The result of one run. ``seconds`` by phase are those of all its events; ``ready`` is always among them.
 
     ``counts`` of an event include ``resident_bytes`` where the system reports it: the peak resident memory during the
@@ -56,7 +56,7 @@ class Run(Protocol):
     def run(self) -> None:
         """Do the timed work."""
 
-    def finish(self) -> Outcome:
+    def finish(self) -> Measurement:
         """Check the result once and release it. Raises AssertionError if the work was not done correctly."""
 
 
@@ -115,7 +115,7 @@ class _EventRun:
             self._action()
         self._peak_bytes = _peak_bytes()
 
-    def finish(self) -> Outcome:
+    def finish(self) -> Measurement:
         controller, phases = self._controller, self._controller.watch.phases
         del self._controller, self._action  # A caller that keeps this run keeps no cluster.
         self._workload.check(controller, self._partitions)
@@ -127,7 +127,7 @@ class _EventRun:
         if self._peak_bytes is not None:
             counts["resident_bytes"] = self._peak_bytes - self._store_bytes - phases.batch_bytes
         seconds = {name: getattr(phases, f"{name}_seconds") for name in names}
-        return Outcome(seconds, counts, transport.digest.hexdigest(), answer)
+        return Measurement(seconds, counts, transport.digest.hexdigest(), answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +164,11 @@ class _FunctionRun:
         self._result = self._action()
         self._seconds = time.perf_counter() - start
 
-    def finish(self) -> Outcome:
+    def finish(self) -> Measurement:
         result = self._result
         del self._result, self._action
         answer = self._workload.answer(result)
-        return Outcome({"ready": self._seconds}, self._workload.counts(result), answer, answer)
+        return Measurement({"ready": self._seconds}, self._workload.counts(result), answer, answer)
 
 
 def state_bytes(context: Context) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.outcome import emit_outcome
-from kframe.cli.output import BadInput, Table, emit_rows
+from kframe.cli.output import BadInput, OutputTable, emit_rows
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.errors import PluginError
 
@@ -117,7 +117,7 @@ def emit_codes(codes: Mapping[TopicPartition, ErrorCode], output: str) -> None:
         {"topic": topic, "partition": partition, "error": code.name}
         for (topic, partition), code in sorted(codes.items())
     )
-    emit_rows(Table("kframe.partition-codes/v1", _RESULTS, rows), output)
+    emit_rows(OutputTable("kframe.partition-codes/v1", _RESULTS, rows), output)
 
 
 def _write_rollback(plan_file: CheckedPlan, path: Path) -> None:

@@ -11,7 +11,7 @@ import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions
 from kframe.cli.findings import announce_mode
-from kframe.cli.output import Table, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.studies import StudySettings, broker_ids, study_options
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _emit_decision(decision: Decision, output: str) -> None:
     click.echo(f"rule: {decision.rule}" + (f" (selector {decision.selector})" if decision.selector else ""))
     click.echo(f"ISR: {_ids(decision.isr)}")
     rows = [_plain(asdict(candidate)) for candidate in decision.candidates]
-    emit_rows(Table("", ("position", "broker_id", "verdict", "reason"), rows), output)
+    emit_rows(OutputTable("", ("position", "broker_id", "verdict", "reason"), rows), output)
 
 
 def _ids(broker_ids: tuple[int, ...]) -> str:

@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
 from kframe.api.controller import Controller
-from kframe.api.health import Health, alive, ready
+from kframe.api.health import HealthStatus, alive, ready
 from kframe.errors import ConfigError
 from kframe.runtime.metrics import exposition
 
@@ -30,7 +30,7 @@ _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 #: A page: status, content type and text.
 Page = tuple[HTTPStatus, str, str]
-Check = Callable[[], Health]
+Check = Callable[[], HealthStatus]
 
 
 class Monitor:
@@ -167,7 +167,7 @@ class _Caller(BaseHTTPRequestHandler):
         """Do not log requests."""
 
 
-def _health(health: Health) -> Page:
+def _health(health: HealthStatus) -> Page:
     status = HTTPStatus.OK if health.good else HTTPStatus.SERVICE_UNAVAILABLE
     return status, "application/json", json.dumps(health.document()) + "\n"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.output import Table, emit_heading, emit_record, emit_rows
+from kframe.cli.output import OutputTable, emit_heading, emit_record, emit_rows
 
 if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
@@ -49,7 +49,7 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> N
 
     document = summary_document(outcome, whatif.snapshot, whatif.cluster)
     if output in ("csv", "jsonl"):
-        emit_rows(Table(SCHEMA, _PARTITION_COLUMNS, outcome.changes.records()), output)
+        emit_rows(OutputTable(SCHEMA, _PARTITION_COLUMNS, outcome.changes.records()), output)
         if not document["changed"]:
             click.echo(_nothing_changes(document), err=True)
         return
@@ -82,21 +82,23 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     impact = document["impact"]
     emit_record("", {key: value for key, value in impact.items() if output == "wide" or value != 0}, output)
     click.echo()
-    emit_rows(Table("", ("partitions", "before", "after"), list(_condition_rows(document))), output)
+    emit_rows(OutputTable("", ("partitions", "before", "after"), list(_condition_rows(document))), output)
     click.echo()
-    emit_rows(Table("", ("load", "on_brokers", "mean", "most", "over_mean", "deviation"), _skew_rows(document)), output)
+    emit_rows(
+        OutputTable("", ("load", "on_brokers", "mean", "most", "over_mean", "deviation"), _skew_rows(document)), output
+    )
     click.echo()
-    emit_rows(Table("", ("step", "name", "what"), list(_timeline_rows(document))), output)
+    emit_rows(OutputTable("", ("step", "name", "what"), list(_timeline_rows(document))), output)
     click.echo()
     placing = document["operation"]["verb"] in _PLACING
     hidden = frozenset[str]() if placing else _PLACEMENT
     brokers = [_broker_row(row) for row in document["brokers"]]
-    emit_rows(Table("", _BROKER_COLUMNS, brokers, _BROKER_WIDE | hidden), output)
+    emit_rows(OutputTable("", _BROKER_COLUMNS, brokers, _BROKER_WIDE | hidden), output)
     if "reassignment" in document:
         emit_reassignment(document["reassignment"], output, limit)
     if "topics" in document:
         click.echo()
-        emit_rows(Table("", _TOPIC_COLUMNS, document["topics"]), output)
+        emit_rows(OutputTable("", _TOPIC_COLUMNS, document["topics"]), output)
     _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden)
     for title in ("notes", "assumptions"):
         for text in document[title]:
@@ -160,7 +162,7 @@ def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[
         return
     click.echo()
     rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
-    emit_rows(Table("", _PARTITION_COLUMNS, rows, wide), output)
+    emit_rows(OutputTable("", _PARTITION_COLUMNS, rows, wide), output)
     echo_more(len(outcome.changes) - limit, "-o json, csv and jsonl list them all")
 
 
@@ -173,7 +175,7 @@ def emit_reassignment(document: dict[str, Any], output: str, limit: int) -> None
         rows = document[name] if name == "brokers" else document[name][:limit]
         if rows:
             click.echo()
-            emit_rows(Table("", columns, rows), output)
+            emit_rows(OutputTable("", columns, rows), output)
             echo_more(len(document[name]) - len(rows), "-o json lists them all")
 
 

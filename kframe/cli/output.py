@@ -32,7 +32,7 @@ _YAML_WIDTH: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class OutputTable:
     """Rows to print. ``columns`` are keys of the rows in order; those in ``wide`` appear only in wide tables and data.
 
     Values are None, bool, int, float, str, or lists and mappings of these.
@@ -82,7 +82,7 @@ def output_option(command: Command) -> Command:
     )
 
 
-def emit_rows(table: Table, output: str) -> None:
+def emit_rows(table: OutputTable, output: str) -> None:
     """Print many rows of one kind to stdout."""
     match output:
         case "table" | "wide":
@@ -199,7 +199,7 @@ def _csv_cell(value: Any) -> str:
     return ",".join(map(_csv_cell, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _emit_json(table: Table) -> None:
+def _emit_json(table: OutputTable) -> None:
     """One document, one row per line."""
     click.echo(f'{{"schema": {json.dumps(table.schema)}, "rows": [', nl=False)
     for separator, row in _separated(table.rows):
@@ -214,7 +214,7 @@ def _separated(rows: Iterable[Record]) -> Iterator[tuple[str, Record]]:
         separator = ","
 
 
-def _emit_yaml(table: Table) -> None:
+def _emit_yaml(table: OutputTable) -> None:
     rows = iter(table.rows)
     first = next(rows, None)
     click.echo(_yaml({"schema": table.schema}, flow=False), nl=False)

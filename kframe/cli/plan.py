@@ -10,7 +10,7 @@ import click
 
 from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.inputs import INPUT
-from kframe.cli.output import BadInput, ReportingGroup, Table, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.snapshot import FORMAT_NAMES
 from kframe.cli.studies import PATH
@@ -170,7 +170,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     from kframe.whatif.plan_report import SCHEMA
 
     if output in ("csv", "jsonl"):
-        emit_rows(Table(SCHEMA, _FINDINGS, report.rows()), output)
+        emit_rows(OutputTable(SCHEMA, _FINDINGS, report.rows()), output)
         return
     document = report.document()
     if output in ("json", "yaml"):
@@ -181,7 +181,7 @@ def _emit_report(report: PlanReport, output: str, limit: int) -> None:
     emit_record("", {f"{severity}s": count for severity, count in counts.items()}, output)
     if document["findings"] and limit:
         click.echo()
-        emit_rows(Table("", _FINDINGS, document["findings"][:limit]), output)
+        emit_rows(OutputTable("", _FINDINGS, document["findings"][:limit]), output)
         _echo_more(len(document["findings"]) - limit)
     if document["moves"] is not None:
         _emit_moves(document["moves"], output)
@@ -193,17 +193,17 @@ def _emit_moves(moves: dict[str, Any], output: str) -> None:
     emit_record("", {name: value for name, value in moves.items() if name not in (*skews, "brokers")}, output)
     click.echo()
     rows = [{"load": name.replace("_", " "), **moves[name]} for name in skews]
-    emit_rows(Table("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)
+    emit_rows(OutputTable("", ("load", "mean", "most", "over_mean", "deviation"), rows), output)
     click.echo()
-    emit_rows(Table("", _BROKERS, moves["brokers"]), output)
+    emit_rows(OutputTable("", _BROKERS, moves["brokers"]), output)
 
 
 def _emit_partitions(rows: Iterator[dict[str, Any]], count: int, schema: str, output: str, limit: int) -> None:
     if output not in ("table", "wide"):
-        emit_rows(Table(schema, _PARTITIONS, rows), output)
+        emit_rows(OutputTable(schema, _PARTITIONS, rows), output)
         return
     shown = [row for _, row in zip(range(limit), rows, strict=False)]
-    emit_rows(Table(schema, _PARTITIONS, [{**row, "leader": _leader(row["leader"])} for row in shown]), output)
+    emit_rows(OutputTable(schema, _PARTITIONS, [{**row, "leader": _leader(row["leader"])} for row in shown]), output)
     _echo_more(count - limit)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.output import BadInput, ReportingGroup, Table, emit_record, emit_rows, output_option
+from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
 from kframe.errors import InputError, PluginError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def list_plugins(plugins: PluginSettings, output: str) -> None:
     """List the plugins found and what they offer."""
     columns = ("plugin", "distribution", "source", "state", "offers", "error")
     rows = (_record(plugin) | {"offers": _offers(plugin)} for plugin in plugins.registry().plugins)
-    emit_rows(Table("kframe.plugins/v1", columns, rows), output)
+    emit_rows(OutputTable("kframe.plugins/v1", columns, rows), output)
 
 
 @group.command()
@@ -123,7 +123,7 @@ def check(name: str, url: str | None, plugins: PluginSettings, output: str) -> N
         why = rows[0]["problem"] if rows else "offers no selector, store or transport to check"
         raise BadInput(f"plugin {plugin.name} ({plugin.distribution}) {why}")
     columns = ("offer", "kind", "check", "passed", "problem", "rule")
-    emit_rows(Table("kframe.plugins.check/v1", columns, rows, wide=frozenset({"kind", "rule"})), output)
+    emit_rows(OutputTable("kframe.plugins.check/v1", columns, rows, wide=frozenset({"kind", "rule"})), output)
     if any(row["passed"] is False for row in rows):
         click.get_current_context().exit(1)
 

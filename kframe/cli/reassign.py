@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kframe.cli.admin import EXECUTE, FAILED, admin_options, apply, emit_codes
-from kframe.cli.output import BadInput, ReportingGroup, Table, emit_rows, output_option
+from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_rows, output_option
 
 if TYPE_CHECKING:
     from kframe.model.events import TopicPartition
@@ -53,7 +53,7 @@ def list_(admin: Administration, output: str) -> None:
          "removing": list(entry.removing)}
         for (topic, partition), entry in sorted(admin.reassignments().items())
     )  # fmt: skip
-    emit_rows(Table("kframe.reassignments/v1", _MOVING, rows), output)
+    emit_rows(OutputTable("kframe.reassignments/v1", _MOVING, rows), output)
 
 
 @group.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.output import BadInput, ReportingGroup, Table, emit_heading, emit_rows, output_option
+from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.studies import PATH, chosen_selectors, selector_option
 
@@ -44,7 +44,7 @@ def run(source: Path, target: Path | None, selectors: tuple[str, ...], plugins: 
         return
     emit_heading(f"{trace['scenario']}: {trace['controller']}") if output in ("table", "wide") else None
     rows = [_step_row(number, step) for number, step in enumerate(trace["steps"], 1)]
-    emit_rows(Table("kframe.scenario-steps/v1", _STEP_COLUMNS, rows), output)
+    emit_rows(OutputTable("kframe.scenario-steps/v1", _STEP_COLUMNS, rows), output)
 
 
 @group.command()
@@ -53,7 +53,7 @@ def run(source: Path, target: Path | None, selectors: tuple[str, ...], plugins: 
 def check(sources: tuple[Path, ...], output: str) -> None:
     """Say whether each FILE can be played, without playing it. Exit code 2 if one cannot."""
     rows = [_checked(source) for source in sources]
-    emit_rows(Table("kframe.scenario-check/v1", ("file", "playable", "steps", "problem"), rows), output)
+    emit_rows(OutputTable("kframe.scenario-check/v1", ("file", "playable", "steps", "problem"), rows), output)
     bad = sum(not row["playable"] for row in rows)
     if bad:
         raise BadInput(f"{bad} of {len(rows)} scenarios cannot be played")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from kframe.api.health import Health
+from kframe.api.health import HealthStatus
 from kframe.api.settings import Settings
 from kframe.cli.monitor import LISTENER, Monitor
 from kframe.cli.run import asked_to_stop
@@ -66,12 +66,12 @@ class Watcher:
         """Counters. Callable from any thread."""
         return {f"kframe_shadow_{kind}_total": self.counts[kind] for kind in _KINDS}
 
-    def ready(self) -> Health:
+    def ready(self) -> HealthStatus:
         """Whether there is a controller and a live session. Callable from any thread."""
         reasons = [self._problem] if self._problem else []
         reasons += [] if self.shadow.connected else ["no live session with storage"]
         reasons += [] if self.shadow.controller != NO_LEADER else ["no known controller"]
-        return Health(tuple(reasons), self._summary())
+        return HealthStatus(tuple(reasons), self._summary())
 
     def finish(self) -> None:
         """Print the summary."""
@@ -137,7 +137,7 @@ def run(
     monitor = None if metrics_listen is None else Monitor(metrics_listen)
     try:
         if monitor is not None:
-            monitor.serve(watcher.metrics, lambda: Health((), {}), watcher.ready)
+            monitor.serve(watcher.metrics, lambda: HealthStatus((), {}), watcher.ready)
             click.echo(f"metrics on {monitor.addresses[LISTENER]}", err=True)
         click.echo(f"shadowing controller {shadow.controller}; nothing is written", err=True)
         watcher.follow(stop, for_s)

@@ -11,7 +11,7 @@ import click
 from kframe.cli.completion import complete_topics
 from kframe.cli.inputs import INPUT
 from kframe.cli.live import CONFIG_OPTION, cluster_of, gather
-from kframe.cli.output import ReportingGroup, Table, emit_reasons, emit_record, emit_rows, output_option
+from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
 
@@ -189,7 +189,7 @@ def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
         click.echo(f"unknown: {', '.join(snapshot.unknown)}", err=True)
 
 
-def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> Table:
+def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> OutputTable:
     from kframe.errors import SnapshotError
     from kframe.snapshot import listing
     from kframe.snapshot.facts import ELR_COLUMNS
@@ -205,4 +205,4 @@ def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> Table:
     }
     if snapshot.is_kraft:
         wide -= frozenset(ELR_COLUMNS)
-    return Table(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide)
+    return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from kframe.cli.findings import FOUND
-from kframe.cli.output import Table, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options, tell_safe
 from kframe.cli.spark_telling import tell
 
@@ -47,7 +47,7 @@ def ingest(
 
     tell_safe(folder, whole, "clusters")
     rows = ingested(spark.session(), result, folder, force=force).toArrow().sort_by("cluster").to_pylist()
-    emit_rows(Table("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
+    emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
     bad = {"quarantined": sum(row["quarantined"] for row in rows), "refused": sum(_refused(row) for row in rows)}
     refused, quarantined = bad["refused"], bad["quarantined"]
     click.echo(f"{folder}: {len(rows)} clusters, {refused} refused, {quarantined} rows in quarantine", err=True)
@@ -89,7 +89,7 @@ def validate(
         ordered = result.shown.orderBy("severity", "cluster", "rule", "topic", "partition", "found")
         shown = ordered.limit(limit) if output in ("table", "wide") else ordered
         rows = (row.asDict() for row in shown.toLocalIterator())
-        emit_rows(Table("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
+        emit_rows(OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
     counts = {row["severity"]: row["count"] for row in by_severity}
     errors, warnings = counts.get("error", 0), counts.get("warning", 0)
     tell(result.changed, (), {}, "")

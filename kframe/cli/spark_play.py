@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from kframe.cli.findings import fail_on_option, findings
-from kframe.cli.output import Table, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
 from kframe.cli.spark_telling import tell
@@ -146,7 +146,7 @@ def _run(
     scenarios = asked.table(functools.cache(fleet.brokers))
     result = stage.play(session, fleet, scenarios, engine, writing)
     schema, names = f"kframe.spark-{stage.shown.name}/v1", stage.shown.schema.names
-    emit_rows(Table(schema, names, map(_plain, result.rows())), output)
+    emit_rows(OutputTable(schema, names, map(_plain, result.rows())), output)
     bad = findings(fail_on, lambda what: _count(result.parts(), f"found_{str(what).replace('-', '_')}"))
     lines = (
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"

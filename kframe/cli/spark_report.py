@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from kframe.cli.output import Table, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, spark_options
 from kframe.cli.studies import PATH
 
@@ -51,7 +51,7 @@ def report(
     ordered, table = chosen.ordered(played), output in ("table", "wide")
     rows = (row.asDict() for row in (ordered.limit(top + 1) if table else ordered).toLocalIterator())
     shown = islice(rows, top) if table else rows
-    emit_rows(Table(f"kframe.spark-report-{by}/v1", chosen.table.schema.names, shown, _WIDE), output)
+    emit_rows(OutputTable(f"kframe.spark-report-{by}/v1", chosen.table.schema.names, shown, _WIDE), output)
     if next(rows, None) is not None:
         click.echo("and more: --top shows them", err=True)
     if plot is not None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from kframe.cli.findings import fail_on_option, findings
-from kframe.cli.output import Table, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
 from kframe.cli.spark_telling import rows_with, tell
 from kframe.cli.studies import config_option, config_pairs
@@ -63,7 +63,7 @@ def _emit(result: Any, top: int, output: str) -> None:
     table = output in ("table", "wide")
     chosen = ordered.where(f"rank_of_kind <= {top}") if table else ordered
     rows = (_rounded(row.asDict()) for row in chosen.select(*columns).toLocalIterator())
-    emit_rows(Table(_SCHEMA, columns, shown(rows) if table else rows, WIDE), output)
+    emit_rows(OutputTable(_SCHEMA, columns, shown(rows) if table else rows, WIDE), output)
 
 
 def _rounded(row: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kframe.cli.output import Table, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_rows, output_option
 
 
 @click.command("states")
@@ -20,7 +20,7 @@ def command(dot: bool, output: str) -> None:
     if dot:
         click.echo(to_dot(), nl=False)
     else:
-        emit_rows(Table("kframe.states/v1", ("machine", "state", "code", "moves_to"), list(_rows())), output)
+        emit_rows(OutputTable("kframe.states/v1", ("machine", "state", "code", "moves_to"), list(_rows())), output)
 
 
 def _rows() -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.findings import announce_mode, check_elr, end_with, fail_on_option, findings
-from kframe.cli.output import BadInput, Table, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import BadInput, OutputTable, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, ClusterSettings, cluster_options
 
@@ -137,7 +137,7 @@ def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
 
 def _emit_data(swept: Sweep, snapshot: Snapshot, ranked: Int64, output: str) -> None:
     if output in ("csv", "jsonl"):
-        emit_rows(Table(_SCHEMA, COLUMNS, swept.records(ranked)), output)
+        emit_rows(OutputTable(_SCHEMA, COLUMNS, swept.records(ranked)), output)
         return
     summary = _summary(swept, snapshot)
     if output == "yaml":
@@ -178,7 +178,7 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, top: in
             continue
         ranked = swept.ranked(by, kind)[:top]
         click.echo()
-        emit_rows(Table("", COLUMNS, shown(swept.records(ranked)), WIDE), output)
+        emit_rows(OutputTable("", COLUMNS, shown(swept.records(ranked)), WIDE), output)
         if count > top:
             click.echo(f"and {count - top:,} more")
     for text in summary["assumptions"]:

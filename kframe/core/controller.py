@@ -27,7 +27,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.model.log_entries import Message
 
 
-class Controller:
+class ControllerCore:
     """Decides what the cluster must do next (Kafka 3.9 ``KafkaController``).
 
     Effects are performed in order. A broker receives a state only after storage has accepted it.

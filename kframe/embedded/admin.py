@@ -17,7 +17,7 @@ from kframe.embedded.layout import (
     PRODUCER_IDS,
     REASSIGN_PARTITIONS,
 )
-from kframe.embedded.records import NO_VERSION, Check, Create, Delete, Operation, RecordTree, SetData
+from kframe.embedded.records import NO_VERSION, CheckVersion, Create, Delete, Operation, RecordTree, SetData
 from kframe.embedded.topics import TOPICS, StoredTopics, topic_path
 from kframe.errors import KframeError
 from kframe.model.changes import WriteCode
@@ -28,7 +28,7 @@ from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTabl
 BLOCK_LENGTH: Final = 1000
 
 
-class Session(Protocol):
+class AdminStore(Protocol):
     """The parts of the store that these calls use."""
 
     _records: RecordTree
@@ -43,11 +43,11 @@ class Session(Protocol):
 class AdminCalls:
     """Part of MemoryStore; ``ports.Store`` documents each call."""
 
-    def read_topic_names(self: Session) -> frozenset[str]:
+    def read_topic_names(self: AdminStore) -> frozenset[str]:
         """Names of all topics; arms the watch on them."""
         return frozenset(self._records.children(self._connected(), TOPICS, watch=True))
 
-    def read_topics(self: Session, names: tuple[str, ...]) -> TopicTable:
+    def read_topics(self: AdminStore, names: tuple[str, ...]) -> TopicTable:
         """Ids and assignments; arms a watch on each."""
         table = self._topics.read(names)
         for name in table.names:
@@ -55,13 +55,13 @@ class AdminCalls:
             self._read_versions[name] = stat.version
         return table
 
-    def give_topic_ids(self: Session, names: tuple[str, ...]) -> tuple[bytes, ...]:
+    def give_topic_ids(self: AdminStore, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new id for each topic."""
         self._write_fenced()
         return self._topics.give_ids(names)
 
     def create_topics(
-        self: Session, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
+        self: AdminStore, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
         """Store new topics; existing ones are refused."""
         exists = [self._records.exists(self._connected(), topic_path(name)) is not None for name in table.names]
@@ -69,7 +69,7 @@ class AdminCalls:
         self._topics.create(self._connected(), table.take(fresh), tuple(configs[i] for i in fresh), with_ids)
         return tuple(WriteCode.EXISTS if known else WriteCode.OK for known in exists)
 
-    def write_assignments(self: Session, table: TopicTable) -> tuple[WriteCode, ...]:
+    def write_assignments(self: AdminStore, table: TopicTable) -> tuple[WriteCode, ...]:
         """Compare-and-set by the version that this session last read or wrote."""
         paths, read = [topic_path(name) for name in table.names], self._read_versions
         versions = self._records.versions(self._connected(), paths)
@@ -89,17 +89,17 @@ class AdminCalls:
         self._topics.assign(table.take(np.array(accepted, np.int64)))
         return tuple(codes)
 
-    def read_topic_settings(self: Session, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
+    def read_topic_settings(self: AdminStore, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
         """Settings of each topic, UNSET where it has none."""
         self._records.children(self._connected(), CONFIG_CHANGES, watch=True)
         return tuple(self._topics.settings(name) for name in names)
 
-    def read_configs(self: Session, topic: str | None) -> Mapping[str, str]:
+    def read_configs(self: AdminStore, topic: str | None) -> Mapping[str, str]:
         """All settings of a topic, or of all brokers."""
         self._connected()
         return dict(self._topics.broker_defaults if topic is None else self._topics.configs.get(topic, {}))
 
-    def write_configs(self: Session, topic: str | None, config: Mapping[str, str]) -> None:
+    def write_configs(self: AdminStore, topic: str | None, config: Mapping[str, str]) -> None:
         """Replace them, and write a config change notification. Not fenced, as in Kafka."""
         if topic is None:
             self._topics.broker_defaults = dict(config)
@@ -108,36 +108,36 @@ class AdminCalls:
         path = f"{CONFIG_CHANGES}/config_change_"
         self._records.create(self._connected(), path, config_entity(topic), sequential=True)
 
-    def queue_deletions(self: Session, names: tuple[str, ...]) -> None:
+    def queue_deletions(self: AdminStore, names: tuple[str, ...]) -> None:
         """Mark topics; an existing mark remains."""
         paths = [f"{DELETE_TOPICS}/{name}" for name in names]
         session = self._connected()
         self._records.multi(session, [Create(path) for path in paths if not self._records.exists(session, path)])
 
-    def read_deletions(self: Session) -> frozenset[str]:
+    def read_deletions(self: AdminStore) -> frozenset[str]:
         """Topics marked for deletion; arms the watch on them."""
         return frozenset(self._records.children(self._connected(), DELETE_TOPICS, watch=True))
 
-    def drop_deletions(self: Session, names: tuple[str, ...]) -> None:
+    def drop_deletions(self: AdminStore, names: tuple[str, ...]) -> None:
         """Delete deletion marks; missing ones are ignored."""
         marked = set(self._records.children(self._connected(), DELETE_TOPICS))
         self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
-    def delete_topics(self: Session, names: tuple[str, ...]) -> None:
+    def delete_topics(self: AdminStore, names: tuple[str, ...]) -> None:
         """Delete topics and their marks."""
         self._write_fenced()
         self._topics.delete(self._connected(), names)
         marked = set(self._records.children(self._connected(), DELETE_TOPICS))
         self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
-    def read_reassignments(self: Session) -> Targets | None:
+    def read_reassignments(self: AdminStore) -> Targets | None:
         """The requested reassignments; arms the watch on the record."""
         session = self._connected()
         if self._records.exists(session, REASSIGN_PARTITIONS, watch=True) is None:
             return None
         return decode_targets(self._records.get(session, REASSIGN_PARTITIONS)[0])
 
-    def write_reassignments(self: Session, targets: Targets) -> None:
+    def write_reassignments(self: AdminStore, targets: Targets) -> None:
         """Replace or delete that record."""
         exists = self._records.exists(self._connected(), REASSIGN_PARTITIONS) is not None
         if len(targets):
@@ -146,19 +146,19 @@ class AdminCalls:
         else:
             self._write_fenced(*[Delete(REASSIGN_PARTITIONS)] * exists)
 
-    def read_preferred_election(self: Session) -> tuple[TopicPartition, ...] | None:
+    def read_preferred_election(self: AdminStore) -> tuple[TopicPartition, ...] | None:
         """Partitions that the record names; arms the watch on the record."""
         session = self._connected()
         if self._records.exists(session, PREFERRED_ELECTION, watch=True) is None:
             return None
         return decode_partitions(self._records.get(session, PREFERRED_ELECTION)[0])
 
-    def drop_preferred_election(self: Session) -> None:
+    def drop_preferred_election(self: AdminStore) -> None:
         """Delete the record, if it exists."""
         exists = self._records.exists(self._connected(), PREFERRED_ELECTION) is not None
         self._write_fenced(*[Delete(PREFERRED_ELECTION)] * exists)
 
-    def read_isr_changes(self: Session) -> Notifications[TopicPartition]:
+    def read_isr_changes(self: AdminStore) -> Notifications[TopicPartition]:
         """Partitions that all notifications name; arms the watch on them."""
         session = self._connected()
         partitions: list[TopicPartition] = []
@@ -167,24 +167,24 @@ class AdminCalls:
             partitions += decode_partitions(self._records.get(session, path)[0])
         return Notifications(tuple(paths), tuple(partitions))
 
-    def read_log_dir_events(self: Session) -> Notifications[int]:
+    def read_log_dir_events(self: AdminStore) -> Notifications[int]:
         """Brokers that all notifications name; arms the watch on them."""
         session = self._connected()
         paths = [f"{LOG_DIR_EVENTS}/{name}" for name in self._records.children(session, LOG_DIR_EVENTS, watch=True)]
         return Notifications(tuple(paths), tuple(int(self._records.get(session, path)[0]) for path in paths))
 
-    def drop_notifications(self: Session, paths: tuple[str, ...]) -> None:
+    def drop_notifications(self: AdminStore, paths: tuple[str, ...]) -> None:
         """Delete notifications; missing ones are ignored."""
         session = self._connected()
         self._write_fenced(*(Delete(path) for path in paths if self._records.exists(session, path) is not None))
 
-    def allocate_producer_ids(self: Session, broker_id: int) -> int:
+    def allocate_producer_ids(self: AdminStore, broker_id: int) -> int:
         """Allocate the next block; conditional on the version that was read, not fenced."""
         session = self._connected()
         data, stat = self._records.get(session, PRODUCER_IDS)
         first = int(data or b"0")
         following = str(first + BLOCK_LENGTH).encode()
-        self._records.multi(session, [Check(PRODUCER_IDS, stat.version), SetData(PRODUCER_IDS, following)])
+        self._records.multi(session, [CheckVersion(PRODUCER_IDS, stat.version), SetData(PRODUCER_IDS, following)])
         return first
 
 

@@ -114,7 +114,7 @@ class Delivery:
 
 
 @dataclass(slots=True)
-class Channel:
+class FifoChannel:
     """The FIFO queue of requests for one registration of a broker, with one request in flight."""
 
     waiting: deque[tuple[float, Delivery]] = field(default_factory=deque)
@@ -140,7 +140,7 @@ class EmbeddedBrokers:
         self._request_timeout_ms = request_timeout_ms
         self._notify: Notify | None = None
         self._may_act: MayAct = _always
-        self._channels: dict[int, Channel] = {}
+        self._channels: dict[int, FifoChannel] = {}
         self._answers = AnswerTable()
         self._received: dict[int, list[Request]] = {}
 
@@ -157,7 +157,7 @@ class EmbeddedBrokers:
         """These brokers (indexes) have registered: each gets a new, empty queue."""
         for broker_id in cluster.brokers.ids_of(brokers):
             self._drop(broker_id)
-            self._channels[broker_id] = Channel()
+            self._channels[broker_id] = FifoChannel()
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """These brokers (indexes) have unregistered; their queues are dropped."""
@@ -220,13 +220,13 @@ class EmbeddedBrokers:
         """The answer to a request that the broker has received."""
         return self._answers.answer(delivery)
 
-    def _deliver(self, channel: Channel) -> None:
+    def _deliver(self, channel: FifoChannel) -> None:
         while channel.waiting and channel.in_flight is None:
             queued_ms, delivery = channel.waiting.popleft()
             channel.times.add(self._clock.now_ms() - queued_ms)
             self._receive(channel, delivery)
 
-    def _receive(self, channel: Channel, delivery: Delivery) -> None:
+    def _receive(self, channel: FifoChannel, delivery: Delivery) -> None:
         """Deliver a request, for the first time or again. Drop it if the controller may not act."""
         if not self._may_act():
             channel.in_flight = None
@@ -241,7 +241,7 @@ class EmbeddedBrokers:
         else:
             self._answered(channel)
 
-    def _answered(self, channel: Channel) -> None:
+    def _answered(self, channel: FifoChannel) -> None:
         answer, channel.in_flight, channel.answer = channel.answer, None, None
         if answer is not None and self._notify is not None:
             self._notify(answer)

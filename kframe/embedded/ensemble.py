@@ -22,7 +22,7 @@ from kframe.embedded.layout import (
     encode_registration,
     read_registrations,
 )
-from kframe.embedded.records import Create, Delete, Operation, RecordCode, RecordError, RecordTree, SetData
+from kframe.embedded.records import Create, Delete, Operation, RecordCode, StoredRecordError, RecordTree, SetData
 from kframe.embedded.states import StateColumns
 from kframe.embedded.store import MemoryStore
 from kframe.embedded.topics import StoredTopics, topic_path
@@ -95,7 +95,7 @@ class MemoryEnsemble:
         if there is no controller."""
         try:
             self.records.delete(self._operator, CONTROLLER)
-        except RecordError as error:
+        except StoredRecordError as error:
             raise InputError(CONTROLLER, "no controller", "one to depose") from error
 
     # -- brokers
@@ -138,7 +138,7 @@ class MemoryEnsemble:
     def _change_brokers(self, operations: Iterable[Operation]) -> None:
         try:
             self.records.multi(self._operator, list(operations))
-        except RecordError as error:
+        except StoredRecordError as error:
             actual, expected = "none", "a registration"
             if error.code is RecordCode.NODE_EXISTS:
                 actual, expected = expected, actual

@@ -36,7 +36,7 @@ class RecordCode(IntEnum):
     SESSION_EXPIRED = -112
 
 
-class RecordError(KframeError):
+class StoredRecordError(KframeError):
     """An operation, and with it its whole multi, was refused; ``position`` is the index of the operation."""
 
     def __init__(self, code: RecordCode, path: str, position: int = 0) -> None:
@@ -110,14 +110,14 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckVersion:
     """Require that a record has this version → its path."""
 
     path: str
     expected_version: int
 
 
-Operation: TypeAlias = Create | SetData | Delete | Check
+Operation: TypeAlias = Create | SetData | Delete | CheckVersion
 
 
 @dataclass(slots=True)
@@ -232,12 +232,12 @@ class RecordTree:
 
     def _require(self, session: int) -> None:
         if session not in self._listeners:
-            raise RecordError(RecordCode.SESSION_EXPIRED, f"session {session}")
+            raise StoredRecordError(RecordCode.SESSION_EXPIRED, f"session {session}")
 
     def _find(self, path: str) -> _Record:
         record = self._records.get(path)
         if record is None:
-            raise RecordError(RecordCode.NO_NODE, path)
+            raise StoredRecordError(RecordCode.NO_NODE, path)
         return record
 
     def _arm(self, session: int, path: str, *, of_children: bool) -> None:
@@ -255,10 +255,10 @@ class RecordTree:
         for position, operation in enumerate(operations):
             try:
                 results.append(self._apply(transaction, operation))
-            except RecordError as error:
+            except StoredRecordError as error:
                 for take_back in reversed(transaction.undo):
                     take_back()
-                raise RecordError(error.code, error.path, position) from None
+                raise StoredRecordError(error.code, error.path, position) from None
         self.zxid = transaction.zxid
         self._tell(transaction.changes)
         return results
@@ -271,7 +271,7 @@ class RecordTree:
                 return self._set(transaction, path, data, expected_version)
             case Delete(path, expected_version):
                 return self._delete(transaction, path, expected_version)
-            case Check(path, expected_version):
+            case CheckVersion(path, expected_version):
                 self._at_version(path, expected_version)
                 return path
 
@@ -281,9 +281,9 @@ class RecordTree:
         parent = self._find(parent_path)
         path = f"{operation.path}{parent.children_created:010d}" if operation.sequential else operation.path
         if path in self._records:
-            raise RecordError(RecordCode.NODE_EXISTS, path)
+            raise StoredRecordError(RecordCode.NODE_EXISTS, path)
         if parent.owner != NO_SESSION:
-            raise RecordError(RecordCode.NO_CHILDREN_FOR_EPHEMERALS, path)
+            raise StoredRecordError(RecordCode.NO_CHILDREN_FOR_EPHEMERALS, path)
         czxid = transaction.zxid if operation.czxid is None else operation.czxid
         transaction.zxid = max(transaction.zxid, czxid)
         name = path.rpartition("/")[2]
@@ -316,9 +316,9 @@ class RecordTree:
     def _delete(self, transaction: _Transaction, path: str, expected_version: int) -> str:
         record = self._at_version(path, expected_version)
         if path == "/":
-            raise RecordError(RecordCode.BAD_ARGUMENTS, path)
+            raise StoredRecordError(RecordCode.BAD_ARGUMENTS, path)
         if record.children:
-            raise RecordError(RecordCode.NOT_EMPTY, path)
+            raise StoredRecordError(RecordCode.NOT_EMPTY, path)
         parent_path, name = _parent(path), path.rpartition("/")[2]
         parent = self._records[parent_path]
         del self._records[path]
@@ -335,7 +335,7 @@ class RecordTree:
     def _at_version(self, path: str, expected_version: int) -> _Record:
         record = self._find(path)
         if expected_version not in (ANY_VERSION, record.version):
-            raise RecordError(RecordCode.BAD_VERSION, path)
+            raise StoredRecordError(RecordCode.BAD_VERSION, path)
         return record
 
     def _tell(self, changes: Sequence[tuple[Change, str]]) -> None:
@@ -357,4 +357,4 @@ def _parent(path: str) -> str:
 
 def _check(path: str) -> None:
     if not path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in path[1:].split("/")):
-        raise RecordError(RecordCode.BAD_ARGUMENTS, path)
+        raise StoredRecordError(RecordCode.BAD_ARGUMENTS, path)

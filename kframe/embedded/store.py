@@ -31,11 +31,11 @@ from kframe.embedded.layout import (
 from kframe.embedded.records import (
     NO_VERSION,
     Change,
-    Check,
+    CheckVersion,
     Create,
     Delete,
     Operation,
-    RecordError,
+    StoredRecordError,
     RecordTree,
     SetData,
     WatchEvent,
@@ -132,7 +132,7 @@ class MemoryStore(AdminCalls):
                 Create(CONTROLLER, str(controller_id).encode(), ephemeral=True),
                 SetData(CONTROLLER_EPOCH, str(controller_epoch).encode(), stat.version),
             ])  # fmt: skip
-        except RecordError:
+        except StoredRecordError:
             return None
         finally:
             self._records.exists(session, CONTROLLER, watch=True)
@@ -227,21 +227,21 @@ class MemoryStore(AdminCalls):
         """The data at a path; None if there is no record."""
         try:
             return self._records.get(self._connected(), path)[0]
-        except RecordError:
+        except StoredRecordError:
             return None
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
         """Names of the children of a path; none if there is no such record."""
         try:
             return tuple(self._records.children(self._connected(), path))
-        except RecordError:
+        except StoredRecordError:
             return ()
 
     def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
         """A record and its version; None if there is no such record."""
         try:
             data, stat = self._records.get(self._connected(), path)
-        except RecordError:
+        except StoredRecordError:
             return None
         return data, stat.version
 
@@ -255,7 +255,7 @@ class MemoryStore(AdminCalls):
                 self._records.create(session, path, data)
             else:
                 self._records.set(session, path, data, version)
-        except RecordError:
+        except StoredRecordError:
             return False
         return True
 
@@ -263,7 +263,7 @@ class MemoryStore(AdminCalls):
         """Delete a record of that version without children; False if it differs."""
         try:
             self._records.delete(self._connected(), path, version)
-        except RecordError:
+        except StoredRecordError:
             return False
         return True
 
@@ -292,8 +292,8 @@ class MemoryStore(AdminCalls):
         if claim is None or claim.session != session:
             raise ControllerFenced("this session has not claimed the role")
         try:
-            self._records.multi(session, [Check(CONTROLLER_EPOCH, claim.epoch_version), *operations])
-        except RecordError as error:
+            self._records.multi(session, [CheckVersion(CONTROLLER_EPOCH, claim.epoch_version), *operations])
+        except StoredRecordError as error:
             if error.position == 0:
                 raise ControllerFenced("another controller has claimed the role") from error
             raise StoreError(str(error)) from error

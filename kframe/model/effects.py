@@ -1,7 +1,7 @@
 """Everything that the core can request from its runtime, as frozen records.
 
-The runtime performs effects in the order in which ``Controller.step`` returns them. An ``Ask`` ends the list: the core
-continues only when ``step`` receives the answer. A Send is created only after its WriteStates was answered. So no
+The runtime performs effects in the order in which ``ControllerCore.step`` returns them. An ``Ask`` ends the list: the
+core continues only when ``step`` receives the answer. A Send is created only after its WriteStates was answered. So no
 request reaches a broker before storage has accepted the state that it announces. ``asks.py`` has the requests to
 storage.
 """

@@ -15,7 +15,7 @@ import pluggy
 
 from kframe.errors import PluginError
 from kframe.registry.hookspecs import PROJECT, KframeHooks
-from kframe.registry.sources import Offered, Source
+from kframe.registry.sources import Offered, PluginSource
 from kframe.registry.specs import (
     AdminSpec,
     BrokerModelSpec,
@@ -67,7 +67,7 @@ class Plugin:
 
     name: str
     distribution: str
-    source: Source
+    source: PluginSource
     disabled: bool = False
     error: str | None = None
     offers: tuple[Spec, ...] = ()

@@ -19,7 +19,7 @@ from kframe.model.ports import Store, Transport
 from kframe.registry import builtin, sources
 from kframe.registry.adapt import make_selector
 from kframe.registry.loading import KEY, Plugin, Trace, load_plugin
-from kframe.registry.sources import Offered, Source
+from kframe.registry.sources import Offered, PluginSource
 from kframe.registry.specs import (
     AdminSpec,
     BrokerModelSpec,
@@ -52,7 +52,7 @@ _Spec = TypeVar(
 )
 
 #: The plugin that kframe itself is.
-BUILTIN: Final = Offered("builtin", "kframe-controller", Source.BUILTIN, lambda: builtin)
+BUILTIN: Final = Offered("builtin", "kframe-controller", PluginSource.BUILTIN, lambda: builtin)
 
 
 def build_registry(
@@ -77,7 +77,9 @@ def build_registry(
     refused = set(disabled)
     if allowed is not None:
         refused |= {
-            plugin.name for plugin in offered if plugin.source is Source.ENTRY_POINT and plugin.name not in allowed
+            plugin.name
+            for plugin in offered
+            if plugin.source is PluginSource.ENTRY_POINT and plugin.name not in allowed
         }
     _require_unique([(plugin.name, plugin.distribution) for plugin in offered if plugin.name not in refused], "plugin")
     return Registry(

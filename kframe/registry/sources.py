@@ -19,7 +19,7 @@ from kframe.registry.hookspecs import PROJECT
 MODULE_PREFIX: Final = "kframe_plugins_dir_"
 
 
-class Source(StrEnum):
+class PluginSource(StrEnum):
     """Where a plugin comes from."""
 
     BUILTIN = "builtin"
@@ -34,14 +34,14 @@ class Offered:
 
     name: str
     distribution: str
-    source: Source
+    source: PluginSource
     load: Callable[[], object]
 
 
 def from_entry_points() -> Iterator[Offered]:
     """Entry points in the group ``kframe`` of all installed distributions, by name."""
     for point in sorted(entry_points(group=PROJECT), key=lambda point: (point.name, _distribution(point))):
-        yield Offered(point.name, _distribution(point), Source.ENTRY_POINT, point.load)
+        yield Offered(point.name, _distribution(point), PluginSource.ENTRY_POINT, point.load)
 
 
 def from_directory(directory: Path) -> Iterator[Offered]:
@@ -54,14 +54,14 @@ def from_directory(directory: Path) -> Iterator[Offered]:
     for path in sorted(directory.iterdir()):
         file = path / "__init__.py" if path.is_dir() else path
         if path.name[0] not in "_." and file.suffix == ".py" and file.is_file():
-            yield Offered(path.stem, str(path), Source.DIRECTORY, _loader(path.stem, file))
+            yield Offered(path.stem, str(path), PluginSource.DIRECTORY, _loader(path.stem, file))
 
 
 def from_objects(plugins: Iterable[object]) -> Iterator[Offered]:
     """Objects of the caller as plugins, named after their module or class."""
     for plugin in plugins:
         name = plugin.__name__ if isinstance(plugin, ModuleType | type) else type(plugin).__name__
-        yield Offered(name, f"extra {name}", Source.EXTRA, lambda plugin=plugin: plugin)  # type: ignore[misc]
+        yield Offered(name, f"extra {name}", PluginSource.EXTRA, lambda plugin=plugin: plugin)  # type: ignore[misc]
 
 
 def _distribution(entry_point: EntryPoint) -> str:

@@ -136,7 +136,7 @@ class PortSpec:
 class StoreSpec(PortSpec):
     """A Store (``kframe.model.ports``).
 
-    ``trials(url)`` makes empty storage without other users, as ``kframe.model.surroundings.ClusterContext``. Without
+    ``trials(url)`` makes empty storage without other users (``kframe.model.external_changes.ExternalChanges``). Without
     it, checks use a store alone, and no broker registers or unregisters.
     """
 
@@ -206,7 +206,7 @@ class CheckSpec:
 class BrokerModelSpec:
     """Broker models on offer, for scenarios with ``brokers_replicate: true``.
 
-    ``factory(runner, settings, source)`` makes a ``kframe.scenario.replication.Replication``. Given as
+    ``factory(runner, settings, source)`` makes a ``kframe.scenario.replication.BrokerModels``. Given as
     ``"module:attribute"`` it is imported on first use.
     """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.errors import StoreError
 from kframe.model.config import NEVER_REPLICAS
 from kframe.model.events import ControllerChanged, Elect, Event
@@ -27,7 +27,7 @@ _TIMER: Final = "take-role-from-broker"
 class InstancesFirst:
     """Contends for the role after each event that reveals the active controller."""
 
-    def __init__(self, controller: Controller, store: Store, clock: Clock, notify: Notify) -> None:
+    def __init__(self, controller: ControllerCore, store: Store, clock: Clock, notify: Notify) -> None:
         """``notify`` queues an event for this controller."""
         self._controller = controller
         self._store = store

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.model.asks import WriteStates
 from kframe.model.changes import WriteResult
 from kframe.model.effects import Effect, Send
@@ -48,7 +48,7 @@ class _Deferred:
 class EventLogs:
     """The logs of a controller. Only the thread that handles events uses it."""
 
-    def __init__(self, controller: Controller, clock: Clock) -> None:
+    def __init__(self, controller: ControllerCore, clock: Clock) -> None:
         self._controller = controller
         self._now_ms = clock.now_ms
         self._controller_log = logging.getLogger(CONTROLLER_LOGGER)

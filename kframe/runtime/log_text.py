@@ -58,7 +58,7 @@ def lines_of_partitions(template: Template, entry: LogEntry, controller_id: int,
     prefix, count = _prefix(template, entry, controller_id), min(len(sample), most)
     values = _values(entry, controller_id)
     for number in range(count):
-        fields = _Partition(sample, number * len(sample) // count, values)
+        fields = _SampledPartition(sample, number * len(sample) // count, values)
         yield prefix + _FORMAT.vformat(template.text, (), fields)
     if left_out := sample.names.count - count:
         yield f"{prefix}{sample.names.count} {template.summary}: {left_out} of them are left out of this log"
@@ -136,7 +136,7 @@ def _registration(registration: Registration) -> str:
     return f"{registration.broker_id} : {endpoints} : {registration.rack}"
 
 
-class _Partition(Mapping[str, object]):
+class _SampledPartition(Mapping[str, object]):
     """The fields of a partition of a sample, computed on access, and the values of its entry."""
 
     def __init__(self, sample: PartitionSample, index: int, values: Mapping[str, object]) -> None:

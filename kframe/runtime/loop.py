@@ -15,7 +15,7 @@ from typing import Any
 # ``numpy.unique`` imports it at its first call, which would be in the middle of a failover.
 import numpy.ma  # noqa: F401
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.errors import StoreError
 from kframe.model.effects import Effect
 from kframe.model.events import Answer, ControllerState, Elect, Event, ResignRequested, SessionExpired
@@ -48,7 +48,7 @@ class ControllerLoop:
 
     def __init__(
         self,
-        controller: Controller,
+        controller: ControllerCore,
         store: Store,
         transport: Transport,
         clock: Clock,

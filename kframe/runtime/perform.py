@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.errors import BrokenInvariant, KframeError, StoreError
 from kframe.model.asks import AskStore
 from kframe.model.cluster import ClusterState
@@ -34,7 +34,7 @@ class Performer:
 
     def __init__(
         self,
-        controller: Controller,
+        controller: ControllerCore,
         store: Store,
         transport: Transport,
         clock: Clock,

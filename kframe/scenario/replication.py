@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _ACKS: Final = {"all": -1, -1: -1, 0: 0, 1: 1}
 
 
-class Replication(Protocol):
+class BrokerModels(Protocol):
     """The broker models of one scenario and the network between them."""
 
     @property
@@ -42,7 +42,7 @@ class Replication(Protocol):
 
 
 #: Makes the broker models from the runner, the scenario's settings, and the name of their source in errors.
-ReplicationFactory: TypeAlias = Callable[["ScenarioRunner", Mapping[str, object], str], Replication]
+ReplicationFactory: TypeAlias = Callable[["ScenarioRunner", Mapping[str, object], str], BrokerModels]
 
 
 def read_produce(where: str, argument: Any) -> Action:

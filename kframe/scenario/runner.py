@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import kframe
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.errors import ScenarioError
@@ -22,7 +22,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe.scenario import steps, trace
 from kframe.scenario.cluster import build_cluster, registration
 from kframe.scenario.format import Scenario, Step
-from kframe.scenario.replication import Replication, ReplicationFactory
+from kframe.scenario.replication import BrokerModels, ReplicationFactory
 from kframe.scenario.requests import Action
 from kframe.scenario.storage import StorageFactory
 
@@ -55,7 +55,7 @@ class ScenarioRunner:
         waiting = [steps.build_waiting(scenario.source, step) for step in scenario.waiting]
         where, settings = f"{scenario.source}: config", DEFAULTS | dict(scenario.config)
         self.clock = VirtualClock()
-        self.replication: Replication | None = None
+        self.replication: BrokerModels | None = None
         """The broker models of a scenario with ``brokers_replicate: true``, which deliver their messages."""
         self.brokers = EmbeddedBrokers(self.clock)
         if scenario.brokers_replicate:
@@ -69,7 +69,7 @@ class ScenarioRunner:
         self.storage.register_brokers(registration(broker) for broker in scenario.brokers)
         self.registrations = {registration.broker_id: registration for registration in self.storage.registrations()}
         """The last registration of every broker that was ever registered."""
-        controller = Controller(CONTROLLER_ID, config, Selection(selectors or {}))
+        controller = ControllerCore(CONTROLLER_ID, config, Selection(selectors or {}))
         self.loop = ControllerLoop(controller, self.storage.connect(), self.brokers, self.clock)
         for action in waiting:
             action(self)

@@ -7,10 +7,10 @@ from typing import Protocol, TypeAlias
 
 from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
-from kframe.model.surroundings import ClusterContext
+from kframe.model.external_changes import ExternalChanges
 
 
-class ScenarioStorage(ClusterContext, Protocol):
+class ScenarioStorage(ExternalChanges, Protocol):
     """Storage whose content can be inspected, such as ``kframe.embedded.MemoryEnsemble``."""
 
     def stored(self) -> ClusterState:

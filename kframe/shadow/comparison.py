@@ -14,7 +14,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.shadow.inputs import Input, IsrsAre, text
-from kframe.shadow.replica import Replica
+from kframe.shadow.replica import ShadowController
 
 #: The largest number of registered brokers that are assumed to have requested controlled shutdown.
 LEAVING_MAX = 3
@@ -72,7 +72,7 @@ def compare(
     preferred replica leads, the state after a preferred election on top of either, with the stored ISR, is valid too.
     The engine computes each of them.
     """
-    hard, soft = Replica(base, config), Replica(base, config)
+    hard, soft = ShadowController(base, config), ShadowController(base, config)
     hard.play(inputs)
     soft.play(inputs, controlled=True)
     rows = _comparable_rows(real, hard.stored, left_out)
@@ -86,7 +86,7 @@ def compare(
         replica.elect(preferred)
         differing = differing[~_agree(replica.stored, real, differing)]
     causes = tuple(text(item) for item in inputs)
-    plain = Replica(base, config)
+    plain = ShadowController(base, config)
     plain.play(inputs)
     disagreements = tuple(
         Disagreement(*name, _state(base, *name), _state(plain.stored, *name), _state(real, *name), causes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.embedded.topics import MIN_INSYNC, UNCLEAN
@@ -40,7 +40,7 @@ from kframe.shadow.inputs import (
 _ID: Final = 2**31 - 1
 
 
-class Replica:
+class ShadowController:
     """A copy of a cluster with an active controller."""
 
     def __init__(self, base: ClusterState, config: ControllerConfig) -> None:
@@ -119,7 +119,7 @@ class Replica:
         self._settle()
 
     def _start(self) -> ControllerLoop:
-        controller = Controller(_ID, self._config, Selection({}))
+        controller = ControllerCore(_ID, self._config, Selection({}))
         self._loop = ControllerLoop(controller, self._ensemble.connect(), CountingTransport(), VirtualClock())
         return self._loop
 

@@ -56,21 +56,21 @@ class Reassignment:
     proposed: tuple[Assignment, ...] | None
 
 
-class _Outline(msgspec.Struct):
+class _PlanOutline(msgspec.Struct):
     """A document whose entries are taken one by one."""
 
     version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[msgspec.Raw]
 
 
-class _Name(msgspec.Struct):
+class _TopicName(msgspec.Struct):
     topic: str
 
 
 _DOCUMENT: Final = msgspec.json.Decoder(_Document)
-_OUTLINE: Final = msgspec.json.Decoder(_Outline)
+_OUTLINE: Final = msgspec.json.Decoder(_PlanOutline)
 _ENTRY: Final = msgspec.json.Decoder(Assignment)
-_NAME: Final = msgspec.json.Decoder(_Name)
+_NAME: Final = msgspec.json.Decoder(_TopicName)
 
 
 def read_reassignment(path: InputFile) -> Reassignment:

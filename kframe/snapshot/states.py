@@ -21,7 +21,7 @@ from kframe.snapshot.znodes import STATE_DECODER, Znode, number_of
 _NUMBERS: Final = {"leader": NO_LEADER, "leader_epoch": -1, "controller_epoch": -1, "leader_recovery_state": 0}
 
 
-class StateRows:
+class DumpedStates:
     """State znodes in the order of the dump; they may come before their topic's."""
 
     def __init__(self, location: Callable[[int], str]) -> None:

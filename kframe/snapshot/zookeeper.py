@@ -24,7 +24,7 @@ from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot, named_brokers
-from kframe.snapshot.states import StateRows
+from kframe.snapshot.states import DumpedStates
 from kframe.snapshot.znodes import (
     BROKER_DECODER,
     CLUSTER_ID_DECODER,
@@ -73,7 +73,7 @@ class _Dump:
         """The number of the first line whose path is unreadable, or 0."""
         self._unread_brokers: set[int] = set()
         self._assembly = Assembly(self._location, lists=_ASSIGNMENT_LISTS)
-        self._states = StateRows(self._location)
+        self._states = DumpedStates(self._location)
         self._brokers: dict[int, BrokerFacts] = {}
         self._configs: dict[str, dict[str, str]] = {}
         self._deleting: set[str] = set()

@@ -17,7 +17,7 @@ from kframe.spark.inputs import ClusterInput
 from kframe.spark.marks import Mark, Marks, PendingParts, StageFrames, Writing, part_of_cluster, staging
 from kframe.spark.opening import Fleet, without
 from kframe.spark.rules import VIOLATIONS
-from kframe.spark.schema import TEXT, Table
+from kframe.spark.schema import TEXT, FleetTable
 from kframe.spark.session import interpreted
 from kframe.spark.sweeping import FAILURES, PROBLEM, Sweeping, sweep, sweep_whole
 from kframe.spark.validate import validate, validate_whole
@@ -26,7 +26,7 @@ from kframe.spark.whole import WHOLE_ROWS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_PROBLEMS: Final = Table("problems", pa.schema([("cluster", TEXT), ("problem", TEXT)]))
+_PROBLEMS: Final = FleetTable("problems", pa.schema([("cluster", TEXT), ("problem", TEXT)]))
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Work:
     """How rows of ``table``, with a column ``problem`` that is null where they are to be written, are made of frames,
     and of one cluster that is held whole."""
 
-    table: Table
+    table: FleetTable
     of_frames: Callable[[Mapping[str, DataFrame]], DataFrame]
     of_cluster: Callable[[ClusterInput], pa.Table]
 
@@ -133,7 +133,7 @@ def _write_whole(
 
 
 def _write(
-    store: Marks, cluster: ClusterInput, of_cluster: Callable[[ClusterInput], pa.Table], table: Table,
+    store: Marks, cluster: ClusterInput, of_cluster: Callable[[ClusterInput], pa.Table], table: FleetTable,
     marks: Mapping[Path, Mark], staged: Path,
 ) -> list[str]:  # fmt: skip
     """Write and mark one cluster; why it cannot be worked out, if it cannot."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, PARTS, PLAYED, TALLIES, TO_PLAY, Engine, play
 from kframe.spark.requests import REQUESTS, encode
-from kframe.spark.schema import BROKERS, SCENARIOS, Table
+from kframe.spark.schema import BROKERS, SCENARIOS, FleetTable
 from kframe.spark.shards import SHARDS, TARGET_ROWS, pack
 
 if TYPE_CHECKING:
@@ -145,14 +145,14 @@ def failover(
     return changes(played(partitions, brokers, clusters, scenarios, only, **how))
 
 
-def _rows(played: DataFrame, part: Table) -> DataFrame:
+def _rows(played: DataFrame, part: FleetTable) -> DataFrame:
     from pyspark.sql import functions as f
 
     assert part.name in PARTS
     return played.select("cluster", "scenario", f.inline(part.name)).select(*part.schema.names)
 
 
-def _summed(rows: DataFrame, table: Table, beside: list[str]) -> DataFrame:
+def _summed(rows: DataFrame, table: FleetTable, beside: list[str]) -> DataFrame:
     """Counts added up over the shards."""
     key = ["cluster", "scenario", *beside]
     return rows.groupBy(*key).agg(*(total(name) for name in table.schema.names if name not in key))
@@ -165,7 +165,7 @@ def total(name: str) -> Column:
     return f.when(f.count(name) == f.count(f.lit(1)), f.sum(name)).alias(name)
 
 
-def _collected(table: Table) -> Column:
+def _collected(table: FleetTable) -> Column:
     from pyspark.sql import functions as f
 
     return f.collect_list(f.struct(*table.schema.names[1:]))

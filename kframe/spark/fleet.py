@@ -26,7 +26,7 @@ from kframe.snapshot.checks import shown
 from kframe.snapshot.decode import decode
 from kframe.snapshot.files import check_regular
 from kframe.snapshot.manifest import FileEntry, file_entry
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, Table
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, FleetTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +43,7 @@ _ROW_GROUP_ROWS: Final = 131_072
 _ESCAPED: Final = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "\"#%'*/:=?\\{[]^\x7f"})
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a finished cluster was made of: ``inputs`` by name with size and hash, and what came of them."""
 
     schema: str = _SCHEMA
@@ -58,10 +58,10 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     refused: str | None
 
 
-_RECORD: Final = msgspec.json.Decoder(Record)
+_RECORD: Final = msgspec.json.Decoder(ClusterRecord)
 
 
-def read_fleet(spark: SparkSession, root: str, table: Table) -> DataFrame:
+def read_fleet(spark: SparkSession, root: str, table: FleetTable) -> DataFrame:
     """One table (of FLEET) of all clusters that are whole, in the table's schema.
 
     The driver looks up which these are. Raises InputError if ``place`` is no fleet.
@@ -84,7 +84,7 @@ def finished(root: Path) -> list[str]:
     return [record.cluster for record in records(root)]
 
 
-def records(root: Path) -> list[Record]:
+def records(root: Path) -> list[ClusterRecord]:
     """Of the clusters that are whole, ascending by name. Raises InputError if ``place`` is no fleet."""
     if not is_fleet(root):
         raise InputError(str(root), f"no directory {_DONE}", "a directory that kframe spark ingest wrote")
@@ -101,12 +101,12 @@ def check_fleet_root(root: Path) -> None:
         raise InputError(str(root), f"{shown(unexpected[0])} in it", "an empty or new directory, or a fleet")
 
 
-def part(root: Path, table: Table, cluster: str) -> Path:
+def part(root: Path, table: FleetTable, cluster: str) -> Path:
     """The directory of one cluster's part of a table."""
     return root / table.name / directory_of("cluster", cluster)
 
 
-def read_part(root: Path, table: Table, cluster: str) -> pa.Table:
+def read_part(root: Path, table: FleetTable, cluster: str) -> pa.Table:
     """The rows of one cluster in a table of FLEET, read here; none if the cluster has none of that table.
 
     Raises SnapshotError if the fleet does not know the cluster or a file cannot be read.
@@ -130,7 +130,7 @@ def directory_of(column: str, value: str) -> str:
     return f"{column}={value.translate(_ESCAPED)}"
 
 
-def record_of(root: Path, cluster: str) -> Record | None:
+def record_of(root: Path, cluster: str) -> ClusterRecord | None:
     """What a cluster was made of, if it is whole: its record is there and its files are as long as that says."""
     path = _record_path(root, cluster)
     try:
@@ -158,7 +158,7 @@ def inputs_of(path: str) -> dict[str, FileEntry]:
         raise SnapshotError(problem.filename or path, what, "a file that can be read") from problem
 
 
-def put_cluster(root: Path, cluster: str, tables: Mapping[Table, Iterable[pa.RecordBatch]]) -> dict[str, FileEntry]:
+def put_cluster(root: Path, cluster: str, tables: Mapping[FleetTable, Iterable[pa.RecordBatch]]) -> dict[str, FileEntry]:
     """Replace a cluster by these tables; the files written, by path in ``place``. ``finish`` then calls it whole.
 
     Everything is written beside its place first; a table without rows has no file.
@@ -178,7 +178,7 @@ def put_cluster(root: Path, cluster: str, tables: Mapping[Table, Iterable[pa.Rec
     return outputs
 
 
-def finish(root: Path, record: Record) -> None:
+def finish(root: Path, record: ClusterRecord) -> None:
     """Call a cluster whole."""
     path = _record_path(root, record.cluster)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +188,7 @@ def finish(root: Path, record: Record) -> None:
         staged.rename(path)
 
 
-def _write(directory: Path, table: Table, batches: Iterable[pa.RecordBatch]) -> None:
+def _write(directory: Path, table: FleetTable, batches: Iterable[pa.RecordBatch]) -> None:
     schema = pa.schema([field for field in table.schema if field.name != "cluster"])
     whole = pa.Table.from_batches([batch.drop_columns(["cluster"]) for batch in batches], schema)
     if whole.num_rows:

@@ -16,18 +16,18 @@ from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot
 from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import FileEntry
-from kframe.spark.fleet import TASKS_MAX, Record, check_fleet_root, finish, inputs_of, put_cluster, record_of
+from kframe.spark.fleet import TASKS_MAX, ClusterRecord, check_fleet_root, finish, inputs_of, put_cluster, record_of
 from kframe.spark.reading import quarantine_rows, read_tolerantly
 from kframe.spark.rows import rows_of
-from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, Table
-from kframe.spark.sources import Source
+from kframe.spark.schema import BROKERS, CLUSTERS, LONG, PARTITIONS, QUARANTINE, TEXT, TOPICS, FleetTable
+from kframe.spark.sources import SnapshotSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 #: A row a source: ``status`` is ``taken``, ``refused`` (``reason`` says why) or ``unchanged``; then what the cluster
 #: holds, and how many rows of the quarantine are its own.
-INGESTED: Final = Table(
+INGESTED: Final = FleetTable(
     "ingested",
     pa.schema(
         [("cluster", TEXT), ("source", TEXT), ("status", TEXT), ("partitions", LONG), ("topics", LONG),
@@ -37,7 +37,7 @@ INGESTED: Final = Table(
 )  # fmt: skip
 
 
-def ingest_source(source: Source, root: Path, *, force: bool = False) -> pa.RecordBatch:
+def ingest_source(source: SnapshotSource, root: Path, *, force: bool = False) -> pa.RecordBatch:
     """Put the cluster of one source into the fleet at ``place``; one row of INGESTED. Raises OSError if
     the fleet cannot be written.
 
@@ -54,14 +54,14 @@ def ingest_source(source: Source, root: Path, *, force: bool = False) -> pa.Reco
 
 
 def _put(
-    source: Source, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table
+    source: SnapshotSource, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table
 ) -> pa.RecordBatch:
     """Put what was read of a source into the fleet; one row of INGESTED."""
-    tables: dict[Table, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
+    tables: dict[FleetTable, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
     if snapshot is not None:
         tables |= {table: rows_of(snapshot, source.cluster, table) for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}
     outputs = put_cluster(root, source.cluster, tables)
-    record = Record(
+    record = ClusterRecord(
         cluster=source.cluster, source=source.path, inputs=inputs, outputs=outputs, quarantined=quarantine.num_rows,
         refused=_reason(quarantine) if snapshot is None else None,
         partitions=0 if snapshot is None else len(snapshot), topics=0 if snapshot is None else len(snapshot.topics),
@@ -71,7 +71,7 @@ def _put(
     return _row(record, "taken" if snapshot is not None else "refused")
 
 
-def ingest(spark: SparkSession, sources: Sequence[Source], root: str, *, force: bool = False) -> DataFrame:
+def ingest(spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False) -> DataFrame:
     """Put the clusters of all sources (``find_sources``) into the fleet at ``place``; rows of INGESTED.
 
     The work is done when the rows are asked for, a task a source; asked for again, they say ``unchanged``. Raises
@@ -95,6 +95,6 @@ def _reason(quarantine: pa.Table) -> str:
     return f"{row['place']}: found {row['found']}, expected {row['expected']}"
 
 
-def _row(record: Record, status: str) -> pa.RecordBatch:
+def _row(record: ClusterRecord, status: str) -> pa.RecordBatch:
     row: dict[str, Any] = {name: getattr(record, name, None) for name in INGESTED.schema.names}
     return pa.RecordBatch.from_pylist([{**row, "status": status, "reason": record.refused}], INGESTED.schema)

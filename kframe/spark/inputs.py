@@ -15,11 +15,11 @@ from pyarrow import parquet
 
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.snapshot.manifest import file_of
-from kframe.spark.fleet import Record, read_part
+from kframe.spark.fleet import ClusterRecord, read_part
 from kframe.spark.reading import WHOLE_TABLES
 from kframe.spark.rows import rows_of, snapshot_of, table_of
 from kframe.spark.schema import BROKERS
-from kframe.spark.sources import Source
+from kframe.spark.sources import SnapshotSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class ClusterInput:
     partitions: int | None = None
 
     @staticmethod
-    def of_record(root: Path, record: Record) -> ClusterInput:
+    def of_record(root: Path, record: ClusterRecord) -> ClusterInput:
         """A cluster of the fleet at ``place``."""
         return ClusterInput(record.cluster, str(root.absolute()), True, record.partitions)
 
     @staticmethod
-    def of_source(source: Source) -> ClusterInput:
+    def of_source(source: SnapshotSource) -> ClusterInput:
         """The cluster of a snapshot file or directory. Only the footer of a Parquet file is read."""
         rows = None
         if source.is_directory:

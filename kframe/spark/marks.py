@@ -26,7 +26,7 @@ from pyarrow import parquet
 
 from kframe.errors import SnapshotError
 from kframe.spark.fleet import directory_of
-from kframe.spark.schema import Table
+from kframe.spark.schema import FleetTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +97,7 @@ class Marks:
         """Parts with a mark, ascending: directories within one another, ``depth`` of them."""
         return [path.relative_to(self._directory) for path in sorted(self._directory.glob("/".join(["*=*"] * depth)))]
 
-    def put(self, part: Path, tables: Mapping[Table, pa.Table], mark: Mark, staged: Path) -> None:
+    def put(self, part: Path, tables: Mapping[FleetTable, pa.Table], mark: Mark, staged: Path) -> None:
         """Replace one part of these tables and mark it; any process may do that, several at a time for other parts.
 
         Files are written below ``staged`` first, a directory of this writer alone on the same file system. A table
@@ -116,7 +116,7 @@ class Marks:
             building.rename(target)
         self._mark(part, mark, staged)
 
-    def write(self, made: Mapping[Table, DataFrame], marks: Mapping[Path, Mark], by: Iterable[str]) -> None:
+    def write(self, made: Mapping[FleetTable, DataFrame], marks: Mapping[Path, Mark], by: Iterable[str]) -> None:
         """Replace these parts of the tables by what is made, by these columns, and mark them."""
         self._forget(marks, made)
         for table, frame in made.items():
@@ -125,7 +125,7 @@ class Marks:
             for part, mark in marks.items():
                 self._mark(part, mark, staged)
 
-    def _forget(self, parts: Iterable[Path], tables: Iterable[Table]) -> None:
+    def _forget(self, parts: Iterable[Path], tables: Iterable[FleetTable]) -> None:
         """Take marks away, and then what they vouch for."""
         for part in parts:
             (self._directory / part).unlink(missing_ok=True)
@@ -140,7 +140,7 @@ class Marks:
         building.write_bytes(msgspec.json.encode(mark))
         building.rename(path)
 
-    def rows(self, table: Table, part: Path) -> pa.Table:
+    def rows(self, table: FleetTable, part: Path) -> pa.Table:
         """What a table has of a part, read here; what the part's directories name are columns again.
 
         Raises SnapshotError for a file that cannot be read.
@@ -157,7 +157,7 @@ class Marks:
             rows = rows.append_column(column, pa.repeat(pa.scalar(unquote(value), pa.string()), rows.num_rows))
         return rows.select(table.schema.names).cast(table.schema)
 
-    def read(self, session: SparkSession, table: Table, parts: Iterable[Path]) -> DataFrame:
+    def read(self, session: SparkSession, table: FleetTable, parts: Iterable[Path]) -> DataFrame:
         """What a table has of these parts."""
         paths = [str(directory) for part in parts if (directory := self.out / table.name / part).is_dir()]
         if not paths:

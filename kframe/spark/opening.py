@@ -16,8 +16,8 @@ from kframe.snapshot.manifest import FileEntry
 from kframe.spark.fleet import FLEET, TASKS_MAX, inputs_of, is_fleet, read_fleet, records
 from kframe.spark.inputs import ClusterInput, brokers_of
 from kframe.spark.reading import WHOLE_TABLES, opened
-from kframe.spark.schema import WHOLE, Table
-from kframe.spark.sources import Source, find_sources
+from kframe.spark.schema import WHOLE, FleetTable
+from kframe.spark.sources import SnapshotSource, find_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +64,7 @@ class _Frames(Mapping[str, "DataFrame"]):
         return len(self._names)
 
 
-def open_fleet(spark: SparkSession, root: str, tables: Iterable[Table] = FLEET, *, fingerprints: bool = False) -> Fleet:
+def open_fleet(spark: SparkSession, root: str, tables: Iterable[FleetTable] = FLEET, *, fingerprints: bool = False) -> Fleet:
     """The tables of a fleet that ``ingest`` wrote, or of snapshot files and directories.
 
     Only ``fingerprints`` are read now. An unreadable file fails the query that needs it. Raises InputError.
@@ -86,7 +86,9 @@ def open_fleet(spark: SparkSession, root: str, tables: Iterable[Table] = FLEET, 
     )
 
 
-def read_sources(spark: SparkSession, sources: Iterable[Source], tables: Iterable[Table]) -> dict[str, DataFrame]:
+def read_sources(
+    spark: SparkSession, sources: Iterable[SnapshotSource], tables: Iterable[FleetTable]
+) -> dict[str, DataFrame]:
     """Tables of a fleet straight from its sources, named as they are.
 
     Texts, which can only be read whole, are read once for all tables and kept by Spark until the session ends.
@@ -114,7 +116,7 @@ def fingerprint(files: Mapping[str, FileEntry]) -> str:
     return hashlib.sha256(msgspec.json.encode(sorted(files.items()))).hexdigest()
 
 
-def _fingerprints(spark: SparkSession, sources: Sequence[Source]) -> dict[str, str]:
+def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:
     """Of each source by its cluster, worked out by a task each: every byte of them is read."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

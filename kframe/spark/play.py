@@ -28,15 +28,15 @@ from kframe.snapshot import Snapshot
 from kframe.spark.announced import packed
 from kframe.spark.part import BESIDE_FACTS, parts_of
 from kframe.spark.scenarios import needs_whole, play_scenario
-from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, Table
+from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable
 from kframe.whatif import Outcome, WhatIf
 from kframe.whatif.export import partitions_table
 from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
-from kframe.whatif.outcome import Answer, FailOn
+from kframe.whatif.outcome import ControllerResponse, FailOn
 
 _SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
 #: The changed partitions, as ``kframe whatif --out`` writes them.
-CHANGES: Final = Table(
+CHANGES: Final = FleetTable(
     "changes",
     pa.schema(
         [*_SHARED, ("topic", TEXT), ("partition", INT), ("leader_before", INT), ("leader_after", INT),
@@ -47,7 +47,7 @@ CHANGES: Final = Table(
     ("cluster", "scenario", "topic", "partition"),
 )  # fmt: skip
 #: What each broker carries before and after.
-TALLIES: Final = Table(
+TALLIES: Final = FleetTable(
     "tallies",
     pa.schema(
         [*_SHARED, ("broker_id", INT), ("rack", TEXT), ("registered_before", FLAG), ("registered_after", FLAG),
@@ -58,7 +58,7 @@ TALLIES: Final = Table(
 )  # fmt: skip
 #: The number of partitions in each condition after each step; step 0 is before the first. ``not_done`` counts the
 #: partitions (or topics, for verbs on topics) that the controller answered with an error; 0 without an answer.
-CONDITIONS: Final = Table(
+CONDITIONS: Final = FleetTable(
     "conditions",
     pa.schema(
         [*_SHARED, ("step", INT), ("name", TEXT), ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
@@ -73,11 +73,11 @@ IMPACT_COUNTS: Final = (
     "newly_under_replicated", "unclean_elections", "unclean_needed", "states_changed", "states_stored",
 )  # fmt: skip
 FINDINGS: Final = ("found_offline", "found_under_min_isr", "found_loss")
-IMPACTS: Final = Table(
+IMPACTS: Final = FleetTable(
     "impacts", pa.schema([*_SHARED, *((name, LONG) for name in (*IMPACT_COUNTS, *FINDINGS))]), ("cluster", "scenario")
 )
 #: A packed batch of requests of one shard. If ``sent`` is false, the controller would not send this batch at all.
-ANNOUNCED: Final = Table(
+ANNOUNCED: Final = FleetTable(
     "announced",
     pa.schema([*_SHARED, ("step", INT), ("occasion", INT), ("turn", INT), ("sent", FLAG), ("data", pa.binary())]),
 )
@@ -85,22 +85,22 @@ ANNOUNCED: Final = Table(
 PARTS: Final = {table.name: table for table in (CHANGES, TALLIES, CONDITIONS, IMPACTS, ANNOUNCED)}
 
 
-def _listed(table: Table) -> pa.DataType:
+def _listed(table: FleetTable) -> pa.DataType:
     return pa.list_(pa.struct(list(_own(table))))
 
 
-def _own(table: Table) -> pa.Schema:
+def _own(table: FleetTable) -> pa.Schema:
     """The columns of a part without cluster and scenario."""
     return pa.schema(list(table.schema)[len(_SHARED) :])
 
 
 #: A row for each shard and scenario. Where ``problem`` is not null it says why nothing was played.
-PLAYED: Final = Table(
+PLAYED: Final = FleetTable(
     "played",
     pa.schema([*_SHARED, ("problem", TEXT), *((name, _listed(table)) for name, table in PARTS.items())]),
 )
 #: A shard, the facts of its cluster that every shard needs, and the scenarios to play.
-TO_PLAY: Final = Table(
+TO_PLAY: Final = FleetTable(
     "to play",
     pa.schema(
         [*BESIDE_FACTS, ("scenarios", pa.list_(pa.struct(list(SCENARIOS.schema)[1:])))]
@@ -182,7 +182,7 @@ def play_part(
         if needs_whole(scenario) and not whole:
             yield f"{scenario['verb']} on a part of the cluster: it needs the whole (whole=True)"
             continue
-        recorder = Recorder("announced" in engine.parts)
+        recorder = BatchRecorder("announced" in engine.parts)
         try:
             whatif = WhatIf(part, engine.config, selectors(), batches=recorder.batch)
             whatif.step_over = recorder.stepped
@@ -193,7 +193,7 @@ def play_part(
         yield {name: _MAKERS[name](outcome, recorder) for name in engine.parts}
 
 
-class Recorder:
+class BatchRecorder:
     """Takes down the batches of a what-if, step by step."""
 
     def __init__(self, wanted: bool = True) -> None:
@@ -229,12 +229,12 @@ class Recorder:
         return _batch(ANNOUNCED, columns)
 
 
-def _changes(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
+def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     table = partitions_table(outcome)
     return _batch(CHANGES, [table[name].combine_chunks() for name in _own(CHANGES).names])
 
 
-def _tallies(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
+def _tallies(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     before, after = outcome.before, outcome.after
     columns: list[Any] = [outcome.broker_ids, list(outcome.racks), before.registered != 0, after.registered != 0]
     for what in ("leaders", "preferred", "replicas", "in_sync"):
@@ -242,7 +242,7 @@ def _tallies(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
     return _batch(TALLIES, columns)
 
 
-def _conditions(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
+def _conditions(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     stages = [("before", outcome.before.counts()), *((step.name, step.counts) for step in outcome.steps)]
     columns: list[Any] = [
         list(range(len(stages))),
@@ -254,7 +254,7 @@ def _conditions(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
     return _batch(CONDITIONS, columns)
 
 
-def not_done(answer: Answer | None) -> int:
+def not_done(answer: ControllerResponse | None) -> int:
     """How many partitions or topics were answered with an error, or are still led by a broker that shuts down."""
     if answer is None:
         return 0
@@ -264,18 +264,18 @@ def not_done(answer: Answer | None) -> int:
     return int(np.count_nonzero(~np.isin(answer.codes, fine)))
 
 
-def _impacts(outcome: Outcome, _recorder: Recorder) -> pa.RecordBatch:
+def _impacts(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
     impact = asdict(outcome.impact)
     return _batch(IMPACTS, [[impact[name]] for name in IMPACT_COUNTS] + [[outcome.count_of(name)] for name in FailOn])
 
 
-_MAKERS: Final[dict[str, Callable[[Outcome, Recorder], pa.RecordBatch]]] = {
+_MAKERS: Final[dict[str, Callable[[Outcome, BatchRecorder], pa.RecordBatch]]] = {
     CHANGES.name: _changes, TALLIES.name: _tallies, CONDITIONS.name: _conditions, IMPACTS.name: _impacts,
     ANNOUNCED.name: lambda _, recorder: recorder.rows(),
 }  # fmt: skip
 
 
-def _batch(table: Table, columns: list[Any]) -> pa.RecordBatch:
+def _batch(table: FleetTable, columns: list[Any]) -> pa.RecordBatch:
     schema = _own(table)
     arrays = [
         column if isinstance(column, pa.Array) else pa.array(column, field.type)

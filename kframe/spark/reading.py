@@ -21,8 +21,8 @@ from kframe.snapshot.faults import FaultNotes
 from kframe.snapshot.manifest import file_of
 from kframe.spark.pushdown import Condition, cluster_may_match, filter_batch, groups_to_read
 from kframe.spark.rows import partition_rows, rows_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TEXT, TOPICS, WHOLE, Table
-from kframe.spark.sources import Source
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TEXT, TOPICS, WHOLE, FleetTable
+from kframe.spark.sources import SnapshotSource
 
 #: What WHOLE holds.
 WHOLE_TABLES: Final = (PARTITIONS, BROKERS, TOPICS, CLUSTERS)
@@ -34,7 +34,7 @@ GROUPS_OF_PIECE: Final = 4
 class Piece:
     """What one task reads: a source, or the given row groups of its partitions."""
 
-    source: Source
+    source: SnapshotSource
     groups: tuple[int, ...] | None = None
 
 
@@ -42,12 +42,14 @@ class Piece:
 class Question:
     """Which rows are wanted. ``tolerant``: what is at fault is passed over, for the quarantine table has it."""
 
-    table: Table
+    table: FleetTable
     conditions: tuple[Condition, ...] = ()
     tolerant: bool = False
 
 
-def pieces(sources: Iterable[Source], question: Question, groups_of_piece: int = GROUPS_OF_PIECE) -> list[Piece]:
+def pieces(
+    sources: Iterable[SnapshotSource], question: Question, groups_of_piece: int = GROUPS_OF_PIECE
+) -> list[Piece]:
     """The pieces to read; finds them by the footers of Parquet files only.
 
     A tolerant read takes a snapshot directory as one piece: a fault in one row group may affect a topic of the next.
@@ -75,7 +77,7 @@ def read_piece(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
             yield rows
 
 
-def read_tolerantly(source: Source) -> tuple[Snapshot | None, pa.Table]:
+def read_tolerantly(source: SnapshotSource) -> tuple[Snapshot | None, pa.Table]:
     """What can be read of a source, and as rows of QUARANTINE what cannot; None if that is all of it."""
     notes = FaultNotes()
     try:
@@ -85,7 +87,7 @@ def read_tolerantly(source: Source) -> tuple[Snapshot | None, pa.Table]:
     return snapshot, quarantine_rows(source, notes)
 
 
-def quarantine_rows(source: Source, notes: FaultNotes, refused: SnapshotError | None = None) -> pa.Table:
+def quarantine_rows(source: SnapshotSource, notes: FaultNotes, refused: SnapshotError | None = None) -> pa.Table:
     """Rows of QUARANTINE; ``refused`` is why nothing of the source was taken."""
     counted: set[str] = set()
     rows = []
@@ -99,7 +101,7 @@ def quarantine_rows(source: Source, notes: FaultNotes, refused: SnapshotError | 
     return pa.Table.from_pylist(rows, QUARANTINE.schema)
 
 
-def _row(source: Source, fault: SnapshotError, topic: str | None, partitions: int | None) -> dict[str, object]:
+def _row(source: SnapshotSource, fault: SnapshotError, topic: str | None, partitions: int | None) -> dict[str, object]:
     return {
         "cluster": source.cluster, "source": source.path, "place": fault.where, "found": fault.found,
         "expected": fault.expected, "topic": topic, "partitions": partitions,
@@ -124,7 +126,7 @@ def _batches(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
             yield from rows_of(snapshot, source.cluster, question.table)
 
 
-def _packed(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _packed(table: FleetTable, rows: pa.RecordBatch) -> pa.RecordBatch:
     """A row of WHOLE."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
@@ -140,7 +142,7 @@ def opened(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from pa.ipc.open_stream(data.as_buffer())
 
 
-def _groups(source: Source, conditions: Sequence[Condition]) -> list[int] | None:
+def _groups(source: SnapshotSource, conditions: Sequence[Condition]) -> list[int] | None:
     """Row groups worth reading; None where the file cannot say, and the reader will say why."""
     try:
         metadata = parquet.read_metadata(os.path.join(source.path, file_of("partitions")))

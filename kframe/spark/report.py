@@ -17,7 +17,7 @@ from kframe.errors import InputError
 from kframe.spark.failover import total
 from kframe.spark.play import CHANGES, CONDITIONS, IMPACT_COUNTS, IMPACTS, TALLIES
 from kframe.spark.requests import REQUESTS
-from kframe.spark.schema import LONG, TEXT, Table
+from kframe.spark.schema import LONG, TEXT, FleetTable
 from kframe.spark.stages import FAILOVER, REQUESTED
 from kframe.whatif.files import new_figure, put_figure
 from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
@@ -34,7 +34,7 @@ _SENT: Final = ("requests", "entries", "bytes")
 #: A row for each cluster and scenario: its impact, the health afterwards (``offline`` … ``unclean_needed``) and the
 #: leader skew before and after. The skew is the busiest registered broker's leaders over the mean (``Skew.over_mean``,
 #: not rounded).
-BY_CLUSTER: Final = Table(
+BY_CLUSTER: Final = FleetTable(
     "report_by_cluster",
     pa.schema(
         [*_SHARED, ("partitions", LONG), *((name, LONG) for name in CONDITION_NAMES),
@@ -44,11 +44,11 @@ BY_CLUSTER: Final = Table(
     ("cluster", "scenario"),
 )  # fmt: skip
 #: TALLIES, and what the broker is sent: requests, their entries and their bytes; null if requests were not worked out.
-BY_BROKER: Final = Table(
+BY_BROKER: Final = FleetTable(
     "report_by_broker", pa.schema([*TALLIES.schema, *((name, LONG) for name in _SENT)]), TALLIES.key
 )
 #: The same by rack, null being brokers without; ``brokers_...`` are registered.
-BY_RACK: Final = Table(
+BY_RACK: Final = FleetTable(
     "report_by_rack",
     pa.schema(
         [*_SHARED, ("rack", TEXT), *((name, LONG) for name in ("brokers_before", "brokers_after", *_LOADS, *_SENT))]
@@ -57,7 +57,7 @@ BY_RACK: Final = Table(
 )  # fmt: skip
 #: Topics with changed partitions. ``leaders_moved``: led before and after, by different brokers; ``unclean``: elected
 #: uncleanly.
-BY_TOPIC: Final = Table(
+BY_TOPIC: Final = FleetTable(
     "report_by_topic",
     pa.schema(
         [*_SHARED, ("topic", TEXT),
@@ -155,7 +155,7 @@ class Report:
     """One way to sum up: how it is made, its table, and columns of which more is worse, what counts most first."""
 
     make: Callable[[Played], DataFrame]
-    table: Table
+    table: FleetTable
     worst: tuple[str, ...]
 
     def ordered(self, played: Played) -> DataFrame:

@@ -15,13 +15,13 @@ from kframe.model.config import ControllerConfig
 from kframe.model.requests import BrokerRows, ControlRequests, Occasion
 from kframe.spark.announced import merged
 from kframe.spark.part import ClusterFacts
-from kframe.spark.schema import INT, LONG, TEXT, Table
+from kframe.spark.schema import INT, LONG, TEXT, FleetTable
 from kframe.whatif.observe import APIS, encode_known, encoder_for, framed_bytes
 
 #: What one broker is sent of one kind in one batch. ``bytes`` counts sizes, headers and bodies; it is null, and
 #: ``unknown`` says why, where the brokers' endpoints are not known that a request must name. ``encoded`` are the
 #: bodies, if they were asked for.
-REQUESTS: Final = Table(
+REQUESTS: Final = FleetTable(
     "requests",
     pa.schema(
         [("cluster", TEXT), ("scenario", TEXT), ("step", INT), ("occasion", TEXT), ("turn", INT), ("broker_id", INT),

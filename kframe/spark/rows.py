@@ -18,13 +18,13 @@ from kframe.snapshot.checks import check_brokers_listed, check_snapshot, check_t
 from kframe.snapshot.decode import topic_id_bytes
 from kframe.snapshot.facts import LIST_COLUMNS, MIN_INSYNC_CONFIG, NUMBER_COLUMNS, UNCLEAN_CONFIG
 from kframe.snapshot.tables import ENDPOINT_FIELDS, brokers_table, partitions_table, topics_table
-from kframe.spark.schema import CLUSTERS, INT, INTS, PARTITIONS, TEXT, Table
+from kframe.spark.schema import CLUSTERS, INT, INTS, PARTITIONS, TEXT, FleetTable
 
 #: Rows of a batch: some megabytes.
 BATCH_ROWS: Final = 65_536
 
 
-def rows_of(snapshot: Snapshot, cluster: str, table: Table, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+def rows_of(snapshot: Snapshot, cluster: str, table: FleetTable, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
     """Batches of at most ``batch_rows`` of one table (PARTITIONS, BROKERS, TOPICS or CLUSTERS), in its schema."""
     if table == PARTITIONS:
         yield from partition_rows(cluster, snapshot.topics, snapshot.partitions, batch_rows=batch_rows)
@@ -45,7 +45,7 @@ def partition_rows(
     yield from _batches(table, cluster, PARTITIONS, batch_rows)
 
 
-def _batches(whole: pa.Table, cluster: str, table: Table, batch_rows: int) -> Iterator[pa.RecordBatch]:
+def _batches(whole: pa.Table, cluster: str, table: FleetTable, batch_rows: int) -> Iterator[pa.RecordBatch]:
     for batch in whole.to_batches(max_chunksize=batch_rows):
         name = pa.repeat(pa.scalar(cluster, TEXT), batch.num_rows)
         columns = [name if field.name == "cluster" else _as(batch[field.name], field.type) for field in table.schema]
@@ -216,7 +216,7 @@ def broker_facts(row: dict[str, Any], where: str) -> BrokerFacts:
     return BrokerFacts(row["broker_id"], row["registered"], row["broker_epoch"], endpoints, row["rack"])
 
 
-def table_of(batches: Iterable[pa.RecordBatch], table: Table) -> pa.Table:
+def table_of(batches: Iterable[pa.RecordBatch], table: FleetTable) -> pa.Table:
     """Batches of a table as one, which may be empty."""
     return pa.Table.from_batches(list(batches), table.schema)
 

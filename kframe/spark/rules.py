@@ -22,10 +22,10 @@ from kframe.model.lists import members
 from kframe.snapshot.checks import partition_faults
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, PartitionFacts
 from kframe.spark.rows import partition_facts
-from kframe.spark.schema import INT, TEXT, Table
+from kframe.spark.schema import INT, TEXT, FleetTable
 
 #: A row a violation. ``found`` is what stands there; ``partition`` is null where a rule is about a topic.
-VIOLATIONS: Final = Table(
+VIOLATIONS: Final = FleetTable(
     "violations",
     pa.schema(
         [("cluster", TEXT), ("rule", TEXT), ("severity", TEXT), ("topic", TEXT), ("partition", INT), ("found", TEXT),
@@ -87,7 +87,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Brokers:
+class RegisteredBrokers:
     """The brokers of one cluster, ascending by ``ids``. ``live``: 1 registered, 0 not, -1 not known. ``racks``: a
     number for each rack, -1 where none is known."""
 
@@ -96,14 +96,14 @@ class Brokers:
     racks: NDArray[np.int32]
 
     @staticmethod
-    def of(table: pa.Table) -> Brokers:
+    def of(table: pa.Table) -> RegisteredBrokers:
         """From rows with ``broker_id``, ``registered`` and ``rack``; an id that is there twice counts once."""
         order = pc.sort_indices(table["broker_id"])
         ids, first = np.unique(table["broker_id"].take(order).to_numpy(), return_index=True)
         rows = order.take(pa.array(first))
         live = table["registered"].take(rows).cast(pa.int8()).fill_null(-1).to_numpy().astype(np.int8)
         racks = table["rack"].take(rows).combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
-        return Brokers(ids.astype(np.int64), live, racks.astype(np.int32))
+        return RegisteredBrokers(ids.astype(np.int64), live, racks.astype(np.int32))
 
     def find(self, wanted: NDArray[Any]) -> NDArray[np.int64]:
         """The index of each id, -1 for an unknown id."""
@@ -118,7 +118,7 @@ class ClusterContext:
     """The facts of a cluster that its partitions are checked against: its brokers, the expected number of partitions of
     each topic, and the default of ``min.insync.replicas``."""
 
-    brokers: Brokers
+    brokers: RegisteredBrokers
     counts: Mapping[str, int]
     min_insync: int = 1
 
@@ -126,7 +126,7 @@ class ClusterContext:
 def violations(cluster: str, rows: pa.Table, context: ClusterContext) -> Iterator[pa.RecordBatch]:
     """What is broken in whole topics of one cluster, as batches of VIOLATIONS.
 
-    ``rows`` (PARTITIONS, in any order) holds every partition of each topic that is in it or in ``surroundings.counts``.
+    ``rows`` (PARTITIONS, in any order) holds every partition of each topic that is in it or in ``context.counts``.
     """
     known, unknown = _split(rows)
     if len(unknown):
@@ -274,7 +274,7 @@ def _states(report: _Report, facts: PartitionFacts) -> Iterator[pa.RecordBatch]:
             yield report.column(rule, np.flatnonzero(wrong), column)
 
 
-def _placement(report: _Report, facts: PartitionFacts, brokers: Brokers) -> Iterator[pa.RecordBatch]:
+def _placement(report: _Report, facts: PartitionFacts, brokers: RegisteredBrokers) -> Iterator[pa.RecordBatch]:
     """Rules that need the brokers."""
     broker_index = brokers.find(facts.replicas.values)
     violations_by_rule: dict[str, tuple[str, Bool]] = {
@@ -290,7 +290,7 @@ def _placement(report: _Report, facts: PartitionFacts, brokers: Brokers) -> Iter
             yield report.column(rule, np.flatnonzero(wrong), column)
 
 
-def _same_rack(replicas: Ragged, broker_index: NDArray[np.int64], brokers: Brokers) -> Bool:
+def _same_rack(replicas: Ragged, broker_index: NDArray[np.int64], brokers: RegisteredBrokers) -> Bool:
     """Whether all of two or more replicas are in one rack, where the cluster has more and all of them are known."""
     if len(np.unique(brokers.racks[brokers.racks >= 0])) < 2:
         return np.zeros(len(replicas), bool)

@@ -25,7 +25,7 @@ _SPARK_NAMES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class FleetTable:
     """One kind of rows: its name, its columns as Arrow has them, and which of them together are unique."""
 
     name: str
@@ -59,7 +59,7 @@ _SNAPSHOT: Final = schemas()
 #: A row for each partition, with the facts of its topic that a controller reads. ``unclean`` and
 #: ``min_insync_replicas`` are the topic's own settings, null where it has none or ``configs_known`` is false. An
 #: all-zero topic id is null.
-PARTITIONS: Final = Table(
+PARTITIONS: Final = FleetTable(
     "partitions",
     pa.schema(
         [*of_cluster(_SNAPSHOT["partitions"]), pa.field("topic_id", TEXT), pa.field("deleting", FLAG),
@@ -67,10 +67,10 @@ PARTITIONS: Final = Table(
     ),
     ("cluster", "topic", "partition"),
 )  # fmt: skip
-BROKERS: Final = Table("brokers", of_cluster(_SNAPSHOT["brokers"]), ("cluster", "broker_id"))
-TOPICS: Final = Table("topics", of_cluster(_SNAPSHOT["topics"]), ("cluster", "topic"))
+BROKERS: Final = FleetTable("brokers", of_cluster(_SNAPSHOT["brokers"]), ("cluster", "broker_id"))
+TOPICS: Final = FleetTable("topics", of_cluster(_SNAPSHOT["topics"]), ("cluster", "topic"))
 #: A row a cluster. ``controller_epoch`` is the highest that its controller or any partition names.
-CLUSTERS: Final = Table(
+CLUSTERS: Final = FleetTable(
     "clusters",
     pa.schema(
         [("cluster", TEXT), ("cluster_id", TEXT), ("controller_id", INT), ("controller_epoch", INT),
@@ -80,13 +80,13 @@ CLUSTERS: Final = Table(
     ("cluster",),
 )  # fmt: skip
 #: All tables of a cluster in one, read in one go: ``data`` is an Arrow stream of rows of the table ``name``.
-WHOLE: Final = Table("whole", pa.schema([("cluster", TEXT), ("name", TEXT), ("data", pa.binary())]))
+WHOLE: Final = FleetTable("whole", pa.schema([("cluster", TEXT), ("name", TEXT), ("data", pa.binary())]))
 #: A scenario of a cluster. ``verb`` is a value of ``kframe.whatif.Verb``; ``brokers`` and ``racks`` are its targets;
 #: ``together`` makes it one event; ``election`` is the election type. ``names`` are the topics to create or delete, or
 #: the partitions of an election (``orders-3``; all if empty or null). ``plan`` is a reassignment as Kafka's JSON.
 #: ``partitions``, ``replication_factor`` and ``seed`` describe a topic to create. A null ``cluster`` means every
 #: cluster. Other columns may be null where the verb does not need them.
-SCENARIOS: Final = Table(
+SCENARIOS: Final = FleetTable(
     "scenarios",
     pa.schema(
         [("cluster", TEXT), ("scenario", TEXT), ("verb", TEXT), ("brokers", INTS), ("racks", pa.list_(TEXT)),
@@ -98,7 +98,7 @@ SCENARIOS: Final = Table(
 #: Input that was not taken, each with where it stood, what was found and what was expected. ``topic`` is left out for
 #: it, none if null; the first row of a topic says with how many ``partitions``. A source refused as a whole has a row,
 #: whose place is the source or the place in it that decided.
-QUARANTINE: Final = Table(
+QUARANTINE: Final = FleetTable(
     "quarantine",
     pa.schema(
         [("cluster", TEXT), ("source", TEXT), ("place", TEXT), ("found", TEXT), ("expected", TEXT), ("topic", TEXT),

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kframe.errors import InputError
 from kframe.model.columns import Int64
-from kframe.spark.schema import INT, LONG, PARTITIONS, TEXT, Table
+from kframe.spark.schema import INT, LONG, PARTITIONS, TEXT, FleetTable
 
 #: Rows of a shard, or a batch more: some megabytes, which is much beside a controller's fixed cost and little beside
 #: a worker's memory.
@@ -25,7 +25,7 @@ OPEN_SHARDS: Final = 8
 
 #: ``pieces`` are compressed Arrow streams of PARTITIONS without ``cluster``, ``rows`` in all; ``controller_epoch`` is
 #: the highest that they name, null if they name none.
-SHARDS: Final = Table(
+SHARDS: Final = FleetTable(
     "shards",
     pa.schema([("cluster", TEXT), ("rows", LONG), ("controller_epoch", INT), ("pieces", pa.list_(pa.binary()))]),
 )

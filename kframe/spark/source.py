@@ -22,11 +22,11 @@ from kframe.errors import InputError
 from kframe.snapshot.checks import shown
 from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import GROUPS_OF_PIECE, Piece, Question, pieces, read_piece
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, WHOLE, Table, spark_type
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, WHOLE, FleetTable, spark_type
 from kframe.spark.sources import find_sources
-from kframe.spark.writing import Target, commit, discard, stage
+from kframe.spark.writing import OutputTarget, commit, discard, stage
 
-TABLES: Final[Mapping[str, Table]] = {
+TABLES: Final[Mapping[str, FleetTable]] = {
     table.name: table for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS, QUARANTINE, WHOLE)
 }  # fmt: skip
 #: Spark's own words for what to do about bad records.
@@ -49,7 +49,7 @@ class KframeSource(DataSource):
 
     def schema(self) -> str:
         """The columns of the table. Raises InputError if there is no such table."""
-        table: Table = _choice(self.options, "table", TABLES, "partitions")
+        table: FleetTable = _choice(self.options, "table", TABLES, "partitions")
         return table.ddl
 
     def reader(self, schema: Any) -> KframeReader:
@@ -67,13 +67,13 @@ class KframeSource(DataSource):
         (path_option,) = _paths(self.options)
         path = os.path.abspath(path_option.removeprefix("file://")).rstrip("/")
         staged = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{uuid.uuid4().hex}")
-        return KframeWriter(Target(path, staged, overwrite, self.options.get("fleet")))
+        return KframeWriter(OutputTarget(path, staged, overwrite, self.options.get("fleet")))
 
 
 class KframeReader(DataSourceReader):
     """Reads one table: a Spark partition a file or range of row groups, less what filters make needless."""
 
-    def __init__(self, options: Mapping[str, str], table: Table) -> None:
+    def __init__(self, options: Mapping[str, str], table: FleetTable) -> None:
         self._paths = _paths(options)
         self._name = options.get("name")
         self._tolerant = _choice(options, "mode", _MODES, "FAILFAST")
@@ -124,7 +124,7 @@ class Staged(WriterCommitMessage):
 class KframeWriter(DataSourceArrowWriter):
     """Writes partitions as snapshot directories, one a cluster: all of them or none (``kframe.spark.writing``)."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: OutputTarget) -> None:
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
@@ -169,7 +169,7 @@ def _refuse_unknown(options: Mapping[str, str], known: frozenset[str]) -> None:
         raise InputError(f"option {strange[0]}", "an unknown option", f"one of {', '.join(sorted(known))}")
 
 
-def _check_schema(schema: Any, table: Table) -> None:
+def _check_schema(schema: Any, table: FleetTable) -> None:
     """Raise InputError unless a schema of Spark's is the table's."""
     actual = {field.name: field.dataType.simpleString() for field in schema.fields}
     expected = {field.name: spark_type(field.type) for field in table.schema}

@@ -25,7 +25,7 @@ _FIELDS: Final = ("stem", "parent")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SnapshotSource:
     """A file or snapshot directory, and the name of the one cluster that is in it."""
 
     path: str
@@ -37,7 +37,7 @@ class Source:
         return os.path.isdir(self.path)
 
 
-def find_sources(patterns: Iterable[str], name: str | None = None) -> tuple[Source, ...]:
+def find_sources(patterns: Iterable[str], name: str | None = None) -> tuple[SnapshotSource, ...]:
     """The snapshot sources at these paths or patterns, by cluster.
 
     A cluster is named by its file or directory without the extension of the format. ``name`` overrides that: a name for
@@ -53,7 +53,7 @@ def find_sources(patterns: Iterable[str], name: str | None = None) -> tuple[Sour
             expected = "a name for each, such as by --name {parent}@{stem}"
             raise InputError(path, f"cluster {cluster} again, which is also in {by_name[cluster]}", expected)
         by_name[cluster] = path
-    return tuple(Source(path, cluster) for cluster, path in by_name.items())
+    return tuple(SnapshotSource(path, cluster) for cluster, path in by_name.items())
 
 
 def check_cluster_name(name: str, where: str) -> None:

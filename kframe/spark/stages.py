@@ -24,7 +24,7 @@ from kframe.spark.opening import Fleet
 from kframe.spark.play import ANNOUNCED, CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
 from kframe.spark.requests import REQUESTS
 from kframe.spark.scenarios import needs_whole
-from kframe.spark.schema import SCENARIOS, Table
+from kframe.spark.schema import SCENARIOS, FleetTable
 from kframe.spark.whole import WHOLE_ROWS, Output, opened, play_on_spark, units_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class StageResult:
     """The result of a stage: the rows of its summary, and the problems of clusters or scenarios (rows of cluster,
     scenario, problem). ``changed`` names the clusters that were played again because their input has changed."""
 
-    table: Table
+    table: FleetTable
     problems: tuple[_Row, ...]
     changed: tuple[str, ...]
     parts: Callable[[], Iterator[pa.Table]]
@@ -61,9 +61,9 @@ class StageResult:
 class Stage:
     """The tables of one stage, the PARTS that they need, and the table that is its summary."""
 
-    makers: Mapping[Table, Maker]
+    makers: Mapping[FleetTable, Maker]
     parts: tuple[str, ...]
-    shown: Table
+    shown: FleetTable
     encoded: bool = False
     """Whether encoded bodies are kept; tells stages apart that make the same tables."""
 
@@ -165,7 +165,7 @@ class Stage:
             elif isinstance(rows, pa.Table):
                 yield rows.sort_by(order)
 
-    def written(self, session: SparkSession, out: str) -> dict[Table, DataFrame]:
+    def written(self, session: SparkSession, out: str) -> dict[FleetTable, DataFrame]:
         """The tables of all clusters and scenarios that are whole in ``out``; none if there are none."""
         store = Marks(out, self.shown.name)
         parts = store.parts(2)

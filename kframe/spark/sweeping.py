@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from kframe.snapshot import Snapshot
 from kframe.spark.failover import cluster_facts, shards
 from kframe.spark.part import BESIDE_FACTS, ClusterFacts, leaders_unknown, parts_of
-from kframe.spark.schema import INT, INTS, LONG, TEXT, Table, of_cluster
+from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster
 from kframe.spark.shards import TARGET_ROWS
 from kframe.whatif.sweep import KINDS, SortBy, sweep_of
 from kframe.whatif.sweep_counts import METRICS
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 #: What parts of clusters come to, to be summed. Two more values of ``failure``: UNKNOWN counts parts whose topic
 #: settings are not known, PROBLEM those that could not be counted, whose ``name`` says why.
-COUNTS: Final = Table("sweep_counts", of_cluster(SCHEMA), ("cluster", *KEY))
+COUNTS: Final = FleetTable("sweep_counts", of_cluster(SCHEMA), ("cluster", *KEY))
 UNKNOWN: Final = "unknown"
 PROBLEM: Final = "problem"
 
 #: A row a failure, as ``kframe whatif sweep --out`` writes it. ``rank`` is its place in its cluster, the worst first,
 #: ``rank_of_kind`` that among broker failures, pairs or racks; both from 1. A cluster that could not be swept has a row
 #: for each ``problem``, and null in all other columns.
-FAILURES: Final = Table(
+FAILURES: Final = FleetTable(
     "failures",
     pa.schema(
         [("cluster", TEXT), ("rank", LONG), ("rank_of_kind", LONG), ("kind", TEXT), ("brokers", INTS), ("rack", TEXT),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG
-from kframe.spark.rules import VIOLATIONS, Brokers, ClusterContext, shared_topic_ids, violations
+from kframe.spark.rules import VIOLATIONS, ClusterContext, RegisteredBrokers, shared_topic_ids, violations
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,7 +48,7 @@ def context_of(rows: pa.Table) -> ClusterContext:
     """What a bucket's partitions are held to, from its rows of brokers, topics and the cluster."""
     topics, least = rows.filter(rows["topic"].is_valid()), rows["min_insync"].drop_null()
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
-    brokers = Brokers.of(rows.filter(rows["broker_id"].is_valid()))
+    brokers = RegisteredBrokers.of(rows.filter(rows["broker_id"].is_valid()))
     return ClusterContext(brokers, counts, least[0].as_py() if len(least) else 1)
 
 
@@ -58,7 +58,7 @@ def validate_whole(cluster: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].fill_null(0).to_pylist(), strict=True))
     defaults = [dict(row or ()) for row in tables["clusters"]["broker_default_configs"].to_pylist()]
     least = next((value for config in defaults if (value := _int32(config.get(MIN_INSYNC_CONFIG, ""))) is not None), 1)
-    around = ClusterContext(Brokers.of(tables["brokers"]), counts, least)
+    around = ClusterContext(RegisteredBrokers.of(tables["brokers"]), counts, least)
     batches = [*violations(cluster, tables["partitions"], around), *shared_topic_ids(cluster, topics)]
     return pa.Table.from_batches(batches, VIOLATIONS.schema)
 

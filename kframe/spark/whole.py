@@ -23,7 +23,7 @@ from kframe.spark.marks import Mark, Marks, part_of_scenario
 from kframe.spark.part import ClusterFacts
 from kframe.spark.play import ANNOUNCED, PARTS, Engine, play_part
 from kframe.spark.requests import REQUESTS, encode_alone
-from kframe.spark.schema import TEXT, Table
+from kframe.spark.schema import TEXT, FleetTable
 from kframe.spark.session import interpreted
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _SCENARIOS_MAX: Final = 16
 
 #: A row a cluster and scenario that was played, or not, by ``problem``. ``data`` is an Arrow stream of its summary,
 #: null where that was written instead.
-RESULTS: Final = Table(
+RESULTS: Final = FleetTable(
     "results",
     pa.schema([("cluster", TEXT), ("scenario", TEXT), ("problem", TEXT), ("data", pa.binary())]),
     ("cluster", "scenario"),
@@ -58,8 +58,8 @@ class Output:
     """Which tables are made, and which of them is the summary. ``out`` is where all of them are written, if anywhere,
     and ``staged`` a directory there for files that are not whole yet; ``keep`` is as in ``requests.encode``."""
 
-    tables: tuple[Table, ...]
-    summary: Table
+    tables: tuple[FleetTable, ...]
+    summary: FleetTable
     keep: bool = False
     out: str | None = None
     staged: str | None = None
@@ -118,7 +118,7 @@ def play_on_spark(
     return rows
 
 
-def opened(data: bytes, summary: Table) -> pa.Table:
+def opened(data: bytes, summary: FleetTable) -> pa.Table:
     """The summary in a row of RESULTS."""
     return pa.ipc.open_stream(data).read_all().cast(summary.schema)
 
@@ -134,9 +134,9 @@ def _snapshot(cluster: ClusterInput) -> Snapshot | str:
 
 def _tables(
     cluster: str, scenario: str, result: Mapping[str, pa.RecordBatch], part: Snapshot, engine: Engine, output: Output
-) -> dict[Table, pa.Table]:
+) -> dict[FleetTable, pa.Table]:
     """The tables of one result, with its cluster and scenario in every row."""
-    tables: dict[Table, pa.Table] = {}
+    tables: dict[FleetTable, pa.Table] = {}
     for table in output.tables:
         if table == REQUESTS:
             facts = ClusterFacts.of_snapshot(cluster, part)
@@ -152,7 +152,7 @@ def _tables(
     return tables
 
 
-def _put(cluster: str, scenario: str, tables: Mapping[Table, pa.Table], mark: Mark, output: Output) -> bytes | None:
+def _put(cluster: str, scenario: str, tables: Mapping[FleetTable, pa.Table], mark: Mark, output: Output) -> bytes | None:
     """Write and mark a result, or give its summary back as an Arrow stream if it is written nowhere."""
     if output.out is not None:
         assert output.staged is not None

@@ -33,7 +33,7 @@ _PROVENANCE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OutputTarget:
     """The target of the directories, whether they may replace others, and the fleet that describes brokers and topics.
 
     ``staged`` is a path on the same file system that no other process uses.
@@ -45,7 +45,7 @@ class Target:
     fleet: str | None = None
 
 
-def stage(target: Target, task: str, batches: Iterable[pa.RecordBatch]) -> int:
+def stage(target: OutputTarget, task: str, batches: Iterable[pa.RecordBatch]) -> int:
     """Leave rows of PARTITIONS by cluster under the task's name; how many. Raises InputError for a null cluster."""
     directory = Path(target.staged) / "rows"
     writers: dict[str, Any] = {}
@@ -66,7 +66,7 @@ def stage(target: Target, task: str, batches: Iterable[pa.RecordBatch]) -> int:
     return rows
 
 
-def commit(target: Target, tasks: Iterable[str]) -> list[str]:
+def commit(target: OutputTarget, tasks: Iterable[str]) -> list[str]:
     """Make a directory of each cluster, and move all into place; their names. One cluster is held at a time.
 
     ``tasks`` are those whose rows count: an attempt that was given up may have left others. Raises InputError if a
@@ -84,12 +84,12 @@ def commit(target: Target, tasks: Iterable[str]) -> list[str]:
     return names
 
 
-def discard(target: Target) -> None:
+def discard(target: OutputTarget) -> None:
     """Leave nothing behind."""
     shutil.rmtree(target.staged, ignore_errors=True)
 
 
-def _make(target: Target, rows: Path, tasks: frozenset[str]) -> str | None:
+def _make(target: OutputTarget, rows: Path, tasks: frozenset[str]) -> str | None:
     """The directory of one cluster; its name, or None if all its rows are of tasks that do not count."""
     files = [file for file in sorted(rows.iterdir()) if file.stem in tasks]
     if not files:
@@ -150,7 +150,7 @@ def _named_topics(cluster: str, partitions: pa.Table) -> pa.Table:
     )  # fmt: skip
 
 
-def _check_target(target: Target, name: str) -> None:
+def _check_target(target: OutputTarget, name: str) -> None:
     path = Path(target.path) / name
     if path.exists() and not target.overwrite:
         raise InputError(str(path), "something already there", "a new cluster, or mode overwrite to replace a snapshot")
@@ -158,7 +158,7 @@ def _check_target(target: Target, name: str) -> None:
         raise InputError(str(path), "something that is no snapshot", "a snapshot to replace, or nothing")
 
 
-def _move(target: Target, names: Iterable[str]) -> None:
+def _move(target: OutputTarget, names: Iterable[str]) -> None:
     """Rename all into place; if one fails, those moved before are taken back."""
     undo: list[tuple[Path, Path]] = []
     old = Path(target.staged) / "old"
@@ -174,7 +174,7 @@ def _move(target: Target, names: Iterable[str]) -> None:
         raise
 
 
-def _renames(target: Target, names: Iterable[str], old: Path) -> Iterator[tuple[Path, Path]]:
+def _renames(target: OutputTarget, names: Iterable[str], old: Path) -> Iterator[tuple[Path, Path]]:
     for name in names:
         goal = Path(target.path) / name
         if goal.exists():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.model.config import ControllerConfig
 from kframe.model.ports import Clock, Store, Transport
@@ -22,5 +22,5 @@ def controller_loop(
     config: Mapping[str, object] | None = None,
 ) -> ControllerLoop:
     """The loop of a controller, not opened yet; ``config`` has values by Kafka's keys. Raises ConfigError."""
-    controller = Controller(controller_id, ControllerConfig(config or {}), Selection({}))
+    controller = ControllerCore(controller_id, ControllerConfig(config or {}), Selection({}))
     return ControllerLoop(controller, store, transport, clock or SystemClock())

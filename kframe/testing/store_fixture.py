@@ -12,14 +12,14 @@ from kframe.model.changes import WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.events import Event
+from kframe.model.external_changes import ExternalChanges
 from kframe.model.ids import RecoveryState
 from kframe.model.ports import Store
-from kframe.model.surroundings import ClusterContext
 from kframe.model.tables import TopicTable
 from kframe.testing.clusters import PartitionSpec, StateSpec, cluster_of, healthy, registration
 
 
-class StorageFixture(ClusterContext, Protocol):
+class StorageFixture(ExternalChanges, Protocol):
     """Storage for tests, and changes to it that do not come from the controller."""
 
     def expire(self, store: Any) -> None:

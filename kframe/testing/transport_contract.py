@@ -67,7 +67,7 @@ class AnsweringFixture(RecordingFixture, Protocol):
 
 
 @dataclass(slots=True)
-class Role:
+class SenderRole:
     """Whether the controller that sends may act."""
 
     held: bool = True
@@ -102,13 +102,17 @@ class CountingContract:
         return []
 
     @pytest.fixture
-    def role(self) -> Role:
+    def role(self) -> SenderRole:
         """The role of the controller that sends."""
-        return Role()
+        return SenderRole()
 
     @pytest.fixture
     def fixture(
-        self, make_fixture: Callable[[ClusterState], Any], cluster: ClusterState, notified: list[Event], role: Role
+        self,
+        make_fixture: Callable[[ClusterState], Any],
+        cluster: ClusterState,
+        notified: list[Event],
+        role: SenderRole,
     ) -> Any:
         """A fixture whose transport is open and connected to brokers 1 to 4."""
         fixture = make_fixture(cluster)
@@ -328,7 +332,7 @@ class AnsweringContract(RecordingContract):
         assert (answer.rows.tolist(), answer.controller_epoch) == ([1], 1)
 
     def test_nothing_leaves_while_the_controller_may_not_act(
-        self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event], role: Role
+        self, fixture: AnsweringFixture, cluster: ClusterState, notified: list[Event], role: SenderRole
     ) -> None:
         role.held = False
         _send(fixture, cluster, big_batch(cluster))

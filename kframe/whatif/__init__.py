@@ -7,7 +7,7 @@ from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.create import create
 from kframe.whatif.delete import delete
 from kframe.whatif.health import CONDITIONS, ClusterHealth, Skew
-from kframe.whatif.outcome import Answer, FailOn, Impact, Operation, Outcome, StepOutcome, Verb
+from kframe.whatif.outcome import ControllerResponse, FailOn, Impact, Operation, Outcome, StepOutcome, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline, TimelineEntry
 from kframe.whatif.plan import Plan, read_plan
 from kframe.whatif.reassign import reassign
@@ -19,8 +19,8 @@ from kframe.whatif.whatif import WhatIf
 
 __all__ = [
     "CONDITIONS",
-    "Answer",
     "ClusterHealth",
+    "ControllerResponse",
     "ElectionHeld",
     "FailOn",
     "Failure",

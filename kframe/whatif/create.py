@@ -12,7 +12,7 @@ from kframe.core.admin.topic_requests import TopicsResponse
 from kframe.errors import ErrorCode, InputError
 from kframe.model.admin import NewTopic
 from kframe.model.events import CreateTopicsRequested
-from kframe.whatif.outcome import Answer, Operation, Outcome, Verb
+from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import PATIENCE_MS, WhatIf
 
@@ -37,7 +37,7 @@ def create(
     count = topic.counts(study.config)[0] if lists is None else len(lists)
     results: list[TopicResult] = []
 
-    def act() -> Answer:
+    def act() -> ControllerResponse:
         start, shift = _drawn(seed, len(study.registered))
         response: TopicsResponse = study.call(
             lambda token: CreateTopicsRequested((topic,), PATIENCE_MS, start_index=start, shift=shift, token=token)
@@ -49,11 +49,11 @@ def create(
     return replace(outcome, topics=tuple(results))
 
 
-def answer_of(response: TopicsResponse) -> Answer:
+def answer_of(response: TopicsResponse) -> ControllerResponse:
     """What was answered about topics; those with an error are named."""
     codes = np.array(list(response.codes.values()), np.int16)
     wrong = tuple(name for name, code in response.codes.items() if code is not ErrorCode.NONE)
-    return Answer(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")
+    return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")
 
 
 def _check_brokers(study: WhatIf, assignments: Sequence[Sequence[int]]) -> None:

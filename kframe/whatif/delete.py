@@ -12,7 +12,7 @@ from kframe.errors import ErrorCode, InputError
 from kframe.model.events import DeleteTopicsRequested, StopReplicaAnswered
 from kframe.model.ids import ReplicaState
 from kframe.whatif.create import answer_of
-from kframe.whatif.outcome import Answer, Operation, Outcome, StepReport, Verb
+from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import PATIENCE_MS, WhatIf
@@ -46,7 +46,7 @@ class _Deletion:
         self._codes: dict[str, ErrorCode] = {}
         self._sizes = {name: self._size(name) for name in names}
 
-    def begin(self) -> Answer:
+    def begin(self) -> ControllerResponse:
         """The request."""
         response: TopicsResponse = self._study.call(
             lambda token: DeleteTopicsRequested(self._names, PATIENCE_MS, token)

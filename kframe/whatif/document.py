@@ -11,7 +11,7 @@ from kframe.errors import ErrorCode
 from kframe.model.cluster import ClusterState
 from kframe.snapshot import Snapshot
 from kframe.whatif.health import ClusterHealth
-from kframe.whatif.outcome import Answer, FailOn, Outcome, StepOutcome
+from kframe.whatif.outcome import ControllerResponse, FailOn, Outcome, StepOutcome
 
 SCHEMA: Final = "kframe.whatif/v1"
 #: How many partitions an answer names.
@@ -125,7 +125,7 @@ def _step(step: StepOutcome, cluster: ClusterState) -> dict[str, Any]:
     }
 
 
-def _answer(answer: Answer, cluster: ClusterState) -> dict[str, Any]:
+def _answer(answer: ControllerResponse, cluster: ClusterState) -> dict[str, Any]:
     """A ControlledShutdown answer tells what remains; others count errors, and name who got one."""
     document: dict[str, Any] = {"error": answer.error.name}
     if answer.codes is None:

@@ -21,7 +21,7 @@ from kframe.model.topics import UNSET
 from kframe.whatif.whatif import WhatIf
 
 
-class Rule(StrEnum):
+class LeaderRule(StrEnum):
     """Kafka's election rules by name; the values say what each looks for."""
 
     INITIAL = "initial-leader rule: the first live replica in assignment order"
@@ -49,7 +49,7 @@ class CandidateStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateReplica:
     """One assigned replica: its place in the assignment from 0, and why it leads or does not."""
 
     broker_id: int
@@ -63,12 +63,12 @@ class Decision:
     """One choice of a leader, or the lack of one. ``step`` is the what-if's step, None for the snapshot itself."""
 
     step: str | None
-    rule: Rule
+    rule: LeaderRule
     leader: int | None
     text: str
     isr: tuple[int, ...]
     """The ISR that the choice was made from."""
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateReplica, ...]
     selector: str | None = None
     """The leader selector in charge, if it is not the built-in rule."""
 
@@ -130,23 +130,23 @@ class ElectionExplainer:
         leader = _leader(view)
         if view.partition_epoch == NO_STATE:
             text = "it has no leadership state yet; a controller makes one by this rule as soon as a replica lives"
-            return self._decision(None, Rule.INITIAL, leader, text)
+            return self._decision(None, LeaderRule.INITIAL, leader, text)
         alive = leader is not None and self._obstacle(leader) is None
         if leader is None or not alive:
             absence = "no leader" if leader is None else f"leader {leader}, which is gone"
             text = f"it has {absence}: {self._why_no_leader(view, allowed)}"
-            return self._decision(None, Rule.OFFLINE_CLEAN, None, text)
+            return self._decision(None, LeaderRule.OFFLINE_CLEAN, None, text)
         if view.recovery is RecoveryState.RECOVERING:
             text = f"broker {leader} was elected from outside the ISR and is still recovering"
-            return self._decision(None, Rule.OFFLINE_UNCLEAN, leader, text)
+            return self._decision(None, LeaderRule.OFFLINE_UNCLEAN, leader, text)
         eligible = (broker for broker in view.replicas if broker in view.isr and self._obstacle(broker) is None)
         first = next(eligible, None)
         if first == leader:
             suffix = "as the preferred replica" if leader == view.replicas[0] else "as the first eligible replica"
-            return self._decision(None, Rule.OFFLINE_CLEAN, leader, f"broker {leader} leads {suffix}")
+            return self._decision(None, LeaderRule.OFFLINE_CLEAN, leader, f"broker {leader} leads {suffix}")
         other = "nobody" if first is None else f"broker {first}"
         text = f"broker {leader} was elected earlier; an election held now would choose {other}"
-        return self._decision(None, Rule.STAYS, leader, text)
+        return self._decision(None, LeaderRule.STAYS, leader, text)
 
     def election(
         self, step: str, kind: ElectionKind, unclean_allowed: bool, leader_index: int, selector: str | None
@@ -154,9 +154,9 @@ class ElectionExplainer:
         """An election that is being held."""
         view = self._cluster.view(self._row)
         chosen = None if leader_index == NO_LEADER else int(self._cluster.brokers.ids[leader_index])
-        rule = Rule[kind.name] if kind is not ElectionKind.OFFLINE else Rule.OFFLINE_CLEAN
+        rule = LeaderRule[kind.name] if kind is not ElectionKind.OFFLINE else LeaderRule.OFFLINE_CLEAN
         if kind is ElectionKind.OFFLINE and unclean_allowed and chosen is not None:
-            rule = Rule.OFFLINE_UNCLEAN
+            rule = LeaderRule.OFFLINE_UNCLEAN
         if chosen is None:
             text = f"nobody can lead: {self._why_no_leader(view, unclean_allowed)}"
         else:
@@ -165,7 +165,7 @@ class ElectionExplainer:
         return self._decision(step, rule, chosen, text, selector)
 
     def _decision(
-        self, step: str | None, rule: Rule, leader: int | None, text: str, selector: str | None = None
+        self, step: str | None, rule: LeaderRule, leader: int | None, text: str, selector: str | None = None
     ) -> Decision:
         view = self._cluster.view(self._row)
         return Decision(
@@ -173,8 +173,8 @@ class ElectionExplainer:
         )
 
     def _candidates(
-        self, view: PartitionView, rule: Rule, leader: int | None, selector: str | None
-    ) -> Iterator[Candidate]:
+        self, view: PartitionView, rule: LeaderRule, leader: int | None, selector: str | None
+    ) -> Iterator[CandidateReplica]:
         chosen_at = view.replicas.index(leader) if leader in view.replicas else None
         for position, broker_id in enumerate(view.replicas):
             obstacle = self._obstacle(broker_id)
@@ -182,15 +182,15 @@ class ElectionExplainer:
                 status, reason = CandidateStatus.CHOSEN, _why_chosen(position, broker_id in view.isr)
             elif obstacle is not None:
                 status, reason = obstacle
-            elif rule is Rule.REASSIGN and broker_id in view.removing_replicas:
+            elif rule is LeaderRule.REASSIGN and broker_id in view.removing_replicas:
                 status, reason = CandidateStatus.REMOVING, "it leaves the partition in this reassignment"
-            elif rule is Rule.PREFERRED and position:
+            elif rule is LeaderRule.PREFERRED and position:
                 status, reason = CandidateStatus.NOT_PREFERRED, f"the preferred replica is broker {view.replicas[0]}"
-            elif rule not in (Rule.INITIAL, Rule.OFFLINE_UNCLEAN) and broker_id not in view.isr:
+            elif rule not in (LeaderRule.INITIAL, LeaderRule.OFFLINE_UNCLEAN) and broker_id not in view.isr:
                 status, reason = CandidateStatus.OUT_OF_SYNC, self._out_of_sync(view)
             elif chosen_at is not None and position > chosen_at:
                 status, reason = CandidateStatus.LATER, f"broker {leader} stands before it in the assignment"
-            elif rule is Rule.STAYS:
+            elif rule is LeaderRule.STAYS:
                 status, reason = (
                     CandidateStatus.EARLIER,
                     "it lives and is in the ISR: a preferred election or a failure could move leadership",
@@ -200,7 +200,7 @@ class ElectionExplainer:
                     CandidateStatus.PASSED_OVER,
                     f"it could lead, but selector {selector or 'built-in'} chose otherwise",
                 )
-            yield Candidate(broker_id, position, status, reason)
+            yield CandidateReplica(broker_id, position, status, reason)
 
     def _obstacle(self, broker_id: int) -> tuple[CandidateStatus, str] | None:
         """Why a replica cannot lead whatever the ISR says; None if it can."""

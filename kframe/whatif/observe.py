@@ -74,7 +74,7 @@ class Traffic:
 
 
 @dataclass(slots=True, eq=False)
-class Record:
+class Observations:
     """What was observed since an operation began."""
 
     brokers: int

@@ -76,7 +76,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class ControllerResponse:
     """What the controller answered to a request: its error, and what it said of single partitions.
 
     To ControlledShutdown, ``rows`` are the partitions that the broker still leads, and ``codes`` is None; to
@@ -101,7 +101,7 @@ class Answer:
 class StepReport:
     """What a step says of itself: the answer it got; ``events`` and ``health`` in place of what was observed."""
 
-    answer: Answer | None = None
+    answer: ControllerResponse | None = None
     events: tuple[TimelineEvent, ...] | None = None
     health: ClusterHealth | None = None
 
@@ -113,7 +113,7 @@ class StepOutcome:
     name: str
     events: tuple[TimelineEvent, ...]
     counts: Mapping[str, int | None]
-    answer: Answer | None = None
+    answer: ControllerResponse | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,12 @@ class _Entry(msgspec.Struct):
     log_dirs: list[str] | None = None
 
 
-class _Document(msgspec.Struct):
+class _PlanDocument(msgspec.Struct):
     version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[_Entry]
 
 
-_DOCUMENT: Final = msgspec.json.Decoder(_Document)
+_DOCUMENT: Final = msgspec.json.Decoder(_PlanDocument)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,7 +26,7 @@ from kframe.model.ids import RecoveryState, ReplicaFlag
 from kframe.model.lists import members, same_lists
 from kframe.model.tables import Targets
 from kframe.whatif.lists import loads
-from kframe.whatif.outcome import Answer, Operation, Outcome, StepReport, Verb
+from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.plan import Plan
 from kframe.whatif.reassignment_result import ReassignmentResult
 from kframe.whatif.timeline import MergedTimeline
@@ -101,14 +101,14 @@ class _Reassignment:
         self._led = np.zeros(len(targets), np.bool_)
         self._after_answers = MergedTimeline()
 
-    def begin(self) -> Answer:
+    def begin(self) -> ControllerResponse:
         """Phase A, and phase B of what needs no copying."""
         response: ReassignmentResponse = self._study.call(lambda token: ReassignmentRequested(self._targets, token))
         self._codes = response.codes
         wrong = np.flatnonzero(response.codes != ErrorCode.NONE)[:_NAMED].tolist()
         targets = self._targets
         named = tuple(f"{targets.names[targets.topic[i]]}-{int(targets.partition[i])}" for i in wrong)
-        return Answer(ErrorCode(response.error), np.empty(0, np.int32), response.codes, named)
+        return ControllerResponse(ErrorCode(response.error), np.empty(0, np.int32), response.codes, named)
 
     def catch_up(self) -> StepReport:
         """Every leader proposes ISRs. What the controller does once it has answered is kept for ``finish``."""

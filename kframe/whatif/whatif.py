@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.embedded import MemoryEnsemble, VirtualClock
 from kframe.errors import BrokenInvariant, ErrorCode, InputError, SnapshotError
 from kframe.model.brokers import Registration
@@ -32,14 +32,14 @@ from kframe.whatif.observe import (
     ElectionWatch,
     HandingTransport,
     MeasuringTransport,
-    Record,
+    Observations,
     Traffic,
     WatchedSelection,
     election_held,
     encoder_for,
     watched,
 )
-from kframe.whatif.outcome import Answer, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
+from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline
 from kframe.whatif.settings import config_of, controller_epoch_of, controller_id_of
 from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
@@ -48,7 +48,7 @@ _PROTOCOL: Final = "inter.broker.protocol.version"
 
 #: A step: its name and its action, which returns the controller's answer, a report that replaces the observed events,
 #: or None.
-Step = tuple[str, Callable[[], Answer | StepReport | None]]
+Step = tuple[str, Callable[[], ControllerResponse | StepReport | None]]
 
 #: How long a caller waits for what cannot be done at once, by the clock of the study.
 PATIENCE_MS = 1_000
@@ -95,13 +95,13 @@ class WhatIf:
             facts.broker_id: Registration(facts.broker_id, NO_BROKER_EPOCH, facts.endpoints or (), facts.rack)
             for facts in snapshot.brokers
         }
-        self._record = Record(len(cluster.brokers))
+        self._record = Observations(len(cluster.brokers))
         self._partition_timelines: list[PartitionTimeline] = []
         self._transport = HandingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
         self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch_of(snapshot) - 1, copy=False)
         self._selection = WatchedSelection(self._selectors, self._note_election)
         store = watched(self._ensemble.connect(), self._note_written)
-        controller = Controller(controller_id_of(snapshot), self.config, self._selection)
+        controller = ControllerCore(controller_id_of(snapshot), self.config, self._selection)
         self._clock = VirtualClock()
         self._loop = ControllerLoop(controller, store, self._transport, self._clock)
         self._loop.adopt()
@@ -211,22 +211,22 @@ class WhatIf:
         parts = [_happens(bounced, "bounces", "bounce"), _happens(started, "starts", "start")]
         return ", ".join(part for part, group in zip(parts, (bounced, started), strict=True) if group)
 
-    def _ask_to_shut_down(self, broker_id: int) -> Callable[[], Answer]:
-        def act() -> Answer:
+    def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
+        def act() -> ControllerResponse:
             brokers = self.cluster.brokers
             index = brokers.find(broker_id)
             broker_epoch = NO_BROKER_EPOCH if index is None else int(brokers.broker_epoch[index])
             response = self.call(lambda token: ControlledShutdownRequested(broker_id, broker_epoch, token))
-            return Answer(response.error, response.remaining)
+            return ControllerResponse(response.error, response.remaining)
 
         return act
 
     def _ask_for_election(
         self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
-    ) -> Callable[[], Answer]:
-        def act() -> Answer:
+    ) -> Callable[[], ControllerResponse]:
+        def act() -> ControllerResponse:
             response = self.call(lambda token: ElectionRequested(election, partitions, token))
-            return Answer(ErrorCode(response.error), response.rows, response.codes)
+            return ControllerResponse(ErrorCode(response.error), response.rows, response.codes)
 
         return act
 
@@ -275,7 +275,7 @@ class WhatIf:
         cluster, notes = self.cluster, tuple(self._notes(operation))
         before = self._health_of(cluster)
         columns, after, encoded_ms = cluster.partitions.copy(), before, self._transport.encode_ms
-        self._record = record = Record(len(cluster.brokers))
+        self._record = record = Observations(len(cluster.brokers))
         self._transport.begin()
         findings: dict[FailOn, Bool | None] = {
             FailOn.OFFLINE: newly(before.offline, before.offline),

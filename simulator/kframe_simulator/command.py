@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.output import BadInput, ReportingGroup, Table, emit_record, emit_rows, output_option
+from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH
 
@@ -64,7 +64,7 @@ def run(seeds: range, jobs: int, keep: Path | None, parts: Path | None, each: bo
                 yield _row(result)
 
     if each:
-        emit_rows(Table("kframe.sim-seeds/v1", _COLUMNS, played(), wide=frozenset({"options"})), output)
+        emit_rows(OutputTable("kframe.sim-seeds/v1", _COLUMNS, played(), wide=frozenset({"options"})), output)
     else:
         for _ in played():
             pass

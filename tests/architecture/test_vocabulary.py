@@ -68,7 +68,7 @@ LIMITS: Final[dict[str, tuple[int, str]]] = {
     "ghost": (0, "missing_topics, tombstones"),
     "office": (2, "controller_process, term, round"),
     "bend": (2, "mutate, mutated"),
-    "surroundings": (2, "reregistered_brokers, late_topics, on_brokers_loaded, external_changes"),
+    "surroundings": (0, "reregistered_brokers, late_topics, on_brokers_loaded, external_changes"),
     "bent": (0, "mutate, mutated"),
     "happening": (0, "phase, cause, event"),
     "vouch": (0, "compare, validate, diff, unverified"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kframe.core.context import Context, Operation
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.embedded import Api, MemoryEnsemble, RecordingTransport, Request, VirtualClock
@@ -65,7 +65,7 @@ class Driver:
         self.events: list[Event] = []
         """Notifications of the store. A test handles them explicitly."""
         self.store.open(self.events.append)
-        self.controller = Controller(CONTROLLER_ID, ControllerConfig(config), selection or Selection({}))
+        self.controller = ControllerCore(CONTROLLER_ID, ControllerConfig(config), selection or Selection({}))
         self.effects: list[Effect] = []
         self.batches: list[list[Request]] = []
         """The requests of each Send, recorded when it was performed."""

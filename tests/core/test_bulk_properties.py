@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import CountingTransport, MemoryEnsemble, VirtualClock
 from kframe.embedded.describe import deletion_answers
@@ -115,7 +115,7 @@ class Simulation:
         self.partitions, self.brokers = partitions, brokers
         config = ControllerConfig({"auto.leader.rebalance.enable": False})
         self.loop = ControllerLoop(
-            Controller(1000, config, Selection({})), MemoryEnsemble.from_cluster(cluster).connect(), Confirming(),
+            ControllerCore(1000, config, Selection({})), MemoryEnsemble.from_cluster(cluster).connect(), Confirming(),
             VirtualClock(),
         )  # fmt: skip
         self.loop.adopt()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state.incremental_counts import IncrementalCounts
 from kframe.core.state.metrics import INACTIVE
@@ -42,7 +42,7 @@ BROKERS = (1, 2, 3, 4)
 SCENARIOS = sorted((Path(__file__).parents[1] / "golden" / "scenarios").glob("*.yaml"))
 
 
-def recount(controller: Controller) -> dict[str, int]:
+def recount(controller: ControllerCore) -> dict[str, int]:
     """Return all gauges by their definitions (``controller.md`` section 16), partition by partition."""
     if not controller.active:
         return dict(INACTIVE)
@@ -93,7 +93,7 @@ class Simulation:
         self.clock = VirtualClock()
         self.brokers = EmbeddedBrokers(self.clock)
         config = ControllerConfig({"unclean.leader.election.enable": True, "auto.leader.rebalance.enable": False})
-        self.loop = ControllerLoop(Controller(1000, config, Selection({})), self.store, self.brokers, self.clock)
+        self.loop = ControllerLoop(ControllerCore(1000, config, Selection({})), self.store, self.brokers, self.clock)
         self.loop.open()
 
     def settle(self) -> dict[str, int]:
@@ -271,7 +271,7 @@ def adopted(cluster: ClusterState) -> ControllerLoop:
     """Return a controller of this cluster that has not changed anything."""
     store = MemoryEnsemble.from_cluster(cluster).connect()
     clock = VirtualClock()
-    loop = ControllerLoop(Controller(1, ControllerConfig(), Selection({})), store, EmbeddedBrokers(clock), clock)
+    loop = ControllerLoop(ControllerCore(1, ControllerConfig(), Selection({})), store, EmbeddedBrokers(clock), clock)
     loop.adopt()
     return loop
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble, RecordingTransport, Request, VirtualClock
 from kframe.model.cluster import PartitionView
@@ -31,7 +31,7 @@ class ControllerGroup:
         self.wires = [RecordingTransport() for _ in range(controllers)]
         self.stores = [self.ensemble.connect() for _ in range(controllers)]
         self.loops = [
-            ControllerLoop(Controller(1000 + i, ControllerConfig(settings), Selection({})), store, wire, clock)
+            ControllerLoop(ControllerCore(1000 + i, ControllerConfig(settings), Selection({})), store, wire, clock)
             for i, (store, wire, clock) in enumerate(zip(self.stores, self.wires, self.clocks, strict=True))
         ]
         for loop in self.loops:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from kframe.embedded.records import (
     Change,
-    Check,
+    CheckVersion,
     Create,
     Delete,
     Operation,
     RecordCode,
-    RecordError,
+    StoredRecordError,
     RecordTree,
     SetData,
     WatchEvent,
@@ -57,8 +57,8 @@ REFUSED: list[tuple[str, Operation, RecordCode, str]] = [
     ("delete another version", Delete("/a/e", 1), RecordCode.BAD_VERSION, "/a/e"),
     ("delete a parent", Delete("/a"), RecordCode.NOT_EMPTY, "/a"),
     ("delete the root", Delete("/"), RecordCode.BAD_ARGUMENTS, "/"),
-    ("check nothing", Check("/x", 0), RecordCode.NO_NODE, "/x"),
-    ("check another version", Check("/a", 0), RecordCode.BAD_VERSION, "/a"),
+    ("check nothing", CheckVersion("/x", 0), RecordCode.NO_NODE, "/x"),
+    ("check another version", CheckVersion("/a", 0), RecordCode.BAD_VERSION, "/a"),
 ]
 
 
@@ -77,7 +77,7 @@ def test_refusals(tree: Tree, operation: Operation, code: RecordCode, path: str)
     before = tree.content()
     for position in (0, 2):
         allowed: list[Operation] = [Create("/b", b"1"), SetData("/b", b"2")]
-        with pytest.raises(RecordError) as refused:
+        with pytest.raises(StoredRecordError) as refused:
             tree.multi(1, [*allowed[:position], operation, Create("/c")])
         assert (refused.value.code, refused.value.path, refused.value.position) == (code, path, position)
         assert tree.content() == before
@@ -90,14 +90,14 @@ def test_stat_tells_of_creation_and_writes(tree: Tree) -> None:
     assert ephemeral is not None
     assert (ephemeral.czxid, ephemeral.version, ephemeral.owner) == (3, 0, 2)
     assert tree.exists(1, "/x") is None
-    with pytest.raises(RecordError):
+    with pytest.raises(StoredRecordError):
         tree.get(1, "/x")
-    with pytest.raises(RecordError):
+    with pytest.raises(StoredRecordError):
         tree.children(1, "/x")
 
 
 def test_multi_takes_one_zxid_and_gives_each_result(tree: Tree) -> None:
-    results = tree.multi(1, [Create("/b"), SetData("/b", b"x"), Check("/b", 1), Delete("/a/e")])
+    results = tree.multi(1, [Create("/b"), SetData("/b", b"x"), CheckVersion("/b", 1), Delete("/a/e")])
     assert results == ["/b", "1", "/b", "/a/e"]
     assert tree.zxid == 4
     assert tree.get(1, "/b")[1].czxid == 4
@@ -107,8 +107,8 @@ def test_sequential_names_count_all_children_ever_created(tree: Tree) -> None:
     assert tree.create(1, "/a/isr_change_", sequential=True) == "/a/isr_change_0000000001"
     tree.delete(1, "/a/isr_change_0000000001")
     assert tree.create(1, "/a/isr_change_", sequential=True) == "/a/isr_change_0000000002"
-    with pytest.raises(RecordError):
-        tree.multi(1, [Create("/a/s_", sequential=True), Check("/a", 9)])
+    with pytest.raises(StoredRecordError):
+        tree.multi(1, [Create("/a/s_", sequential=True), CheckVersion("/a", 9)])
     assert tree.create(1, "/a/", sequential=True) == "/a/0000000003"
 
 
@@ -144,7 +144,7 @@ WATCHES: list[tuple[str, list[tuple[Callable[..., object], str]], list[Operation
     ("armed twice", [(GET, "/a"), (GET, "/a")], [SetData("/a", b"")], [(DATA, "/a")]),
     ("one-shot", [(GET, "/a")], [SetData("/a", b""), SetData("/a", b"")], [(DATA, "/a")]),
     ("children of a replaced child", [(LIST, "/a")], [Delete("/a/e"), Create("/a/e")], [(CHILDREN, "/a")]),
-    ("check is no change", [(GET, "/a"), (LIST, "/a")], [Check("/a", 1)], []),
+    ("check is no change", [(GET, "/a"), (LIST, "/a")], [CheckVersion("/a", 1)], []),
 ]
 
 
@@ -174,7 +174,7 @@ def test_reads_without_watch_arm_nothing(tree: Tree) -> None:
 
 @pytest.mark.parametrize("read", [GET, LIST])
 def test_get_and_children_arm_nothing_on_a_missing_record(tree: Tree, read: Callable[..., object]) -> None:
-    with pytest.raises(RecordError):
+    with pytest.raises(StoredRecordError):
         read(tree, 2, "/b", watch=True)
     tree.multi(1, [Create("/b"), Create("/b/c")])
     assert tree.notified == []
@@ -182,8 +182,8 @@ def test_get_and_children_arm_nothing_on_a_missing_record(tree: Tree, read: Call
 
 def test_refused_multi_tells_nobody_and_leaves_watches_armed(tree: Tree) -> None:
     tree.get(2, "/a", watch=True)
-    with pytest.raises(RecordError):
-        tree.multi(1, [SetData("/a", b""), Check("/a", 1)])
+    with pytest.raises(StoredRecordError):
+        tree.multi(1, [SetData("/a", b""), CheckVersion("/a", 1)])
     assert tree.notified == []
     tree.set(1, "/a", b"")
     assert tree.notified == [WatchEvent(DATA, "/a")]
@@ -225,7 +225,7 @@ def test_session_that_is_over_can_do_nothing(tree: Tree) -> None:
         lambda: tree.create(2, "/b"),
         lambda: tree.close_session(2),
     ):
-        with pytest.raises(RecordError) as refused:
+        with pytest.raises(StoredRecordError) as refused:
             call()
         assert refused.value.code is RecordCode.SESSION_EXPIRED
     assert tree.open_session(lambda _event: None) == 3, "numbers of sessions are not used again"
@@ -238,7 +238,7 @@ OPERATIONS = st.lists(
         st.builds(Create, PATHS, st.binary(max_size=1), st.booleans(), st.booleans()),
         st.builds(SetData, PATHS, st.binary(max_size=1), VERSIONS),
         st.builds(Delete, PATHS, VERSIONS),
-        st.builds(Check, PATHS, VERSIONS),
+        st.builds(CheckVersion, PATHS, VERSIONS),
     ),
     max_size=6,
 )
@@ -264,6 +264,6 @@ def try_all(tree: Tree, operations: list[Operation]) -> bool:
     """Whether the tree accepted the operations."""
     try:
         tree.multi(1, operations)
-    except RecordError:
+    except StoredRecordError:
         return False
     return True

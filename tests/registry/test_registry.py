@@ -25,7 +25,7 @@ from kframe.registry.loading import Plugin
 from kframe.registry.random_elections import random_cluster
 from kframe.registry.registry import Registry, build_registry
 from kframe.registry.scalar import ScalarSelector
-from kframe.registry.sources import MODULE_PREFIX, Source
+from kframe.registry.sources import MODULE_PREFIX, PluginSource
 from kframe.registry.specs import ClusterSpec, ObserverSpec, Option, SelectorSpec, StoreSpec, Tier, TransportSpec
 
 OFFLINE = (ElectionKind.OFFLINE,)
@@ -94,7 +94,7 @@ def test_kframe_s_own_offers() -> None:
     assert isinstance(registry.open_store("memory:"), Store)
     for scheme in registry.transports:
         assert isinstance(registry.open_transport(f"{scheme}:"), Transport)
-    assert state_of(registry, "builtin").source is Source.BUILTIN
+    assert state_of(registry, "builtin").source is PluginSource.BUILTIN
     assert registry.broken == ()
 
 
@@ -233,7 +233,7 @@ def test_a_plugins_directory(tmp_path: Path) -> None:
     plugins = {
         plugin.name: (plugin.state, plugin.distribution)
         for plugin in registry.plugins
-        if plugin.source is Source.DIRECTORY
+        if plugin.source is PluginSource.DIRECTORY
     }
     assert plugins == {
         "bad": ("broken", str(tmp_path / "bad.py")),

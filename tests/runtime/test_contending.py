@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.embedded.layout import CONTROLLER, CONTROLLER_EPOCH
@@ -44,7 +44,7 @@ class Harness:
         self.store = Ready(self.ensemble)
         config = ControllerConfig({"kframe.never.replicas": f"{OURS},{OTHER}"})
         self.loop = ControllerLoop(
-            Controller(OURS, config, Selection({})), self.store, RecordingTransport(), self.clock,
+            ControllerCore(OURS, config, Selection({})), self.store, RecordingTransport(), self.clock,
             instances_first=instances_first,
         )  # fmt: skip
 

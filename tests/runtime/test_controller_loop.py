@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import Api, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.errors import ErrorCode, ShapeError, StoreError
@@ -79,7 +79,7 @@ class Harness:
         self.store = Flaky(self.ensemble)
         self.transport = RecordingTransport()
         self.clock = VirtualClock()
-        controller = Controller(1000, ControllerConfig(), Selection({}))
+        controller = ControllerCore(1000, ControllerConfig(), Selection({}))
         self.loop = ControllerLoop(controller, self.store, self.transport, self.clock)
 
     def open(self) -> ControllerLoop:
@@ -416,7 +416,7 @@ def test_stop_waits_for_the_event_under_way_and_answers_the_rest() -> None:
     """controller 1: process/preempt exclusive, close."""
     harness = Harness()
     gate = Gate()
-    loop = ControllerLoop(Controller(1000, ControllerConfig(), Selection({})), harness.store, gate, harness.clock)
+    loop = ControllerLoop(ControllerCore(1000, ControllerConfig(), Selection({})), harness.store, gate, harness.clock)
     loop.open()
     loop.run_until_idle()
     later: Future[Future[Any]] = Future()
@@ -472,7 +472,7 @@ class Expectant(RecordingTransport):
 def test_a_transport_hears_early_of_the_brokers_that_a_store_finds() -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2)]}, (1, 2)))
     store, transport = Foretold(ensemble.records, ensemble.states, ensemble.topics), Expectant()
-    loop = ControllerLoop(Controller(1000, ControllerConfig(), Selection({})), store, transport, VirtualClock())
+    loop = ControllerLoop(ControllerCore(1000, ControllerConfig(), Selection({})), store, transport, VirtualClock())
     loop.open()
     loop.run_until_idle()
     assert transport.noted == [("expected", [1, 2]), ("connected", [1, 2])]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, RecordingTransport, VirtualClock
 from kframe.embedded.brokers import SILENT
@@ -77,7 +77,7 @@ class Harness:
         self.clock = VirtualClock()
         store = SlowStore(self.ensemble, lambda: self.clock.advance(0.25))
         config = ControllerConfig({"unclean.leader.election.enable": True, "auto.leader.rebalance.enable": False})
-        self.loop = ControllerLoop(Controller(1, config, Selection({})), store, self.make_transport(), self.clock)
+        self.loop = ControllerLoop(ControllerCore(1, config, Selection({})), store, self.make_transport(), self.clock)
         self.loop.open()
         self.loop.run_until_idle()
 
@@ -257,7 +257,7 @@ def test_labels_are_escaped() -> None:
             raise ValueError
 
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1,)))
-    controller = Controller(1, ControllerConfig(), Selection({}))
+    controller = ControllerCore(1, ControllerConfig(), Selection({}))
     loop = ControllerLoop(controller, ensemble.connect(), RecordingTransport(), VirtualClock(), [(Odd.name, Odd())])
     loop.open()
     loop.run_until_idle()

@@ -11,14 +11,23 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from kframe.cli.output import OUTPUTS, ReportingGroup, Table, cell, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import (
+    OUTPUTS,
+    OutputTable,
+    ReportingGroup,
+    cell,
+    emit_heading,
+    emit_record,
+    emit_rows,
+    output_option,
+)
 from kframe.errors import InputError
 
 ROWS: list[dict[str, Any]] = [
     {"topic": "a", "count": 1, "live": True, "isr": [1, 2], "rack": None, "configs": {"k": "v"}},
     {"topic": "long-name", "count": 100, "live": False, "isr": [], "rack": "r, 1", "configs": {}},
 ]
-TABLE = Table("test.rows/v1", tuple(ROWS[0]), ROWS, frozenset({"configs"}))
+TABLE = OutputTable("test.rows/v1", tuple(ROWS[0]), ROWS, frozenset({"configs"}))
 
 
 def printed(action: Callable[[], None], *, color: bool = False) -> str:
@@ -57,7 +66,7 @@ def test_rows(output: str, expected: str) -> None:
 
 @pytest.mark.parametrize("rows", [ROWS, ROWS[:1], []], ids=["two", "one", "none"])
 def test_rows_as_data(rows: list[dict[str, Any]]) -> None:
-    table = Table("test.rows/v1", tuple(ROWS[0]), rows)
+    table = OutputTable("test.rows/v1", tuple(ROWS[0]), rows)
     document = {"schema": "test.rows/v1", "rows": rows}
     assert json.loads(printed(lambda: emit_rows(table, "json"))) == document
     assert yaml.safe_load(printed(lambda: emit_rows(table, "yaml"))) == document
@@ -83,7 +92,7 @@ def test_rows_are_printed_as_they_come(output: str) -> None:
 
     @group.command()
     def rows() -> None:
-        emit_rows(Table("test.rows/v1", tuple(ROWS[0]), endless()), output)
+        emit_rows(OutputTable("test.rows/v1", tuple(ROWS[0]), endless()), output)
 
     result = CliRunner().invoke(group, ["rows"])
     assert result.exit_code == 2
@@ -93,7 +102,7 @@ def test_rows_are_printed_as_they_come(output: str) -> None:
 
 def test_widths_are_those_of_the_first_rows() -> None:
     rows = [{"name": "x"}] * 1_000 + [{"name": "longer"}, {"name": "y"}]
-    lines = printed(lambda: emit_rows(Table("t/v1", ("name",), rows), "table")).splitlines()
+    lines = printed(lambda: emit_rows(OutputTable("t/v1", ("name",), rows), "table")).splitlines()
     assert lines[0] == "NAME"
     assert lines[-2:] == ["longer", "y"]
 

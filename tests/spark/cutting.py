@@ -30,7 +30,7 @@ from kframe.spark.shards import SHARDS, pack
 from kframe.whatif import WhatIf
 from kframe.whatif.export import partitions_table
 from kframe.whatif.health import CONDITIONS
-from kframe.whatif.outcome import Answer, FailOn
+from kframe.whatif.outcome import ControllerResponse, FailOn
 
 Rows = list[dict[str, Any]]
 EMPTY = pa.RecordBatch.from_pylist([{"cluster": "east", "rows": 0, "pieces": []}], SHARDS.schema)
@@ -102,7 +102,7 @@ def alone(
     }  # fmt: skip
 
 
-def _not_done(answer: Answer | None) -> int:
+def _not_done(answer: ControllerResponse | None) -> int:
     """Return the number of failed answers, or of partitions that the broker still leads."""
     if answer is None:
         return 0

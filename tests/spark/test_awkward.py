@@ -18,9 +18,9 @@ from kframe.spark.opening import open_fleet
 from kframe.spark.play import CHANGES, CONDITIONS, IMPACTS, TALLIES, Engine
 from kframe.spark.requests import REQUESTS
 from kframe.spark.rows import rows_of
-from kframe.spark.rules import Brokers, ClusterContext, shared_topic_ids, violations
+from kframe.spark.rules import ClusterContext, RegisteredBrokers, shared_topic_ids, violations
 from kframe.spark.scenarios import broker_scenarios, rack_scenarios
-from kframe.spark.schema import BROKERS, CLUSTERS, FLAG, PARTITIONS, TOPICS, Table
+from kframe.spark.schema import BROKERS, CLUSTERS, FLAG, PARTITIONS, TOPICS, FleetTable
 from kframe.spark.stages import FAILOVER, REQUESTED, Stage
 from kframe.spark.sweeping import FAILURES, Sweeping
 from kframe.whatif import WhatIf
@@ -55,7 +55,7 @@ def ingested(exports: Path) -> Path:
     return out
 
 
-def table(snapshot: Snapshot, cluster: str, kind: Table) -> pa.Table:
+def table(snapshot: Snapshot, cluster: str, kind: FleetTable) -> pa.Table:
     return pa.Table.from_batches(list(rows_of(snapshot, cluster, kind)), kind.schema)
 
 
@@ -69,7 +69,7 @@ def test_validate(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Pa
     for name, snapshot in clusters.items():
         topics = table(snapshot, name, TOPICS)
         counts = dict(zip(topics["topic"].to_pylist(), topics["partition_count"].to_pylist(), strict=True))
-        around = ClusterContext(Brokers.of(table(snapshot, name, BROKERS)), counts, 1)
+        around = ClusterContext(RegisteredBrokers.of(table(snapshot, name, BROKERS)), counts, 1)
         for batch in (*violations(name, table(snapshot, name, PARTITIONS), around), *shared_topic_ids(name, topics)):
             expected += batch.to_pylist()
     assert expected
@@ -134,7 +134,7 @@ def test_failover_and_requests(
 
 
 def test_report(clusters: Mapping[str, Snapshot], expected: Mapping[str, Rows], spark: Any) -> None:
-    def frame(kind: Table) -> Any:
+    def frame(kind: FleetTable) -> Any:
         return spark.createDataFrame(pa.Table.from_pylist(expected[kind.name], kind.schema), kind.ddl)
 
     played = report.Played(*(frame(kind) for kind in (CHANGES, TALLIES, CONDITIONS, IMPACTS, REQUESTS)))

@@ -23,7 +23,7 @@ from kframe.spark.fleet import part
 from kframe.spark.ingest import ingest_source
 from kframe.spark.reading import read_tolerantly
 from kframe.spark.schema import QUARANTINE
-from kframe.spark.sources import Source, find_sources
+from kframe.spark.sources import SnapshotSource, find_sources
 from tests.snapshot.samples import assignment, dump, dump_text, state
 from tests.spark.fleets import resign, snapshot_directory
 
@@ -143,7 +143,7 @@ def test_taken_and_quarantined_partitions_are_those_of_the_source(
     topics = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=5))
     with tempfile.TemporaryDirectory() as directory:
         path, there = make(data, topics, Path(directory))
-        snapshot, quarantine = read_tolerantly(Source(str(path), "c"))
+        snapshot, quarantine = read_tolerantly(SnapshotSource(str(path), "c"))
     if snapshot is None:
         event("refused")
         assert quarantine.num_rows == 1
@@ -158,7 +158,7 @@ def test_a_listing_without_a_topic_s_own_line_counts_all_its_partitions(tmp_path
     del lines[43]
     path = tmp_path / "c.txt"
     path.write_text("".join(f"{line}\n" for line in lines))
-    snapshot, quarantine = read_tolerantly(Source(str(path), "c"))
+    snapshot, quarantine = read_tolerantly(SnapshotSource(str(path), "c"))
     assert snapshot is not None
     assert (len(snapshot), quarantine.to_pylist()[0]["partitions"]) == (42, 7)
 
@@ -256,4 +256,4 @@ def test_partitions_of_a_line_without_a_topic_are_counted_with_it() -> None:
 
     notes = FaultNotes()
     notes(SnapshotError("c.txt:3", "nothing", "something"), None, 1)
-    assert quarantine_rows(Source("c.txt", "c"), notes).to_pylist()[0]["partitions"] == 1
+    assert quarantine_rows(SnapshotSource("c.txt", "c"), notes).to_pylist()[0]["partitions"] == 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from kframe.spark import ingest, play, report, requests, rules, schema, sweeping
-from kframe.spark.schema import Table, spark_type
+from kframe.spark.schema import FleetTable, spark_type
 from tests.snapshot.samples import ROOT
 
 TABLES = (
@@ -43,7 +43,7 @@ def test_every_table_is_documented_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
-def test_columns_are_those_of_the_schema(table: Table) -> None:
+def test_columns_are_those_of_the_schema(table: FleetTable) -> None:
     section = sections()[table.name]
     documented = columns(section)
     assert [(column.name, column.kind) for column in documented] == [

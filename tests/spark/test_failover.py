@@ -12,7 +12,7 @@ from kframe.snapshot.generate import Health, generate
 from kframe.spark import failover
 from kframe.spark.rows import rows_of
 from kframe.spark.scenarios import each_broker, each_rack, single_scenario
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, SCENARIOS, Table
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, SCENARIOS, FleetTable
 from tests.snapshot.samples import example
 from tests.spark.cutting import Rows, alone, same, scenario
 
@@ -22,7 +22,7 @@ Frames = tuple[Any, Any, Any]
 def frames(spark: Any, snapshots: Mapping[str, Snapshot], cuts: int = 3) -> Frames:
     """Return partitions in ``cuts`` pieces without order, brokers and clusters."""
 
-    def frame(table: Table) -> Any:
+    def frame(table: FleetTable) -> Any:
         batches = [batch for name, snapshot in snapshots.items() for batch in rows_of(snapshot, name, table)]
         return spark.createDataFrame(pa.Table.from_batches(batches, table.schema), table.ddl)
 

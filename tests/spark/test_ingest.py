@@ -19,7 +19,7 @@ from kframe.spark import fleet
 from kframe.spark.fleet import FLEET, check_fleet_root, finished, part, record_of
 from kframe.spark.ingest import ingest_source
 from kframe.spark.schema import PARTITIONS, QUARANTINE, TOPICS
-from kframe.spark.sources import Source
+from kframe.spark.sources import SnapshotSource
 from tests.snapshot.samples import DESCRIBE, assignment, dump, dump_text, kcat, state
 from tests.spark.fleets import BROKEN_STATE, resign, snapshot_directory, two_topics
 
@@ -100,7 +100,7 @@ BAD = [
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.name)
 def test_bad_input_is_in_quarantine_with_file_and_reason(bad: Bad, tmp_path: Path) -> None:
-    source, out = Source(str(bad.make(tmp_path)), "c"), tmp_path / "out"
+    source, out = SnapshotSource(str(bad.make(tmp_path)), "c"), tmp_path / "out"
     (row,) = ingest_source(source, out).to_pylist()
     (quarantined,) = part_rows(out, QUARANTINE)
     assert quarantined["place"] == str(tmp_path / bad.place)
@@ -130,7 +130,7 @@ def files_of(out: Path) -> dict[str, bytes]:
 def test_the_same_input_gives_the_same_files_and_is_done_once(tmp_path: Path) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out"
     path.write_text(two_topics())
-    source = Source(str(path), "c")
+    source = SnapshotSource(str(path), "c")
     statuses = [ingest_source(source, out)["status"][0].as_py()]
     first = files_of(out)
     statuses += [ingest_source(source, out, force=force)["status"][0].as_py() for force in (False, True)]
@@ -148,7 +148,7 @@ def test_a_cluster_that_was_left_half_done_is_not_there_and_is_done_again(
 ) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out"
     path.write_text(two_topics())
-    source = Source(str(path), "c")
+    source = SnapshotSource(str(path), "c")
     ingest_source(source, out)
     whole = files_of(out)
     renames: list[str] = []
@@ -172,10 +172,10 @@ def test_a_cluster_that_was_left_half_done_is_not_there_and_is_done_again(
 def test_an_output_that_was_lost_is_made_again(tmp_path: Path) -> None:
     path, out = tmp_path / "c.jsonl", tmp_path / "out"
     path.write_text(two_topics())
-    ingest_source(Source(str(path), "c"), out)
+    ingest_source(SnapshotSource(str(path), "c"), out)
     (part(out, PARTITIONS, "c") / "part-0.parquet").unlink()
     assert record_of(out, "c") is None
-    assert ingest_source(Source(str(path), "c"), out).to_pylist()[0]["status"] == "taken"
+    assert ingest_source(SnapshotSource(str(path), "c"), out).to_pylist()[0]["status"] == "taken"
 
 
 def test_a_fleet_is_not_put_among_other_things(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_fleet_is_not_put_among_other_things(tmp_path: Path) -> None:
 def test_names_that_Spark_escapes_are_read_back(spark: Any, tmp_path: Path) -> None:  # noqa: N802
     path, name = tmp_path / "c.jsonl", "05=a:b%41 é"
     path.write_text(two_topics())
-    ingest_source(Source(str(path), name), tmp_path / "out")
+    ingest_source(SnapshotSource(str(path), name), tmp_path / "out")
     frame = fleet.read_fleet(spark, str(tmp_path / "out"), PARTITIONS)
     assert frame.schema.names == PARTITIONS.schema.names
     assert {row.cluster for row in frame.select("cluster").collect()} == {name}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from kframe.model.columns import REPLICAS_MAX
-from kframe.spark.rules import RULES, VIOLATIONS, Brokers, ClusterContext, shared_topic_ids, violations
+from kframe.spark.rules import RULES, VIOLATIONS, ClusterContext, RegisteredBrokers, shared_topic_ids, violations
 from kframe.spark.schema import BROKERS, PARTITIONS, TOPICS
 
 HEALTHY: dict[str, Any] = {
@@ -71,9 +71,9 @@ BROKEN = [
 ]  # fmt: skip
 
 
-def brokers_of(rows: Sequence[tuple[int, bool | None, str | None]]) -> Brokers:
+def brokers_of(rows: Sequence[tuple[int, bool | None, str | None]]) -> RegisteredBrokers:
     table = [{"broker_id": broker_id, "registered": live, "rack": rack} for broker_id, live, rack in rows]
-    return Brokers.of(pa.Table.from_pylist(table, BROKERS.schema))
+    return RegisteredBrokers.of(pa.Table.from_pylist(table, BROKERS.schema))
 
 
 def violations_in(rows: list[dict[str, Any]], brokers: Sequence[tuple[int, bool | None, str | None]] = FOUR,

@@ -8,19 +8,19 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kframe.spark import ingest, play, report, requests, rules, schema, shards, sweeping
-from kframe.spark.schema import Table
+from kframe.spark.schema import FleetTable
 
 MODULES = (schema, ingest, rules, shards, play, requests, sweeping, report)
 TABLES = list(
-    {value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, Table)}.values()
+    {value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, FleetTable)}.values()
 )
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
-def test_the_ddl_is_the_arrow_schema(spark: Any, table: Table) -> None:
+def test_the_ddl_is_the_arrow_schema(spark: Any, table: FleetTable) -> None:
     assert spark.createDataFrame([], table.ddl).schema == from_arrow_schema(table.schema)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=[table.name for table in TABLES])
-def test_the_key_is_of_the_table(table: Table) -> None:
+def test_the_key_is_of_the_table(table: FleetTable) -> None:
     assert set(table.key) <= set(table.schema.names)

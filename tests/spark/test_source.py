@@ -13,7 +13,7 @@ from kframe.spark.fleet import inputs_of
 from kframe.spark.opening import fingerprint, open_fleet
 from kframe.spark.reading import WHOLE_TABLES
 from kframe.spark.rows import rows_of
-from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, Table
+from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS, FleetTable
 from kframe.spark.sources import find_sources
 from tests.spark.fleets import BROKEN_STATE, mixed, snapshot_directory, two_topics
 
@@ -27,14 +27,14 @@ def reader(spark: Any) -> Any:
     return spark.read.format("kframe")
 
 
-def sorted_rows(frame: Any, table: Table) -> list[dict[str, Any]]:
+def sorted_rows(frame: Any, table: FleetTable) -> list[dict[str, Any]]:
     order = [(name, "ascending") for name in table.key]
     rows: list[dict[str, Any]] = frame.toArrow().sort_by(order).to_pylist()
     return rows
 
 
 @pytest.mark.parametrize("table", [PARTITIONS, BROKERS, TOPICS, CLUSTERS], ids=lambda table: table.name)
-def test_a_fleet_of_all_formats(reader: Any, tmp_path: Path, table: Table) -> None:
+def test_a_fleet_of_all_formats(reader: Any, tmp_path: Path, table: FleetTable) -> None:
     exports = mixed(tmp_path / "fleet")
     rows = sorted_rows(reader.option("table", table.name).load(str(exports)), table)
     assert rows == [

@@ -13,7 +13,7 @@ from kframe.snapshot import generate
 from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import Piece, Question, pieces, read_piece
 from kframe.spark.schema import PARTITIONS
-from kframe.spark.sources import Source, find_sources
+from kframe.spark.sources import SnapshotSource, find_sources
 from tests.spark.fleets import snapshot_directory
 
 
@@ -96,7 +96,7 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path, conditions: l
     snapshot = generate(1_000, 5, 3, topics=10)
     renamed = [f"t-{number:07}" for number in range(10)]
     object.__setattr__(snapshot.topics, "names", tuple(renamed))
-    source = Source(str(snapshot_directory(tmp_path / "big", snapshot, 100)), "big")
+    source = SnapshotSource(str(snapshot_directory(tmp_path / "big", snapshot, 100)), "big")
     pieces_ = pieces([source], Question(PARTITIONS, tuple(conditions)), 3)
     assert sum(len(piece.groups or ()) for piece in pieces_) == groups
     assert all(len(piece.groups or ()) <= 3 for piece in pieces_)
@@ -106,5 +106,5 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path, conditions: l
 
 
 def test_a_tolerant_reading_takes_a_directory_whole(tmp_path: Path) -> None:
-    source = Source(str(snapshot_directory(tmp_path / "big", generate(1_000, 5, 3), 100)), "big")
+    source = SnapshotSource(str(snapshot_directory(tmp_path / "big", generate(1_000, 5, 3), 100)), "big")
     assert pieces([source], Question(PARTITIONS, (), tolerant=True)) == [Piece(source)]

@@ -13,7 +13,7 @@ from kframe.model.ids import ElectionKind
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from kframe.whatif import WhatIf
-from kframe.whatif.explain import CandidateStatus, Decision, Rule, explain
+from kframe.whatif.explain import CandidateStatus, Decision, LeaderRule, explain
 from tests.whatif.samples import small
 
 
@@ -23,22 +23,36 @@ def statuses(decision: Decision) -> dict[int, CandidateStatus]:
 
 #: (partition of topic t, rule, leader, reason by broker).
 PRESENT = [
-    (0, Rule.OFFLINE_CLEAN, 1, {1: CandidateStatus.CHOSEN, 2: CandidateStatus.LATER, 3: CandidateStatus.LATER}),
-    (2, Rule.OFFLINE_CLEAN, 3, {3: CandidateStatus.CHOSEN, 1: CandidateStatus.OUT_OF_SYNC}),
-    (4, Rule.OFFLINE_CLEAN, None, {4: CandidateStatus.DEAD}),
+    (0, LeaderRule.OFFLINE_CLEAN, 1, {1: CandidateStatus.CHOSEN, 2: CandidateStatus.LATER, 3: CandidateStatus.LATER}),
+    (2, LeaderRule.OFFLINE_CLEAN, 3, {3: CandidateStatus.CHOSEN, 1: CandidateStatus.OUT_OF_SYNC}),
+    (4, LeaderRule.OFFLINE_CLEAN, None, {4: CandidateStatus.DEAD}),
 ]
 
 #: (partition, failed brokers, rule, leader, reason by broker).
 AFTER = [
-    (0, (1,), Rule.OFFLINE_CLEAN, 2, {1: CandidateStatus.DEAD, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.LATER}),
-    (0, (1, 2), Rule.OFFLINE_CLEAN, 3, {1: CandidateStatus.DEAD, 2: CandidateStatus.DEAD, 3: CandidateStatus.CHOSEN}),
-    (2, (3,), Rule.OFFLINE_CLEAN, None, {3: CandidateStatus.DEAD, 1: CandidateStatus.OUT_OF_SYNC}),
-    (3, (1,), Rule.OFFLINE_CLEAN, None, {1: CandidateStatus.DEAD}),
+    (
+        0,
+        (1,),
+        LeaderRule.OFFLINE_CLEAN,
+        2,
+        {1: CandidateStatus.DEAD, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.LATER},
+    ),
+    (
+        0,
+        (1, 2),
+        LeaderRule.OFFLINE_CLEAN,
+        3,
+        {1: CandidateStatus.DEAD, 2: CandidateStatus.DEAD, 3: CandidateStatus.CHOSEN},
+    ),
+    (2, (3,), LeaderRule.OFFLINE_CLEAN, None, {3: CandidateStatus.DEAD, 1: CandidateStatus.OUT_OF_SYNC}),
+    (3, (1,), LeaderRule.OFFLINE_CLEAN, None, {1: CandidateStatus.DEAD}),
 ]
 
 
 @pytest.mark.parametrize("partition, rule, leader, expected", PRESENT)
-def test_as_it_stands(partition: int, rule: Rule, leader: int | None, expected: dict[int, CandidateStatus]) -> None:
+def test_as_it_stands(
+    partition: int, rule: LeaderRule, leader: int | None, expected: dict[int, CandidateStatus]
+) -> None:
     explanation = explain(WhatIf(small()), "t", partition)
     assert (explanation.before.rule, explanation.before.leader) == (rule, leader)
     assert statuses(explanation.before) == expected
@@ -47,7 +61,7 @@ def test_as_it_stands(partition: int, rule: Rule, leader: int | None, expected: 
 
 @pytest.mark.parametrize("partition, failed, rule, leader, expected", AFTER)
 def test_after_a_failure(
-    partition: int, failed: tuple[int, ...], rule: Rule, leader: int | None, expected: dict[int, CandidateStatus]
+    partition: int, failed: tuple[int, ...], rule: LeaderRule, leader: int | None, expected: dict[int, CandidateStatus]
 ) -> None:
     explanation = explain(WhatIf(small()), "t", partition, failed)
     (decision,) = explanation.elections
@@ -58,7 +72,7 @@ def test_after_a_failure(
 def test_unclean_election_is_named() -> None:
     explanation = explain(WhatIf(small(unclean=1)), "t", 2, [3])
     (decision,) = explanation.elections
-    assert (decision.rule, decision.leader) == (Rule.OFFLINE_UNCLEAN, 1)
+    assert (decision.rule, decision.leader) == (LeaderRule.OFFLINE_UNCLEAN, 1)
     assert decision.text == "broker 1 is elected from outside the ISR: acknowledged records may be lost"
     assert explanation.isr == (1,)
 
@@ -80,20 +94,20 @@ def single_partition(spec: PartitionSpec, brokers: tuple[int, ...] = (1, 2, 3)) 
 
 def test_a_leader_that_merely_stays() -> None:
     before = explain(single_partition(PartitionSpec((1, 2, 3), leader=2, isr=(1, 2))), "t", 0).before
-    assert before.rule is Rule.STAYS
+    assert before.rule is LeaderRule.STAYS
     assert before.text == "broker 2 was elected earlier; an election held now would choose broker 1"
     assert statuses(before) == {1: CandidateStatus.EARLIER, 2: CandidateStatus.CHOSEN, 3: CandidateStatus.OUT_OF_SYNC}
 
 
 def test_a_leader_that_is_recovering() -> None:
     before = explain(single_partition(PartitionSpec((1, 2), leader=2, isr=(2,), recovery=1)), "t", 0).before
-    assert before.rule is Rule.OFFLINE_UNCLEAN
+    assert before.rule is LeaderRule.OFFLINE_UNCLEAN
     assert "still recovering" in before.text
 
 
 def test_a_partition_without_a_state_yet() -> None:
     before = explain(single_partition(PartitionSpec((2, 1))), "t", 0).before
-    assert (before.rule, before.leader) == (Rule.INITIAL, None)
+    assert (before.rule, before.leader) == (LeaderRule.INITIAL, None)
 
 
 def test_failed_leader_before_its_replacement() -> None:

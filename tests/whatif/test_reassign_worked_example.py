@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble, RecordingTransport, VirtualClock
 from kframe.model.columns import Ragged
@@ -67,7 +67,7 @@ def written_page(heading: str) -> list[list[str]]:
 def test_the_table_is_what_the_engine_does(config: dict[str, object], heading: str) -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1, 2, 3)]}, range(1, 7)))
     store = RecordingStore(ensemble)
-    controller = Controller(1, ControllerConfig(config), Selection({}))
+    controller = ControllerCore(1, ControllerConfig(config), Selection({}))
     loop = ControllerLoop(controller, store, RecordingTransport(), VirtualClock())
     loop.adopt()
     store.note()

@@ -26,7 +26,7 @@ _ACL_VERSION: Final = 1
 _TRIES_MOST: Final = 10
 
 
-class Operation(IntEnum):
+class AclOperation(IntEnum):
     """Operations on resources (``AclOperation``)."""
 
     ANY = 1
@@ -45,7 +45,7 @@ class Operation(IntEnum):
     DESCRIBE_TOKENS = 14
 
 
-class Kind(IntEnum):
+class AclFieldKind(IntEnum):
     """Types of resources (``ResourceType``)."""
 
     ANY = 1
@@ -75,19 +75,19 @@ class Permission(IntEnum):
 
 
 #: The operations of each resource type (``AclEntry.supportedOperations``).
-SUPPORTED: Final[Mapping[Kind, tuple[Operation, ...]]] = {
-    Kind.TOPIC: (
-        Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DESCRIBE, Operation.DELETE, Operation.ALTER,
-        Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS,
+SUPPORTED: Final[Mapping[AclFieldKind, tuple[AclOperation, ...]]] = {
+    AclFieldKind.TOPIC: (
+        AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.DELETE,
+        AclOperation.ALTER, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
     ),
-    Kind.GROUP: (Operation.READ, Operation.DESCRIBE, Operation.DELETE),
-    Kind.CLUSTER: (
-        Operation.CREATE, Operation.CLUSTER_ACTION, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE, Operation.ALTER, Operation.DESCRIBE,
+    AclFieldKind.GROUP: (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE),
+    AclFieldKind.CLUSTER: (
+        AclOperation.CREATE, AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
     ),
-    Kind.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE),
-    Kind.DELEGATION_TOKEN: (Operation.DESCRIBE,),
-    Kind.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+    AclFieldKind.TRANSACTIONAL_ID: (AclOperation.DESCRIBE, AclOperation.WRITE),
+    AclFieldKind.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    AclFieldKind.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }  # fmt: skip
 
 
@@ -96,8 +96,8 @@ def _camel(name: str) -> str:
 
 
 #: Names in ZooKeeper (``SecurityUtils.operationName`` and ``resourceTypeName``).
-_OPERATION_NAMES: Final[Mapping[Operation, str]] = {
-    operation: _camel(operation.name) for operation in Operation if operation is not Operation.ANY
+_OPERATION_NAMES: Final[Mapping[AclOperation, str]] = {
+    operation: _camel(operation.name) for operation in AclOperation if operation is not AclOperation.ANY
 }
 _OPERATIONS: Final = {name: operation for operation, name in _OPERATION_NAMES.items()}
 _KIND_NAMES: Final = {kind: _camel(kind.name) for kind in SUPPORTED}
@@ -113,22 +113,22 @@ class Acl:
 
     principal: str
     allow: bool
-    operation: Operation
+    operation: AclOperation
     host: str
 
-    def applies_to(self, principal: Principal, host: str, operations: set[Operation]) -> bool:
+    def applies_to(self, principal: Principal, host: str, operations: set[AclOperation]) -> bool:
         """Whether the entry applies to this principal and host, and to one of these operations."""
         return (
             self.principal in (str(principal), WILDCARD_PRINCIPAL)
             and self.host in (host, WILDCARD)
-            and (self.operation is Operation.ALL or self.operation in operations)
+            and (self.operation is AclOperation.ALL or self.operation in operations)
         )
 
 
 class ResourcePattern(NamedTuple):
     """The resources of an entry: a single resource, or all resources whose names have a prefix."""
 
-    kind: Kind
+    kind: AclFieldKind
     pattern_type: PatternType
     name: str
 
@@ -152,7 +152,7 @@ class AclFilter:
 
     def matches_pattern(self, pattern: ResourcePattern) -> bool:
         """Whether entries of this resource pattern may be selected (``ResourcePatternFilter.matches``)."""
-        if self.kind not in (Kind.ANY, pattern.kind):
+        if self.kind not in (AclFieldKind.ANY, pattern.kind):
             return False
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern.pattern_type):
             return False
@@ -170,7 +170,7 @@ class AclFilter:
         return (
             self.principal in (None, acl.principal)
             and self.host in (None, acl.host)
-            and self.operation in (Operation.ANY, acl.operation)
+            and self.operation in (AclOperation.ANY, acl.operation)
             and self.permission in (Permission.ANY, permission)
         )
 
@@ -179,17 +179,17 @@ class AclFilter:
         if self.name is None or self.kind not in SUPPORTED:
             return []
         types = tuple(_ROOTS) if self.pattern_type == PatternType.ANY else (self.pattern_type,)
-        return [ResourcePattern(Kind(self.kind), PatternType(each), self.name) for each in types if each in _ROOTS]
+        return [ResourcePattern(AclFieldKind(self.kind), PatternType(each), self.name) for each in types if each in _ROOTS]
 
 
 @dataclass(frozen=True, slots=True)
 class AclTable:
     """All entries, by resource name and by prefix."""
 
-    literal: Mapping[tuple[Kind, str], tuple[Acl, ...]] = field(default_factory=dict)
-    prefixed: Mapping[tuple[Kind, str], tuple[Acl, ...]] = field(default_factory=dict)
+    literal: Mapping[tuple[AclFieldKind, str], tuple[Acl, ...]] = field(default_factory=dict)
+    prefixed: Mapping[tuple[AclFieldKind, str], tuple[Acl, ...]] = field(default_factory=dict)
 
-    def entries_of(self, kind: Kind, name: str) -> list[Acl]:
+    def entries_of(self, kind: AclFieldKind, name: str) -> list[Acl]:
         """The entries that apply to a resource: its own, those of ``*``, and those of prefixes of its name."""
         entries = [*self.literal.get((kind, name), ()), *self.literal.get((kind, WILDCARD), ())]
         for length in range(1, len(name) + 1):
@@ -219,7 +219,7 @@ def read_acl_changes(records: Records) -> object:
     ]
 
 
-def _read_tree(records: Records, root: str) -> dict[tuple[Kind, str], tuple[Acl, ...]]:
+def _read_tree(records: Records, root: str) -> dict[tuple[AclFieldKind, str], tuple[Acl, ...]]:
     table = {}
     for kind, folder in _KIND_NAMES.items():
         for name in records.read_record_names(f"{root}/{folder}"):
@@ -228,7 +228,9 @@ def _read_tree(records: Records, root: str) -> dict[tuple[Kind, str], tuple[Acl,
                 try:
                     table[kind, name] = decode_acls(data)
                 except ValueError:
-                    table[kind, name] = (Acl(WILDCARD_PRINCIPAL, allow=False, operation=Operation.ALL, host=WILDCARD),)
+                    table[kind, name] = (
+                        Acl(WILDCARD_PRINCIPAL, allow=False, operation=AclOperation.ALL, host=WILDCARD),
+                    )
     return table
 
 

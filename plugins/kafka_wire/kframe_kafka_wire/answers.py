@@ -30,7 +30,7 @@ class WireError(KframeError):
     """Malformed bytes from a broker. The connection cannot be used any more."""
 
 
-class Refused(WireError):
+class PermanentFailure(WireError):
     """Permanent failure: do not retry."""
 
 

@@ -15,9 +15,9 @@ from typing import Final, Protocol
 from kframe.plugin import KframeError
 from kframe_kafka_wire.acls import (
     WILDCARD,
+    AclOperation,
     AclTable,
-    Kind,
-    Operation,
+    AclFieldKind,
     PatternType,
     ResourcePattern,
     read_acl_changes,
@@ -36,18 +36,18 @@ REFRESH_S: Final = 30.0
 _FIRST_S: Final = 0.05
 #: Operations that an allowed operation implies. A denied operation implies none.
 _IMPLIED: Final = {
-    Operation.DESCRIBE: {Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER},
-    Operation.DESCRIBE_CONFIGS: {Operation.ALTER_CONFIGS},
+    AclOperation.DESCRIBE: {AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER},
+    AclOperation.DESCRIBE_CONFIGS: {AclOperation.ALTER_CONFIGS},
 }
 
 
 class Authorizer(Protocol):
     """Decides whether a principal may do an operation."""
 
-    def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
+    def allows(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind, name: str) -> bool:
         """Whether ``principal`` on ``host`` may do the operation on the resource. Callable from any thread."""
 
-    def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
+    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind) -> bool:
         """Whether ``principal`` may do the operation on any resource of this type. Callable from any thread.
 
         See ``authorizeByResourceType``.
@@ -64,11 +64,11 @@ class Everybody:
         """Always true."""
         return True
 
-    def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
+    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind) -> bool:
         """Always true."""
         return True
 
-    def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
+    def allows(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind, name: str) -> bool:
         """Always true."""
         return True
 
@@ -83,11 +83,11 @@ class SuperUsersOnly:
         """Always true."""
         return True
 
-    def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
+    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind) -> bool:
         """Whether the principal is a super user."""
         return str(principal) in self._super_users
 
-    def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
+    def allows(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind, name: str) -> bool:
         """Whether the principal is a super user."""
         return str(principal) in self._super_users
 
@@ -140,7 +140,7 @@ class AclAuthorizer:
             else:
                 _log.debug("ACLs cannot be read yet: %s", error)
 
-    def allows(self, principal: Principal, host: str, operation: Operation, kind: Kind, name: str) -> bool:
+    def allows(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind, name: str) -> bool:
         """A denying entry wins over an allowing one. Without any entry for the resource the configured default
         applies."""
         if str(principal) in self._super_users:
@@ -155,7 +155,7 @@ class AclAuthorizer:
         enough = {operation} | _IMPLIED.get(operation, set())
         return not denied and any(acl.applies_to(principal, host, enough) for acl in entries if acl.allow)
 
-    def allows_any(self, principal: Principal, host: str, operation: Operation, kind: Kind) -> bool:
+    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind) -> bool:
         """Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9
         ``AclAuthorizer``)."""
         if str(principal) in self._super_users:

@@ -16,7 +16,7 @@ from kframe.plugin import KframeError
 from kframe.plugin.cluster import Registration
 from kframe.plugin.wire import endpoint_on
 from kframe_kafka_wire.codec import decode_response, encode_request
-from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.identity import inter_broker_listener
 from kframe_kafka_wire.security import security_of
 
@@ -87,7 +87,7 @@ class BrokerSettings:
     def _ask(self, broker: Registration, keys: Sequence[str]) -> Mapping[str, Any]:
         listener = inter_broker_listener(self._config)
         security, endpoint = security_of(self._config, listener), endpoint_on(broker, listener)
-        connection = Connection(
+        connection = BrokerConnection(
             Target(endpoint.host, endpoint.port, security.tls, security.credentials(), self._client_id)
         )
         resource = {"resource_type": _BROKER, "resource_name": str(broker.broker_id), "configuration_keys": list(keys)}

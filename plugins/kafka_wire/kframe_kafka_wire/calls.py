@@ -13,7 +13,7 @@ from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
 from kframe.plugin.server import Controller
 from kframe.plugin.wire import LATEST, InterBrokerProtocol
-from kframe_kafka_wire.acls import CLUSTER, SUPPORTED, Kind, Operation
+from kframe_kafka_wire.acls import CLUSTER, SUPPORTED, AclOperation, AclFieldKind
 from kframe_kafka_wire.authorizer import Authorizer, Everybody
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.codec import API_NAMES, Header
@@ -138,7 +138,7 @@ class Desk:
 
 
 @dataclass(slots=True)
-class Session:
+class ClientSession:
     """The authenticated client of a connection."""
 
     listener: str
@@ -154,7 +154,7 @@ class Call:
 
     header: Header
     body: Mapping[str, Any]
-    session: Session
+    session: ClientSession
     desk: Desk
 
     @property
@@ -167,7 +167,7 @@ class Call:
         """The timeout of the request."""
         return int(self.body.get("timeout", 0))
 
-    def may(self, operation: Operation, kind: Kind = Kind.CLUSTER, name: str = CLUSTER) -> bool:
+    def may(self, operation: AclOperation, kind: AclFieldKind = AclFieldKind.CLUSTER, name: str = CLUSTER) -> bool:
         """Whether the client is authorized."""
         session = self.session
         allowed = self.desk.authorizer.allows(session.principal, session.host, operation, kind, name)
@@ -177,23 +177,23 @@ class Call:
             )
         return allowed
 
-    def require(self, operation: Operation) -> None:
+    def require(self, operation: AclOperation) -> None:
         """Raises RequestError unless the client may do the operation on the cluster (Kafka 3.9 ``AuthHelper``)."""
         if not self.may(operation):
             name = API_NAMES[self.header.api_key]
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             raise RequestError(code, f"Request {name} of {self.session.principal} is not authorized.")
 
-    def may_some(self, operation: Operation, kind: Kind) -> bool:
+    def may_some(self, operation: AclOperation, kind: AclFieldKind) -> bool:
         """Whether the client may do the operation on any resource of this type."""
         session = self.session
         return self.desk.authorizer.allows_any(session.principal, session.host, operation, kind)
 
-    def may_any(self, operation: Operation, names: Sequence[str]) -> set[str]:
+    def may_any(self, operation: AclOperation, names: Sequence[str]) -> set[str]:
         """The topics on which the client may do the operation."""
-        return {name for name in names if self.may(operation, Kind.TOPIC, name)}
+        return {name for name in names if self.may(operation, AclFieldKind.TOPIC, name)}
 
-    def operations(self, kind: Kind, name: str) -> int:
+    def operations(self, kind: AclFieldKind, name: str) -> int:
         """The authorized operations on a resource as a bit mask."""
         return sum(1 << operation for operation in SUPPORTED[kind] if self.may(operation, kind, name))
 

@@ -18,7 +18,7 @@ from typing import Final
 from kframe.plugin.transport import MayAct, Notify, Samples
 from kframe.plugin.wire import header_version, request_header, size_prefix
 from kframe_kafka_wire.answers import PendingRequest, read_answer
-from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.probes import cluster_id_of, serves_a_controller
 from kframe_kafka_wire.request_content import UPDATE_METADATA, RequestContent
 
@@ -47,7 +47,7 @@ def pause_ms(failures: int) -> int:
 
 
 @dataclass(slots=True, eq=False)
-class Outgoing:
+class QueuedRequest:
     """A request in the queue."""
 
     controller_epoch: int
@@ -108,19 +108,19 @@ class Channel:
         self._notify = notify
         self._may_act = may_act
         self._cluster_id = cluster_id
-        self._waiting: deque[Outgoing] = deque()
+        self._waiting: deque[QueuedRequest] = deque()
         self._weight = 0
         self._changed = threading.Condition()
         self._closed = False
         self._connect_now = False
-        self._connection: Connection | None = None
+        self._connection: BrokerConnection | None = None
         self._cut_since: float | None = None
         """When the connection was cut (``time.monotonic``); None while it is not."""
         self._controller_id = controller_id
         self._correlation_id = 0
         self._served = False
         """Whether any request was answered."""
-        self._in_flight: Outgoing | None = None
+        self._in_flight: QueuedRequest | None = None
         self._waits_for_role = False
         name = f"Controller-{controller_id}-to-broker-{broker_id}-send-thread"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -173,7 +173,7 @@ class Channel:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def add(self, requests: Iterable[Outgoing]) -> None:
+    def add(self, requests: Iterable[QueuedRequest]) -> None:
         """Queue requests behind all others."""
         with self._changed:
             if not self._closed:
@@ -182,7 +182,7 @@ class Channel:
                     self._weight += request.weight
                 self._changed.notify_all()
 
-    def take_back(self) -> list[Outgoing]:
+    def take_back(self) -> list[QueuedRequest]:
         """Take all requests out of the queue, for merging; only by the thread that adds."""
         with self._changed:
             taken = list(self._waiting)
@@ -212,7 +212,7 @@ class Channel:
         except Exception:  # As in ``_deliver``.
             self._disconnect()
 
-    def _next(self) -> Outgoing | None:
+    def _next(self) -> QueuedRequest | None:
         with self._changed:
             self._in_flight = None
             while not self._waiting and not self._closed:
@@ -225,7 +225,7 @@ class Channel:
         self.times.add((time.monotonic() - request.queued) * 1000)
         return request
 
-    def _deliver(self, request: Outgoing) -> None:
+    def _deliver(self, request: QueuedRequest) -> None:
         """Send a request until it is answered or the channel is closed."""
         failures = 0
         while not self._closed:
@@ -256,7 +256,7 @@ class Channel:
                 self._changed.wait_for(lambda: self._closed, _ROLE_LOOK_S)
             self._waits_for_role = False
 
-    def _exchange(self, connection: Connection, request: Outgoing) -> None:
+    def _exchange(self, connection: BrokerConnection, request: QueuedRequest) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         pending = PendingRequest(
             self.broker_id, request.controller_epoch, request.api_key, request.api_version, self._correlation_id,
@@ -275,9 +275,9 @@ class Channel:
             if event is not None and not self._closed:
                 self._notify(event)
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> BrokerConnection:
         if self._connection is None:
-            connection = Connection(self._target)
+            connection = BrokerConnection(self._target)
             with self._changed:
                 self._connection = connection
                 if self._closed:
@@ -292,7 +292,7 @@ class Channel:
         if connection is not None:
             connection.close()
 
-    def _check_cluster(self, connection: Connection) -> None:
+    def _check_cluster(self, connection: BrokerConnection) -> None:
         """Close the channel for good if the broker belongs to another cluster, which would apply our requests.
 
         Each connection is checked: an address may pass to another process before the registration ends. Raises OSError.

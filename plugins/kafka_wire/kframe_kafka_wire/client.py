@@ -14,9 +14,9 @@ from kframe.plugin.admin import ClusterDescription, Described, Moving, snapshot_
 from kframe.plugin.cluster import ElectionType, Targets, TopicPartition
 from kframe.plugin.columns import Ragged
 from kframe.plugin.snapshot import Snapshot
-from kframe_kafka_wire.answers import Refused, WireError, error_of
+from kframe_kafka_wire.answers import PermanentFailure, WireError, error_of
 from kframe_kafka_wire.codec import decode_response, encode_request
-from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.security import ListenerSecurity, security_of
 from kframe_kafka_wire.shapes import CodecError
 
@@ -43,7 +43,7 @@ class AdminClient:
         self._bootstrap = tuple(bootstrap)
         self._security = security
         self._credentials = security.credentials()
-        self._connection: Connection | None = None
+        self._connection: BrokerConnection | None = None
         self._correlation = 0
 
     def close(self) -> None:
@@ -123,7 +123,7 @@ class AdminClient:
                 response = self._exchange(connection, api, fields)
             except _BROKEN as error:
                 problem = str(error) or type(error).__name__
-                if isinstance(error, Refused):
+                if isinstance(error, PermanentFailure):
                     raise StoreError(f"no controller can be reached: {problem}") from error
             else:
                 code = top_level_error(response)
@@ -138,7 +138,7 @@ class AdminClient:
             time.sleep(PAUSE_S)
         raise StoreError(f"no controller can be reached: {problem}")
 
-    def _to_controller(self) -> Connection:
+    def _to_controller(self) -> BrokerConnection:
         """A connection to the controller that the first responding bootstrap broker names.
 
         Raises Refused if no broker responds and one of them refuses permanently.
@@ -152,7 +152,7 @@ class AdminClient:
                 finally:
                     bootstrap.close()
             except _BROKEN as error:
-                failure = failure if isinstance(failure, Refused) else error
+                failure = failure if isinstance(failure, PermanentFailure) else error
                 continue
             addresses = {broker["node_id"]: (broker["host"], broker["port"]) for broker in response["brokers"]}
             if response["controller_id"] in addresses:
@@ -161,8 +161,8 @@ class AdminClient:
             failure = WireError(f"{host}:{port} knows no controller")
         raise failure
 
-    def _open(self, host: str, port: int) -> Connection:
-        connection = Connection(Target(host, port, self._security.tls, self._credentials, CLIENT_ID))
+    def _open(self, host: str, port: int) -> BrokerConnection:
+        connection = BrokerConnection(Target(host, port, self._security.tls, self._credentials, CLIENT_ID))
         try:
             connection.open(REQUEST_MS)
         except BaseException:
@@ -170,7 +170,9 @@ class AdminClient:
             raise
         return connection
 
-    def _exchange(self, connection: Connection, api: tuple[int, int], fields: Mapping[str, Any]) -> dict[str, Any]:
+    def _exchange(
+        self, connection: BrokerConnection, api: tuple[int, int], fields: Mapping[str, Any]
+    ) -> dict[str, Any]:
         self._correlation += 1
         request = encode_request(*api, self._correlation, CLIENT_ID, fields)
         reply = connection.exchange([request], REPLY_BYTES_MAX, REQUEST_MS)

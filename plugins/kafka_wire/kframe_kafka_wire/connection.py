@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kframe.plugin.settings import tls_refusal
-from kframe_kafka_wire.answers import Refused, WireError
+from kframe_kafka_wire.answers import PermanentFailure, WireError
 from kframe_kafka_wire.sasl import LoginRefused, authenticate
 from kframe_kafka_wire.security import Credentials, Tls
 
@@ -51,7 +51,7 @@ class Target:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-class Connection:
+class BrokerConnection:
     """A connection that ``open`` establishes. One thread uses it; any other thread may call ``shut``."""
 
     def __init__(self, target: Target) -> None:
@@ -77,7 +77,7 @@ class Connection:
             try:
                 authenticate(self._target.credentials, self._target.client_id, self._say)
             except LoginRefused as problem:
-                raise Refused(f"{self._target}: {problem}") from problem
+                raise PermanentFailure(f"{self._target}: {problem}") from problem
 
     def exchange(self, chunks: Sequence[bytes | memoryview], reply_bytes_max: int, timeout_ms: int) -> bytes:
         """Send a whole request, its size first, and return the reply without its size, all within ``timeout_ms``.
@@ -94,7 +94,7 @@ class Connection:
             raise
         length = int.from_bytes(head, "big", signed=True)
         if head.startswith(_TLS_ALERT):
-            raise Refused(f"{self._target}: the broker speaks TLS on this port, expected plain text")
+            raise PermanentFailure(f"{self._target}: the broker speaks TLS on this port, expected plain text")
         if not 0 < length <= reply_bytes_max:
             raise WireError(f"a reply of {length} bytes, where at most {reply_bytes_max} make sense")
         return self._receive(length)
@@ -152,7 +152,7 @@ class Connection:
         tls = self._target.tls
         why = None if tls is None else tls_refusal(problem, str(self._target), tls.trusted, tls.shown)
         if why is not None:
-            raise Refused(why) from problem
+            raise PermanentFailure(why) from problem
 
     def _say(self, request: bytes) -> bytes:
         """Send a request of the login, and return the response within the timeout of ``open``."""

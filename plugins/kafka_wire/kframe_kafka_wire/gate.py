@@ -10,7 +10,7 @@ from typing import Any
 
 from kframe.plugin import ErrorCode
 from kframe_kafka_wire.apis.table import BEFORE_LOGIN, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from kframe_kafka_wire.calls import Session
+from kframe_kafka_wire.calls import ClientSession
 from kframe_kafka_wire.codec import Header
 from kframe_kafka_wire.frames import Refused
 from kframe_kafka_wire.principals import Principal
@@ -57,7 +57,7 @@ def logins_of(
 class Gate:
     """Blocks the requests of a connection until its client has logged in."""
 
-    def __init__(self, logins: Logins, session: Session) -> None:
+    def __init__(self, logins: Logins, session: ClientSession) -> None:
         self._logins = logins
         self._session = session
         self._mechanism = ""

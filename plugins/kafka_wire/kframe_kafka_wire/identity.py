@@ -38,7 +38,7 @@ _LISTENER: Final = re.compile(r"([^:/,\s]+)://(?:\[([0-9a-zA-Z%._:-]*)\]|([0-9a-
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ControllerNode:
     """The controller as a node: its listeners, and its registration as brokers and clients see it."""
 
     bound: tuple[Endpoint, ...]
@@ -47,7 +47,7 @@ class Node:
     """Id, advertised endpoints and rack, as UpdateMetadata names them."""
 
 
-def node_of(config: Mapping[str, str]) -> Node:
+def node_of(config: Mapping[str, str]) -> ControllerNode:
     """The node by Kafka's keys. Raises ConfigError, also if a listener that brokers use is missing."""
     bound = tuple(_endpoints(config, LISTENERS))
     advertised = tuple(_endpoints(config, ADVERTISED)) if config.get(ADVERTISED, "").strip() else bound
@@ -57,7 +57,7 @@ def node_of(config: Mapping[str, str]) -> Node:
             names = ", ".join(endpoint.listener for endpoint in endpoints)
             raise ConfigError(f"config key {LISTENERS}", names, f"{listener}, on which brokers look for the controller")
     broker_id = whole(0)(f"config key {_ID}", config.get(_ID, config.get("node.id", "")))
-    return Node(bound, Registration(broker_id, NO_BROKER_EPOCH, endpoints, config.get("broker.rack") or None))
+    return ControllerNode(bound, Registration(broker_id, NO_BROKER_EPOCH, endpoints, config.get("broker.rack") or None))
 
 
 def registers(config: Mapping[str, str]) -> bool:

@@ -22,7 +22,7 @@ from kframe_kafka_wire.apis.table import (
     offered_versions,
     refusal,
 )
-from kframe_kafka_wire.calls import Call, Desk, RequestError, Session
+from kframe_kafka_wire.calls import Call, ClientSession, Desk, RequestError
 from kframe_kafka_wire.codec import API_NAMES, CodecError, Header, decode_header, decode_request, encode_response
 from kframe_kafka_wire.drops import Drops, Reason
 from kframe_kafka_wire.frames import Budget, Refused, read_frame
@@ -75,7 +75,7 @@ class Inbound:
         self._reader = reader
         self._writer = writer
         peer = writer.get_extra_info("peername")
-        self._session = Session(listening.name, str(peer[0]) if peer else "", protocol=listening.protocol)
+        self._session = ClientSession(listening.name, str(peer[0]) if peer else "", protocol=listening.protocol)
         certificate = writer.get_extra_info("peercert")
         if certificate:
             self._session.principal = Principal(listening.names(distinguished_name(certificate)))

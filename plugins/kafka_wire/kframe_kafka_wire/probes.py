@@ -7,7 +7,7 @@ from typing import Final
 
 from kframe.plugin import KframeError
 from kframe_kafka_wire.codec import CodecError, decode_response, encode_request
-from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.records import Records, cluster_id
 from kframe_kafka_wire.request_content import LEADER_AND_ISR
 
@@ -43,7 +43,7 @@ def serves_a_controller(target: Target, timeout_ms: int) -> bool | None:
     A KRaft-mode broker closes the connection on LeaderAndIsr, StopReplica and UpdateMetadata: their listener is
     ``zkBroker`` alone (Kafka 3.9 ``SimpleApiVersionManager``).
     """
-    connection = Connection(target)
+    connection = BrokerConnection(target)
     try:
         connection.open(timeout_ms)
         request = encode_request(*_API_VERSIONS, 0, target.client_id, {})
@@ -57,10 +57,10 @@ def serves_a_controller(target: Target, timeout_ms: int) -> bool | None:
         connection.close()
 
 
-def cluster_id_of(connection: Connection, client_id: str, timeout_ms: int) -> str | None:
+def cluster_id_of(connection: BrokerConnection, client_id: str, timeout_ms: int) -> str | None:
     """The cluster id in the broker's answer to Metadata for no topics; None if it names none or cannot be read.
 
-    Raises OSError and WireError as ``Connection.exchange`` does.
+    Raises OSError and WireError as ``BrokerConnection.exchange`` does.
     """
     request = encode_request(*_METADATA, 0, client_id, {"topics": []})
     reply = connection.exchange([request], _REPLY_BYTES_MAX, timeout_ms)

@@ -26,7 +26,7 @@ import numpy as np
 from kframe.plugin.cluster import ClusterState
 from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8
 from kframe.plugin.transport import BrokerRows, ControlRequests
-from kframe_kafka_wire.request_content import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, RequestContent, TopicNames
+from kframe_kafka_wire.request_content import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, BatchTopics, RequestContent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class Part:
         if self.origin is None:
             return content
         rows, topic = (column[content.rows] for column in self.origin)
-        nameless = TopicNames(np.empty(0, np.int32), np.empty((0, 16), np.uint8), self.names)
+        nameless = BatchTopics(np.empty(0, np.int32), np.empty((0, 16), np.uint8), self.names)
         return replace(content, rows=rows, topic=topic, names=nameless)
 
 

@@ -20,7 +20,7 @@ _FLAG_PER_PARTITION: Final = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TopicNames:
+class BatchTopics:
     """The topics of a batch, by name or id. ``indexes`` (t,) ascend; ``ids`` (t, 16) has their topic ids."""
 
     indexes: Int32
@@ -29,10 +29,10 @@ class TopicNames:
     """By topic index; only grows."""
 
     @staticmethod
-    def of(cluster: ClusterState, topics: Int32) -> TopicNames:
+    def of(cluster: ClusterState, topics: Int32) -> BatchTopics:
         """The topics with these indexes, which may repeat."""
         indexes = distinct_rows(topics, len(cluster.topics))
-        return TopicNames(indexes, cluster.topics.ids[indexes], cluster.topics.names)
+        return BatchTopics(indexes, cluster.topics.ids[indexes], cluster.topics.names)
 
     def by_id(self, topic_id: bytes) -> str | None:
         """The name of the only topic of the batch with this id; None if there are none or several."""
@@ -56,7 +56,7 @@ class RequestContent:
     """``is_new`` of LeaderAndIsr, ``delete`` of StopReplica; None of UpdateMetadata."""
     leader_epoch: Int32 | None
     """Leader epochs of StopReplica; None for the other kinds."""
-    names: TopicNames | None
+    names: BatchTopics | None
     """None of UpdateMetadata, whose answer names no topics."""
     batch: int = 0
     """The newest batch that this UpdateMetadata completes."""
@@ -70,7 +70,7 @@ def request_contents(
     leading, stopping = requests.leader_and_isr, requests.stop_replica
     if len(leading.rows):
         topic, partition = p.topic[leading.rows], p.partition[leading.rows]
-        names = TopicNames.of(cluster, topic)
+        names = BatchTopics.of(cluster, topic)
         for broker, where in leading.slices():
             arrays = leading.rows[where], topic[where], partition[where]
             yield broker, RequestContent(LEADER_AND_ISR, *arrays, requests.is_new[where], None, names)
@@ -82,7 +82,7 @@ def request_contents(
         for broker in requests.metadata_brokers.tolist():
             yield broker, metadata
     if len(stopping.rows):
-        names = TopicNames.of(cluster, p.topic[stopping.rows])
+        names = BatchTopics.of(cluster, p.topic[stopping.rows])
         for broker, where in stopping.slices():
             rows, delete, epochs = stopping.rows[where], requests.stop_delete[where], requests.stop_leader_epoch[where]
             if stop_replica_version < _FLAG_PER_PARTITION:

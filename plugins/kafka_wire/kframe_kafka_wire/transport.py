@@ -21,7 +21,7 @@ from kframe.plugin.cluster import ClusterState, Registration, ReplicaState
 from kframe.plugin.settings import whole
 from kframe.plugin.transport import BrokerQueue, ControlRequests, MayAct, Notify
 from kframe.plugin.wire import LATEST, ControlVersions, Encoder, InterBrokerProtocol, endpoint_on
-from kframe_kafka_wire.channel import Channel, Outgoing, Timeouts
+from kframe_kafka_wire.channel import Channel, QueuedRequest, Timeouts
 from kframe_kafka_wire.connection import Target
 from kframe_kafka_wire.identity import control_listener, inter_broker_listener, node_of
 from kframe_kafka_wire.probes import ClusterId
@@ -203,7 +203,7 @@ class WireTransport:
         hosted = int(np.count_nonzero((p.replica == broker) & (p.replica_state != ReplicaState.NON_EXISTENT)))
         return channel.weight > 2 * (partitions + hosted)
 
-    def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[tuple[int, Outgoing]]:
+    def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[tuple[int, QueuedRequest]]:
         """The requests of a batch in order, each with the index of its broker."""
         encoded = self._encoder.encode(cluster, requests)
         contents = {
@@ -216,7 +216,7 @@ class WireTransport:
             first = begun.get(key, 0)
             begun[key] = first + request.partitions
             part = slice(first, first + request.partitions)
-            yield request.broker, Outgoing(
+            yield request.broker, QueuedRequest(
                 requests.controller_epoch, request.api_key, request.api_version, request.chunks, contents[key], part,
                 now, len(cluster.topics),
             )  # fmt: skip

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kframe_kafka_wire import _naive_answers, kernels
 from kframe_kafka_wire.answers import PendingRequest, read_answer
-from kframe_kafka_wire.request_content import RequestContent, TopicNames
+from kframe_kafka_wire.request_content import BatchTopics, RequestContent
 from kframe_kafka_wire.testing.fake_broker import Received, encode_reply
 
 from kframe.errors import ErrorCode
@@ -60,7 +60,7 @@ def test_the_kernel_returns_the_errors_of_an_answer(
 
 def asked(api: tuple[int, int], partitions: int) -> PendingRequest:
     numbers = np.arange(partitions, dtype=np.int32)
-    names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
+    names = BatchTopics(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
     content = RequestContent(
         api[0], numbers, np.zeros_like(numbers), numbers, np.ones(partitions, np.uint8), numbers, names
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from kframe_kafka_wire.acls import CLUSTER, Kind, Operation
+from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclFieldKind
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
 from kframe_kafka_wire.principals import Principal, distinguished_name, name_mapper
 from kframe_kafka_wire.testing.served import FakeRecords, Served
@@ -31,30 +31,30 @@ ACLS = {
     "/kafka-acl/Cluster/kafka-cluster": acl(("User:broker", "Allow", "ClusterAction", "*")),
     "/kafka-acl-extended/prefixed/Topic/team-": acl(("User:alice", "Allow", "Create", "*")),
 }
-TOPIC, READ, WRITE, DESCRIBE = Kind.TOPIC, Operation.READ, Operation.WRITE, Operation.DESCRIBE
+TOPIC, READ, WRITE, DESCRIBE = AclFieldKind.TOPIC, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 
 #: (user, host, operation, kind, name, allowed)
 TABLE = [
     ("alice", "h", READ, TOPIC, "t", True),
     ("alice", "h", DESCRIBE, TOPIC, "t", True),  # READ implies DESCRIBE.
     ("alice", "h", WRITE, TOPIC, "t", False),
-    ("alice", "h", Operation.DESCRIBE_CONFIGS, TOPIC, "t", False),
-    ("alice", "h", Operation.DESCRIBE_CONFIGS, TOPIC, "configs", True),
-    ("bob", "10.0.0.1", Operation.DELETE, TOPIC, "t", True),
-    ("bob", "10.0.0.2", Operation.DELETE, TOPIC, "t", False),
+    ("alice", "h", AclOperation.DESCRIBE_CONFIGS, TOPIC, "t", False),
+    ("alice", "h", AclOperation.DESCRIBE_CONFIGS, TOPIC, "configs", True),
+    ("bob", "10.0.0.1", AclOperation.DELETE, TOPIC, "t", True),
+    ("bob", "10.0.0.2", AclOperation.DELETE, TOPIC, "t", False),
     ("carol", "h", WRITE, TOPIC, "denied", True),
     ("alice", "h", WRITE, TOPIC, "denied", False),  # A denial wins.
     ("alice", "h", DESCRIBE, TOPIC, "denied", True),  # A denial implies nothing.
     ("everywhere", "h", DESCRIBE, TOPIC, "any", True),
     ("everywhere", "h", READ, TOPIC, "any", False),
-    ("alice", "h", Operation.CREATE, TOPIC, "team-1", True),
-    ("alice", "h", Operation.CREATE, TOPIC, "team", False),
+    ("alice", "h", AclOperation.CREATE, TOPIC, "team-1", True),
+    ("alice", "h", AclOperation.CREATE, TOPIC, "team", False),
     ("alice", "h", READ, TOPIC, "broken", False),
     ("carol", "h", READ, TOPIC, "broken", False),
-    ("broker", "h", Operation.CLUSTER_ACTION, Kind.CLUSTER, CLUSTER, True),
-    ("broker", "h", Operation.ALTER, Kind.CLUSTER, CLUSTER, False),
-    ("alice", "h", READ, Kind.GROUP, "t", False),  # Another resource type.
-    ("root", "h", Operation.ALTER, Kind.CLUSTER, CLUSTER, True),
+    ("broker", "h", AclOperation.CLUSTER_ACTION, AclFieldKind.CLUSTER, CLUSTER, True),
+    ("broker", "h", AclOperation.ALTER, AclFieldKind.CLUSTER, CLUSTER, False),
+    ("alice", "h", READ, AclFieldKind.GROUP, "t", False),  # Another resource type.
+    ("root", "h", AclOperation.ALTER, AclFieldKind.CLUSTER, CLUSTER, True),
     ("CN=admin,O=x", "h", READ, TOPIC, "broken", True),
     ("ANONYMOUS", "h", READ, TOPIC, "t", False),
 ]
@@ -72,7 +72,7 @@ def authorizer() -> AclAuthorizer:
 
 @pytest.mark.parametrize("user, host, operation, kind, name, allowed", TABLE)
 def test_rules(
-    user: str, host: str, operation: Operation, kind: Kind, name: str, allowed: bool, authorizer: AclAuthorizer
+    user: str, host: str, operation: AclOperation, kind: AclFieldKind, name: str, allowed: bool, authorizer: AclAuthorizer
 ) -> None:
     assert authorizer.allows(Principal(user), host, operation, kind, name) is allowed
 

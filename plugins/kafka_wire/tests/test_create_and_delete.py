@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kframe_kafka_wire.testing.clusters import LiveCluster, knows
+from kframe_kafka_wire.testing.clusters import ManagedCluster, knows
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 from kframe_zookeeper.testing.servers import ServerHandle
 
@@ -15,7 +15,7 @@ PARTITIONS = 300
 TIMEOUT_MS = int(PATIENCE_S * 1000)
 
 
-def counts(live: LiveCluster, topic: str) -> list[int]:
+def counts(live: ManagedCluster, topic: str) -> list[int]:
     """The number of partitions of a topic with a leader, by broker."""
     shown = [knows(broker)[2] for broker in live.cluster.brokers.values()]
     return [sum(name.rpartition("-")[0] == topic and leader >= 0 for name, (leader, *_) in known.items())
@@ -23,7 +23,7 @@ def counts(live: LiveCluster, topic: str) -> list[int]:
 
 
 def test_every_broker_shows_a_change_when_it_is_answered(zookeeper: ServerHandle, tmp_path: Path) -> None:
-    with LiveCluster(tmp_path / "kafka", f"{zookeeper.address}/create-and-delete") as live:
+    with ManagedCluster(tmp_path / "kafka", f"{zookeeper.address}/create-and-delete") as live:
         admin = live.controller
         new = [NewTopic("big", PARTITIONS, 3)]
         assert admin.create_topics(new, timeout_ms=TIMEOUT_MS).result(PATIENCE_S) == {"big": ErrorCode.NONE}

@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 from kframe_kafka_wire.channel import pause_ms
-from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.testing.fake_broker import (
     APIS,
     Action,
@@ -272,7 +272,7 @@ def test_replies_arrive_in_pieces_of_any_size(size: int) -> None:
     replies = [b"first", b"2", bytes(range(200))]
     stream = b"".join(struct.pack(">i", len(reply)) + reply for reply in replies)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        connection = Connection(Target("127.0.0.1", server.getsockname()[1], None, None, "1"))
+        connection = BrokerConnection(Target("127.0.0.1", server.getsockname()[1], None, None, "1"))
         connection.open(10_000)
         broker, _ = server.accept()
 

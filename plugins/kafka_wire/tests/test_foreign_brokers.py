@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.real_cluster import metadata
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.java import JVM
-from kframe_zookeeper.testing.kafka import VERSION, Broker, jars, mapped
+from kframe_zookeeper.testing.kafka import VERSION, KafkaProcess, jars, mapped
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, ServerHandle
 from kframe_zookeeper.testing.sessions import session
@@ -46,7 +46,7 @@ class OwnCluster:
     def _client(self, address: str) -> KazooClient:
         return self._cleanup.enter_context(session(address))
 
-    def register(self, broker: Broker) -> None:
+    def register(self, broker: KafkaProcess) -> None:
         registration = {
             "features": {}, "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1, "port": -1,
             "endpoints": [f"PLAINTEXT://{broker.address}"], "host": None, "version": 5, "timestamp": "0",
@@ -54,7 +54,7 @@ class OwnCluster:
         self.client.create(paths.broker_path(_ID), json.dumps(registration).encode(), ephemeral=True, makepath=True)
 
     def await_log(self, line: str) -> None:
-        instance = Instance(self.address, self._folder / "kframe", 1000)
+        instance = InstanceProcess(self.address, self._folder / "kframe", 1000)
         self._cleanup.callback(instance.kill)
         assert until(lambda: line in instance.log or instance.pid is None), instance.log
         assert line in instance.log, instance.log
@@ -66,7 +66,7 @@ def own(zookeeper: ServerHandle, tmp_path: Path) -> Iterator[OwnCluster]:
         yield OwnCluster(zookeeper, tmp_path, cleanup)
 
 
-def format_storage(broker: Broker) -> None:
+def format_storage(broker: KafkaProcess) -> None:
     """Format the directory of a KRaft-mode broker, which does not start without a cluster id."""
     tool = ["java", *JVM, *mapped(), "-cp", f"{jars()}/*", "kafka.tools.StorageTool", "format"]
     done = subprocess.run(
@@ -77,7 +77,7 @@ def format_storage(broker: Broker) -> None:
 
 
 def test_a_registered_kraft_broker_is_named(own: OwnCluster, tmp_path: Path) -> None:
-    broker = Broker(tmp_path / "broker", own.address, _ID, _KRAFT)
+    broker = KafkaProcess(tmp_path / "broker", own.address, _ID, _KRAFT)
     try:
         format_storage(broker)
         broker.start()
@@ -92,7 +92,7 @@ def test_a_registered_broker_of_another_cluster_is_sent_nothing(
     zookeeper: ServerHandle, own: OwnCluster, tmp_path: Path, version: str
 ) -> None:
     """It would apply UpdateMetadata, and list this controller among its nodes."""
-    broker = Broker(tmp_path / "broker", f"{zookeeper.address}/other-{time.time_ns()}", _ID, {}, version)
+    broker = KafkaProcess(tmp_path / "broker", f"{zookeeper.address}/other-{time.time_ns()}", _ID, {}, version)
     try:
         broker.start()
         broker.await_started()

@@ -12,7 +12,7 @@ from kframe_kafka_wire.testing.fuzz.targets import CORPUS, targets
 from kframe_kafka_wire.testing.messages import every_version
 
 from kframe.errors import ErrorCode
-from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, read_corpus, report, run, signature
+from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, DecoderTarget, read_corpus, report, run, signature
 
 SEED = 20
 TARGETS = {target.name: target for target in targets()}
@@ -53,7 +53,7 @@ def test_the_corpus_covers_every_target() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-def test_the_corpus_outcomes_are_unchanged(target: Target) -> None:
+def test_the_corpus_outcomes_are_unchanged(target: DecoderTarget) -> None:
     cases = [case for case in SAVED if case.target == target.name]
     outcomes = target.evaluate(Batch.of([Base(case.kind, case.raw) for case in cases]))
     assert [case._replace(outcome=signature(outcome)) for case, outcome in zip(cases, outcomes, strict=True)] == cases

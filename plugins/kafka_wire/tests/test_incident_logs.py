@@ -20,7 +20,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.testing.clusters import create
-from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle
@@ -216,7 +216,9 @@ def _running(server: ServerHandle, folder: Path, chroot: str, controller_id: int
         cluster.brokers[1].await_started()
         if controller_id is not None:
             settings = {"auto.leader.rebalance.enable": "false"}
-            instance = Instance(cluster.zookeeper, folder / "instance", controller_id, "--takeover", settings=settings)
+            instance = InstanceProcess(
+                cluster.zookeeper, folder / "instance", controller_id, "--takeover", settings=settings
+            )
             instance.await_ready(active=True)
         read = cluster.brokers[1].log if instance is None else _reader(instance)
         tool = Tool(folder / "tool", cluster.brokers[1].address)
@@ -230,7 +232,7 @@ def _running(server: ServerHandle, folder: Path, chroot: str, controller_id: int
         client.close()
 
 
-def _reader(instance: Instance) -> Callable[[str], str]:
+def _reader(instance: InstanceProcess) -> Callable[[str], str]:
     return lambda log: (instance.folder / "logs" / f"{log}.log").read_text()
 
 

@@ -18,7 +18,7 @@ from kframe_kafka_wire.testing.fake_broker import FakeBroker
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.process import until
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import MemoryEnsemble
 from kframe.model.brokers import Registration
@@ -97,7 +97,7 @@ def functions_of_a_failure() -> set[tuple[str, str]]:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": partitions}, registrations))
     transport = WireTransport(fake_broker.settings())
     config = ControllerConfig({"auto.leader.rebalance.enable": False})
-    loop = ControllerLoop(Controller(1000, config, Selection({})), ensemble.connect(), transport, SystemClock())
+    loop = ControllerLoop(ControllerCore(1000, config, Selection({})), ensemble.connect(), transport, SystemClock())
 
     def received() -> int:
         return sum(len(fakes[broker_id].requests) for broker_id in SURVIVING)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, Outgoing
+from kframe_kafka_wire.channel import REQUEST_WEIGHT, Channel, QueuedRequest
 from kframe_kafka_wire.request_content import UPDATE_METADATA
 from kframe_kafka_wire.testing import fake_broker
 from kframe_kafka_wire.testing.fake_broker import APIS, US, decode
@@ -49,7 +49,7 @@ def _stuck() -> Iterator[None]:
         yield
 
 
-def frame_of(request: Outgoing) -> bytes:
+def frame_of(request: QueuedRequest) -> bytes:
     version = header_version(request.api_key, request.api_version)
     return request_header(version, request.api_key, request.api_version, 1, "x") + b"".join(request.chunks)
 

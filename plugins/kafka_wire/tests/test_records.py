@@ -9,8 +9,8 @@ from kazoo.client import KazooClient
 from kframe_kafka_wire import plugin
 from kframe_kafka_wire.acls import (
     Acl,
-    Kind,
-    Operation,
+    AclOperation,
+    AclFieldKind,
     PatternType,
     ResourcePattern,
     encode_acls,
@@ -109,14 +109,14 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
         (name,) = client.get_children("/x/config/changes")
         assert client.get(f"/x/config/changes/{name}")[0] == b'{"version":2,"entity_path":"users/new%20one"}'
         _written_and_deleted(store)
-        added = Acl("User:b", allow=True, operation=Operation.WRITE, host="*")
-        update_acls(store, ResourcePattern(Kind.TOPIC, PatternType.LITERAL, "new"), lambda acls: acls | {added})
+        added = Acl("User:b", allow=True, operation=AclOperation.WRITE, host="*")
+        update_acls(store, ResourcePattern(AclFieldKind.TOPIC, PatternType.LITERAL, "new"), lambda acls: acls | {added})
         assert client.get("/x/kafka-acl/Topic/new")[0] == encode_acls({added})
         (change,) = client.get_children("/x/kafka-acl-changes")
         assert (change, client.get(f"/x/kafka-acl-changes/{change}")[0]) == ("acl_changes_0000000000", b"TOPIC:new")
         table = read_acls(store)
-        assert [entry.operation for entry in table.entries_of(Kind.TOPIC, "t")] == [Operation.READ]
-        assert [entry.principal for entry in table.entries_of(Kind.TOPIC, "u-1")] == ["User:a"]
+        assert [entry.operation for entry in table.entries_of(AclFieldKind.TOPIC, "t")] == [AclOperation.READ]
+        assert [entry.principal for entry in table.entries_of(AclFieldKind.TOPIC, "u-1")] == ["User:a"]
     finally:
         store.close()
         client.stop()

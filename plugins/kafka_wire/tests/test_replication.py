@@ -19,7 +19,7 @@ import pytest
 from kazoo.protocol.states import WatchedEvent
 from kframe_kafka_wire.codec import decode_response, encode_request
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.real_cluster import NEWEST, SETUPS, Setup, spelled
 from kframe_kafka_wire.testing.replication import Scene
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture, running_fixture
@@ -151,7 +151,7 @@ def refused(client: Client) -> bool:
     return bool(answer["topics"][0]["error_code"] == NOT_CONTROLLER)
 
 
-def wake(scene: Scene, sleeper: Instance, standby: Instance) -> None:
+def wake(scene: Scene, sleeper: InstanceProcess, standby: InstanceProcess) -> None:
     """The standby takes over and a leader restarts; then the frozen instance resumes."""
     standby.await_ready(active=True)
     broker = scene.leader()
@@ -181,7 +181,7 @@ def paused_at_work(scene: Scene) -> None:
         broker = scene.leader()
         frozen = threading.Event()
 
-        def freeze(_event: WatchedEvent, instance: Instance = active, done: threading.Event = frozen) -> None:
+        def freeze(_event: WatchedEvent, instance: InstanceProcess = active, done: threading.Event = frozen) -> None:
             instance.pause()
             done.set()
 

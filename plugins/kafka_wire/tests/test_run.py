@@ -13,7 +13,7 @@ from typing import Any, Final
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kframe_kafka_wire.client import open_admin
-from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_zookeeper.testing.commands import kframe, kframe_json
 from kframe_zookeeper.testing.handover import ClusterFixture
 from kframe_zookeeper.testing.kafka import Cluster
@@ -32,11 +32,11 @@ def topic(client: KazooClient, name: str) -> Any:
 
 def test_two_instances_over_brokers_that_choose_them_for_replicas(kafka: ClusterFixture, tmp_path: Path) -> None:
     cluster, tool, client = kafka.cluster, kafka.tool, kafka.client
-    first = Instance(cluster.zookeeper, tmp_path / "first", 1000, "--takeover", session_ms=8_000)
+    first = InstanceProcess(cluster.zookeeper, tmp_path / "first", 1000, "--takeover", session_ms=8_000)
     second = None
     try:
         first.await_ready(active=True)
-        second = Instance(cluster.zookeeper, tmp_path / "second", 1001, "--insist")
+        second = InstanceProcess(cluster.zookeeper, tmp_path / "second", 1001, "--insist")
         second.await_ready(active=False)
         assert_it_is_seen(cluster, first, second)
         assert_ids_are_unchanged(cluster)
@@ -86,7 +86,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(kafka: Cluster
                 instance.kill()
 
 
-def assert_it_is_seen(cluster: Cluster, active: Instance, standby: Instance) -> None:
+def assert_it_is_seen(cluster: Cluster, active: InstanceProcess, standby: InstanceProcess) -> None:
     """``controller status`` shows the controller, its standby, and the queue of each broker."""
     status = kframe_json("controller", "status", "--zookeeper", cluster.zookeeper)
     assert (status["controller_id"], status["controller_kind"], status["controller_pid"]) == (

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from kframe_kafka_wire.answers import WireError
-from kframe_kafka_wire.connection import Connection, Target
+from kframe_kafka_wire.connection import BrokerConnection, Target
 from kframe_kafka_wire.records import RecordWriter, change_settings, sanitized
 from kframe_kafka_wire.sasl_server import credential_text, make_credential
 from kframe_kafka_wire.security import Credentials, security_of
-from kframe_kafka_wire.testing.clusters import LiveCluster, agree, create
+from kframe_kafka_wire.testing.clusters import ManagedCluster, agree, create
 from kframe_kafka_wire.testing.fake_broker import FakeBroker, settings
 from kframe_kafka_wire.transport import WireTransport
 from kframe_zookeeper.testing.certificates import Authority, Identity
@@ -130,7 +130,7 @@ def test_a_control_plane_of_kafka_s(
         ours = theirs = {}
     written = {key: value.replace("\\", "\\\\") for key, value in {**shared, **theirs}.items()}
     address = f"{zookeeper.address}/{protocol}-{mechanism}"
-    with LiveCluster(tmp_path, address, broker_ids=(1,), settings=written, own={**shared, **ours}) as live:
+    with ManagedCluster(tmp_path, address, broker_ids=(1,), settings=written, own={**shared, **ours}) as live:
         if mechanism.startswith("SCRAM"):
             credential = credential_text(make_credential(mechanism, PASSWORD, b"some-salt"))
             assert isinstance(live.controller.store, RecordWriter)
@@ -141,7 +141,7 @@ def test_a_control_plane_of_kafka_s(
         assert security.credentials() == (Credentials(mechanism, USER, PASSWORD) if mechanism else None)
         if mechanism:
             wrong = Credentials(mechanism, USER, "another")
-            connection = Connection(Target(HOST, live.cluster.brokers[1].other_port, security.tls, wrong, "test"))
+            connection = BrokerConnection(Target(HOST, live.cluster.brokers[1].other_port, security.tls, wrong, "test"))
             with pytest.raises(WireError, match=f"refuses the login by {mechanism}"):
                 connection.open(10_000)
             connection.close()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 from kazoo.client import KazooClient
-from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, login
 from kframe_zookeeper.testing.certificates import Authority
 from kframe_zookeeper.testing.commands import kframe
@@ -106,7 +106,7 @@ class SecuredCluster:
         self.folder = folder
         self.security = security
         self.kafka = Cluster(folder, zookeeper, (1, 2), {**shared, **internal, "listeners": theirs})
-        self.kframe = Instance(
+        self.kframe = InstanceProcess(
             zookeeper, folder / "kframe", 1000, "--create-chroot", settings={**shared, "listeners": ours}
         )
         self.client = KazooClient(zookeeper, timeout=SESSION_S)

@@ -27,7 +27,7 @@ from kframe.plugin.snapshot import (
     named_brokers,
 )
 from kframe_zookeeper import paths
-from kframe_zookeeper.multiread import NO_NODE, Node, PathNames, StateRows, read_children, read_nodes, read_states
+from kframe_zookeeper.multiread import NO_NODE, PathNames, ReadNode, StateRows, read_children, read_nodes, read_states
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.znodes import (
     StoredTopic,
@@ -65,7 +65,7 @@ def capture(session: Session, where: str, progress: Progress) -> Snapshot:
 
     Raises SnapshotError where there is no cluster.
     """
-    reader = Reader(session, where, progress)
+    reader = ClusterReader(session, where, progress)
     last, passes = reader.read(), 1
     consistent, count = last.still, 0
     moved: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Tree:
     ``listed``: number of topics. ``still``: no transaction happened during the reading.
     """
 
-    nodes: dict[str, Node | None]
+    nodes: dict[str, ReadNode | None]
     table: TopicTable
     states: StateRows
     broken: dict[str, str]
@@ -112,7 +112,7 @@ class Tree:
         return paths.state_path(self.table.names[topic], row - first)
 
 
-class Reader:
+class ClusterReader:
     """Reads the tree of a cluster."""
 
     def __init__(self, session: Session, where: str, progress: Progress) -> None:
@@ -145,7 +145,7 @@ class Reader:
         read_nodes(self._session, ["/"])
         return int(self._session.client.last_zxid)
 
-    def _nodes(self, wanted: Sequence[str]) -> dict[str, Node | None]:
+    def _nodes(self, wanted: Sequence[str]) -> dict[str, ReadNode | None]:
         return dict(zip(wanted, read_nodes(self._session, [self._root + path for path in wanted]), strict=True))
 
     def _states(self, table: TopicTable) -> StateRows:
@@ -177,7 +177,7 @@ def _joined(parts: Sequence[StateRows]) -> StateRows:
     return StateRows(**columns, isr=Ragged.chain([part.isr for part in parts]), unparsed=unparsed)
 
 
-def _decoded(names: Sequence[str], nodes: Mapping[str, Node | None]) -> tuple[TopicTable, dict[str, str]]:
+def _decoded(names: Sequence[str], nodes: Mapping[str, ReadNode | None]) -> tuple[TopicTable, dict[str, str]]:
     """Topics by name, and why others are left out."""
     topics: list[StoredTopic] = []
     broken = {}
@@ -335,7 +335,7 @@ class Sifted:
             self._stateless.add(self._first_row[topic] + int(partition))
 
 
-def _seen(node: Node | None) -> tuple[int, int] | None:
+def _seen(node: ReadNode | None) -> tuple[int, int] | None:
     return None if node is None else (node.czxid, node.mzxid)
 
 

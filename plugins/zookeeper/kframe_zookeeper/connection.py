@@ -15,11 +15,11 @@ from kazoo.protocol.states import EventType
 from kframe.plugin import ControllerFenced, StoreError, ZnodeError
 from kframe_zookeeper.contender import Contender
 from kframe_zookeeper.liveness import LivenessListener, LivenessWatch
-from kframe_zookeeper.multiread import NODES_FIRST, Node, Results, read_children, read_nodes, read_results
+from kframe_zookeeper.multiread import NODES_FIRST, ReadNode, Results, read_children, read_nodes, read_results
 from kframe_zookeeper.multiwrite import WriteOutcomes, Writes, require, write_all
 from kframe_zookeeper.paths import CONTROLLER, TOPICS, instance_path
 from kframe_zookeeper.requests import create, delete
-from kframe_zookeeper.role import Claim
+from kframe_zookeeper.role import WonElection
 from kframe_zookeeper.session import Session
 from kframe_zookeeper.statewrite import StateWriter
 from kframe_zookeeper.watches import Listing, Watches
@@ -44,7 +44,7 @@ class Connection:
         self.contender = Contender(session, self.root)
         session.client.on_deleted = self.contender.on_deleted
         self.acl_of = acl_of
-        self.claim: Claim | None = None
+        self.claim: WonElection | None = None
         self._writer: StateWriter | None = None
         self._listener: LivenessListener | None = None
         self._watch: LivenessWatch | None = None
@@ -62,7 +62,7 @@ class Connection:
             raise ControllerFenced("this session has not claimed the role, or has lost it")
         return claim.guard(self.root)
 
-    def require_claim(self, epoch: Node | None) -> None:
+    def require_claim(self, epoch: ReadNode | None) -> None:
         """Raise ControllerFenced unless we have the role and the controller epoch znode is unchanged."""
         claim = self.claim
         if claim is None or not claim.is_current(epoch):
@@ -134,7 +134,7 @@ class Connection:
             self._watch.close()
         self._watch = None
 
-    def take_role(self, claim: Claim | None) -> None:
+    def take_role(self, claim: WonElection | None) -> None:
         """Set the claim under which writes are fenced; None gives the role up."""
         with self._changing_role:
             self._set_role(claim)
@@ -156,7 +156,7 @@ class Connection:
                 self._set_role(None)
             self._checked_reconnects = max(self._checked_reconnects, reconnects)
 
-    def _set_role(self, claim: Claim | None) -> None:
+    def _set_role(self, claim: WonElection | None) -> None:
         self.claim = claim
         self._writer = None if claim is None else StateWriter(self.session, claim.guard(self.root), self.acl_of(TOPICS))
 
@@ -168,7 +168,7 @@ class Connection:
             raise ControllerFenced("this session has not claimed the role, or has lost it")
         return writer
 
-    def nodes(self, paths: Sequence[str]) -> list[Node | None]:
+    def nodes(self, paths: Sequence[str]) -> list[ReadNode | None]:
         """Data and stat of nodes; None if missing."""
         return read_nodes(self.session, [self.root + path for path in paths])
 
@@ -178,7 +178,7 @@ class Connection:
         """The same in columns, by answers; the first requests are sent at once. See ``read_results``."""
         return read_results(self.session, [self.root + path for path in paths], first, probe_first=probe_first)
 
-    def node(self, path: str) -> Node | None:
+    def node(self, path: str) -> ReadNode | None:
         """Data and stat of one node, or None."""
         return self.nodes([path])[0]
 

@@ -12,10 +12,10 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from kframe_zookeeper.multiread import Node
+from kframe_zookeeper.multiread import ReadNode
 from kframe_zookeeper.multiwrite import LOST, Sending, Writes
 from kframe_zookeeper.paths import CONTROLLER
-from kframe_zookeeper.role import Candidate, Claim
+from kframe_zookeeper.role import Candidate, WonElection
 from kframe_zookeeper.session import Session, SessionOver
 
 
@@ -24,15 +24,15 @@ class _Prepared:
     """A claim that is ready to be sent, and the record of the controller that it follows."""
 
     candidate: Candidate
-    claim: Claim
-    holder: Node
+    claim: WonElection
+    holder: ReadNode
 
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
     """A claim that was sent, and its pending answer."""
 
-    claim: Claim
+    claim: WonElection
     sending: Sending
     sent_s: float
 
@@ -54,7 +54,7 @@ class Contender:
         """Whether the next deletion of ``/controller`` triggers a claim."""
         return self._prepared is not None
 
-    def prepare(self, candidate: Candidate, epoch: Node, holder: Node) -> None:
+    def prepare(self, candidate: Candidate, epoch: ReadNode, holder: ReadNode) -> None:
         """Claim under the controller epoch that follows ``epoch`` when ``/controller``, now ``holder``, is deleted.
 
         ``epoch`` was read before ``holder``. Raises StoreError where no controller epoch can follow.
@@ -75,7 +75,7 @@ class Contender:
         """
         self._send(owner)
 
-    def holder(self) -> Node | None:
+    def holder(self) -> ReadNode | None:
         """The record of the controller that the prepared claim follows; None if no claim is prepared."""
         prepared = self._prepared
         return None if prepared is None else prepared.holder
@@ -97,7 +97,7 @@ class Contender:
         """Whether a claim has succeeded, or may have, and was not taken yet. Waits for its answer."""
         return self._settled() is not None
 
-    def take(self) -> Claim | None:
+    def take(self) -> WonElection | None:
         """Return the claim that has succeeded, or may have if its answer was lost, once. Clears the prepared claim."""
         with self._lock:
             self._prepared = None

@@ -15,7 +15,7 @@ from kframe_zookeeper.instances import InstanceRecord
 from kframe_zookeeper.presence import Presence
 
 
-class Calls(Protocol):
+class IdentityStore(Protocol):
     """The members of the store that these calls use."""
 
     _connection: Connection | None
@@ -32,12 +32,12 @@ class IdentityCalls:
     _presence: Presence | None
     _instance: InstanceRecord | None
 
-    def announce(self: Calls, registration: Registration) -> None:
+    def announce(self: IdentityStore, registration: Registration) -> None:
         """Register in ``/brokers/ids`` while we have the role; see ``presence``. Callable from any thread."""
         self._presence = Presence(registration, time.time_ns() // 1_000_000)
         self._put(self._update_registration)
 
-    def enlist(self: Calls, instance: Instance, *, duplicate: bool = False) -> None:
+    def enlist(self: IdentityStore, instance: Instance, *, duplicate: bool = False) -> None:
         """See ``kframe.snapshot.instances.Enlisting``."""
         record = self._instance
         if record is None:
@@ -53,7 +53,7 @@ class IdentityCalls:
         record.instance = instance
         self._put(update)
 
-    def _update_registration(self: Calls) -> None:
+    def _update_registration(self: IdentityStore) -> None:
         """Register in ``/brokers/ids`` if we have the role, else unregister. Runs in the worker."""
         connection, presence = self._connection, self._presence
         if connection is None or presence is None:

@@ -19,7 +19,7 @@ from kframe.plugin import StoreError, ZnodeError
 from kframe.plugin.live import Instance
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
-from kframe_zookeeper.multiread import Node, read_children, read_nodes
+from kframe_zookeeper.multiread import ReadNode, read_children, read_nodes
 from kframe_zookeeper.request_calls import BAD_VERSION
 from kframe_zookeeper.requests import EPHEMERAL, delete, set_data
 from kframe_zookeeper.session import RequestLost, Session, SessionOver
@@ -126,7 +126,7 @@ class InstanceRecord:
             return self._other(connection, node)
         return self._controller(connection)
 
-    def _other(self, connection: Connection, node: Node) -> _Holder | None:
+    def _other(self, connection: Connection, node: ReadNode) -> _Holder | None:
         """The instance in a record of another session. The record of a process that has ended is replaced."""
         name = self._path.rpartition("/")[2]
         try:

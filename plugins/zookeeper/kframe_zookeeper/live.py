@@ -14,11 +14,11 @@ from kframe.plugin.live import ClusterStatus, LiveCounts, Progress, Resignation,
 from kframe.plugin.snapshot import Snapshot
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import audit
-from kframe_zookeeper.capture import Reader, Sifted, capture
+from kframe_zookeeper.capture import ClusterReader, Sifted, capture
 from kframe_zookeeper.chroot import require_cluster
 from kframe_zookeeper.connect import make_client
 from kframe_zookeeper.instances import read_instances
-from kframe_zookeeper.multiread import Node, read_children, read_nodes
+from kframe_zookeeper.multiread import ReadNode, read_children, read_nodes
 from kframe_zookeeper.multiwrite import LOST, Writes, write_once
 from kframe_zookeeper.requests import check, delete
 from kframe_zookeeper.session import Session
@@ -69,7 +69,7 @@ class ZooKeeperCluster:
         """Read once; see ``LiveCluster.status``."""
         with self._session() as session:
             instances = read_instances(session)
-            tree = Reader(session, self._name, ignore_progress).read(quick=True)
+            tree = ClusterReader(session, self._name, ignore_progress).read(quick=True)
             warnings = _warnings(session)
         snapshot, broken = Sifted(tree, self._name).snapshot()
         brokers = tuple(broker.broker_id for broker in snapshot.brokers if broker.registered)
@@ -170,7 +170,7 @@ def _warnings(session: Session) -> tuple[str, ...]:
     return (*warnings, f"and {len(exposed) - len(warnings)} more") if len(exposed) > len(warnings) else tuple(warnings)
 
 
-def _addresses(broker_id: int, node: Node) -> str:
+def _addresses(broker_id: int, node: ReadNode) -> str:
     """The addresses in a broker's registration."""
     try:
         endpoints = decode_broker(str(broker_id), node.data, node.czxid).endpoints

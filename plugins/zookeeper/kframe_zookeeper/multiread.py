@@ -21,7 +21,7 @@ from kframe.plugin.columns import Bool, Int32, Int64, Ragged, UInt8, offsets_of
 from kframe_zookeeper._jute_read import parse_states, split_reads
 from kframe_zookeeper._jute_write import write_reads
 from kframe_zookeeper.fence import Fence
-from kframe_zookeeper.requests import MultiRead, Reply, get_children, get_data
+from kframe_zookeeper.requests import MultiRead, MultiResponse, get_children, get_data
 from kframe_zookeeper.session import Session
 
 REQUEST_BYTES_MOST: Final = 512 * 1024
@@ -72,7 +72,7 @@ class PathNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ReadNode:
     """A node as it was read. ``owner`` is the session of an ephemeral node, else 0."""
 
     data: bytes | None
@@ -106,7 +106,7 @@ class Results:
         return Results(reply, ints[0], longs[0], ints[1], ints[2], *longs[1:])
 
     @staticmethod
-    def split(reply: Reply, count: int) -> Results:
+    def split(reply: MultiResponse, count: int) -> Results:
         """The results of a multiRead of ``count`` operations. Raises StoreError if the answer does not match."""
         results = Results.room(reply.data, count)
         results_read = split_reads(
@@ -138,12 +138,12 @@ class Results:
         start = int(self.data_at[index])
         return None if length < 0 else self.reply[start : start + length].tobytes()
 
-    def node(self, index: int) -> Node | None:
+    def node(self, index: int) -> ReadNode | None:
         """A node; None if it does not exist. Raises StoreError if the read failed."""
         if not self.exists(index):
             return None
         stat = (int(column[index]) for column in (self.version, self.czxid, self.mzxid, self.owner))
-        return Node(self.data(index), *stat)
+        return ReadNode(self.data(index), *stat)
 
     def exists(self, index: int) -> bool:
         """Whether the node exists. Raises StoreError if the read failed."""
@@ -359,7 +359,7 @@ class _Growing:
             begun += request.count
 
 
-def read_nodes(session: Session, paths: Sequence[str]) -> list[Node | None]:
+def read_nodes(session: Session, paths: Sequence[str]) -> list[ReadNode | None]:
     """Data and stat of nodes, chroot included in ``paths``; None where there is none. Raises StoreError."""
     return [results.node(i) for _, results in read_results(session, paths) for i in range(len(results.code))]
 

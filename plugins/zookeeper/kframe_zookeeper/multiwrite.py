@@ -21,7 +21,7 @@ from kframe.plugin import ControllerFenced, StoreError
 from kframe.plugin.columns import Int32, Int64, UInt8, ragged_positions
 from kframe_zookeeper._jute_read import split_results
 from kframe_zookeeper.multiread import REQUEST_BYTES_MOST, cut, error_name
-from kframe_zookeeper.requests import MultiWrite, Reply
+from kframe_zookeeper.requests import MultiResponse, MultiWrite
 from kframe_zookeeper.session import IN_FLIGHT, RequestLost, Session
 
 #: Writes that share a check. More are not faster, and a refused write blocks more of them.
@@ -163,7 +163,7 @@ def write_once(session: Session, guard: bytes, writes: Writes) -> WriteOutcomes:
     return Sending(session, guard, writes).finish()
 
 
-def _results(reply: Reply, count: int, *, fenced: bool) -> tuple[Int32, Int32, Int64] | None:
+def _results(reply: MultiResponse, count: int, *, fenced: bool) -> tuple[Int32, Int32, Int64] | None:
     """Codes, versions and mzxids of ``count`` operations. The code is 0 unless this operation was the refused one.
 
     None if the request was sent without operations (``MultiWrite``).

@@ -13,7 +13,7 @@ from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.requests import SEQUENTIAL, delete, set_data
 
 
-class Calls(Protocol):
+class RecordStore(Protocol):
     """The members of the store that these calls use."""
 
     def _connected(self) -> Connection: ...
@@ -22,21 +22,21 @@ class Calls(Protocol):
 class RecordCalls:
     """Part of ZooKeeperStore. Paths are below the chroot. Callable from any thread; each call raises StoreError."""
 
-    def read_record(self: Calls, path: str) -> bytes | None:
+    def read_record(self: RecordStore, path: str) -> bytes | None:
         """The data of a node; None if it does not exist."""
         node = self._connected().node(path)
         return None if node is None else node.data
 
-    def read_record_names(self: Calls, path: str) -> tuple[str, ...]:
+    def read_record_names(self: RecordStore, path: str) -> tuple[str, ...]:
         """Names of a node's children; empty if it does not exist."""
         return self._connected().children([path])[0]
 
-    def read_versioned_record(self: Calls, path: str) -> tuple[bytes, int] | None:
+    def read_versioned_record(self: RecordStore, path: str) -> tuple[bytes, int] | None:
         """The data and version of a node; None if it does not exist."""
         node = self._connected().node(path)
         return None if node is None else (node.data or b"", node.version)
 
-    def write_record(self: Calls, path: str, data: bytes, version: int | None) -> bool:
+    def write_record(self: RecordStore, path: str, data: bytes, version: int | None) -> bool:
         """Replace the data of a node at ``version``; None creates the node and its parents.
 
         Return false if the node has another version, does not exist, or exists already.
@@ -53,13 +53,13 @@ class RecordCalls:
             code = connection.write_freely(write, NO_NODE, BadVersionError.code).code[0]
         return not code
 
-    def delete_record(self: Calls, path: str, version: int) -> bool:
+    def delete_record(self: RecordStore, path: str, version: int) -> bool:
         """Delete a node at ``version``; false if it does not exist, has another version or has children."""
         connection = self._connected()
         write = [[delete(connection.root + path, version)]]
         return not connection.write_freely(write, NO_NODE, BadVersionError.code, NotEmptyError.code).code[0]
 
-    def append_record(self: Calls, prefix: str, data: bytes) -> None:
+    def append_record(self: RecordStore, prefix: str, data: bytes) -> None:
         """Create a sequential node with ``prefix``, and its parents."""
         connection = self._connected()
         create = [[connection.create(prefix, data, SEQUENTIAL)]]

@@ -14,7 +14,7 @@ from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.multiwrite import Writes, require, write_all
 from kframe_zookeeper.requests import delete, set_data
-from kframe_zookeeper.topic_calls import Calls
+from kframe_zookeeper.topic_calls import TopicStore
 from kframe_zookeeper.znodes import (
     ProducerIdBlock,
     decode_log_dir_event,
@@ -38,26 +38,26 @@ Record = TypeVar("Record")
 class RequestCalls:
     """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
 
-    def queue_deletions(self: Calls, names: tuple[str, ...]) -> None:
+    def queue_deletions(self: TopicStore, names: tuple[str, ...]) -> None:
         """Mark topics for deletion; existing marks stay."""
         connection = self._connected()
         marks = [paths.delete_topic_path(name) for name in names]
         connection.write_freely([[connection.create(path, None)] for path in marks], NODE_EXISTS)
 
-    def read_deletions(self: Calls) -> frozenset[str]:
+    def read_deletions(self: TopicStore) -> frozenset[str]:
         """Marked topics; arms the watch on them."""
         return frozenset(self._connected().watched_children(paths.DELETE_TOPICS))
 
-    def drop_deletions(self: Calls, names: tuple[str, ...]) -> None:
+    def drop_deletions(self: TopicStore, names: tuple[str, ...]) -> None:
         """Delete the marks that exist."""
         connection = self._connected()
         connection.write([[delete(connection.root + paths.delete_topic_path(name))] for name in names], NO_NODE)
 
-    def read_reassignments(self: Calls) -> Targets | None:
+    def read_reassignments(self: TopicStore) -> Targets | None:
         """The pending reassignments; arms a watch on the znode. A malformed znode counts as none."""
         return _left(self._connected(), self._memory, paths.REASSIGN_PARTITIONS, decode_targets)
 
-    def write_reassignments(self: Calls, targets: Targets) -> None:
+    def write_reassignments(self: TopicStore, targets: Targets) -> None:
         """Replace the znode, or delete it if there are no targets."""
         connection, path = self._connected(), paths.REASSIGN_PARTITIONS
         if len(targets) == 0:
@@ -68,31 +68,31 @@ class RequestCalls:
             connection.create_missing([paths.ADMIN])
             connection.write([[connection.create(path, data)]])
 
-    def read_preferred_election(self: Calls) -> tuple[TopicPartition, ...] | None:
+    def read_preferred_election(self: TopicStore) -> tuple[TopicPartition, ...] | None:
         """The requested partitions; arms a watch on the znode. A malformed znode counts as none."""
         return _left(self._connected(), self._memory, paths.PREFERRED_ELECTION, decode_partitions)
 
-    def drop_preferred_election(self: Calls) -> None:
+    def drop_preferred_election(self: TopicStore) -> None:
         """Delete the znode if it exists."""
         connection = self._connected()
         connection.write([[delete(connection.root + paths.PREFERRED_ELECTION)]], NO_NODE)
 
-    def read_isr_changes(self: Calls) -> Notifications[TopicPartition]:
+    def read_isr_changes(self: TopicStore) -> Notifications[TopicPartition]:
         """Partitions named by all notifications; arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.ISR_CHANGES, decode_partitions)
         return Notifications(read, tuple(partition for partitions in items for partition in partitions))
 
-    def read_log_dir_events(self: Calls) -> Notifications[int]:
+    def read_log_dir_events(self: TopicStore) -> Notifications[int]:
         """Brokers named by all notifications; arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.LOG_DIR_EVENTS, decode_log_dir_event)
         return Notifications(read, tuple(items))
 
-    def drop_notifications(self: Calls, paths: tuple[str, ...]) -> None:
+    def drop_notifications(self: TopicStore, paths: tuple[str, ...]) -> None:
         """Delete the notifications that exist."""
         connection = self._connected()
         connection.write([[delete(connection.root + path)] for path in paths], NO_NODE)
 
-    def allocate_producer_ids(self: Calls, broker_id: int) -> int:
+    def allocate_producer_ids(self: TopicStore, broker_id: int) -> int:
         """The first id of the next block, by compare-and-set without a fence. Raises StoreError if none is left.
 
         A block whose answer was lost is never used.

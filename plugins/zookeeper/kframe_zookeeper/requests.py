@@ -30,7 +30,7 @@ SEQUENTIAL: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class MultiResponse:
     """The answer to a multi: its first result begins at ``start`` of ``data``."""
 
     data: UInt8
@@ -57,10 +57,10 @@ class MultiRequest:
         self._sent_s = self._fence.now_s()
         return b"".join((self._operations, END))
 
-    def _answered(self, data: bytes, offset: int) -> Reply:
+    def _answered(self, data: bytes, offset: int) -> MultiResponse:
         """The undecoded answer: decoding must not block kazoo's own thread, which calls this."""
         self._fence.contact(self._sent_s)
-        return Reply(np.frombuffer(data, np.uint8), offset)
+        return MultiResponse(np.frombuffer(data, np.uint8), offset)
 
 
 class MultiRead(MultiRequest):
@@ -72,7 +72,7 @@ class MultiRead(MultiRequest):
         """Two requests that read the same; empty if it cannot be split."""
         return ()
 
-    def deserialize(self, data: bytes, offset: int) -> Reply:
+    def deserialize(self, data: bytes, offset: int) -> MultiResponse:
         """The answer; called by kazoo."""
         return self._answered(data, offset)
 
@@ -91,7 +91,7 @@ class MultiWrite(MultiRequest):
         operations = super().serialize()
         return operations if self._fence.is_open() else END
 
-    def deserialize(self, data: bytes, offset: int) -> list[Reply]:
+    def deserialize(self, data: bytes, offset: int) -> list[MultiResponse]:
         """The answer, in a list because kazoo iterates over the results of a multi."""
         return [self._answered(data, offset)]
 

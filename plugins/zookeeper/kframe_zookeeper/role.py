@@ -13,7 +13,7 @@ from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 from kazoo.protocol.serialization import Sync
 
 from kframe.plugin import StoreError, ZnodeError
-from kframe_zookeeper.multiread import Node, error_name, read_nodes
+from kframe_zookeeper.multiread import ReadNode, error_name, read_nodes
 from kframe_zookeeper.multiwrite import LOST, UNTRIED, Writes, require, write_all, write_once
 from kframe_zookeeper.paths import CONTROLLER, CONTROLLER_EPOCH, broker_path
 from kframe_zookeeper.requests import EPHEMERAL, check, create, delete, set_data
@@ -34,7 +34,7 @@ _REFUSED: Final = (NodeExistsError.code, BadVersionError.code, NoNodeError.code)
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class WonElection:
     """A won election: the controller epoch, and the version of its znode, which fences writes."""
 
     controller_epoch: int
@@ -44,7 +44,7 @@ class Claim:
         """The operation that fails after any later election."""
         return check(root + CONTROLLER_EPOCH, self.epoch_version)
 
-    def is_current(self, epoch: Node | None) -> bool:
+    def is_current(self, epoch: ReadNode | None) -> bool:
         """Whether the controller epoch znode is unchanged, so that writes pass."""
         return epoch is not None and epoch.version == self.epoch_version
 
@@ -64,16 +64,16 @@ class Candidate:
     now_ms: int
     highest: int = 0
 
-    def next_claim(self, epoch: Node) -> Claim:
+    def next_claim(self, epoch: ReadNode) -> WonElection:
         """The claim with the next controller epoch. Raises StoreError if there is none."""
-        claim = Claim(max(_decoded(epoch), self.highest) + 1, epoch.version + 1)
+        claim = WonElection(max(_decoded(epoch), self.highest) + 1, epoch.version + 1)
         if claim.controller_epoch > EPOCH_MOST:
             raise StoreError(f"{CONTROLLER_EPOCH} holds {_decoded(epoch)}: no higher controller epoch can be sent")
         return claim
 
     def claim(
-        self, *, takeover: bool = False, brokers_only: bool = False, early: Claim | None = None
-    ) -> Claim | None:  # fmt: skip
+        self, *, takeover: bool = False, brokers_only: bool = False, early: WonElection | None = None
+    ) -> WonElection | None:  # fmt: skip
         """Become controller; None if the role is taken or another contender was faster.
 
         ``early``: a claim of this session that was sent already. It counts if both znodes show it.
@@ -84,8 +84,8 @@ class Candidate:
         """
         if early is not None and self._is_ours(*self._read(), early):
             return early
-        claim: Claim | None = None
-        deposed: Node | None = None
+        claim: WonElection | None = None
+        deposed: ReadNode | None = None
         code = 0
         for _ in range(TRIES_MOST):
             epoch, holder = self._read()
@@ -108,7 +108,7 @@ class Candidate:
             raise RequestLost("whether the role was won is not known")
         raise StoreError(f"{TRIES_MOST} claims were refused, but there is no controller")
 
-    def _read(self) -> tuple[Node, Node | None]:
+    def _read(self) -> tuple[ReadNode, ReadNode | None]:
         """The znodes of the controller epoch, created if missing, and of the controller.
 
         The server may lag behind its ensemble and still show a former controller, so it is synced first.
@@ -123,12 +123,12 @@ class Candidate:
             epoch, holder = read_nodes(self.session, paths)
         return epoch, holder
 
-    def _is_ours(self, epoch: Node, holder: Node | None, claim: Claim) -> bool:
+    def _is_ours(self, epoch: ReadNode, holder: ReadNode | None, claim: WonElection) -> bool:
         """Whether a claim with a lost answer has succeeded."""
         ours = holder is not None and holder.owner == self.session.session_id
         return ours and epoch.version == claim.epoch_version and _decoded(epoch) == claim.controller_epoch
 
-    def _is_broker(self, holder: Node | None) -> bool:
+    def _is_broker(self, holder: ReadNode | None) -> bool:
         """Whether the owner of this controller znode is a broker: it also owns the registration of that id.
 
         Brokers register and contend in the same session (Kafka 3.9 ``KafkaServer.startup``). An instance of kframe has
@@ -144,7 +144,7 @@ class Candidate:
         same_session = registration is not None and registration.owner == holder.owner
         return same_session and registration is not None and not is_controller_only(registration.data)
 
-    def operations(self, claim: Claim, holder: Node | None) -> list[bytes]:
+    def operations(self, claim: WonElection, holder: ReadNode | None) -> list[bytes]:
         """The transaction that claims the role, and deletes the znode of ``holder`` if there is a controller."""
         raised = set_data(
             self.root + CONTROLLER_EPOCH, encode_controller_epoch(claim.controller_epoch), claim.epoch_version - 1
@@ -157,7 +157,7 @@ class Candidate:
         return [raised, delete(self.root + CONTROLLER, holder.version), ours]
 
 
-def _decoded(epoch: Node) -> int:
+def _decoded(epoch: ReadNode) -> int:
     try:
         return decode_controller_epoch(epoch.data)
     except ZnodeError as error:

@@ -28,7 +28,7 @@ _log = logging.getLogger("kframe.zookeeper")
 NO_CONTROLLER: Final = -1
 
 
-class Calls(Protocol):
+class RoleStore(Protocol):
     """The members of the store that these calls use."""
 
     _memory: Memory
@@ -49,15 +49,15 @@ class RoleCalls:
 
     _instance: InstanceRecord | None
 
-    def claim(self: Calls, controller_id: int) -> int | None:
+    def claim(self: RoleStore, controller_id: int) -> int | None:
         """Take the role if it is free. Return the new controller epoch, else None."""
         return _claim(self, controller_id)
 
-    def take_over(self: Calls, controller_id: int, brokers_only: bool = False) -> int | None:
+    def take_over(self: RoleStore, controller_id: int, brokers_only: bool = False) -> int | None:
         """Take the role also from the present controller; None if another contender was faster."""
         return _claim(self, controller_id, takeover=True, brokers_only=brokers_only)
 
-    def contend(self: Calls, controller_id: int) -> None:
+    def contend(self: RoleStore, controller_id: int) -> None:
         """Claim the role for this controller when ``/controller`` is deleted, or the process of its owner has ended.
 
         See ``contender`` and ``liveness``. The active controller lets standbys notice the end of its own process.
@@ -76,7 +76,7 @@ class RoleCalls:
             connection.contender.prepare(_candidate(self, connection, controller_id), epoch, holder)
         connection.watch_holder()
 
-    def controller(self: Calls) -> int:
+    def controller(self: RoleStore) -> int:
         """Id of the present controller; -1 if there is none or its znode is malformed."""
         connection = self._connected()
         if connection.contender.pending():
@@ -95,7 +95,7 @@ class RoleCalls:
         warn_of_kraft(self._memory, record)
         return record.brokerid
 
-    def owns_role(self: Calls) -> bool:
+    def owns_role(self: RoleStore) -> bool:
         """Whether this session owns ``/controller``.
 
         Waits until the server answers or has ended the session; ``may_act`` is up to date afterwards.
@@ -107,12 +107,12 @@ class RoleCalls:
         node = connection.node(paths.CONTROLLER)
         return node is not None and node.owner == connection.session.session_id
 
-    def may_act(self: Calls) -> bool:
+    def may_act(self: RoleStore) -> bool:
         """Whether we have the role for all we know, and the fence is open."""
         connection = self._connection
         return connection is not None and connection.may_act
 
-    def release(self: Calls) -> None:
+    def release(self: RoleStore) -> None:
         """Delete ``/controller`` if we have the role, and stop following registrations.
 
         If the outcome is unknown, the session is ended, so that another controller can be elected.
@@ -133,18 +133,18 @@ class RoleCalls:
         connection.take_role(None)
 
 
-def remember(store: Calls, controller_epoch: int) -> None:
+def remember(store: RoleStore, controller_epoch: int) -> None:
     """Remember the highest controller epoch seen, unless no epoch can follow it."""
     if controller_epoch < EPOCH_MOST:
         store._highest_epoch = max(store._highest_epoch, controller_epoch)
 
 
-def _candidate(store: Calls, connection: Connection, controller_id: int) -> Candidate:
+def _candidate(store: RoleStore, connection: Connection, controller_id: int) -> Candidate:
     acl, now_ms = connection.acl_of(paths.CONTROLLER), time.time_ns() // 1_000_000
     return Candidate(connection.session, connection.root, acl, controller_id, now_ms, store._highest_epoch)
 
 
-def _claim(store: Calls, controller_id: int, *, takeover: bool = False, brokers_only: bool = False) -> int | None:
+def _claim(store: RoleStore, controller_id: int, *, takeover: bool = False, brokers_only: bool = False) -> int | None:
     connection = store._connected()
     connection.take_role(None)  # An earlier claim must not count as the new one.
     candidate = _candidate(store, connection, controller_id)

@@ -14,13 +14,13 @@ from kframe.plugin.cluster import TopicPartition
 from kframe.plugin.live import ControllerKind, Instance, LiveCounts
 from kframe.plugin.znodes import ControllerZnode
 from kframe_zookeeper.foreign import kraft_epoch
-from kframe_zookeeper.multiread import Node
+from kframe_zookeeper.multiread import ReadNode
 from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.znodes import decode_controller
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class RoleStatus:
     """Who holds the role, by ``/controller`` and the records of instances."""
 
     kind: ControllerKind | None
@@ -30,7 +30,7 @@ class Role:
     standbys: tuple[Instance, ...]
 
 
-def role_of(holder: Node | None, brokers: frozenset[int], instances: list[tuple[Instance, int]]) -> Role:
+def role_of(holder: ReadNode | None, brokers: frozenset[int], instances: list[tuple[Instance, int]]) -> RoleStatus:
     """The role from ``/controller``; ``brokers`` are registered ids, ``instances`` have their sessions.
 
     An instance holds the role if both records are ephemeral in one session: an id proves nothing.
@@ -38,12 +38,12 @@ def role_of(holder: Node | None, brokers: frozenset[int], instances: list[tuple[
     active = next((instance for instance, session in instances if holder is not None and session == holder.owner), None)
     standbys = tuple(instance for instance, _ in instances if instance is not active)
     if holder is None:
-        return Role(None, None, None, standbys)
+        return RoleStatus(None, None, None, standbys)
     try:
         record = decode_controller(holder.data)
     except ZnodeError:
-        return Role("kframe" if active else "unknown", None, active, standbys)
-    return Role(_kind(record, brokers, active), _elected_ms(record), active, standbys)
+        return RoleStatus("kframe" if active else "unknown", None, active, standbys)
+    return RoleStatus(_kind(record, brokers, active), _elected_ms(record), active, standbys)
 
 
 def counts_of(store: ZooKeeperStore) -> LiveCounts:

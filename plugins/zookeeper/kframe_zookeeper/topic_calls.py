@@ -16,14 +16,14 @@ from kframe.plugin.store import WriteCode
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import NO_NODE, NODE_EXISTS, Connection
 from kframe_zookeeper.memory import Memory, SeenTopic
-from kframe_zookeeper.multiread import Node, Results
+from kframe_zookeeper.multiread import ReadNode, Results
 from kframe_zookeeper.multiwrite import Writes, require, write_all
 from kframe_zookeeper.requests import SEQUENTIAL, delete, set_data
 from kframe_zookeeper.topicread import read_table
 from kframe_zookeeper.watches import Watched
 from kframe_zookeeper.znodes import (
     NO_EXTRA,
-    ConfigChange,
+    ConfigNotification,
     decode_config,
     encode_config,
     encode_config_change,
@@ -43,7 +43,7 @@ _INT32_MOST: Final = 2**31 - 1
 _NO_SETTINGS: Final = TopicSettings(UNSET, UNSET)
 
 
-class Calls(Protocol):
+class TopicStore(Protocol):
     """The members of the store that these calls use."""
 
     _memory: Memory
@@ -54,11 +54,11 @@ class Calls(Protocol):
 class TopicCalls:
     """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
 
-    def read_topic_names(self: Calls) -> frozenset[str]:
+    def read_topic_names(self: TopicStore) -> frozenset[str]:
         """Names of all topics; arms the child watch."""
         return frozenset(self._connected().watched_children(paths.TOPICS))
 
-    def read_topics(self: Calls, names: tuple[str, ...]) -> TopicTable:
+    def read_topics(self: TopicStore, names: tuple[str, ...]) -> TopicTable:
         """Ids and assignments; arms a watch on each."""
         connection = self._connected()
         zxid = connection.watches.seen()
@@ -66,7 +66,7 @@ class TopicCalls:
         connection.watches.arm(there, Watched.DATA, zxid)
         return table
 
-    def give_topic_ids(self: Calls, names: tuple[str, ...]) -> tuple[bytes, ...]:
+    def give_topic_ids(self: TopicStore, names: tuple[str, ...]) -> tuple[bytes, ...]:
         """Store a new random id for each topic by compare-and-set. Deleted topics are skipped."""
         connection, memory = self._connected(), self._memory
         ids, remaining = {name: _new_id() for name in names}, tuple(names)
@@ -84,7 +84,7 @@ class TopicCalls:
         raise StoreError(f"{len(remaining)} topics got no id in {TRIES_MOST} attempts because of concurrent writes")
 
     def create_topics(
-        self: Calls, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
+        self: TopicStore, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
         """Store new topics, each with its settings in a single multi. Existing topics get WriteCode.EXISTS."""
         connection = self._connected()
@@ -101,29 +101,29 @@ class TopicCalls:
         codes = connection.write_freely(writes, NODE_EXISTS).code
         return tuple(WriteCode.EXISTS if code else WriteCode.OK for code in codes)
 
-    def write_assignments(self: Calls, table: TopicTable) -> tuple[WriteCode, ...]:
+    def write_assignments(self: TopicStore, table: TopicTable) -> tuple[WriteCode, ...]:
         """Compare-and-set by the version that this session has read or written last."""
         with self._memory.writing_topics:
             return _write(self._connected(), self._memory, table)
 
-    def read_topic_settings(self: Calls, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
+    def read_topic_settings(self: TopicStore, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
         """Settings of each topic, unset if missing or malformed; arms the watch on config changes."""
         connection, memory = self._connected(), self._memory
         memory.note_changes(connection.watched_children(paths.CONFIG_CHANGES))
         settings = dict(settings_in(memory, names, begin_settings(connection, names), frozenset(names)))
         return tuple(settings.get(name, _NO_SETTINGS) for name in names)
 
-    def read_configs(self: Calls, topic: str | None) -> Mapping[str, str]:
+    def read_configs(self: TopicStore, topic: str | None) -> Mapping[str, str]:
         """All settings of a topic, or of all brokers."""
         path = _config_path(topic)
         return _config(self._memory, path, self._connected().node(path))
 
-    def write_configs(self: Calls, topic: str | None, config: Mapping[str, str]) -> None:
+    def write_configs(self: TopicStore, topic: str | None, config: Mapping[str, str]) -> None:
         """Replace them, and create a config change notification. Not fenced, as in Kafka."""
         kind, name = ("brokers", paths.DEFAULT_ENTITY) if topic is None else ("topics", topic)
         _write_settings(self._connected(), kind, name, config)
 
-    def delete_topics(self: Calls, names: tuple[str, ...]) -> None:
+    def delete_topics(self: TopicStore, names: tuple[str, ...]) -> None:
         """Delete topics, then their settings, then their marks, so that an interrupted call can be repeated."""
         connection = self._connected()
         topic_paths = [paths.topic_path(name) for name in names]
@@ -182,7 +182,7 @@ def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[W
     return tuple(codes)
 
 
-def _config(memory: Memory, path: str, node: Node | None) -> dict[str, str]:
+def _config(memory: Memory, path: str, node: ReadNode | None) -> dict[str, str]:
     """Settings in a node; empty if it is missing or malformed."""
     if node is None:
         return {}
@@ -224,5 +224,5 @@ def _write_settings(connection: Connection, kind: str, name: str, config: Mappin
         if connection.write_freely([[connection.create(path, data)]], NODE_EXISTS).code[0]:
             # Created by a lost request of ours, or by another client.
             connection.write_freely([[set_data(connection.root + path, data)]])
-    change = encode_config_change(ConfigChange(kind, name))
+    change = encode_config_change(ConfigNotification(kind, name))
     connection.write_freely([[connection.create(paths.CONFIG_CHANGE, change, SEQUENTIAL)]])

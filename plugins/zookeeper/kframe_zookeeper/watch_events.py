@@ -30,7 +30,7 @@ from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.memory import Memory
 from kframe_zookeeper.watches import Watched
-from kframe_zookeeper.znodes import ConfigChange, decode_config_change
+from kframe_zookeeper.znodes import ConfigNotification, decode_config_change
 
 _log = logging.getLogger("kframe.zookeeper")
 
@@ -115,8 +115,8 @@ class WatchEvents:
                 continue
             self._handle_config(change)
 
-    def _handle_config(self, change: ConfigChange) -> None:
+    def _handle_config(self, change: ConfigNotification) -> None:
         if change.kind == "topics":
             self._notify(TopicSettingsChanged(change.name))
-        elif change == ConfigChange("brokers", paths.DEFAULT_ENTITY):
+        elif change == ConfigNotification("brokers", paths.DEFAULT_ENTITY):
             self._notify(BrokerDefaultsChanged())

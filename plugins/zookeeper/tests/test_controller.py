@@ -17,7 +17,7 @@ from kframe_zookeeper.testing.servers import ServerHandle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_state
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.config import ControllerConfig
@@ -31,7 +31,7 @@ from kframe.testing.store_fixture import FIRST_ID, SECOND_ID
 #: election.
 SLEEPER = """
 import sys, time
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.config import ControllerConfig
@@ -40,7 +40,7 @@ from kframe.runtime.loop import ControllerLoop
 from kframe_zookeeper.store import open_store
 
 loop = ControllerLoop(
-    Controller(int(sys.argv[1]), ControllerConfig(), Selection({})), open_store(sys.argv[2]), RecordingTransport(),
+    ControllerCore(int(sys.argv[1]), ControllerConfig(), Selection({})), open_store(sys.argv[2]), RecordingTransport(),
     SystemClock())
 loop.open()
 loop.start()
@@ -66,7 +66,7 @@ def fixture(zookeeper: ServerHandle) -> Iterator[ZooKeeperFixture]:
 
 def loop_on(store: ZooKeeperStore, controller_id: int) -> ControllerLoop:
     loop = ControllerLoop(
-        Controller(controller_id, ControllerConfig(), Selection({})), store, RecordingTransport(), SystemClock()
+        ControllerCore(controller_id, ControllerConfig(), Selection({})), store, RecordingTransport(), SystemClock()
     )
     loop.open()
     loop.start()

@@ -35,7 +35,7 @@ def config(raw: bytes | None) -> Any:
     return znodes.decode_config(raw, "/config/topics/t")
 
 
-def change(raw: bytes | None) -> znodes.ConfigChange:
+def change(raw: bytes | None) -> znodes.ConfigNotification:
     return znodes.decode_config_change(raw, "/config/changes/config_change_0000000001")
 
 
@@ -84,9 +84,9 @@ READ: list[tuple[str, Callable[[bytes | None], Any], bytes | None, Any]] = [
     ("config without data", config, None, ({}, NO_EXTRA)),
     ("config", config, b'{"version":1,"config":{"a":"1"}}', ({"a": "1"}, NO_EXTRA)),
     ("config change v1", change, b'{"version":1,"entity_type":"topics","entity_name":"t"}',
-     znodes.ConfigChange("topics", "t")),
+     znodes.ConfigNotification("topics", "t")),
     ("config change v2", change, b'{"version":2,"entity_path":"users/u/clients/c"}',
-     znodes.ConfigChange("users", "u/clients/c")),
+     znodes.ConfigNotification("users", "u/clients/c")),
     ("no producer ids yet", znodes.decode_producer_ids, None, None),
     ("producer ids", znodes.decode_producer_ids, b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
      znodes.ProducerIdBlock(1, 0, 999)),

@@ -16,7 +16,7 @@ from kframe_zookeeper.testing.fuzz.znodes import DECODERS
 from kframe_zookeeper.znodes import decode_broker
 
 from kframe.errors import StoreError, ZnodeError
-from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, read_corpus, report, run, signature
+from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, DecoderTarget, read_corpus, report, run, signature
 
 SEED = 20
 REPLIES = ["multi read", "multi write"]
@@ -44,7 +44,7 @@ def test_corpus_covers_every_target() -> None:
 
 
 @pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
-def test_corpus_outcomes_are_unchanged(target: Target) -> None:
+def test_corpus_outcomes_are_unchanged(target: DecoderTarget) -> None:
     entries = [entry for entry in SAVED if entry.target == target.name]
     outcomes = target.evaluate(Batch.of([Base(entry.kind, entry.raw) for entry in entries]))
     assert [

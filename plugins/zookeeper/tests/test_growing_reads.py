@@ -10,7 +10,7 @@ import pytest
 from kframe_zookeeper import _naive_jute
 from kframe_zookeeper.fence import Fence
 from kframe_zookeeper.multiread import ANSWER_BYTES, read_results
-from kframe_zookeeper.requests import END, Reply
+from kframe_zookeeper.requests import END, MultiResponse
 from kframe_zookeeper.session import Session
 
 COUNT, LENGTH = 500, 1_000
@@ -29,12 +29,12 @@ class Scripted(Session):
         self.sent.append(request.count)
         return request
 
-    def wait(self, result: Any) -> Reply:
+    def wait(self, result: Any) -> MultiResponse:
         numbers = range(self._answered, self._answered + result.count)
         self._answered += result.count
         head = _naive_jute.HEADER.pack(4, False, 0) + struct.pack(">i", LENGTH) + bytes(LENGTH)
         stats = (_naive_jute.STAT.pack(1, 2, 0, 0, number, 0, 0, 0, LENGTH, 0, 3) for number in numbers)
-        return Reply(np.frombuffer(b"".join(head + stat for stat in stats) + END, np.uint8), 0)
+        return MultiResponse(np.frombuffer(b"".join(head + stat for stat in stats) + END, np.uint8), 0)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ from kframe_zookeeper.testing.killing import (
     DELETED,
     WRITTEN,
     Case,
-    Scene,
+    StoppedController,
     Way,
     play,
 )
@@ -175,4 +175,4 @@ def test_next_controller_loads_a_consistent_cluster(
 ) -> None:
     fixture = make_fixture(cluster_of({**CLUSTER, **case.topics}, BROKERS), session_timeout_ms=20_000)
     case.before(fixture, nothing)
-    play(Scene(case, way, fixture, proxy), case, way, fixture)
+    play(StoppedController(case, way, fixture, proxy), case, way, fixture)

@@ -25,7 +25,17 @@ from kframe_zookeeper.testing.actions import (
     writes_topic,
 )
 from kframe_zookeeper.testing.commands import ControllerRun
-from kframe_zookeeper.testing.killing import BROKERS, CLUSTER, CREATED, DELETED, WRITTEN, Case, Scene, Way, play
+from kframe_zookeeper.testing.killing import (
+    BROKERS,
+    CLUSTER,
+    CREATED,
+    DELETED,
+    WRITTEN,
+    Case,
+    StoppedController,
+    Way,
+    play,
+)
 from kframe_zookeeper.testing.proxy import Proxy
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
 
@@ -61,4 +71,4 @@ def test_next_controller_loads_a_consistent_cluster(
     case.before(fixture, lambda _: None)
     connect_string = fixture.settings(proxy.address).connect_string
     victim = ControllerRun(FIRST_ID, connect_string, tmp_path / "victim", *(["--takeover"] if case.takeover else []))
-    play(Scene(case, way, fixture, proxy, victim), case, way, fixture)
+    play(StoppedController(case, way, fixture, proxy, victim), case, way, fixture)

@@ -13,7 +13,7 @@ from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.proxy import GET_CHILDREN, MULTI_READ, Break, BreakPoint, Link, Proxy
 from kframe_zookeeper.testing.stores import BREAK_POINTS, big_cluster, controller, opened
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory
-from kframe_zookeeper.znodes import ConfigChange, encode_config_change
+from kframe_zookeeper.znodes import ConfigNotification, encode_config_change
 
 from kframe.model.columns import Int32
 from kframe.model.events import (
@@ -147,7 +147,7 @@ CHANGES: dict[str, tuple[int, bytes, Callable[[KazooClient], object], type[Event
     ),
     "settings change": (
         MULTI_READ, b"/config/topics/topic-11\0", lambda it: it.create(
-            paths.CONFIG_CHANGE, encode_config_change(ConfigChange("topics", "topic-11")), sequence=True
+            paths.CONFIG_CHANGE, encode_config_change(ConfigNotification("topics", "topic-11")), sequence=True
         ), TopicSettingsChanged,
     ),
     "an ISR changes": (

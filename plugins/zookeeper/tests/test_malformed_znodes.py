@@ -11,7 +11,7 @@ from kframe_zookeeper.testing.process import wait_until
 from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeperFixture
 from kframe_zookeeper.znodes import decode_state
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.config import ControllerConfig
@@ -58,7 +58,10 @@ def test_controller_works_beside_malformed_znodes(make_fixture: FixtureFactory) 
     versions = {path: fixture.operator.exists(path).version for path in mutated}
     notification = fixture.operator.create(paths.ISR_CHANGE, next(refused("partitions")), sequence=True)
     loop = ControllerLoop(
-        Controller(FIRST_ID, ControllerConfig(), Selection({})), fixture.connect(), RecordingTransport(), SystemClock()
+        ControllerCore(FIRST_ID, ControllerConfig(), Selection({})),
+        fixture.connect(),
+        RecordingTransport(),
+        SystemClock(),
     )
     loop.open()
     loop.start()

@@ -15,7 +15,7 @@ from kframe_zookeeper.testing.trees import changes, read_tree
 from kframe_zookeeper.testing.victims import Victim, build, requests_received, settle
 from kframe_zookeeper.testing.zookeeper_fixture import ZooKeeperFixture
 
-from kframe.core.controller import Controller as Core
+from kframe.core.controller import ControllerCore as Core
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import RecordingTransport
 from kframe.model.changes import StateChange, WriteResult

@@ -28,7 +28,7 @@ from kframe_simulator.broker.node import Node
 from kframe_simulator.broker.outgoing import (
     CloseSession,
     ControlledShutdown,
-    ControlledShutdownResponse,
+    ControlledShutdownResponseData,
     Outgoing,
     Peer,
     Reply,
@@ -244,7 +244,9 @@ class Broker:
 
     def _shutdown_answered(self, reply: Reply | None, now: float) -> None:
         """Stop when the broker leads nothing any more, or after the last attempt."""
-        done = isinstance(reply, ControlledShutdownResponse) and reply.error is ErrorCode.NONE and not reply.remaining
+        done = (
+            isinstance(reply, ControlledShutdownResponseData) and reply.error is ErrorCode.NONE and not reply.remaining
+        )
         if done or self._attempts_left <= 0:
             self._stop(now)
         else:

@@ -50,7 +50,7 @@ class AlteredPartition(msgspec.Struct, frozen=True):
     partition_epoch: int = UNDEFINED
 
 
-class AlterPartitionResponse(msgspec.Struct, frozen=True):
+class AlterPartitionResponseData(msgspec.Struct, frozen=True):
     """The response to AlterPartition."""
 
     error: ErrorCode
@@ -64,7 +64,7 @@ class ControlledShutdown(msgspec.Struct, frozen=True):
     broker_epoch: int
 
 
-class ControlledShutdownResponse(msgspec.Struct, frozen=True):
+class ControlledShutdownResponseData(msgspec.Struct, frozen=True):
     """The response: an error, or the partitions that the broker still leads."""
 
     error: ErrorCode
@@ -130,7 +130,7 @@ Message: TypeAlias = (
 )  # fmt: skip
 """The messages that a broker sends."""
 Reply: TypeAlias = (
-    FetchResponse | OffsetsForLeaderEpochResponse | AlterPartitionResponse | ControlledShutdownResponse
+    FetchResponse | OffsetsForLeaderEpochResponse | AlterPartitionResponseData | ControlledShutdownResponseData
     | WriteStateResponse
 )  # fmt: skip
 """The replies to them."""

@@ -13,7 +13,7 @@ from kframe_simulator.broker.node import Node
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
     AlterPartition,
-    AlterPartitionResponse,
+    AlterPartitionResponseData,
     NotifyIsrChanges,
     Peer,
     ProposedIsr,
@@ -87,7 +87,7 @@ class AlterPartitions:
         self, items: dict[TopicPartition, tuple[Partition, PendingIsr]], reply: Reply | None, now: float
     ) -> None:
         self._in_flight = False
-        if not isinstance(reply, AlterPartitionResponse) or reply.error is not ErrorCode.NONE:
+        if not isinstance(reply, AlterPartitionResponseData) or reply.error is not ErrorCode.NONE:
             self._retry_at = now + RETRY_MS
             return
         for key, (partition, pending) in items.items():

@@ -8,8 +8,8 @@ A difference names the seed and the step::
 """
 
 from kframe.testing.far_end import EmbeddedFarEnd, FarEnd
-from kframe_simulator.differential.storages import Difference, Storage
+from kframe_simulator.differential.storages import Storage, StorageDifference
 from kframe_simulator.differential.stores import play_bare, play_history
 from kframe_simulator.differential.transports import play_batches
 
-__all__ = ["Difference", "EmbeddedFarEnd", "FarEnd", "Storage", "play_bare", "play_batches", "play_history"]
+__all__ = ["EmbeddedFarEnd", "FarEnd", "Storage", "StorageDifference", "play_bare", "play_batches", "play_history"]

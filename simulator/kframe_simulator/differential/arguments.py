@@ -23,7 +23,7 @@ BROKERS: Final = (1, 2, 3, 4, 5)
 Drawn: TypeAlias = tuple[Any, ...] | None
 
 
-class History(Protocol):
+class ArgumentState(Protocol):
     """The state that arguments are drawn from."""
 
     random: Random
@@ -48,11 +48,11 @@ class History(Protocol):
         """The names of the records below a path; None if there is no such record."""
 
 
-def _replicas(history: History) -> tuple[int, ...]:
+def _replicas(history: ArgumentState) -> tuple[int, ...]:
     return tuple(history.random.sample(BROKERS, history.random.randint(1, 3)))
 
 
-def _states(history: History, number: int) -> Drawn:
+def _states(history: ArgumentState, number: int) -> Drawn:
     session = history.model.sessions[number]
     stored = history.stored()
     # A topic with fewer partitions than the session knows was deleted and created again.
@@ -65,7 +65,7 @@ def _states(history: History, number: int) -> Drawn:
     return states, history.claimed.get(number, 0)
 
 
-def _state(history: History, name: str, partition: int) -> StateSpec:
+def _state(history: ArgumentState, name: str, partition: int) -> StateSpec:
     random, stored = history.random, history.stored()
     row = stored.row(name, partition)
     version = NO_STATE if row is None else int(stored.partitions.partition_epoch[row])
@@ -76,7 +76,7 @@ def _state(history: History, name: str, partition: int) -> StateSpec:
     return StateSpec(leader, isr, random.randint(0, 9), version, int(random.random() < 0.2))
 
 
-def _names_of_states(history: History, number: int) -> Drawn:
+def _names_of_states(history: ArgumentState, number: int) -> Drawn:
     known = history.partitions(history.model.sessions[number].cluster)
     if not known:
         return None
@@ -84,19 +84,19 @@ def _names_of_states(history: History, number: int) -> Drawn:
     return (tuple(f"{name}-{partition}" for name, partition in chosen),)
 
 
-def _new_topics(history: History, number: int) -> tuple[Any, ...]:
+def _new_topics(history: ArgumentState, number: int) -> tuple[Any, ...]:
     names = history.random.sample(TOPICS, history.random.randint(1, 2))
     configs = tuple(_config(history) for _ in names)
     topics = {name: [_replicas(history) for _ in range(history.random.randint(1, 3))] for name in names}
     return topics, configs, history.random.random() < 0.8
 
 
-def _config(history: History) -> dict[str, str]:
+def _config(history: ArgumentState) -> dict[str, str]:
     choices = {"min.insync.replicas": ("1", "2"), "unclean.leader.election.enable": ("true", "false")}
     return {key: history.random.choice(values) for key, values in choices.items() if history.random.random() < 0.5}
 
 
-def _assignments(history: History, number: int) -> Drawn:
+def _assignments(history: ArgumentState, number: int) -> Drawn:
     session = history.model.sessions[number]
     known = [name for name in history.topics() if session.topic_ids.get(name) not in (None, bytes(16))]
     if not known:
@@ -110,7 +110,7 @@ def _assignments(history: History, number: int) -> Drawn:
     return ({name: lists},)
 
 
-def _assignment(history: History, replicas: list[int]) -> Assignment:
+def _assignment(history: ArgumentState, replicas: list[int]) -> Assignment:
     new = [replica for replica in _replicas(history) if replica not in replicas]
     match history.random.randrange(3):
         case 0:
@@ -121,42 +121,42 @@ def _assignment(history: History, replicas: list[int]) -> Assignment:
             return (*new, *replicas), tuple(new), tuple(replicas)
 
 
-def _some_topics(history: History, number: int) -> tuple[Any, ...]:
+def _some_topics(history: ArgumentState, number: int) -> tuple[Any, ...]:
     return (tuple(history.random.sample(TOPICS, history.random.randint(1, 2))),)
 
 
-def _some_known_topics(history: History, number: int) -> Drawn:
+def _some_known_topics(history: ArgumentState, number: int) -> Drawn:
     known = history.topics()
     return (tuple(history.random.sample(known, min(len(known), history.random.randint(1, 2)))),) if known else None
 
 
-def _draw_known_topic(history: History, number: int) -> Drawn:
+def _draw_known_topic(history: ArgumentState, number: int) -> Drawn:
     known = history.topics()
     return ((history.random.choice(known),),) if known and history.random.random() < 0.5 else None
 
 
-def _without_id(history: History, number: int) -> Drawn:
+def _without_id(history: ArgumentState, number: int) -> Drawn:
     stored = history.stored().topics
     result = [name for name in history.topics() if not stored.ids[stored.find(name)].tobytes().strip(b"\0")]
     return (tuple(result),) if result else None
 
 
-def _draw_topic_or_all(history: History, number: int) -> Drawn:
+def _draw_topic_or_all(history: ArgumentState, number: int) -> Drawn:
     known = [*history.topics(), None]
     return (history.random.choice(known),)
 
 
-def _new_config(history: History, number: int) -> Drawn:
+def _new_config(history: ArgumentState, number: int) -> Drawn:
     topic = history.random.choice([*history.topics(), None])
     return topic, _config(history)
 
 
-def _targets(history: History, number: int) -> tuple[Any, ...]:
+def _targets(history: ArgumentState, number: int) -> tuple[Any, ...]:
     count = history.random.randint(0, 2)
     return (tuple(((name, 0), _replicas(history)) for name in history.random.sample(TOPICS, count)),)
 
 
-def _unregistered(history: History) -> Drawn:
+def _unregistered(history: ArgumentState) -> Drawn:
     there = {registration.broker_id for registration in history.ensemble.registrations()}
     free = [broker for broker in BROKERS if broker not in there]
     if not free:
@@ -165,22 +165,22 @@ def _unregistered(history: History) -> Drawn:
     return (tuple(_registration(history, partition) for partition in sorted(chosen)),)
 
 
-def _registration(history: History, broker_id: int) -> Registration:
+def _registration(history: ArgumentState, broker_id: int) -> Registration:
     port, rack = history.random.choice((9092, 9093)), history.random.choice((None, "r1"))
     return Registration(broker_id, NO_BROKER_EPOCH, (Endpoint("PLAINTEXT", f"b{broker_id}", port),), rack)
 
 
-def _registered(history: History) -> Drawn:
+def _registered(history: ArgumentState) -> Drawn:
     there = [registration.broker_id for registration in history.ensemble.registrations()]
     return (tuple(history.random.sample(there, history.random.randint(1, len(there)))),) if there else None
 
 
-def _modified(history: History) -> Drawn:
+def _modified(history: ArgumentState) -> Drawn:
     there = [registration.broker_id for registration in history.ensemble.registrations()]
     return (_registration(history, history.random.choice(there)),) if there else None
 
 
-def _isr(history: History) -> Drawn:
+def _isr(history: ArgumentState) -> Drawn:
     stored = history.stored()
     with_state = [
         (name, partition) for name, partition in history.partitions(stored)
@@ -189,46 +189,46 @@ def _isr(history: History) -> Drawn:
     return (*history.random.choice(with_state), _replicas(history)) if with_state else None
 
 
-def _settings(history: History) -> Drawn:
+def _settings(history: ArgumentState) -> Drawn:
     known = history.topics()
     return (history.random.choice(known), _config(history)) if known else None
 
 
-def _unmarked(history: History) -> Drawn:
+def _unmarked(history: ArgumentState) -> Drawn:
     marked = history.below(DELETE_TOPICS) or []
     free = [name for name in history.topics() if name not in marked]
     return ((history.random.choice(free),),) if free else None
 
 
-def _left_targets(history: History) -> Drawn:
+def _left_targets(history: ArgumentState) -> Drawn:
     wanted = _targets(history, 0)[0]
     return (wanted,) if wanted and history.below(REASSIGN_PARTITIONS) is None else None
 
 
-def _left_election(history: History) -> Drawn:
+def _left_election(history: ArgumentState) -> Drawn:
     return ((("a", 0), ("d_e", 1)),) if history.below(PREFERRED_ELECTION) is None else None
 
 
-def _named(history: History) -> tuple[Any, ...]:
+def _named(history: ArgumentState) -> tuple[Any, ...]:
     return ((("a", history.random.randrange(3)), ("b.c", 0)),)
 
 
-def _draw_broker(history: History) -> tuple[Any, ...]:
+def _draw_broker(history: ArgumentState) -> tuple[Any, ...]:
     return (history.random.choice(BROKERS),)
 
 
-def _role_record(history: History) -> Drawn:
+def _role_record(history: ArgumentState) -> Drawn:
     there = history.below(CONTROLLER) is not None
     return () if there and history.random.random() < 0.4 else None
 
 
-def _draw_session(history: History) -> Drawn:
+def _draw_session(history: ArgumentState) -> Drawn:
     number = history.any_session()
     return None if number is None or history.random.random() < 0.8 else (number,)
 
 
 #: Controller calls with arguments.
-OF_CALLS: Final[Mapping[str, Callable[[History, int], Drawn]]] = {
+OF_CALLS: Final[Mapping[str, Callable[[ArgumentState, int], Drawn]]] = {
     "write_states": _states,
     "read_states": _names_of_states,
     "create_topics": _new_topics,
@@ -244,7 +244,7 @@ OF_CALLS: Final[Mapping[str, Callable[[History, int], Drawn]]] = {
     "write_reassignments": _targets,
 }
 #: External changes by brokers and operators.
-FROM_OUTSIDE: Final[Mapping[str, Callable[[History], Drawn]]] = {
+FROM_OUTSIDE: Final[Mapping[str, Callable[[ArgumentState], Drawn]]] = {
     "register_brokers": _unregistered,
     "unregister_brokers": _registered,
     "bounce_brokers": _registered,

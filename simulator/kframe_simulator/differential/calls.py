@@ -12,23 +12,23 @@ from kframe.model.columns import Ragged
 from kframe.model.ids import NO_STATE
 from kframe.model.tables import Targets, TopicTable, move_flags
 from kframe.testing.clusters import StateSpec, change_of, described, rows_of
-from kframe_simulator.differential.storages import Session, Side
+from kframe_simulator.differential.storages import OpenStore, Side
 
 #: Replicas, those being added, and those being removed.
 Assignment = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def claim(side: Side, session: Session) -> Any:
+def claim(side: Side, session: OpenStore) -> Any:
     """The new controller epoch."""
     return session.store.claim(session.controller_id)
 
 
-def take_over(side: Side, session: Session) -> Any:
+def take_over(side: Side, session: OpenStore) -> Any:
     """The new controller epoch."""
     return session.store.take_over(session.controller_id)
 
 
-def load(side: Side, session: Session) -> Any:
+def load(side: Side, session: OpenStore) -> Any:
     """The whole cluster by names and ids."""
     cluster = session.cluster = session.store.load()
     topics = cluster.topics
@@ -45,12 +45,12 @@ def load(side: Side, session: Session) -> Any:
     return {"partitions": described(cluster), "topics": settings, "brokers": brokers}
 
 
-def read_brokers(side: Side, session: Session) -> Any:
+def read_brokers(side: Side, session: OpenStore) -> Any:
     """All registrations."""
     return sorted(side.registration(broker) for broker in session.store.read_brokers())
 
 
-def write_states(side: Side, session: Session, states: Mapping[str, StateSpec], controller_epoch: int) -> Any:
+def write_states(side: Side, session: OpenStore, states: Mapping[str, StateSpec], controller_epoch: int) -> Any:
     """Code and version of each state."""
     cluster = _cluster(session)
     result = session.store.write_states(cluster, change_of(cluster, states, controller_epoch))
@@ -58,7 +58,7 @@ def write_states(side: Side, session: Session, states: Mapping[str, StateSpec], 
     return dict(zip(states, zip(result.codes.tolist(), versions.tolist(), strict=True), strict=True))
 
 
-def read_states(side: Side, session: Session, names: Sequence[str]) -> Any:
+def read_states(side: Side, session: OpenStore, names: Sequence[str]) -> Any:
     """The state at each path; None if there is none."""
     cluster = _cluster(session)
     result = session.store.read_states(cluster, rows_of(cluster, names))
@@ -73,7 +73,7 @@ def read_states(side: Side, session: Session, names: Sequence[str]) -> Any:
     }  # fmt: skip
 
 
-def read_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
+def read_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """Ids and assignments of the topics that exist."""
     table = session.store.read_topics(names)
     session.topic_ids.update(zip(table.names, table.topic_ids, strict=True))
@@ -87,7 +87,7 @@ def read_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
 
 
 def create_topics(
-    side: Side, session: Session, topics: Mapping[str, Sequence[tuple[int, ...]]],
+    side: Side, session: OpenStore, topics: Mapping[str, Sequence[tuple[int, ...]]],
     configs: tuple[Mapping[str, str], ...], with_ids: bool,
 ) -> Any:  # fmt: skip
     """One code for each topic."""
@@ -95,7 +95,7 @@ def create_topics(
     return [int(code) for code in session.store.create_topics(table, configs, with_ids=with_ids)]
 
 
-def write_assignments(side: Side, session: Session, topics: Mapping[str, Sequence[Assignment]]) -> Any:
+def write_assignments(side: Side, session: OpenStore, topics: Mapping[str, Sequence[Assignment]]) -> Any:
     """One code for each topic."""
     every = [partition for partitions in topics.values() for partition in partitions]
     replicas, adding, removing = (Ragged.of([assignment[index] for assignment in every]) for index in range(3))
@@ -106,14 +106,14 @@ def write_assignments(side: Side, session: Session, topics: Mapping[str, Sequenc
     return [int(code) for code in codes]
 
 
-def give_topic_ids(side: Side, session: Session, names: tuple[str, ...]) -> Any:
+def give_topic_ids(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """The topic ids."""
     ids = session.store.give_topic_ids(names)
     session.topic_ids.update(zip(names, ids, strict=True))
     return [side.topic_id(broker_id) for broker_id in ids]
 
 
-def delete_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
+def delete_topics(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """Nothing; the session removes the topics from its columns as a controller does."""
     session.store.delete_topics(names)
     for name in names:
@@ -123,7 +123,7 @@ def delete_topics(side: Side, session: Session, names: tuple[str, ...]) -> Any:
         session.cluster.drop_topics(np.array(gone, np.int32))
 
 
-def read_topic_settings(side: Side, session: Session, names: tuple[str, ...]) -> Any:
+def read_topic_settings(side: Side, session: OpenStore, names: tuple[str, ...]) -> Any:
     """The topic settings that a controller uses."""
     return [
         (read_topic_setting.unclean, read_topic_setting.min_insync)
@@ -131,12 +131,12 @@ def read_topic_settings(side: Side, session: Session, names: tuple[str, ...]) ->
     ]
 
 
-def write_reassignments(side: Side, session: Session, wanted: Sequence[Any]) -> Any:
+def write_reassignments(side: Side, session: OpenStore, wanted: Sequence[Any]) -> Any:
     """Nothing."""
     session.store.write_reassignments(Targets.of(wanted))
 
 
-def read_reassignments(side: Side, session: Session) -> Any:
+def read_reassignments(side: Side, session: OpenStore) -> Any:
     """The target replicas, in order."""
     left = session.store.read_reassignments()
     if left is None:
@@ -144,49 +144,49 @@ def read_reassignments(side: Side, session: Session) -> Any:
     return [(left.names[left.topic[i]], int(left.partition[i]), left.replicas[i].tolist()) for i in range(len(left))]
 
 
-def read_isr_changes(side: Side, session: Session) -> Any:
+def read_isr_changes(side: Side, session: OpenStore) -> Any:
     """The partitions in the notifications."""
     return _notified(session, session.store.read_isr_changes())
 
 
-def read_log_dir_events(side: Side, session: Session) -> Any:
+def read_log_dir_events(side: Side, session: OpenStore) -> Any:
     """The brokers in the notifications."""
     return _notified(session, session.store.read_log_dir_events())
 
 
-def drop_notifications(side: Side, session: Session) -> Any:
+def drop_notifications(side: Side, session: OpenStore) -> Any:
     """Nothing; deletes the notifications that were read last."""
     session.store.drop_notifications(session.paths)
 
 
-def allocate_producer_ids(side: Side, session: Session) -> Any:
+def allocate_producer_ids(side: Side, session: OpenStore) -> Any:
     """The order number of the block."""
     return side.ordinal("producer ids", session.store.allocate_producer_ids(session.controller_id))
 
 
-def write_configs(side: Side, session: Session, topic: str | None, config: Mapping[str, str]) -> Any:
+def write_configs(side: Side, session: OpenStore, topic: str | None, config: Mapping[str, str]) -> Any:
     """Nothing."""
     session.store.write_configs(topic, config)
 
 
-def read_configs(side: Side, session: Session, topic: str | None) -> Any:
+def read_configs(side: Side, session: OpenStore, topic: str | None) -> Any:
     """All settings."""
     return dict(session.store.read_configs(topic))
 
 
 def _plain(name: str, shown: Callable[[Any], Any] = lambda result: result) -> Callable[..., Any]:
-    def call(side: Side, session: Session, *arguments: Any) -> Any:
+    def call(side: Side, session: OpenStore, *arguments: Any) -> Any:
         return shown(getattr(session.store, name)(*arguments))
 
     return call
 
 
-def _notified(session: Session, left: Any) -> Any:
+def _notified(session: OpenStore, left: Any) -> Any:
     session.paths = left.paths
     return len(left.paths), list(left.items)
 
 
-def _cluster(session: Session) -> ClusterState:
+def _cluster(session: OpenStore) -> ClusterState:
     assert session.cluster is not None, "a history writes states only after it has loaded"
     return session.cluster
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Final
 
 from kframe.embedded import MemoryEnsemble
-from kframe.embedded.records import RecordError
+from kframe.embedded.records import StoredRecordError
 from kframe.model.cluster import ClusterState
 from kframe_simulator.differential.arguments import FROM_OUTSIDE, OF_CALLS, TOPICS
 from kframe_simulator.differential.calls import CALLS
@@ -50,7 +50,7 @@ _FENCED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """One step, by a session or (None) from outside."""
 
     call: str
@@ -83,14 +83,14 @@ class History:
         self._looks = ensemble.records.open_session(lambda _event: None)
         self._outside = tuple(name for name in FROM_OUTSIDE if possible(name))
 
-    def draw(self) -> Step:
+    def draw(self) -> HistoryStep:
         """The next step."""
         while True:
             step = self.random.choices((self._session, self._role, self._controller, self._from_outside), _OFTEN)[0]()
             if step is not None:
                 return step
 
-    def done(self, step: Step, result: Any) -> None:
+    def done(self, step: HistoryStep, result: Any) -> None:
         """Record the result of a step on the model."""
         if step.session is None:
             return
@@ -108,13 +108,13 @@ class History:
 
     # -- Drawing steps.
 
-    def _session(self) -> Step | None:
+    def _session(self) -> HistoryStep | None:
         number = self.random.randrange(len(CONTROLLERS))
         if number not in self.model.sessions:
-            return Step("open", None, (number, CONTROLLERS[number]))
-        return Step("close", number, (number,)) if self.random.random() < 0.15 else None
+            return HistoryStep("open", None, (number, CONTROLLERS[number]))
+        return HistoryStep("close", number, (number,)) if self.random.random() < 0.15 else None
 
-    def _role(self) -> Step | None:
+    def _role(self) -> HistoryStep | None:
         number = self.any_session()
         if number is None:
             return None
@@ -123,37 +123,39 @@ class History:
             # the role.
             writes = _FENCED if self.claimed[number] < self._epoch else ()
             call = self.random.choice(("release", "release", "owns_role", "may_act", *writes))
-            return Step(call, number) if call not in OF_CALLS else self._drawn(call, number)
+            return HistoryStep(call, number) if call not in OF_CALLS else self._drawn(call, number)
         if number not in self.claimed and self.random.random() < 0.2:
             return self._drawn(self.random.choice(_FENCED), number)
         # The owner of the role does not claim it again.
-        return Step(self.random.choice(_OF_ROLES[3:] if number in self.claimed else _OF_ROLES), number)
+        return HistoryStep(self.random.choice(_OF_ROLES[3:] if number in self.claimed else _OF_ROLES), number)
 
-    def _controller(self) -> Step | None:
+    def _controller(self) -> HistoryStep | None:
         holders = [number for number in self.claimed if not self.deposed(number)]
         if not holders:
             free = [number for number in self.model.sessions if number not in self.claimed]
-            return Step("claim", self.random.choice(free)) if free else self._role()
+            return HistoryStep("claim", self.random.choice(free)) if free else self._role()
         (number,) = holders
         if number in self._unread:  # Storage refuses writes from outdated columns.
-            return self._drawn("write_assignments", number) if self.random.random() < 0.4 else Step("load", number)
+            return (
+                self._drawn("write_assignments", number) if self.random.random() < 0.4 else HistoryStep("load", number)
+            )
         if self.random.random() < 0.35:
-            return Step(self.random.choice(_PLAIN), number)
+            return HistoryStep(self.random.choice(_PLAIN), number)
         return self._drawn(self.random.choice((*OF_CALLS, *_MORE_OFTEN)), number)
 
-    def _drawn(self, call: str, number: int) -> Step | None:
+    def _drawn(self, call: str, number: int) -> HistoryStep | None:
         draw = OF_CALLS.get(call)
         if draw is None:
-            return Step(call, number)
+            return HistoryStep(call, number)
         arguments = draw(self, number)
-        return None if arguments is None else Step(call, number, arguments)
+        return None if arguments is None else HistoryStep(call, number, arguments)
 
-    def _from_outside(self) -> Step | None:
+    def _from_outside(self) -> HistoryStep | None:
         if not self._outside:
             return None
         call = self.random.choice(self._outside)
         arguments = FROM_OUTSIDE[call](self)
-        return None if arguments is None else Step(call, None, arguments)
+        return None if arguments is None else HistoryStep(call, None, arguments)
 
     # -- State of the model.
 
@@ -180,7 +182,7 @@ class History:
 
     def below(self, path: str) -> list[str] | None:
         """The names of the records below a path; None if there is no such record."""
-        with suppress(RecordError):
+        with suppress(StoredRecordError):
             if self.ensemble.records.exists(self._looks, path) is not None:
                 return self.ensemble.records.children(self._looks, path)
         return None

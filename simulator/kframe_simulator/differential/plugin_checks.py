@@ -9,7 +9,7 @@ from kframe.model.elections import LeaderSelector
 from kframe.registry.adapt import make_selector
 from kframe.registry.checks import Finding
 from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
-from kframe_simulator.differential.storages import Difference
+from kframe_simulator.differential.storages import StorageDifference
 from kframe_simulator.differential.stores import play_bare, play_history
 from kframe_simulator.differential.transports import play_batches
 from kframe_simulator.invariants import INVARIANTS
@@ -67,6 +67,6 @@ def try_transport(spec: TransportSpec, url: str, seeds: Iterable[int] = TRANSPOR
     return Finding("simulated-batches", rule, _problem(played))
 
 
-def _problem(played: Iterable[Difference | None]) -> str | None:
+def _problem(played: Iterable[StorageDifference | None]) -> str | None:
     """The first difference. Later histories are not played."""
     return next((str(entry) for entry in played if entry is not None), None)

@@ -27,7 +27,7 @@ _LOOK_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StorageDifference:
     """The first difference between the store and the model, and its step."""
 
     seed: int
@@ -52,7 +52,7 @@ def quiet() -> Iterator[None]:
 
 
 class Storage(Protocol):
-    """The methods that a side needs, from ``kframe.model.surroundings.ClusterContext``. A side also uses the other
+    """The methods that a side needs, from ``kframe.model.external_changes.ExternalChanges``. A side also uses the other
     methods of that protocol if they exist."""
 
     def connect(self) -> Store:
@@ -63,7 +63,7 @@ class Storage(Protocol):
 
 
 @dataclass(slots=True)
-class Session:
+class OpenStore:
     """The open store of one controller."""
 
     controller_id: int
@@ -84,7 +84,7 @@ class Side:
         """``patience_s`` is the longest wait for notifications if the storage cannot tell when all are delivered."""
         self.storage = storage
         self.patience_s = patience_s
-        self.sessions: dict[int, Session] = {}
+        self.sessions: dict[int, OpenStore] = {}
         self._ordinals: dict[tuple[str, Hashable], int] = {}
         self._counts: Counter[str] = Counter()
 
@@ -112,7 +112,7 @@ class Side:
 
     def open(self, number: int, controller_id: int) -> None:
         """Open a session."""
-        self.sessions[number] = session = Session(controller_id, self.storage.connect())
+        self.sessions[number] = session = OpenStore(controller_id, self.storage.connect())
         session.store.open(session.received.append)
 
     def close(self, number: int | None = None) -> None:

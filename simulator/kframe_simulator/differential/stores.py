@@ -15,8 +15,8 @@ from kframe.embedded import MemoryEnsemble
 from kframe.errors import InputError
 from kframe.model.cluster import ClusterState
 from kframe.model.ports import Store
-from kframe_simulator.differential.histories import CONTROLLERS, History, Step
-from kframe_simulator.differential.storages import Difference, Side, Storage, missed, quiet
+from kframe_simulator.differential.histories import CONTROLLERS, History, HistoryStep
+from kframe_simulator.differential.storages import Side, Storage, StorageDifference, missed, quiet
 
 #: Steps of a history.
 STEPS: Final = 300
@@ -37,7 +37,7 @@ class Bare:
         """Do nothing: callers wait with a time limit instead."""
 
 
-def play_history(seed: int, storage: Storage, steps: int = STEPS, epoch: int = 0) -> Difference | None:
+def play_history(seed: int, storage: Storage, steps: int = STEPS, epoch: int = 0) -> StorageDifference | None:
     """Play a history in empty storage and in the model. Returns the first difference, or None. ``epoch`` is the last
     controller epoch that the storage has assigned. Closes the storage if it has a ``close``."""
     ensemble = MemoryEnsemble.from_cluster(ClusterState(), epoch)
@@ -49,11 +49,11 @@ def play_history(seed: int, storage: Storage, steps: int = STEPS, epoch: int = 0
             step = history.draw()
             difference = _compare(history, step, model, tried)
             if difference is not None:
-                return Difference(seed, number, str(step), *difference)
+                return StorageDifference(seed, number, str(step), *difference)
         return _compare_rest(seed, steps, history, model, tried)
 
 
-def play_bare(make: Callable[[], Store], steps: int = STEPS) -> Difference | None:
+def play_bare(make: Callable[[], Store], steps: int = STEPS) -> StorageDifference | None:
     """Play a history in a storage that can only make stores. Raises InputError, and changes nothing, if it is not
     empty."""
     return play_history(1, Bare(make), steps, _last_epoch(make()))
@@ -74,7 +74,7 @@ def _last_epoch(store: Store) -> int:
     return epoch or 0
 
 
-def _compare(history: History, step: Step, model: Side, tried: Side) -> tuple[str, str] | None:
+def _compare(history: History, step: HistoryStep, model: Side, tried: Side) -> tuple[str, str] | None:
     """Perform a step on both sides. Returns the expected and the actual result if they differ."""
     deposed = {number for number in model.sessions if history.deposed(number)}
     expected, result = model.do(step.deed), tried.do(step.deed)
@@ -93,12 +93,12 @@ def _compare(history: History, step: Step, model: Side, tried: Side) -> tuple[st
     return None
 
 
-def _compare_rest(seed: int, steps: int, history: History, model: Side, tried: Side) -> Difference | None:
+def _compare_rest(seed: int, steps: int, history: History, model: Side, tried: Side) -> StorageDifference | None:
     """Compare the whole content through a new session."""
-    for step in (Step("open", None, (_LAST, _LAST)), Step("load", _LAST)):
+    for step in (HistoryStep("open", None, (_LAST, _LAST)), HistoryStep("load", _LAST)):
         difference = _compare(history, step, model, tried)
         if difference is not None:
-            return Difference(seed, steps + 1, str(step), *difference)
+            return StorageDifference(seed, steps + 1, str(step), *difference)
     return None
 
 

@@ -21,7 +21,7 @@ from kframe.model.events import Event
 from kframe.model.requests import ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests_of
 from kframe.testing.far_end import EmbeddedFarEnd, FarEnd
-from kframe_simulator.differential.storages import Difference, quiet
+from kframe_simulator.differential.storages import StorageDifference, quiet
 
 #: Steps of a history.
 STEPS: Final = 120
@@ -65,7 +65,7 @@ class _End:
         return received, events
 
 
-def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int = STEPS) -> Difference | None:
+def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int = STEPS) -> StorageDifference | None:
     """Play one history through a transport and the model. Returns the first difference, or None."""
     cluster = history_cluster()
     ends = [_End(EmbeddedFarEnd.make(), history_cluster()), _End(make(cluster), cluster)]
@@ -78,7 +78,7 @@ def play_batches(seed: int, make: Callable[[ClusterState], FarEnd], steps: int =
             expected, result = ends[0].take(BROKERS), ends[1].take(BROKERS)
             problem = _compare(expected, result, stuck, answers=history.answers) or history.not_again()
             if problem is not None:
-                return Difference(seed, number, did, *problem)
+                return StorageDifference(seed, number, did, *problem)
     return None
 
 

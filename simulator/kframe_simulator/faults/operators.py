@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from kframe.embedded.records import RecordError
+from kframe.embedded.records import StoredRecordError
 from kframe.errors import InputError
 from kframe.model.admin import NewPartitions, NewTopic
 from kframe.model.events import (
@@ -237,7 +237,7 @@ def _left(leave: Callable[[], None]) -> bool:
     """Create a record in storage, unless it exists."""
     try:
         leave()
-    except RecordError:
+    except StoredRecordError:
         return False
     return True
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from kframe.embedded.layout import REASSIGN_PARTITIONS
-from kframe.embedded.records import RecordError
+from kframe.embedded.records import StoredRecordError
 from kframe.model.events import ReassignmentRequested, TopicPartition
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.model.tables import Targets, TopicTable
@@ -265,7 +265,7 @@ def _move_by_record(simulation: Simulation, key: TopicPartition, target: tuple[i
             return
         try:
             simulation.ensemble.mark_for_deletion([key[0]])
-        except RecordError:
+        except StoredRecordError:
             return
 
     _wait(simulation, stored, go_on)

@@ -7,7 +7,7 @@ every case that is neither decoded nor refused (``run``). Cases are mutations of
 
 from __future__ import annotations
 
-from kframe_simulator.fuzz.cases import Base, Batch, Cases, Outcome, Target, packed
+from kframe_simulator.fuzz.cases import Base, Batch, Cases, DecoderTarget, Outcome, packed
 from kframe_simulator.fuzz.command import CASES, PEAK_BYTES_MAX, main, report
 from kframe_simulator.fuzz.corpus import CorpusEntry, bases_of, read_corpus, signature
 from kframe_simulator.fuzz.run import Escape, TargetTotals, run
@@ -19,9 +19,9 @@ __all__ = [
     "Batch",
     "Cases",
     "CorpusEntry",
+    "DecoderTarget",
     "Escape",
     "Outcome",
-    "Target",
     "TargetTotals",
     "bases_of",
     "main",

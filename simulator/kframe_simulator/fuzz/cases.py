@@ -54,7 +54,7 @@ class Batch:
         return Batch([base.kind for base in bases], data, offsets)
 
 
-class Target(Protocol):
+class DecoderTarget(Protocol):
     """A decoder of untrusted messages."""
 
     @property
@@ -88,7 +88,7 @@ class Target(Protocol):
 class Cases:
     """The numbered cases of one target and seed."""
 
-    def __init__(self, target: Target, seed: int) -> None:
+    def __init__(self, target: DecoderTarget, seed: int) -> None:
         self._kinds = [base.kind for base in target.bases]
         self._corpus, self._corpus_at = packed([base.raw for base in target.bases])
         self._pieces, self._piece_at = packed(target.pieces)

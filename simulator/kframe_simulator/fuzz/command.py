@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kframe._core import DEBUG
-from kframe_simulator.fuzz.cases import Cases, Target
+from kframe_simulator.fuzz.cases import Cases, DecoderTarget
 from kframe_simulator.fuzz.corpus import new_entries, read_corpus, reevaluated, write_corpus
 from kframe_simulator.fuzz.run import Targets, TargetTotals, run
 
@@ -71,7 +71,7 @@ def report(module: str, seed: int, totals_by_target: Sequence[TargetTotals]) -> 
     return "\n".join(lines)
 
 
-def _again(target: Target, seed: int, number: int) -> int:
+def _again(target: DecoderTarget, seed: int, number: int) -> int:
     """Run one case; exceptions propagate."""
     ((_, batch),) = Cases(target, seed).batches(number, 1)
     alone = batch.part(0, 1)
@@ -81,7 +81,7 @@ def _again(target: Target, seed: int, number: int) -> int:
     return 0
 
 
-def _keep(targets: Sequence[Target], seed: int, cases: int, corpus: Path) -> int:
+def _keep(targets: Sequence[DecoderTarget], seed: int, cases: int, corpus: Path) -> int:
     saved = [reevaluated(entry, targets) for entry in read_corpus(corpus)]
     before = len(saved)
     for target in targets:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kframe_simulator.fuzz.cases import Base, Batch, Cases, Outcome, Target
+from kframe_simulator.fuzz.cases import Base, Batch, Cases, DecoderTarget, Outcome
 
 DECODED: Final = "decoded"
 #: The corpus excludes longer messages.
@@ -49,7 +49,7 @@ def write_corpus(file: Path, saved: Iterable[CorpusEntry]) -> None:
     file.write_text("".join(lines), "ascii")
 
 
-def new_entries(target: Target, seed: int, cases: int, known: Iterable[CorpusEntry]) -> Iterator[CorpusEntry]:
+def new_entries(target: DecoderTarget, seed: int, cases: int, known: Iterable[CorpusEntry]) -> Iterator[CorpusEntry]:
     """The first message of each outcome that ``known`` lacks, reduced while its outcome stays the same.
 
     Of decoded messages it yields the first of each kind.
@@ -65,7 +65,7 @@ def new_entries(target: Target, seed: int, cases: int, known: Iterable[CorpusEnt
                     yield CorpusEntry(target.name, kind, outcome_signature, raw)
 
 
-def reevaluated(saved: CorpusEntry, targets: Sequence[Target]) -> CorpusEntry:
+def reevaluated(saved: CorpusEntry, targets: Sequence[DecoderTarget]) -> CorpusEntry:
     """The same message with its present outcome, if its target is among ``targets``."""
     for target in targets:
         if target.name == saved.target:
@@ -78,7 +78,7 @@ def _news(kind: str, outcome: str) -> tuple[str, str]:
     return (kind if outcome == DECODED else "", outcome)
 
 
-def _smallest(target: Target, base: Base, outcome: str) -> bytes:
+def _smallest(target: DecoderTarget, base: Base, outcome: str) -> bytes:
     """Remove parts of decreasing size while the outcome stays the same."""
     raw, size = base.raw, max(len(base.raw) // 2, 1)
     while size:
@@ -93,7 +93,7 @@ def _smallest(target: Target, base: Base, outcome: str) -> bytes:
     return raw
 
 
-def _same(target: Target, base: Base, outcome: str) -> bool:
+def _same(target: DecoderTarget, base: Base, outcome: str) -> bool:
     return signature(target.evaluate(Batch.of([base]))[0]) == outcome
 
 

@@ -9,11 +9,11 @@ from itertools import accumulate
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final, TypeAlias
 
-from kframe_simulator.fuzz.cases import Target
+from kframe_simulator.fuzz.cases import DecoderTarget
 from kframe_simulator.fuzz.work import WorkItem, evaluated, memory_bytes, peak_bytes
 
 #: Makes the targets. It is a module function, so that child processes can call it.
-Targets: TypeAlias = Callable[[], Sequence[Target]]
+Targets: TypeAlias = Callable[[], Sequence[DecoderTarget]]
 #: The most escapes of a target that a report shows; the others are only counted.
 ESCAPES_MOST: Final = 3
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kframe_simulator.fuzz.cases import Batch, Cases, Outcome, Target
+from kframe_simulator.fuzz.cases import Batch, Cases, DecoderTarget, Outcome
 
 #: The last characters of a traceback that are reported.
 _OUTPUT_CHARACTERS: Final = 1500
@@ -36,7 +36,7 @@ class Judged:
     """Number of each case that was neither decoded nor refused, and the traceback."""
 
 
-def evaluated(target: Target, seed: int, first: int, count: int) -> Iterator[Judged]:
+def evaluated(target: DecoderTarget, seed: int, first: int, count: int) -> Iterator[Judged]:
     """Evaluate cases. Each batch is yielded twice, before and after its evaluation."""
     for number, batch in Cases(target, seed).batches(first, count):
         result = Judged(number, len(batch))
@@ -45,7 +45,7 @@ def evaluated(target: Target, seed: int, first: int, count: int) -> Iterator[Jud
         yield result
 
 
-def _outcomes(target: Target, batch: Batch, first: int, escapes: list[tuple[int, str]]) -> list[Outcome]:
+def _outcomes(target: DecoderTarget, batch: Batch, first: int, escapes: list[tuple[int, str]]) -> list[Outcome]:
     """The outcomes of a batch. Escaping cases are located by bisection and left out."""
     try:
         return target.evaluate(batch)

@@ -17,7 +17,7 @@ from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.watch import Proposed, Watch
 
 
-class Proposal(NamedTuple):
+class ProposalResult(NamedTuple):
     """One partition of a request, and its error code in the response."""
 
     position: int
@@ -29,7 +29,7 @@ class Proposal(NamedTuple):
     code: ErrorCode
 
 
-def _proposals(watch: Watch, answered: Proposed) -> Iterator[Proposal]:
+def _proposals(watch: Watch, answered: Proposed) -> Iterator[ProposalResult]:
     event, codes = answered.event, answered.response.codes.tolist()
     known = watch.simulation.ensemble.topic_ids
     by_id = {topic_id: name for topic_id, name in watch.ids_used.items() if not any(known.get(name, b"1"))}
@@ -38,7 +38,7 @@ def _proposals(watch: Watch, answered: Proposed) -> Iterator[Proposal]:
     for position, (topic, number) in enumerate(event.partitions):
         name = topic if isinstance(topic, str) else by_id.get(topic)
         if named[topic, number] == 1:
-            yield Proposal(
+            yield ProposalResult(
                 position, None if name is None else (name, number), int(event.leader_epoch[position]),
                 int(event.partition_epoch[position]), tuple(event.isr[position].tolist()), ErrorCode(codes[position]),
             )  # fmt: skip
@@ -72,7 +72,7 @@ def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
     return None
 
 
-def _unknown(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None:
+def _unknown(watch: Watch, answered: Proposed, proposal: ProposalResult) -> str | None:
     """The problem with the response for a topic that storage does not have. Only the current controller must answer
     UNKNOWN_TOPIC_ID: another controller may have deleted the topic."""
     if proposal.key is not None:
@@ -82,7 +82,7 @@ def _unknown(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None
     return None if refused and proposal.code is not ErrorCode.NONE else "storage has no topic of this id"
 
 
-def _wrong(watch: Watch, answered: Proposed, proposal: Proposal, row: Row) -> str | None:
+def _wrong(watch: Watch, answered: Proposed, proposal: ProposalResult, row: Row) -> str | None:
     """The problem with the error code, or None."""
     event, process = answered.event, answered.process
     known = watch.observed.announced(process, row.key)
@@ -104,7 +104,7 @@ def _wrong(watch: Watch, answered: Proposed, proposal: Proposal, row: Row) -> st
     return _another_state(answered, proposal, row) if proposal.code is ErrorCode.NONE else None
 
 
-def _all_eligible(watch: Watch, answered: Proposed, proposal: Proposal) -> str | None:
+def _all_eligible(watch: Watch, answered: Proposed, proposal: ProposalResult) -> str | None:
     """A member is refused only if it is dead, shutting down or registered again."""
     registered, live = watch.observed.registered(answered.process), watch.observed.live(answered.process)
     event, offsets = answered.event, answered.event.isr.offsets
@@ -118,7 +118,7 @@ def _all_eligible(watch: Watch, answered: Proposed, proposal: Proposal) -> str |
     return None if anew or not set(proposal.isr) <= live else f"all of isr {proposal.isr} are live"
 
 
-def _another_state(answered: Proposed, proposal: Proposal, row: Row) -> str | None:
+def _another_state(answered: Proposed, proposal: ProposalResult, row: Row) -> str | None:
     """An accepted proposal is stored, and the response has the stored state."""
     states = answered.response.states
     if proposal.leader_epoch != row.leader_epoch or proposal.isr != row.isr:

@@ -6,7 +6,7 @@ from kframe.model.events import AlterPartitionRequested, ElectionRequested, Elec
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.topics import UNSET
 from kframe_simulator.simulation.notes import lost_dirs_known
-from kframe_simulator.simulation.watch import Ended, Refused, StateWritten, Watch
+from kframe_simulator.simulation.watch import Ended, StateWritten, Watch, WriteRefused
 
 #: After this time a controller applies a changed topic setting.
 SETTINGS_READ_MS = 30_000.0
@@ -156,7 +156,7 @@ def states_are_a_chain(watch: Watch, written: StateWritten) -> str | None:
     return None
 
 
-def only_others_cause_refusals(watch: Watch, refused: Refused) -> str | None:
+def only_others_cause_refusals(watch: Watch, refused: WriteRefused) -> str | None:
     """I9: a controller's write is refused for its version only if another client wrote the state last."""
     if watch.last_writer.get(refused.key) is refused.process and watch.observed.in_term(refused.process):
         return f"{refused.key}: a write was refused although this controller has written the state last"

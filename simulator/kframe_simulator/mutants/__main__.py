@@ -16,7 +16,16 @@ from queue import SimpleQueue
 from threading import Lock
 
 from kframe_simulator.mutants import evidence, observed_kills, page
-from kframe_simulator.mutants.run import Clean, Evaluation, Outcome, Result, evaluate, nodes_of, run_tests, tree
+from kframe_simulator.mutants.run import (
+    Clean,
+    Evaluation,
+    MutantOutcome,
+    MutantResult,
+    evaluate,
+    nodes_of,
+    run_tests,
+    tree,
+)
 from kframe_simulator.mutants.saved_results import ResultFile
 from kframe_simulator.mutants.table import Mutant, defects, mutants
 
@@ -50,11 +59,11 @@ def main(words: Sequence[str] | None = None) -> int:
     elif arguments.evidence:
         arguments.evidence.write_text(evidence.page(results, arguments.seeds, keep, not arguments.unchecked))
         page.PATH.write_text(page.render())  # The page lists the tests that failed.
-    tested = [outcome for outcome in results if outcome.tests.outcome is not Outcome.NOT_RUN] if keep else results
+    tested = [outcome for outcome in results if outcome.tests.outcome is not MutantOutcome.NOT_RUN] if keep else results
     if not arguments.tests:
         return 0
     return int(
-        any(outcome.tests.outcome is not Outcome.KILLED for outcome in tested)
+        any(outcome.tests.outcome is not MutantOutcome.KILLED for outcome in tested)
         or bool(observed_kills.unobserved(results))
     )
 
@@ -71,14 +80,14 @@ def run(
     seeds: str | None,
     tests: bool = True,
     keep: ResultFile | None = None,
-) -> list[Result]:
+) -> list[MutantResult]:
     """Run the mutants, one per root at a time. Returns results in catalogue order."""
     free: SimpleQueue[Path] = SimpleQueue()
     history, lock, clean = defects(), Lock(), Clean()
     for root in roots:
         free.put(root)
 
-    def evaluate_saved(mutant: Mutant) -> Result:
+    def evaluate_saved(mutant: Mutant) -> MutantResult:
         root = free.get()
         try:
             left = seeds if keep is None else keep.seeds_left(mutant, seeds)
@@ -106,13 +115,13 @@ def _sound(roots: Sequence[Path], chosen: Sequence[Mutant]) -> bool:
         nodes = tuple(
             sorted({node for mutant in chosen if mutant.naive == naive for node in nodes_of(mutant, history)})
         )
-        return run_tests(roots[naive % len(roots)], nodes, naive) if nodes else Evaluation(Outcome.NOT_RUN)
+        return run_tests(roots[naive % len(roots)], nodes, naive) if nodes else Evaluation(MutantOutcome.NOT_RUN)
 
     with ThreadPoolExecutor(len(roots)) as pool:
         failed = [
             result
             for result in pool.map(evaluation, (False, True))
-            if result.outcome in (Outcome.KILLED, Outcome.BROKEN)
+            if result.outcome in (MutantOutcome.KILLED, MutantOutcome.BROKEN)
         ]
     for failure in failed:
         print(f"the tests fail without any mutant: {failure.by} {failure.failed}", file=sys.stderr)

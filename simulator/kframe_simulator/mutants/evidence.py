@@ -7,35 +7,39 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from kframe_simulator.mutants import observed_kills
-from kframe_simulator.mutants.run import Evaluation, Outcome, Result
+from kframe_simulator.mutants.run import Evaluation, MutantOutcome, MutantResult
 from kframe_simulator.mutants.saved_results import ResultFile, SavedResult, commit_now
 
 #: A mutant's test result and its saved simulator result.
-Ran: TypeAlias = tuple[Result, SavedResult]
+Ran: TypeAlias = tuple[MutantResult, SavedResult]
 _HEADINGS = ("mutant", "removed protection", "belongs to", "tests", "simulator")
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[MutantResult]) -> str:
     """One line for each mutant, and the totals."""
     lines = [f"{result.mutant.id:36} {_short(result.tests):60} {_short(result.simulator)}" for result in results]
     return "\n".join([*lines, "", sums(results)])
 
 
-def sums(results: Sequence[Result]) -> str:
+def sums(results: Sequence[MutantResult]) -> str:
     """The number of mutants killed by tests, killed by the simulator, and surviving."""
-    by_tests = sum(result.tests.outcome is Outcome.KILLED for result in results)
-    simulated = [result for result in results if result.simulator.outcome in (Outcome.KILLED, Outcome.SURVIVED)]
+    by_tests = sum(result.tests.outcome is MutantOutcome.KILLED for result in results)
+    simulated = [
+        result for result in results if result.simulator.outcome in (MutantOutcome.KILLED, MutantOutcome.SURVIVED)
+    ]
     text = f"{len(results)} mutants: {by_tests} killed by tests"
     if simulated:
-        by_simulator = sum(result.simulator.outcome is Outcome.KILLED for result in simulated)
+        by_simulator = sum(result.simulator.outcome is MutantOutcome.KILLED for result in simulated)
         text += f", {by_simulator} of the {len(simulated)} that it runs by the simulator"
-    survived = [result.mutant.id for result in results if result.tests.outcome is not Outcome.KILLED]
+    survived = [result.mutant.id for result in results if result.tests.outcome is not MutantOutcome.KILLED]
     text += f"; survived tests: {', '.join(survived) or 'none'}"
     asked = f"tests of their {len(observed_kills.failures(results))} defects that were not seen to fail"
     return f"{text}; {asked}: {', '.join(observed_kills.unobserved(results)) or 'none'}"
 
 
-def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None = None, checked: bool = True) -> str:
+def page(
+    results: Sequence[MutantResult], seeds: str | None, keep: ResultFile | None = None, checked: bool = True
+) -> str:
     """The saved page; ``checked`` says whether the tests ran without any mutant first."""
     passed = "All tests pass without a mutant." if checked else "The tests were not run without a mutant."
     headings = _HEADINGS if seeds else _HEADINGS[:-1]
@@ -78,15 +82,15 @@ def page(results: Sequence[Result], seeds: str | None, keep: ResultFile | None =
     ])  # fmt: skip
 
 
-def simulated(results: Sequence[Result], seeds: str | None, keep: ResultFile) -> str:
+def simulated(results: Sequence[MutantResult], seeds: str | None, keep: ResultFile) -> str:
     """The page of simulator results: mutants that it killed, equivalent mutants, and survivors."""
     run = [
         (result, saved)
         for result in results
         if (saved := keep.simulator(result.mutant)) is not None and result.mutant.simulated
     ]
-    killed = [(item, saved) for item, saved in run if saved.evaluation.outcome is Outcome.KILLED]
-    others = [(item, saved) for item, saved in run if saved.evaluation.outcome is not Outcome.KILLED]
+    killed = [(item, saved) for item, saved in run if saved.evaluation.outcome is MutantOutcome.KILLED]
+    others = [(item, saved) for item, saved in run if saved.evaluation.outcome is not MutantOutcome.KILLED]
     equivalent = [(item, saved) for item, saved in others if item.mutant.equivalent]
     survived = [(item, saved) for item, saved in others if not item.mutant.equivalent]
     commits = {saved.commit for _, saved in run}
@@ -141,7 +145,7 @@ def simulated(results: Sequence[Result], seeds: str | None, keep: ResultFile) ->
 
 
 def _shares(
-    results: Sequence[Result], run: Sequence[Ran], killed: Sequence[Ran], equivalent: Sequence[Ran]
+    results: Sequence[MutantResult], run: Sequence[Ran], killed: Sequence[Ran], equivalent: Sequence[Ran]
 ) -> tuple[str, ...]:
     """The killed share of all mutants and of all non-equivalent ones, and the seeds."""
     able = max(len(run) - len(equivalent), 1)
@@ -164,16 +168,16 @@ def _shares(
     )
 
 
-def _row(result: Result, *cells: str) -> str:
+def _row(result: MutantResult, *cells: str) -> str:
     naive = " (reference kernel)" if result.mutant.naive else ""
     return f"| {' | '.join([f'`{result.mutant.id}`{naive}', result.mutant.removes, *cells])} |"
 
 
-def _simulated_row(result: Result, saved: SavedResult, *more: str) -> str:
+def _simulated_row(result: MutantResult, saved: SavedResult, *more: str) -> str:
     return _row(result, " ".join(result.mutant.rules), saved.evaluation.by, *more)
 
 
-def _made(results: Sequence[Result], seeds: str | None, keep: ResultFile | None) -> str:
+def _made(results: Sequence[MutantResult], seeds: str | None, keep: ResultFile | None) -> str:
     """The command and the commits of the run."""
     ran = f"Made by `make mutants ARGS='--seeds {seeds}'`" if seeds else "Made by `make mutants`"
     if keep is None:
@@ -184,7 +188,7 @@ def _made(results: Sequence[Result], seeds: str | None, keep: ResultFile | None)
     return f"{ran}, tests on top of {_commits(tests)}{simulator_commits}"
 
 
-def _time(results: Sequence[Result]) -> str:
+def _time(results: Sequence[MutantResult]) -> str:
     """The wall-clock time of the tests."""
     timed = [result for result in results if result.took_s]
     if not timed:
@@ -206,6 +210,6 @@ def _short(evaluation: Evaluation) -> str:
 
 
 def _cell(evaluation: Evaluation) -> str:
-    if evaluation.outcome is Outcome.KILLED:
+    if evaluation.outcome is MutantOutcome.KILLED:
         return f"`{evaluation.by}`"
     return f"{evaluation.outcome}: {evaluation.by}"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kframe_simulator.mutants.run import Outcome, Result
+from kframe_simulator.mutants.run import MutantOutcome, MutantResult
 from kframe_simulator.mutants.table import ROOT, Defect, defects, is_real, mutants
 
 EVIDENCE: Final = ROOT / "docs" / "evidence" / "mutants.md"
@@ -18,7 +18,7 @@ EVIDENCE: Final = ROOT / "docs" / "evidence" / "mutants.md"
 _ROW: Final = re.compile(r"^\| ([RX]\d+) \| `([^`]+)` \| `([^`]+)` \|$", re.MULTILINE)
 
 
-def failures(results: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
+def failures(results: Sequence[MutantResult]) -> dict[str, list[tuple[str, str]]]:
     """By defect with mutants in ``results``: each of its tests that failed, and the mutant."""
     return {
         defect.number: [
@@ -29,7 +29,7 @@ def failures(results: Sequence[Result]) -> dict[str, list[tuple[str, str]]]:
     }  # fmt: skip
 
 
-def rows(results: Sequence[Result]) -> list[str]:
+def rows(results: Sequence[MutantResult]) -> list[str]:
     """The table rows of the failures."""
     return [
         f"| {number} | `{name(node)}` | `{mutant}` |"
@@ -38,9 +38,9 @@ def rows(results: Sequence[Result]) -> list[str]:
     ]
 
 
-def unobserved(results: Sequence[Result]) -> list[str]:
+def unobserved(results: Sequence[MutantResult]) -> list[str]:
     """Tests of ``must_fail`` that did not fail, each with its defect. Only for defects whose mutants all ran."""
-    tried = {result.mutant.id for result in results if result.tests.outcome is not Outcome.NOT_RUN}
+    tried = {result.mutant.id for result in results if result.tests.outcome is not MutantOutcome.NOT_RUN}
     untried = {number for mutant in mutants() if mutant.id not in tried for number in mutant.rules}
     seen = failures(results)
     return [

@@ -31,7 +31,7 @@ Clean: TypeAlias = dict[tuple[int, bool], bool]
 _PASSED, _FAILED = 0, 1
 
 
-class Outcome(StrEnum):
+class MutantOutcome(StrEnum):
     """The outcome of a mutant under one kind of test."""
 
     KILLED = "killed"
@@ -48,13 +48,13 @@ class Evaluation:
     ``failed`` has the requested node ids with a failure.
     """
 
-    outcome: Outcome
+    outcome: MutantOutcome
     by: str = ""
     failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class MutantResult:
     """The evaluations of one mutant; its tests took ``took_s`` seconds."""
 
     mutant: Mutant
@@ -117,7 +117,7 @@ def _run(
             timeout=timeout_s,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Evaluation(Outcome.BROKEN, f"no end within {timeout_s} s")
+        return Evaluation(MutantOutcome.BROKEN, f"no end within {timeout_s} s")
 
 
 def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Evaluation:
@@ -134,7 +134,7 @@ def run_tests(root: Path, nodes: tuple[str, ...], naive: bool) -> Evaluation:
     if isinstance(done, Evaluation):
         return done
     if done.returncode not in (_PASSED, _FAILED):
-        return Evaluation(Outcome.BROKEN, (done.stdout + done.stderr).strip()[-400:])
+        return Evaluation(MutantOutcome.BROKEN, (done.stdout + done.stderr).strip()[-400:])
     return read_report(report.read_text(), nodes)
 
 
@@ -145,10 +145,10 @@ def read_report(report: str, nodes: Sequence[str]) -> Evaluation:
     if failed:
         names = [_node(case) for case in failed]
         noticed = tuple(node for node in nodes if any(_is_of(name, node) for name in names))
-        return Evaluation(Outcome.KILLED, str(failed[0].get("name")), noticed)
+        return Evaluation(MutantOutcome.KILLED, str(failed[0].get("name")), noticed)
     if all(case.find("skipped") is not None for case in cases):
-        return Evaluation(Outcome.NOT_RUN, "all its tests were skipped")
-    return Evaluation(Outcome.SURVIVED, f"{len(cases)} tests passed")
+        return Evaluation(MutantOutcome.NOT_RUN, "all its tests were skipped")
+    return Evaluation(MutantOutcome.SURVIVED, f"{len(cases)} tests passed")
 
 
 def run_simulator(root: Path, mutant: Mutant, seeds: str, clean: Clean | None = None) -> Evaluation:
@@ -168,7 +168,7 @@ def run_simulator(root: Path, mutant: Mutant, seeds: str, clean: Clean | None = 
         if clean[seed, mutant.naive]:
             return evaluation
         first = seed + 1
-    return Evaluation(Outcome.SURVIVED, f"{seeds} passed, but for what fails without it, too")
+    return Evaluation(MutantOutcome.SURVIVED, f"{seeds} passed, but for what fails without it, too")
 
 
 def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Evaluation, int | None]:
@@ -178,7 +178,7 @@ def play_seeds(root: Path, seeds: str, naive: bool) -> tuple[Evaluation, int | N
     if isinstance(done, Evaluation):
         return done, None
     if done.returncode != 0:
-        return Evaluation(Outcome.BROKEN, done.stderr.strip()[-400:]), None
+        return Evaluation(MutantOutcome.BROKEN, done.stderr.strip()[-400:]), None
     return read_seeds(done.stdout, seeds)
 
 
@@ -186,10 +186,10 @@ def read_seeds(notified: str, seeds: str) -> tuple[Evaluation, int | None]:
     """Parse the output of ``kframe_simulator.mutants.seeds``. An exception in the simulation is no violation."""
     result = json.loads(notified.splitlines()[-1])
     if "seed" in result:
-        return Evaluation(Outcome.KILLED, f"seed {result['seed']}, {result['invariant']}"), int(result["seed"])
+        return Evaluation(MutantOutcome.KILLED, f"seed {result['seed']}, {result['invariant']}"), int(result["seed"])
     if "raised" in result:
-        return Evaluation(Outcome.BROKEN, result["raised"]), None
-    return Evaluation(Outcome.SURVIVED, f"{seeds} passed"), None
+        return Evaluation(MutantOutcome.BROKEN, result["raised"]), None
+    return Evaluation(MutantOutcome.SURVIVED, f"{seeds} passed"), None
 
 
 def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
@@ -203,19 +203,19 @@ def nodes_of(mutant: Mutant, history: tuple[Defect, ...]) -> tuple[str, ...]:
 def evaluate(
     root: Path, mutant: Mutant, history: tuple[Defect, ...], seeds: str | None, tests: bool = True,
     clean: Clean | None = None,
-) -> Result:  # fmt: skip
+) -> MutantResult:  # fmt: skip
     """The requested evaluations of one mutant, in the tree at ``root``."""
-    by_tests = by_simulator = Evaluation(Outcome.NOT_RUN, "not asked for")
+    by_tests = by_simulator = Evaluation(MutantOutcome.NOT_RUN, "not asked for")
     started = time.monotonic()
     if tests:
         with mutated(root, mutant):
             by_tests = run_tests(root, nodes_of(mutant, history), mutant.naive)
     took_s = time.monotonic() - started
     if seeds is not None and not mutant.simulated:
-        by_simulator = Evaluation(Outcome.NOT_RUN, "the simulator does not run this code")
+        by_simulator = Evaluation(MutantOutcome.NOT_RUN, "the simulator does not run this code")
     elif seeds is not None:
         by_simulator = run_simulator(root, mutant, seeds, clean)
-    return Result(mutant, by_tests, by_simulator, took_s)
+    return MutantResult(mutant, by_tests, by_simulator, took_s)
 
 
 def _node(case: ElementTree.Element) -> str:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kframe_simulator.mutants.run import Evaluation, Outcome, Result
+from kframe_simulator.mutants.run import Evaluation, MutantOutcome, MutantResult
 from kframe_simulator.mutants.seeds import span
 from kframe_simulator.mutants.table import ROOT, Mutant
 
@@ -40,7 +40,7 @@ class ResultFile:
             entry = json.loads(line)
             evaluation = entry["evaluation"]
             self._saved[entry["digest"], entry["by"]] = SavedResult(
-                Evaluation(Outcome(evaluation["outcome"]), evaluation["by"], tuple(evaluation["failed"])),
+                Evaluation(MutantOutcome(evaluation["outcome"]), evaluation["by"], tuple(evaluation["failed"])),
                 entry["commit"], entry["seeds"], entry.get("took_s", 0.0),
             )  # fmt: skip
 
@@ -60,17 +60,17 @@ class ResultFile:
             return seeds
         first, last = span(seeds)
         played_first, played_last = span(known.seeds)
-        if known.evaluation.outcome is Outcome.KILLED or (played_first <= first and last <= played_last):
+        if known.evaluation.outcome is MutantOutcome.KILLED or (played_first <= first and last <= played_last):
             return None
-        survived = known.evaluation.outcome is Outcome.SURVIVED
+        survived = known.evaluation.outcome is MutantOutcome.SURVIVED
         return f"{played_last + 1}..{last}" if survived and played_first <= first <= played_last else seeds
 
-    def add(self, result: Result, seeds: str | None) -> None:
+    def add(self, result: MutantResult, seeds: str | None) -> None:
         """Append a result; ``seeds`` are all requested seeds, those of earlier runs included."""
         with self._path.open("a") as file:
             for by, matches in _run(result):
-                survived = by == "simulator" and matches.outcome is Outcome.SURVIVED
-                evaluation = Evaluation(Outcome.SURVIVED, f"{seeds} passed") if survived else matches
+                survived = by == "simulator" and matches.outcome is MutantOutcome.SURVIVED
+                evaluation = Evaluation(MutantOutcome.SURVIVED, f"{seeds} passed") if survived else matches
                 simulated = by == "simulator"
                 took_s = 0.0 if simulated else round(result.took_s, 1)
                 saved = SavedResult(evaluation, self._commit, seeds if simulated else None, took_s)
@@ -80,15 +80,15 @@ class ResultFile:
                 }  # fmt: skip
                 file.write(json.dumps(line) + "\n")
 
-    def result(self, mutant: Mutant) -> Result:
+    def result(self, mutant: Mutant) -> MutantResult:
         """The saved results of a mutant."""
-        nothing = Evaluation(Outcome.NOT_RUN, "not asked for")
+        nothing = Evaluation(MutantOutcome.NOT_RUN, "not asked for")
         tests, simulator = self.tests(mutant), self.simulator(mutant)
         if not mutant.simulated:
-            nothing_simulated = Evaluation(Outcome.NOT_RUN, "the simulator does not run this code")
+            nothing_simulated = Evaluation(MutantOutcome.NOT_RUN, "the simulator does not run this code")
         else:
             nothing_simulated = nothing
-        return Result(
+        return MutantResult(
             mutant, tests.evaluation if tests else nothing, simulator.evaluation if simulator else nothing_simulated,
             tests.took_s if tests else 0.0,
         )  # fmt: skip
@@ -100,9 +100,9 @@ def commit_now() -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def _run(result: Result) -> Iterator[tuple[str, Evaluation]]:
+def _run(result: MutantResult) -> Iterator[tuple[str, Evaluation]]:
     for by, evaluation in (("tests", result.tests), ("simulator", result.simulator)):
-        if evaluation.outcome is not Outcome.NOT_RUN or evaluation.by == "all its tests were skipped":
+        if evaluation.outcome is not MutantOutcome.NOT_RUN or evaluation.by == "all its tests were skipped":
             yield by, evaluation
 
 

@@ -14,9 +14,9 @@ from kframe_simulator.broker.messages import NO_ID
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
     AlterPartition,
-    AlterPartitionResponse,
+    AlterPartitionResponseData,
     ControlledShutdown,
-    ControlledShutdownResponse,
+    ControlledShutdownResponseData,
 )
 
 #: The AlterPartition version of broker models: topics have ids.
@@ -39,11 +39,11 @@ def alter_partition_event(message: AlterPartition, token: int) -> AlterPartition
 
 def alter_partition_reply(
     cluster: ClusterState, message: AlterPartition, response: alter_partition.AlterPartitionResponse
-) -> AlterPartitionResponse:
+) -> AlterPartitionResponseData:
     """The leader's form of the controller's response. Call it before the columns change."""
     states = response.states
     if response.error is not ErrorCode.NONE or states is None:
-        return AlterPartitionResponse(response.error)
+        return AlterPartitionResponseData(response.error)
     answers = {}
     for index, (key, code) in enumerate(zip(message.partitions, response.codes.tolist(), strict=True)):
         if code != ErrorCode.NONE:
@@ -56,7 +56,7 @@ def alter_partition_reply(
             int(states.leader_epoch[index]), tuple(cluster.brokers.ids_of(states.isr.values[first:last])),
             int(states.recovery[index]), int(states.partition_epoch[index]),
         )  # fmt: skip
-    return AlterPartitionResponse(ErrorCode.NONE, answers)
+    return AlterPartitionResponseData(ErrorCode.NONE, answers)
 
 
 def controlled_shutdown_event(message: ControlledShutdown, token: int) -> ControlledShutdownRequested:
@@ -66,8 +66,8 @@ def controlled_shutdown_event(message: ControlledShutdown, token: int) -> Contro
 
 def controlled_shutdown_reply(
     cluster: ClusterState, response: controlled_shutdown.ControlledShutdownResponse
-) -> ControlledShutdownResponse:
+) -> ControlledShutdownResponseData:
     """The broker's form of the controller's response. Call it before the columns change."""
-    return ControlledShutdownResponse(
+    return ControlledShutdownResponseData(
         response.error, tuple(topic_partition(cluster.name(int(row))) for row in response.remaining)
     )

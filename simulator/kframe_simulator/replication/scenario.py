@@ -17,7 +17,7 @@ from kframe_simulator.broker.config import BROKER_ONLY, BrokerConfig
 from kframe_simulator.broker.messages import Produce, ProduceResponse
 from kframe_simulator.broker.outgoing import (
     AlterPartition,
-    AlterPartitionResponse,
+    AlterPartitionResponseData,
     CloseSession,
     NotifyIsrChanges,
     NotifyLogDirFailure,
@@ -49,7 +49,7 @@ class Replication:
         """The settings without those that only brokers have."""
         self.brokers = ReplicatingBrokers(runner.clock, BrokerConfig.of(settings, source))
         """The controller's transport."""
-        self._asked: list[tuple[Broker, int, Future[AlterPartitionResponse]]] = []
+        self._asked: list[tuple[Broker, int, Future[AlterPartitionResponseData]]] = []
         self._acked: dict[int, ProduceResponse] = {}
         self._produced = 0
         self._rounds = 0
@@ -120,10 +120,10 @@ class Replication:
         elif isinstance(message, ProduceResponse):
             self._acked[out.peer_id] = message
 
-    def _ask(self, message: AlterPartition) -> Future[AlterPartitionResponse]:
+    def _ask(self, message: AlterPartition) -> Future[AlterPartitionResponseData]:
         loop = self._runner.loop
 
-        def read(response: alter_partition.AlterPartitionResponse) -> AlterPartitionResponse:
+        def read(response: alter_partition.AlterPartitionResponse) -> AlterPartitionResponseData:
             return alter_partition_reply(loop.controller.cluster, message, response)
 
         return loop.submit(partial(alter_partition_event, message), read)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from kframe.embedded.brokers import REQUEST_TIMEOUT_MS, Channel, Delivery, EmbeddedBrokers
+from kframe.embedded.brokers import REQUEST_TIMEOUT_MS, Delivery, EmbeddedBrokers, FifoChannel
 from kframe.embedded.clock import VirtualClock
 from kframe.embedded.describe import describe_requests, topic_partition
 from kframe.errors import ErrorCode
@@ -95,7 +95,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
             return None
         return control.event(ControlResponse(response.error, {**response.errors, **configured}))
 
-    def _answered(self, channel: Channel) -> None:
+    def _answered(self, channel: FifoChannel) -> None:
         delivery = channel.in_flight
         if delivery is not None and self._unhandled.pop(delivery.request["broker"], None) is delivery:
             channel.answer = self._answer(delivery)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kframe_simulator.search.configurations import CONFIGURATIONS, Configuration
-from kframe_simulator.search.explore import Report, replay, search, text
+from kframe_simulator.search.explore import SearchReport, replay, search, text
 from kframe_simulator.search.state_space import StateSpace
 from kframe_simulator.search.subject import quiet
 
@@ -40,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return 1 if failed else 0
 
 
-def _search(name: str, searched: Configuration, depth: int) -> Report:
+def _search(name: str, searched: Configuration, depth: int) -> SearchReport:
     gc.disable()  # The search keeps millions of tuples, which contain no cycles.
 
     def note(level: int, states: int, transitions: int, seconds: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kframe_simulator.search import brokers as rules
-from kframe_simulator.search.values import Broker, Label, Pool
+from kframe_simulator.search.values import Label, Pool, SearchBroker
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class BrokerSteps:
     leaving: tuple[Label, int] | None
 
 
-def broker_steps(own: int, broker: Broker, pool: Pool) -> BrokerSteps:
+def broker_steps(own: int, broker: SearchBroker, pool: Pool) -> BrokerSteps:
     """The steps of broker ``own``; ``pool`` numbers the resulting values."""
     back = broker._replace(epoch=broker.epoch + 1) if broker.up else rules.started(broker)
     leaving = None

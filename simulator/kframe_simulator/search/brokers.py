@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from kframe.errors import ErrorCode
-from kframe_simulator.search.values import LEADER_UNKNOWN, Broker, Message, Request
+from kframe_simulator.search.values import LEADER_UNKNOWN, Message, QueuedProposal, SearchBroker
 
 #: Errors after which the leader waits for another leader epoch (section 6).
 _STUCK = {
@@ -24,18 +24,18 @@ _STUCK = {
 _BACK = {ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA}
 
 
-def started(broker: Broker) -> Broker:
+def started(broker: SearchBroker) -> SearchBroker:
     """A process that has just started and registered, with empty memory and its old log. Requests of the previous
     process are still in flight."""
-    return Broker(True, broker.epoch + 1, has=broker.has, asked=broker.asked, leaving=broker.leaving)
+    return SearchBroker(True, broker.epoch + 1, has=broker.has, asked=broker.asked, leaving=broker.leaving)
 
 
-def died(broker: Broker) -> Broker:
+def died(broker: SearchBroker) -> SearchBroker:
     """The broker without a process."""
-    return Broker(False, broker.epoch, has=broker.has, asked=broker.asked, leaving=broker.leaving)
+    return SearchBroker(False, broker.epoch, has=broker.has, asked=broker.asked, leaving=broker.leaving)
 
 
-def take(own: int, broker: Broker, sender: int, message: Message) -> Broker:
+def take(own: int, broker: SearchBroker, sender: int, message: Message) -> SearchBroker:
     """The broker after a control request of controller ``sender``."""
     kind, controller_epoch, broker_epoch = message[:3]
     if broker_epoch < broker.epoch or controller_epoch < broker.controller_epoch:
@@ -51,7 +51,7 @@ def take(own: int, broker: Broker, sender: int, message: Message) -> Broker:
     return _deleted(broker) if message[4] else broker._replace(stopped=True)
 
 
-def _deleted(broker: Broker) -> Broker:
+def _deleted(broker: SearchBroker) -> SearchBroker:
     """The broker without the replica and its log. The process keeps its other state."""
     return broker._replace(
         leader=LEADER_UNKNOWN,
@@ -67,7 +67,7 @@ def _deleted(broker: Broker) -> Broker:
     )
 
 
-def _led(own: int, broker: Broker, message: Message) -> Broker:
+def _led(own: int, broker: SearchBroker, message: Message) -> SearchBroker:
     _, _, _, leader, leader_epoch, isr, partition_epoch, replicas = message
     if leader_epoch <= broker.leader_epoch or partition_epoch < broker.partition_epoch:
         return broker
@@ -79,12 +79,12 @@ def _led(own: int, broker: Broker, message: Message) -> Broker:
     )  # fmt: skip
 
 
-def leads(own: int, broker: Broker) -> bool:
+def leads(own: int, broker: SearchBroker) -> bool:
     """Whether the broker believes itself leader."""
     return broker.up and broker.leader == own
 
 
-def proposals(own: int, broker: Broker) -> list[tuple[int, ...]]:
+def proposals(own: int, broker: SearchBroker) -> list[tuple[int, ...]]:
     """The ISRs that the broker may propose now: with one more caught-up member, with one lagging member less, or the
     last proposal again."""
     if not leads(own, broker) or broker.asked or broker.answer or broker.stuck or not broker.controller:
@@ -100,13 +100,13 @@ def proposals(own: int, broker: Broker) -> list[tuple[int, ...]]:
     return joining + [tuple(member for member in broker.isr if member != member_id) for member_id in slow]
 
 
-def propose(broker: Broker, isr: tuple[int, ...]) -> Broker:
+def propose(broker: SearchBroker, isr: tuple[int, ...]) -> SearchBroker:
     """Send this ISR to the controller that the broker knows."""
-    asked = Request(broker.controller, broker.epoch, broker.leader_epoch, broker.partition_epoch, isr)
+    asked = QueuedProposal(broker.controller, broker.epoch, broker.leader_epoch, broker.partition_epoch, isr)
     return broker._replace(proposed=isr, asked=asked)
 
 
-def at_work(broker: Broker, own: int, what: str) -> Broker:
+def at_work(broker: SearchBroker, own: int, what: str) -> SearchBroker:
     """Mark a request as in progress, so that no controller takes it again."""
     if what == "leave":
         return broker._replace(leaving=(-own, broker.leaving[1]))
@@ -114,7 +114,7 @@ def at_work(broker: Broker, own: int, what: str) -> Broker:
     return broker._replace(asked=broker.asked._replace(controller=-own))
 
 
-def answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
+def answered(broker: SearchBroker, token: int, response: tuple[Any, ...]) -> SearchBroker:
     """The broker after a controller's response. It ignores a response to an earlier process."""
     if token < 10:
         mine = broker.asked is not None and broker.asked.broker_epoch == broker.epoch and broker.up
@@ -123,7 +123,7 @@ def answered(broker: Broker, token: int, response: tuple[Any, ...]) -> Broker:
     return broker._replace(leaving=(0, broker.epoch) if done else (0, 0))
 
 
-def read_response(broker: Broker) -> Broker:
+def read_response(broker: SearchBroker) -> SearchBroker:
     """Read the response to its proposal; ignore it if the proposal was dropped meanwhile."""
     error, *accepted = broker.answer
     broker = broker._replace(answer=())
@@ -141,12 +141,12 @@ def read_response(broker: Broker) -> Broker:
     return broker._replace(proposed=(), isr=isr, partition_epoch=partition_epoch)
 
 
-def produce(broker: Broker) -> Broker:
+def produce(broker: SearchBroker) -> SearchBroker:
     """The leader appends the record: no follower has its whole log any more."""
     return broker._replace(has=True, fetched=())
 
 
-def fetches(leader: Broker, broker: Broker, own: int, other: int) -> bool:
+def fetches(leader: SearchBroker, broker: SearchBroker, own: int, other: int) -> bool:
     """Whether follower ``own`` fetches from ``other`` with an effect."""
     following = broker.up and leader.up and not broker.stopped and broker.leader == other == leader.leader
     following = following and own in leader.replicas
@@ -156,13 +156,13 @@ def fetches(leader: Broker, broker: Broker, own: int, other: int) -> bool:
     )  # fmt: skip
 
 
-def fetch(leader: Broker, broker: Broker, own: int) -> tuple[Broker, Broker]:
+def fetch(leader: SearchBroker, broker: SearchBroker, own: int) -> tuple[SearchBroker, SearchBroker]:
     """The follower copies or truncates to match the leader's log, and the leader records the fetch."""
     fetched = tuple(sorted({*leader.fetched, own}))
     return leader._replace(fetched=fetched), broker._replace(has=leader.has)
 
 
-def commits(own: int, broker: Broker, min_isr: int) -> bool:
+def commits(own: int, broker: SearchBroker, min_isr: int) -> bool:
     """Whether the record is below the high watermark: all members of the committed and the proposed ISR have it, and
     there are enough of them."""
     if not leads(own, broker) or not broker.has or len(broker.isr) < min_isr:

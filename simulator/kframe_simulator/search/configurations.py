@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from kframe_simulator.search.options import Options
+from kframe_simulator.search.options import SearchOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class Configuration:
     counts."""
 
     why: str
-    options: Options
+    options: SearchOptions
     depth: int
     quick: int
     known: int
@@ -23,35 +23,35 @@ class Configuration:
 CONFIGURATIONS: Final[dict[str, Configuration]] = {
     "all": Configuration(
         "everything that this space knows, a fault of a broker and one of a controller",
-        Options(broker_faults=1, controller_faults=1), 12, 6, 10_637,
+        SearchOptions(broker_faults=1, controller_faults=1), 12, 6, 10_637,
     ),
     "brokers": Configuration(
         "one controller that never fails, two faults of brokers",
-        Options(controllers=1, broker_faults=2, controller_faults=0), 12, 6, 11_210,
+        SearchOptions(controllers=1, broker_faults=2, controller_faults=0), 12, 6, 11_210,
     ),
     "controllers": Configuration(
         "two faults of controllers: the role lost, taken and taken back between any two calls on storage",
-        Options(broker_faults=1, controller_faults=2, record=False), 12, 6, 5_665,
+        SearchOptions(broker_faults=1, controller_faults=2, record=False), 12, 6, 5_665,
     ),
     "sends": Configuration(
         "a controller may also stop between a call on storage and the requests that it leads to",
-        Options(broker_faults=1, controller_faults=1, record=False, fine=True), 13, 7, 4_111,
+        SearchOptions(broker_faults=1, controller_faults=1, record=False, fine=True), 13, 7, 4_111,
     ),
     "last": Configuration(
-        "broker 1 is alone in the ISR", Options(isr=(1,), broker_faults=1, controller_faults=1), 12, 5, 5_357
+        "broker 1 is alone in the ISR", SearchOptions(isr=(1,), broker_faults=1, controller_faults=1), 12, 5, 5_357
     ),
     "unclean": Configuration(
         "broker 1 is alone in the ISR, and unclean elections are on",
-        Options(isr=(1,), unclean=True, broker_faults=1, controller_faults=1, record=False), 12, 6, 9_502,
+        SearchOptions(isr=(1,), unclean=True, broker_faults=1, controller_faults=1, record=False), 12, 6, 9_502,
     ),
     "three": Configuration(
         "two faults of brokers and one of a controller",
-        Options(broker_faults=2, controller_faults=1, record=False), 12, 6, 17_549,
+        SearchOptions(broker_faults=2, controller_faults=1, record=False), 12, 6, 17_549,
     ),
     "moves": Configuration(
         "an operator moves the partition from brokers 1 and 2 to 3 and 2, and may give that up",
-        Options(assigned=(1, 2), isr=(1, 2), target=(3, 2), broker_faults=1, controller_faults=1, record=False),
+        SearchOptions(assigned=(1, 2), isr=(1, 2), target=(3, 2), broker_faults=1, controller_faults=1, record=False),
         12, 6, 6_301,
     ),
-    "unbounded": Configuration("any number of faults", Options(), 7, 4, 4_403),
+    "unbounded": Configuration("any number of faults", SearchOptions(), 7, 4, 4_403),
 }  # fmt: skip

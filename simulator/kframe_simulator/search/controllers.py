@@ -19,8 +19,8 @@ from kframe_simulator.search.values import (
     ELECT,
     EXPIRED,
     FOLLOWS,
-    ControllerProcess,
-    Request,
+    ControllerSession,
+    QueuedProposal,
     Stored,
 )
 
@@ -28,11 +28,11 @@ _EVENTS: Final = {ELECT: "Elect", CHANGED: "ControllerChanged", BROKERS_CHANGED:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepResult:
     """The result of a step."""
 
     stored: Stored
-    process: ControllerProcess
+    process: ControllerSession
     acts: tuple[tuple[Any, ...], ...]
     """Effects of the core, in order; "send" for each sent batch."""
     notified: tuple[int, ...]
@@ -45,7 +45,7 @@ class _Progress:
     """A step in progress."""
 
     stored: Stored
-    process: ControllerProcess
+    process: ControllerSession
     acts: list[tuple[Any, ...]] = field(default_factory=list)
     notified: list[int] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
@@ -62,17 +62,17 @@ class ControllerRules:
         self.subjects = subjects
         self._fenced, self._fine, self._unclean, self._target = fenced, fine, unclean, target
 
-    def waiting(self, process: ControllerProcess) -> list[str]:
+    def waiting(self, process: ControllerSession) -> list[str]:
         """The notifications that the process can take now."""
         if process.flags & EXPIRED:
             return ["SessionExpired"]
         return [name for flag, name in _EVENTS.items() if process.flags & flag]
 
-    def resting(self, own: int, process: ControllerProcess) -> bool:
+    def resting(self, own: int, process: ControllerSession) -> bool:
         """Whether the core is between two events."""
         return self.subjects[own].nodes[process.node].ask is None
 
-    def take(self, own: int, stored: Stored, process: ControllerProcess, name: str) -> Step:
+    def take(self, own: int, stored: Stored, process: ControllerSession, name: str) -> StepResult:
         """Take a notification."""
         if name == "SessionExpired":
             process = process._replace(flags=ARMED | ELECT, claim=0)
@@ -81,29 +81,31 @@ class ControllerRules:
             process = process._replace(flags=process.flags & ~flag)
         return self._take(own, _Progress(stored, process), (name,))
 
-    def serve(self, own: int, stored: Stored, process: ControllerProcess, broker: int, asked: Request | int) -> Step:
+    def serve(
+        self, own: int, stored: Stored, process: ControllerSession, broker: int, asked: QueuedProposal | int
+    ) -> StepResult:
         """Take a broker's request: an AlterPartition, or a ControlledShutdown, given by its broker epoch."""
-        if isinstance(asked, Request):
+        if isinstance(asked, QueuedProposal):
             return self._take(own, _Progress(stored, process._replace(task=broker)), ("alter", broker, asked))
         return self._take(own, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, asked))
 
-    def move(self, own: int, stored: Stored, process: ControllerProcess, *replicas: int) -> Step:
+    def move(self, own: int, stored: Stored, process: ControllerSession, *replicas: int) -> StepResult:
         """Take an operator's reassignment request for the partition; without replicas its cancellation."""
         return self._take(own, _Progress(stored, process._replace(task=20)), ("move", *replicas))
 
-    def call(self, own: int, stored: Stored, process: ControllerProcess) -> Step:
+    def call(self, own: int, stored: Stored, process: ControllerSession) -> StepResult:
         """Perform the call that the core waits for."""
         progress = _Progress(stored, process)
         self._call(own, progress)
         return self._end(own, progress)
 
-    def _take(self, own: int, progress: _Progress, event: tuple[Any, ...]) -> Step:
+    def _take(self, own: int, progress: _Progress, event: tuple[Any, ...]) -> StepResult:
         self._run(own, progress, event)
         if not self.resting(own, progress.process):
             self._call(own, progress)
         return self._end(own, progress)
 
-    def _end(self, own: int, progress: _Progress) -> Step:
+    def _end(self, own: int, progress: _Progress) -> StepResult:
         node = self.subjects[own].nodes[progress.process.node]
         if node.ask is None:
             progress.process = progress.process._replace(task=0)
@@ -112,7 +114,7 @@ class ControllerRules:
             progress.broken.append(
                 f"I14: brokers {sorted(progress.not_contacted)} are connected and received no request"
             )
-        return Step(
+        return StepResult(
             progress.stored, progress.process, tuple(progress.acts), tuple(progress.notified), tuple(progress.broken)
         )
 

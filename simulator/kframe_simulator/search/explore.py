@@ -21,7 +21,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SearchReport:
     """The coverage of a search."""
 
     depth: int
@@ -42,7 +42,7 @@ class Report:
 
 def search(
     space: StateSpace, depth: int, note: Callable[[int, int, int, float], None] = lambda *_: None, most: int = 0
-) -> Report:
+) -> SearchReport:
     """Search all states within ``depth`` steps of the root, up to the first violation.
 
     The search calls ``note`` for each level: distance, new states, transitions so far, CPU seconds. It stops after the
@@ -83,7 +83,7 @@ def search(
         levels.append(len(next_frontier))
         note(len(levels) - 1, len(next_frontier), transitions, time.process_time() - began)
     steps = sum(subject.performed for subject in space.subjects.values())
-    return Report(
+    return SearchReport(
         len(levels) - 1, len(numbers), transitions, tuple(levels), rested, steps, time.process_time() - began, result
     )
 

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from kframe.core.state_machines.transitions import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
 from kframe.model.ids import PartitionState
-from kframe_simulator.search.subject import Node
-from kframe_simulator.search.values import BROKERS, NO_LEADER, Broker, ControllerProcess, Message, Stored
+from kframe_simulator.search.subject import CoreState
+from kframe_simulator.search.values import BROKERS, NO_LEADER, ControllerSession, Message, SearchBroker, Stored
 
 #: Reasons to release the role that are no failure.
 _SOUND: Final = {"our session with storage expired", "our session does not hold the role any more"}
 
 
-def written(before: Stored, after: Stored, process: ControllerProcess, node: Node, unclean: bool) -> Iterator[str]:
+def written(before: Stored, after: Stored, process: ControllerSession, node: CoreState, unclean: bool) -> Iterator[str]:
     """Violations of a state write; ``node`` is the writer before the write."""
     if after.state_epoch != process.claim or process.claim != before.controller_epoch:
         yield f"I2: a write under controller epoch {after.state_epoch}, while {before.controller_epoch} is in office"
@@ -56,11 +56,11 @@ def _members(after: Stored) -> Iterator[str]:
         yield f"I4, I5: leader {after.leader} is not in ISR {after.isr}"
 
 
-def _eligible(node: Node) -> list[int]:
+def _eligible(node: CoreState) -> list[int]:
     return [item for item, epoch in zip(BROKERS, node.known, strict=True) if epoch and item not in node.leaving]
 
 
-def _elected(before: Stored, after: Stored, node: Node, unclean: bool) -> Iterator[str]:
+def _elected(before: Stored, after: Stored, node: CoreState, unclean: bool) -> Iterator[str]:
     eligible = _eligible(node)
     if after.leader not in eligible:
         yield f"I4: leader {after.leader} is elected, eligible are {eligible}"
@@ -74,7 +74,7 @@ def _elected(before: Stored, after: Stored, node: Node, unclean: bool) -> Iterat
         yield f"I7: after an unclean election ISR {after.isr}, recovery {after.recovery}"
 
 
-def assigned(before: Stored, after: Stored, process: ControllerProcess, target: tuple[int, ...]) -> Iterator[str]:
+def assigned(before: Stored, after: Stored, process: ControllerSession, target: tuple[int, ...]) -> Iterator[str]:
     """I21 and I22: the assignment changes for an operator's request, and when its target is in sync."""
     has, now = _assignment(before), _assignment(after)
     if has == now:
@@ -94,7 +94,7 @@ def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
 
 
 def batch_is_valid(
-    messages: Sequence[tuple[int, Message]], node: Node, process: ControllerProcess, not_contacted: set[int]
+    messages: Sequence[tuple[int, Message]], node: CoreState, process: ControllerSession, not_contacted: set[int]
 ) -> Iterator[str]:
     """Violations of a batch; ``node`` is the core at the send. ``not_contacted`` are connected brokers without a
     request so far."""
@@ -103,7 +103,7 @@ def batch_is_valid(
         not_contacted.discard(broker)
 
 
-def _message(broker: int, message: Message, node: Node, process: ControllerProcess, first: bool) -> Iterator[str]:
+def _message(broker: int, message: Message, node: CoreState, process: ControllerSession, first: bool) -> Iterator[str]:
     kind, controller_epoch, broker_epoch = message[:3]
     if controller_epoch != process.claim:
         yield f"I1: a request under controller epoch {controller_epoch} by the one of {process.claim}"
@@ -121,12 +121,12 @@ def _message(broker: int, message: Message, node: Node, process: ControllerProce
         yield f"I18: broker {broker} is to delete its replica, assigned are {replicas}, in sync {node.state[2]}"
 
 
-def _as_sent(node: Node) -> tuple[Any, ...]:
+def _as_sent(node: CoreState) -> tuple[Any, ...]:
     leader, leader_epoch, isr, _, _, partition_epoch = node.state
     return leader, leader_epoch, tuple(isr), partition_epoch, node.assigned[0]
 
 
-def moved(before: Node, after: Node) -> Iterator[str]:
+def moved(before: CoreState, after: CoreState) -> Iterator[str]:
     """I25: the state transitions between two nodes."""
     if not (before.active and after.active and before.moves):
         return
@@ -150,7 +150,7 @@ def _may(moves: Any, start: Any, end: Any) -> bool:
     return end in reached
 
 
-def acted(acts: Sequence[tuple[Any, ...]], process: ControllerProcess, failed: bool, over: bool) -> Iterator[str]:
+def acted(acts: Sequence[tuple[Any, ...]], process: ControllerSession, failed: bool, over: bool) -> Iterator[str]:
     """I26 and I29: missing responses and unexplained actions of the core in a step. ``failed``: storage had failed;
     ``over``: the operation has ended."""
     replies = [content[0] for kind, *content in acts if kind == "reply"]
@@ -161,14 +161,14 @@ def acted(acts: Sequence[tuple[Any, ...]], process: ControllerProcess, failed: b
             yield f"I29: the core failed: {content[0]}"
 
 
-def silent(given: tuple[Any, ...], node: Node, process: ControllerProcess) -> Iterator[str]:
+def silent(given: tuple[Any, ...], node: CoreState, process: ControllerSession) -> Iterator[str]:
     """I3: a process that knows of its lost role is no controller."""
     lost = given[0] == "SessionExpired" or (given[:2] == ("done", "ReadController") and not given[3])
     if lost and node.active:
         yield f"I3: still controller under epoch {node.controller_epoch}, although the loss of the role was notified"
 
 
-def remembered(node: Node, process: ControllerProcess, stored: Stored) -> Iterator[str]:
+def remembered(node: CoreState, process: ControllerSession, stored: Stored) -> Iterator[str]:
     """I9 and I24, between two events: the last writer remembers its write."""
     if not node.active or stored.state_epoch != node.controller_epoch or process.claim != node.controller_epoch:
         return
@@ -179,13 +179,13 @@ def remembered(node: Node, process: ControllerProcess, stored: Stored) -> Iterat
         yield f"I9: assigned is {_assignment(stored)}, the controller remembers {node.assigned}"
 
 
-def committed_record_stays(stored: Stored, brokers: Sequence[Broker]) -> Iterator[str]:
+def committed_record_stays(stored: Stored, brokers: Sequence[SearchBroker]) -> Iterator[str]:
     """I10, in every state with a committed record."""
     if stored.leader != NO_LEADER and not brokers[stored.leader - 1].has:
         yield f"I10: leader {stored.leader} of epoch {stored.leader_epoch} lacks the committed record"
 
 
-def at_rest(stored: Stored, brokers: Sequence[Broker], node: Node | None) -> Iterator[str]:
+def at_rest(stored: Stored, brokers: Sequence[SearchBroker], node: CoreState | None) -> Iterator[str]:
     """I12, L1 to L3 and L6, when nothing is in progress; ``node`` is the role owner's."""
     if node is None or not node.active:
         yield "L2: no controller is active"

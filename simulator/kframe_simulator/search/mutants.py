@@ -17,29 +17,29 @@ from kframe.core.selectors import builtin
 from kframe.core.state_machines import leader_election, replica_state_machine
 from kframe.core.topics import replica_assignment
 from kframe_simulator.search import brokers
-from kframe_simulator.search.options import Options
+from kframe_simulator.search.options import SearchOptions
 
-TWO: Final = Options(broker_faults=2, controller_faults=1, record=False)
-ALONE: Final = Options(controllers=1, broker_faults=2, controller_faults=0, record=False)
+TWO: Final = SearchOptions(broker_faults=2, controller_faults=1, record=False)
+ALONE: Final = SearchOptions(controllers=1, broker_faults=2, controller_faults=0, record=False)
 
-MOVES: Final = Options(
+MOVES: Final = SearchOptions(
     controllers=1, broker_faults=0, controller_faults=0, record=False, assigned=(1, 2), isr=(1, 2), target=(3, 2)
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Mutant:
+class SearchMutant:
     """One defect: the function, its edits, and the invariant and depth at which the search must find it."""
 
     function: Any
     edits: tuple[tuple[str, str], ...]
     invariant: str
     depth: int
-    options: Options = field(default_factory=lambda: TWO)
+    options: SearchOptions = field(default_factory=lambda: TWO)
 
 
 @contextmanager
-def planted(mutant: Mutant) -> Iterator[None]:
+def planted(mutant: SearchMutant) -> Iterator[None]:
     """Replace the function's code by the edited code. Raises ValueError if its source does not match the edits."""
     function: FunctionType | None = mutant.function
     if function is None:
@@ -66,15 +66,15 @@ def _edited(function: FunctionType, edits: tuple[tuple[str, str], ...]) -> CodeT
     return code
 
 
-MUTANTS: dict[str, Mutant] = {
-    "storage does not check the controller epoch": Mutant(None, (), "I2", 5, replace(TWO, fenced=False)),
-    "an election raises no leader epoch": Mutant(
+MUTANTS: dict[str, SearchMutant] = {
+    "storage does not check the controller epoch": SearchMutant(None, (), "I2", 5, replace(TWO, fenced=False)),
+    "an election raises no leader epoch": SearchMutant(
         leader_election._plan, (("isr = Ragged(isr.offsets,", "leader_epoch -= 1; isr = Ragged(isr.offsets,"),), "I8", 2
     ),
-    "leaving the ISR raises no leader epoch": Mutant(
+    "leaving the ISR raises no leader epoch": SearchMutant(
         replica_state_machine._plan_removals, (("leader_epoch[:count]", "p.leader_epoch[changed[:count]]"),), "I8", 2
     ),
-    "the last member leaves the ISR": Mutant(
+    "the last member leaves the ISR": SearchMutant(
         replica_state_machine._plan_removals,
         (
             (
@@ -86,20 +86,20 @@ MUTANTS: dict[str, Mutant] = {
         4,
         replace(TWO, isr=(1,)),
     ),
-    "the preferred replica is elected, alive or not": Mutant(
+    "the preferred replica is elected, alive or not": SearchMutant(
         builtin.elect_builtin, (("return leader", "return p.preferred_of(rows)"),), "I4", 2
     ),
-    "who is not in sync is elected": Mutant(
+    "who is not in sync is elected": SearchMutant(
         leader_election._unclean_permitted,
         (("if strategy.allow_unclean:", "if True:"),),
         "I6",
         3,
         replace(TWO, isr=(1,)),
     ),
-    "who is not alive may join the ISR": Mutant(
+    "who is not alive may join the ISR": SearchMutant(
         alter_partition._validate, (("(ineligible, not_eligible),", ""),), "I4", 7
     ),
-    "AlterPartition checks no epoch and overwrites": Mutant(
+    "AlterPartition checks no epoch and overwrites": SearchMutant(
         alter_partition._validate,
         (
             (
@@ -113,60 +113,62 @@ MUTANTS: dict[str, Mutant] = {
         9,
         ALONE,
     ),
-    "a bounced broker is not noticed": Mutant(
+    "a bounced broker is not noticed": SearchMutant(
         membership.BrokerChanges.between,
         (("if broker.broker_epoch > known.get(broker.broker_id, broker.broker_epoch)", "if False"),),
         "L6",
         3,
     ),
-    "the dead stay registered": Mutant(membership.brokers_changed, (("if changes.dead:", "if False:"),), "L6", 2),
-    "a new controller does not send live brokers": Mutant(
+    "the dead stay registered": SearchMutant(membership.brokers_changed, (("if changes.dead:", "if False:"),), "L6", 2),
+    "a new controller does not send live brokers": SearchMutant(
         failover.take_over, (("yield from context.announce(registered)", "pass"),), "I14", 4
     ),
-    "a new broker receives no live brokers before LeaderAndIsr": Mutant(
+    "a new broker receives no live brokers before LeaderAndIsr": SearchMutant(
         membership.on_broker_startup,
         (("yield from context.announce(indexes, context.announced_rows())", "pass"),),
         "I14",
         4,
     ),
-    "what storage accepted is not remembered": Mutant(
+    "what storage accepted is not remembered": SearchMutant(
         context.Context.write,
         (("stored_states.apply(self.cluster, change, result.partition_epoch)", "pass"),),
         "I9",
         2,
     ),
-    "a new leader receives no LeaderAndIsr": Mutant(
+    "a new leader receives no LeaderAndIsr": SearchMutant(
         leader_election.queue_election, (("queue_leader_and_isr(", "(lambda *a, **b: None)("),), "I12", 2
     ),
-    "a request is not answered": Mutant(operations.operate, (("elif token != NOBODY:", "elif False:"),), "I26", 2),
-    "who has lost the role goes on": Mutant(
-        controller.Controller._follow, (("if self.active and not holder.ours:", "if False:"),), "I3", 2
+    "a request is not answered": SearchMutant(
+        operations.operate, (("elif token != NOBODY:", "elif False:"),), "I26", 2
     ),
-    "a broker that leaves keeps its leaders": Mutant(
+    "who has lost the role goes on": SearchMutant(
+        controller.ControllerCore._follow, (("if self.active and not holder.ours:", "if False:"),), "I3", 2
+    ),
+    "a broker that leaves keeps its leaders": SearchMutant(
         controlled_shutdown.shut_down, (("brokers.shutting_down[broker] = 1", "pass"),), "I12", 8, ALONE
     ),
-    "a reassignment ends before its target is in sync": Mutant(
+    "a reassignment ends before its target is in sync": SearchMutant(
         replica_assignment.targets_in_sync,
         (("return ~target.any(~members(target, isr))", "return target.any(members(target, isr))"),),
         "I22",
         4,
         MOVES,
     ),
-    "the end of a reassignment is not stored": Mutant(
+    "the end of a reassignment is not stored": SearchMutant(
         partition_reassignment._complete,
         (("yield from topic_metadata.store(context, rows)", "pass"),),
         "I9",
         9,
         MOVES,
     ),
-    "replicas that leave stay in the ISR": Mutant(
+    "replicas that leave stay in the ISR": SearchMutant(
         partition_reassignment._complete,
         (("yield from stop_replicas(context, removed_replicas(context, rows, removed))", "pass"),),
         "I5",
         13,
         MOVES,
     ),
-    "brokers commit without those who are about to join": Mutant(
+    "brokers commit without those who are about to join": SearchMutant(
         brokers.commits,
         (("{*broker.isr, *broker.proposed}", "{*broker.isr}"),),
         "I10",

@@ -8,7 +8,7 @@ from kframe_simulator.search.values import BROKERS
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SearchOptions:
     """The faults and operations of the space, and their limits."""
 
     controllers: int = 2

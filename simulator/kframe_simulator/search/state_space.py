@@ -15,8 +15,8 @@ from kframe.model.config import ControllerConfig
 from kframe_simulator.search import brokers as rules
 from kframe_simulator.search import invariants, storage
 from kframe_simulator.search.broker_steps import BrokerSteps, broker_steps
-from kframe_simulator.search.controllers import ControllerRules, Step
-from kframe_simulator.search.options import Options
+from kframe_simulator.search.controllers import ControllerRules, StepResult
+from kframe_simulator.search.options import SearchOptions
 from kframe_simulator.search.subject import Subject
 from kframe_simulator.search.values import (
     ARMED,
@@ -27,11 +27,11 @@ from kframe_simulator.search.values import (
     ELECT,
     EXPIRED,
     FOLLOWS,
-    Broker,
-    ControllerProcess,
+    ControllerSession,
     Facts,
     Label,
     Pool,
+    SearchBroker,
     Stored,
 )
 
@@ -56,7 +56,7 @@ class _Done:
     """A controller step in numbers, independent of the other parts of the state."""
 
     label: Label
-    step: Step
+    step: StepResult
     changes: tuple[tuple[int, int], ...]
     """Storage and the process itself."""
     channels: tuple[tuple[int, int], ...]
@@ -67,7 +67,7 @@ class _Done:
 class StateSpace:
     """The transition rules, and the values by number."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: SearchOptions) -> None:
         self.options = options
         config = ControllerConfig({
             "auto.leader.rebalance.enable": "false", "unclean.leader.election.enable": str(options.unclean).lower(),
@@ -98,10 +98,10 @@ class StateSpace:
         options = self.options
         stored = Stored((1, 1, 1), 0, 0, 1, 0, options.isr, 0, 0, 0, options.assigned)
         processes = [self._started(own) for own in self._numbered]
-        processes += [ControllerProcess(0, DOWN, 0, 0)] * (2 - len(processes))
+        processes += [ControllerSession(0, DOWN, 0, 0)] * (2 - len(processes))
         moves = 2 if options.target else 0
         facts = Facts(False, False, options.broker_faults, options.controller_faults, moves)
-        values = [stored, *processes, *[None] * 6, *[Broker(True, 1)] * 3, facts]
+        values = [stored, *processes, *[None] * 6, *[SearchBroker(True, 1)] * 3, facts]
         state = tuple(pool.number(value) for pool, value in zip(self._pool, values, strict=True))
         while quiet := next(self._protocol(state, self.values(state)), None):
             yield quiet
@@ -143,7 +143,7 @@ class StateSpace:
                 yield self._go(state, reads_answer[0], {index: reads_answer[1]})
 
     def _controller(self, state: State, values: list[Any], own: int) -> Iterator[Successor]:
-        process: ControllerProcess = values[own]
+        process: ControllerSession = values[own]
         if not self._controllers.resting(own, process):
             yield self._stepped(state, values, own, ("call",), self._controllers.call)
             return
@@ -152,7 +152,7 @@ class StateSpace:
         if process.flags & (EXPIRED | DOWN):
             return
         for broker_id in BROKERS:
-            broker: Broker = values[_BROKERS + broker_id - 1]
+            broker: SearchBroker = values[_BROKERS + broker_id - 1]
             if broker.asked is not None and broker.asked.controller == own:
                 key = "alter", broker_id, state[_BROKERS + broker_id - 1]
                 yield self._stepped(state, values, own, key, self._controllers.serve, broker_id, broker.asked)
@@ -170,8 +170,9 @@ class StateSpace:
             yield self._go(step.state, step.label, spent, step.broken)
 
     def _stepped(
-        self, state: State, values: list[Any], own: int, what: tuple[Any, ...], do: Callable[..., Step], *arguments: Any
-    ) -> Successor:
+        self, state: State, values: list[Any], own: int, what: tuple[Any, ...], do: Callable[..., StepResult],
+        *arguments: Any,
+    ) -> Successor:  # fmt: skip
         """A controller step; looked up if the same controller performed it before on the same storage."""
         key = own, state[0], state[own], what
         done = self._done.get(key)
@@ -198,7 +199,9 @@ class StateSpace:
             changes[index] = self._number(index, rules.answered(broker, token, response))
         return self._go(state, done.label, changes, done.step.broken)
 
-    def _do(self, values: list[Any], own: int, what: tuple[Any, ...], step: Step, arguments: tuple[Any, ...]) -> _Done:
+    def _do(
+        self, values: list[Any], own: int, what: tuple[Any, ...], step: StepResult, arguments: tuple[Any, ...]
+    ) -> _Done:
         ask = self.subjects[own].nodes[values[own].node].ask
         label = (
             ("controller", own, "calls", *ask)
@@ -266,7 +269,7 @@ class StateSpace:
                 produced = self._number(_FACTS, facts._replace(produced=True))
                 yield self._go(state, ("broker", own, "appends the record"), {index: appended, _FACTS: produced})
             for other in BROKERS:
-                leader: Broker = values[_BROKERS + other - 1]
+                leader: SearchBroker = values[_BROKERS + other - 1]
                 if other != own and broker.leader == other and rules.fetches(leader, broker, own, other):
                     leader, follower = rules.fetch(leader, broker, own)
                     changes = {_BROKERS + other - 1: self._number(index, leader), index: self._number(index, follower)}
@@ -313,7 +316,7 @@ class StateSpace:
                 yield self._go(state, ("controller", own, "starts"), {own: self._number(own, fresh)})
             elif facts.controller_faults and values[own] != fresh:
                 changes = spent | self._without_role(values, own)
-                changes[own] = self._number(own, ControllerProcess(fresh.node, DOWN, 0, 0))
+                changes[own] = self._number(own, ControllerSession(fresh.node, DOWN, 0, 0))
                 self._drop_requests(values, own, changes)
                 yield self._go(state, ("controller", own, "crashes"), changes)
         if owner and facts.controller_faults:
@@ -323,9 +326,9 @@ class StateSpace:
             notified_owner = self._number(owner, storage.notify(values[owner], ELECT))
             yield self._go(state, ("operator", 0, "deletes /controller"), free | {owner: notified_owner})
 
-    def _started(self, own: int) -> ControllerProcess:
+    def _started(self, own: int) -> ControllerSession:
         """A process that has started its election."""
-        return ControllerProcess(self.subjects[own].fresh, ARMED | ELECT, 0, 0)
+        return ControllerSession(self.subjects[own].fresh, ARMED | ELECT, 0, 0)
 
     def _without_role(self, values: list[Any], own: int) -> Changes:
         """Release the role if ``own`` owns it, and notify the other processes."""
@@ -340,7 +343,7 @@ class StateSpace:
     def _drop_requests(self, values: list[Any], own: int, changes: Changes) -> None:
         """Answer None to all pending requests to this controller."""
         for index in range(_BROKERS, _FACTS):
-            broker: Broker = values[index]
+            broker: SearchBroker = values[index]
             if broker.asked is not None and abs(broker.asked.controller) == own:
                 broker = broker._replace(asked=None)
             if abs(broker.leaving[0]) == own:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from kframe_simulator.search.subject import OK, STALE
-from kframe_simulator.search.values import ARMED, CHANGED, ELECT, EXPIRED, FOLLOWS, NO_LEADER, ControllerProcess, Stored
+from kframe_simulator.search.values import ARMED, CHANGED, ELECT, EXPIRED, FOLLOWS, NO_LEADER, ControllerSession, Stored
 
 #: Controllers' ids, different from all broker ids.
 IDS = {0: NO_LEADER, 1: 1001, 2: 1002}
@@ -19,7 +19,7 @@ class Called(NamedTuple):
     """The result of a call."""
 
     stored: Stored
-    process: ControllerProcess
+    process: ControllerSession
     answer: tuple[Any, ...]
     """The answer in the form of ``Subject.step``."""
     notified: int = 0
@@ -28,7 +28,7 @@ class Called(NamedTuple):
     """Whether the state was written."""
 
 
-def call(own: int, stored: Stored, process: ControllerProcess, ask: tuple[Any, ...], fenced: bool = True) -> Called:
+def call(own: int, stored: Stored, process: ControllerSession, ask: tuple[Any, ...], fenced: bool = True) -> Called:
     """Perform one call. With ``fenced`` False, writes are not fenced; a test checks that the search detects this."""
     if process.flags & EXPIRED:
         return Called(stored, process, ("failed", "session"))
@@ -52,7 +52,7 @@ def call(own: int, stored: Stored, process: ControllerProcess, ask: tuple[Any, .
     return _write(stored, process, ask)
 
 
-def _claim(own: int, stored: Stored, process: ControllerProcess) -> Called:
+def _claim(own: int, stored: Stored, process: ControllerSession) -> Called:
     process = process._replace(flags=process.flags | ARMED)
     if stored.owner:
         return Called(stored, process, ("done", "claim", None))
@@ -61,7 +61,7 @@ def _claim(own: int, stored: Stored, process: ControllerProcess) -> Called:
     return Called(stored, process._replace(claim=epoch), ("done", "claim", epoch), notified=CHANGED)
 
 
-def _write(stored: Stored, process: ControllerProcess, ask: tuple[Any, ...]) -> Called:
+def _write(stored: Stored, process: ControllerSession, ask: tuple[Any, ...]) -> Called:
     _, leader, leader_epoch, isr, recovery, expected, controller_epoch = ask
     if expected != stored.version:
         return Called(stored, process, ("done", "write", STALE, -1))
@@ -73,13 +73,13 @@ def _write(stored: Stored, process: ControllerProcess, ask: tuple[Any, ...]) -> 
     return Called(stored, process, ("done", "write", OK, version), wrote=True)
 
 
-def release(own: int, stored: Stored, process: ControllerProcess) -> tuple[Stored, bool]:
+def release(own: int, stored: Stored, process: ControllerSession) -> tuple[Stored, bool]:
     """Release the role if it is ours. Returns whether that deleted ``/controller``."""
     ours = stored.owner == own and not process.flags & EXPIRED and process.claim == stored.controller_epoch
     return (stored._replace(owner=0), True) if ours else (stored, False)
 
 
-def notify(process: ControllerProcess, notified: int) -> ControllerProcess:
+def notify(process: ControllerSession, notified: int) -> ControllerSession:
     """The process after a notification of its one-shot role watch."""
     if not process.flags & ARMED or process.flags & EXPIRED or notified not in (ELECT, CHANGED):
         return process

@@ -20,7 +20,7 @@ from kframe.core.admin.topic_requests import ReassignmentResponse
 from kframe.core.brokers.alter_partition import AlterPartitionResponse
 from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
 from kframe.core.context import Context
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded.describe import Api, describe_requests
 from kframe.errors import ControllerFenced, ErrorCode, StoreError
@@ -32,7 +32,7 @@ from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.ids import ReplicaFlag
 from kframe.model.tables import Targets
-from kframe_simulator.search.values import BROKERS, Message, Request, Stored
+from kframe_simulator.search.values import BROKERS, Message, QueuedProposal, Stored
 
 TOPIC: Final = "t"
 TOPIC_ID: Final = bytes(15) + b"\1"
@@ -68,7 +68,7 @@ def quiet() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CoreState:
     """A state of one controller's core."""
 
     ask: tuple[Any, ...] | None
@@ -100,16 +100,16 @@ class Subject:
 
     def __init__(self, controller: int, config: ControllerConfig) -> None:
         self.controller = controller
-        self.nodes: list[Node] = []
+        self.nodes: list[CoreState] = []
         self.performed = 0
         """The steps that the core performed, without lookups and repetitions."""
         self._config = config
         self._recipes: list[_Recipe] = []
-        self._resting: dict[int, Controller] = {}
-        self._at_work: dict[int, Controller] = {}
+        self._resting: dict[int, ControllerCore] = {}
+        self._at_work: dict[int, ControllerCore] = {}
         self._numbers: dict[Any, int] = {}
         self._steps: dict[tuple[int, Any], tuple[int, tuple[Any, ...]]] = {}
-        self.fresh = self._rest(Controller(controller, config, Selection({})))
+        self.fresh = self._rest(ControllerCore(controller, config, Selection({})))
 
     def step(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
         """Give the core an event or an answer. Returns its next state and its effects in order."""
@@ -119,7 +119,7 @@ class Subject:
             result = self._steps[key] = self._perform(node, given)
         return result
 
-    def resting(self) -> Iterator[Controller]:
+    def resting(self) -> Iterator[ControllerCore]:
         """One controller for each state between two events; callers must not change it."""
         yield from self._resting.values()
 
@@ -142,13 +142,13 @@ class Subject:
             self._at_work[number] = controller
         return number, done
 
-    def _rest(self, controller: Controller) -> int:
+    def _rest(self, controller: ControllerCore) -> int:
         node = look(controller, None)
         number = self._number((node, identity(controller)), node, None)
         self._resting.setdefault(number, controller)
         return number
 
-    def _number(self, key: Any, node: Node, recipe: _Recipe | None) -> int:
+    def _number(self, key: Any, node: CoreState, recipe: _Recipe | None) -> int:
         number = self._numbers.setdefault(key, len(self.nodes))
         if number == len(self.nodes):
             self.nodes.append(node)
@@ -156,9 +156,9 @@ class Subject:
         return number
 
 
-def twin(controller: Controller) -> Controller:
+def twin(controller: ControllerCore) -> ControllerCore:
     """An independent copy of a controller between two events."""
-    copy = Controller(controller.controller_id, controller.config, controller.selection)
+    copy = ControllerCore(controller.controller_id, controller.config, controller.selection)
     copy.active_controller, copy._claimed = controller.active_controller, controller._claimed
     if controller._context is not None:
         has, cluster = controller._context, controller._context.cluster.copy()
@@ -168,7 +168,7 @@ def twin(controller: Controller) -> Controller:
     return copy
 
 
-def identity(controller: Controller) -> tuple[Any, ...]:
+def identity(controller: ControllerCore) -> tuple[Any, ...]:
     """All fields that decide a controller's next steps between two events, except those of ``look``."""
     if controller._context is None:
         return controller.active_controller, controller._claimed
@@ -185,23 +185,23 @@ def identity(controller: Controller) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def look(controller: Controller, ask: tuple[Any, ...] | None) -> Node:
+def look(controller: ControllerCore, ask: tuple[Any, ...] | None) -> CoreState:
     """The node of a controller that waits for ``ask``."""
     if controller._context is None:
-        return Node(ask, False, -1)
+        return CoreState(ask, False, -1)
     cluster = controller.cluster
     brokers, view = cluster.brokers, cluster.view(0)
     known = np.where(brokers.registered != 0, brokers.broker_epoch, 0)
     leaving = brokers.ids_of(np.flatnonzero(brokers.shutting_down))
     state = (view.leader, view.leader_epoch, view.isr, int(view.recovery), view.controller_epoch, view.partition_epoch)
-    return Node(
+    return CoreState(
         ask, True, controller.controller_epoch, tuple(known.tolist()), tuple(leaving), state,
         (view.state, tuple(zip(view.replicas, view.replica_states, strict=True))),
         (view.replicas, view.adding_replicas, view.removing_replicas),
     )  # fmt: skip
 
 
-def _run(controller: Controller, given: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Any, ...]]:
+def _run(controller: ControllerCore, given: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, tuple[Any, ...]]:
     """One step of the core, and all following steps whose answers never change. Returns its next call and its
     effects."""
     cause, done = _made(given, controller), list[tuple[Any, ...]]()
@@ -216,7 +216,7 @@ def _run(controller: Controller, given: tuple[Any, ...]) -> tuple[tuple[Any, ...
         cause = events.Done(UNCHANGING[type(ask)](ask))
 
 
-def _act(effect: effects.Effect, controller: Controller) -> tuple[Any, ...]:
+def _act(effect: effects.Effect, controller: ControllerCore) -> tuple[Any, ...]:
     match effect:
         case effects.OpenChannels(brokers=brokers):
             return "open", tuple(controller.cluster.brokers.ids_of(brokers))
@@ -233,14 +233,14 @@ def _act(effect: effects.Effect, controller: Controller) -> tuple[Any, ...]:
     raise NotImplementedError(f"{type(effect).__name__} in the small space")
 
 
-def _answered(codes: Any, states: StoredStates | None, controller: Controller) -> tuple[Any, ...]:
+def _answered(codes: Any, states: StoredStates | None, controller: ControllerCore) -> tuple[Any, ...]:
     if states is None:
         return ()
     isr = tuple(controller.cluster.brokers.ids_of(states.isr[0])) if states.found[0] else ()
     return int(codes[0]), int(states.leader_epoch[0]), int(states.partition_epoch[0]), isr
 
 
-def _asked(ask: effects.Effect, controller: Controller) -> tuple[Any, ...]:
+def _asked(ask: effects.Effect, controller: ControllerCore) -> tuple[Any, ...]:
     match ask:
         case effects.Send(requests=requests):
             ids, cluster = controller.cluster.brokers, controller.cluster
@@ -286,7 +286,7 @@ def _message(request: dict[str, Any], broker_epoch: int) -> Message:
     return "S", *epochs, partition["leader_epoch"], partition["delete_partition"]
 
 
-def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | events.Answer:
+def _made(given: tuple[Any, ...], controller: ControllerCore) -> events.Event | events.Answer:
     """The real event or answer."""
     match given:
         case ("failed", "fenced"):
@@ -310,7 +310,7 @@ def _made(given: tuple[Any, ...], controller: Controller) -> events.Event | even
             return events.ReassignmentRequested(wanted, 20)
         case ("done", _, *value):
             return events.Done(value[0] if value else None)
-        case ("alter", broker, Request() as request):
+        case ("alter", broker, QueuedProposal() as request):
             return events.AlterPartitionRequested(
                 broker, request.broker_epoch, 3, ((TOPIC_ID, 0),), np.array([request.leader_epoch], np.int32),
                 np.array([request.partition_epoch], np.int32), np.zeros(1, np.uint8), Ragged.of([list(request.isr)]),

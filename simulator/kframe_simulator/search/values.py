@@ -14,7 +14,7 @@ BROKERS: Final = (1, 2, 3)
 CONTROLLERS: Final = (1, 2)
 #: In ``Stored.leader`` and requests: no broker leads.
 NO_LEADER: Final = -1
-#: In ``Broker.leader``: the process received nothing since it started.
+#: In ``SearchBroker.leader``: the process received nothing since it started.
 LEADER_UNKNOWN: Final = -2
 
 #: Pending notifications of a process.
@@ -58,7 +58,7 @@ class Stored(NamedTuple):
     removing: tuple[int, ...] = ()
 
 
-class ControllerProcess(NamedTuple):
+class ControllerSession(NamedTuple):
     """One controller process and its session."""
 
     node: int
@@ -71,7 +71,7 @@ class ControllerProcess(NamedTuple):
     for none."""
 
 
-class Request(NamedTuple):
+class QueuedProposal(NamedTuple):
     """An AlterPartition request in flight or queued at a controller."""
 
     controller: int
@@ -84,7 +84,7 @@ class Request(NamedTuple):
         return f"to ISR {self.isr} at leader epoch {self.leader_epoch}, partition epoch {self.partition_epoch}"
 
 
-class Broker(NamedTuple):
+class SearchBroker(NamedTuple):
     """One broker: its process, its replica, and its pending requests."""
 
     up: bool
@@ -104,7 +104,7 @@ class Broker(NamedTuple):
     """The proposed ISR."""
     stuck: bool = False
     """Whether the proposal was refused until the next leader epoch."""
-    asked: Request | None = None
+    asked: QueuedProposal | None = None
     answer: tuple[Any, ...] = ()
     leaving: tuple[int, int] = (0, 0)
     """(controller, broker epoch) of its ControlledShutdown; controller 0 after the response."""

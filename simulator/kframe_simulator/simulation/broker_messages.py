@@ -20,9 +20,9 @@ from kframe_simulator.broker.messages import (
 )
 from kframe_simulator.broker.outgoing import (
     AlterPartition,
-    AlterPartitionResponse,
+    AlterPartitionResponseData,
     ControlledShutdown,
-    ControlledShutdownResponse,
+    ControlledShutdownResponseData,
     Reply,
     WriteState,
     WriteStateResponse,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
     """The partitions whose logs a message may change."""
     match message:
-        case Fetch() | FetchResponse() | AlterPartitionResponse() | OffsetsForLeaderEpochResponse():
+        case Fetch() | FetchResponse() | AlterPartitionResponseData() | OffsetsForLeaderEpochResponse():
             return message.partitions
         case Produce() | EndTransaction():
             return (message.partition,)
@@ -59,7 +59,7 @@ def ask_controller(
         process.ask(*proposal(simulation, process, message), answer)
     elif isinstance(message, ControlledShutdown):
 
-        def read(response: Any) -> ControlledShutdownResponse:
+        def read(response: Any) -> ControlledShutdownResponseData:
             converted = conversion.controlled_shutdown_reply(_cluster(controller), response)
             simulation.shutdown_answered(process, message, converted)
             return converted
@@ -69,7 +69,7 @@ def ask_controller(
 
 def proposal(
     simulation: Simulation, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
-) -> tuple[Callable[[int], AlterPartitionRequested], Callable[[Any], AlterPartitionResponse]]:
+) -> tuple[Callable[[int], AlterPartitionRequested], Callable[[Any], AlterPartitionResponseData]]:
     """The controller event for a leader's proposals, and the function that converts its response.
 
     ``isr_epochs`` are the broker epochs of all proposed members, proposal after proposal, if the leader sends them
@@ -82,7 +82,7 @@ def proposal(
         asked.append(replace(conversion.alter_partition_event(message, token), isr_epochs=epochs))
         return asked[0]
 
-    def read(response: Any) -> AlterPartitionResponse:
+    def read(response: Any) -> AlterPartitionResponseData:
         simulation.proposal_answered(process, asked[0], response)
         return conversion.alter_partition_reply(_cluster(process.loop.controller), message, response)
 

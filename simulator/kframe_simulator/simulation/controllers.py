@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.model.asks import AskStore
 from kframe.model.config import ControllerConfig
@@ -98,7 +98,7 @@ class ControllerProcess:
             self._session_timeout_ms,
         )
         self.transport = SimTransport(simulation, self.controller_id, self._request_timeout_ms)
-        controller = Controller(self.controller_id, self._config, Selection(self._selectors))
+        controller = ControllerCore(self.controller_id, self._config, Selection(self._selectors))
         self.loop = ControllerLoop(controller, self.store, self.transport, self.clock)
         self.loop.open()
 

@@ -14,7 +14,7 @@ from kframe.errors import ErrorCode
 from kframe.model.events import ControlledShutdownRequested, Event, SessionExpired, TopicPartition
 from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import UpdateMetadata
-from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Observed:
                 self._leaving[self.term(process)][event.broker_id] = registered
 
     def shutdown_answered(
-        self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponse
+        self, process: ControllerProcess, request: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None:
         """A controller has answered a ControlledShutdown request, perhaps after the broker crashed."""
         broker, granted = self._simulation.brokers[request.broker_id], self._granted[self.term(process)]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kframe_simulator.simulation.watch import StateWritten, TopicWritten
 
 
-class Reassignments:
+class LastReassignments:
     """The last reassignment of each partition, in progress or complete."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.requests import ControlRequests
 from kframe.wire import ControlVersions, Encoder
 from kframe_simulator.broker.messages import ControlResponse, LeaderAndIsr, UpdateMetadata
-from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse, Message
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData, Message
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.brokers import BrokerProcess
@@ -46,12 +46,12 @@ from kframe_simulator.simulation.watch import (
     Logged,
     Post,
     Proposed,
-    Refused,
     Replied,
     StateWritten,
     TopicWritten,
     Trigger,
     Watch,
+    WriteRefused,
     Written,
 )
 
@@ -194,7 +194,7 @@ class Recorder:
         """A controller's write of a state was refused for its version."""
         process = self.process_of(writer)
         assert process is not None
-        self.watch.look(Trigger.REFUSED, Refused(process, key))
+        self.watch.look(Trigger.REFUSED, WriteRefused(process, key))
 
     def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read the partitions of an operator's preferred election."""
@@ -319,7 +319,7 @@ class Recorder:
         self.watch.answered(Answered(process, control_request, response))
 
     def shutdown_answered(
-        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponse
+        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponseData
     ) -> None:
         """A controller has answered a ControlledShutdown request."""
         self.watch.look(Trigger.LEAVING, Leaving(process, asked, response))

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from kframe.embedded.layout import CONTROLLER, broker_path
-from kframe.embedded.records import RecordError, RecordTree, WatchEvent
+from kframe.embedded.records import StoredRecordError, RecordTree, WatchEvent
 from kframe.embedded.states import StateColumns
 from kframe.embedded.store import MemoryStore
 from kframe.embedded.topics import StoredTopics
@@ -207,7 +207,7 @@ class SimStore(MemoryStore):
         except ControllerFenced:
             self.failed_calls += 1
             raise
-        except RecordError as error:
+        except StoredRecordError as error:
             self.failed_calls += 1
             raise StoreError(str(error)) from error
         finally:

@@ -28,7 +28,7 @@ BACKOFF_MS: Final = 100.0
 
 
 @dataclass(slots=True, eq=False)
-class Channel:
+class SimulatedChannel:
     """The requests for one registration of a broker."""
 
     broker_id: int
@@ -48,7 +48,7 @@ class SimTransport:
     def __init__(self, simulation: Simulation, controller_id: int, timeout_ms: float) -> None:
         """The connection breaks if a response takes longer than ``timeout_ms``."""
         self.controller_id = controller_id
-        self.channels: dict[int, Channel] = {}
+        self.channels: dict[int, SimulatedChannel] = {}
         self.paused = False
         self.garbled: set[int] = set()
         """Brokers whose next response is malformed."""
@@ -85,7 +85,7 @@ class SimTransport:
                 self.controller_id, broker_id, None if known is None else known.broker_epoch
             )
             self._drop(broker_id)
-            self.channels[broker_id] = Channel(broker_id, int(cluster.brokers.broker_epoch[index]))
+            self.channels[broker_id] = SimulatedChannel(broker_id, int(cluster.brokers.broker_epoch[index]))
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
         """These brokers are no longer registered."""
@@ -138,12 +138,12 @@ class SimTransport:
             channel.waiting.clear()
             channel.in_flight = None
 
-    def _pump(self, channel: Channel) -> None:
+    def _pump(self, channel: SimulatedChannel) -> None:
         while channel.is_open and channel.waiting and channel.in_flight is None and not self.paused:
             channel.in_flight, channel.tries = channel.waiting.popleft(), 0
             self._try(channel)
 
-    def _try(self, channel: Channel) -> None:
+    def _try(self, channel: SimulatedChannel) -> None:
         """Send the request in flight, for the first time or again. Drop it if its sender may not act any more."""
         request = channel.in_flight
         if request is None or not channel.is_open:
@@ -175,13 +175,15 @@ class SimTransport:
         simulation.network.deliver(self.controller_id, request.broker_id, arrive)
         simulation.scheduler.after(self._timeout_ms, lambda: self._broken(channel, request, attempt))
 
-    def _broken(self, channel: Channel, request: ControlRequest, attempt: int) -> None:
+    def _broken(self, channel: SimulatedChannel, request: ControlRequest, attempt: int) -> None:
         """Ignore any response to this attempt, and send the same request again."""
         if channel.in_flight is request and channel.tries == attempt:
             self._try(channel)
             self._pump(channel)
 
-    def _answered(self, channel: Channel, request: ControlRequest, attempt: int, response: ControlResponse) -> None:
+    def _answered(
+        self, channel: SimulatedChannel, request: ControlRequest, attempt: int, response: ControlResponse
+    ) -> None:
         """Handle the response to this attempt. Attempts of different requests have the same numbers, so the request
         must match."""
         if channel.in_flight is not request or channel.tries != attempt or self._notify is None:

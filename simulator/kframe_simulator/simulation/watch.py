@@ -24,10 +24,10 @@ from kframe_simulator.broker.messages import (
     StopReplica,
     UpdateMetadata,
 )
-from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.observed import Observed
-from kframe_simulator.simulation.reassignments import Reassignments
+from kframe_simulator.simulation.reassignments import LastReassignments
 from kframe_simulator.simulation.record_history import RecordHistory
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Replied(NamedTuple):
     whole: bool
 
 
-class Refused(NamedTuple):
+class WriteRefused(NamedTuple):
     """A controller's write of a state was refused for its version."""
 
     process: ControllerProcess
@@ -193,7 +193,7 @@ class Leaving(NamedTuple):
 
     process: ControllerProcess
     asked: ControlledShutdown
-    response: ControlledShutdownResponse
+    response: ControlledShutdownResponseData
 
 
 class Led(NamedTuple):
@@ -290,7 +290,7 @@ class Watch:
         self.recounts: dict[int, tuple[bytes, dict[str, int]]] = {}
         """By controller: a digest of its columns, and the recounted gauges."""
         self.record_history = RecordHistory(simulation)
-        self.reassignments = Reassignments()
+        self.reassignments = LastReassignments()
         self.observed = Observed(simulation)
         self._by_trigger: dict[Trigger, tuple[Invariant, ...]] = {
             trigger: tuple(invariant for invariant in invariants if invariant.trigger is trigger) for trigger in Trigger

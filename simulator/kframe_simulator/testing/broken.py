@@ -28,7 +28,7 @@ from kframe.model.tables import Targets
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe_simulator.invariants import events, members, proposals, records, requests, rest, roles, states, topics
-from kframe_simulator.simulation.watch import Begun, Claimed, Proposed, Refused, Trigger, Watch
+from kframe_simulator.simulation.watch import Begun, Claimed, Proposed, Trigger, Watch, WriteRefused
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, state, stop, topic
 
 Broken = tuple[Trigger, Any]
@@ -248,7 +248,7 @@ def _late_topic_keeps_its_epoch(simulation: Simulation) -> Broken:
 
 def _refused_after_its_own(simulation: Simulation) -> Broken:
     simulation.watch.last_writer[KEY] = simulation.controllers[0]
-    return Trigger.REFUSED, Refused(simulation.controllers[0], KEY)
+    return Trigger.REFUSED, WriteRefused(simulation.controllers[0], KEY)
 
 
 def _elects_against_the_setting(simulation: Simulation) -> Broken:

@@ -24,7 +24,7 @@ from kframe_simulator.broker.messages import (
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
     AlterPartition,
-    AlterPartitionResponse,
+    AlterPartitionResponseData,
     ControlledShutdown,
     Message,
     Outgoing,
@@ -75,7 +75,7 @@ def produce(value: object, acks: int = -1, correlation: int = 0, **others: objec
     return Produce(P, value, acks, correlation=correlation, **others)  # type: ignore[arg-type]
 
 
-class Cluster:
+class BrokerCluster:
     """Brokers by id, and a controller that stores one state per partition."""
 
     def __init__(self, ids: Iterable[int] = (1, 2, 3), config: BrokerConfig | None = None) -> None:
@@ -176,4 +176,4 @@ class Cluster:
                     now.leader, asked.isr, now.leader_epoch, now.partition_epoch + 1, now.replicas
                 )
             answers[key] = AlteredPartition(error, now.leader, now.leader_epoch, now.isr, 0, now.partition_epoch)
-        return AlterPartitionResponse(ErrorCode.NONE, answers)
+        return AlterPartitionResponseData(ErrorCode.NONE, answers)

@@ -19,7 +19,7 @@ from kframe_simulator.broker.messages import (
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
     AlterPartition,
-    AlterPartitionResponse,
+    AlterPartitionResponseData,
     Outgoing,
     Peer,
     Reply,
@@ -156,7 +156,7 @@ class BrokerStateMachine:
             self._store(asked.isr)
         now = self.stored
         answer = AlteredPartition(error, now.leader, now.leader_epoch, now.isr, 0, now.partition_epoch)
-        return AlterPartitionResponse(ErrorCode.NONE, {P: answer})
+        return AlterPartitionResponseData(ErrorCode.NONE, {P: answer})
 
     def _write(self, asked: WriteState) -> WriteStateResponse:
         written = asked.partition_epoch == self.stored.partition_epoch

@@ -8,7 +8,7 @@ from kframe.errors import ErrorCode
 from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BrokerConfig
 from kframe_simulator.broker.messages import Fetch, FetchPartition, FetchResponse, Produce
-from kframe_simulator.broker.outgoing import AlteredPartition, AlterPartition, AlterPartitionResponse, Outgoing
+from kframe_simulator.broker.outgoing import AlteredPartition, AlterPartition, AlterPartitionResponseData, Outgoing
 from kframe_simulator.broker.partition import Partition
 from kframe_simulator.broker.replica import NEVER, Replica
 from kframe_simulator.testing.broker_cluster import P, live, order, state
@@ -55,7 +55,7 @@ def answer(broker: Broker, out: Outgoing, now: float, error: ErrorCode = ErrorCo
     asked = out.message.partitions[P]
     fields = {"leader": 1, "leader_epoch": asked.leader_epoch, "isr": asked.isr, "recovery": 0,
             "partition_epoch": asked.partition_epoch + 1} | others  # fmt: skip
-    broker.answered(out.number, AlterPartitionResponse(ErrorCode.NONE, {P: AlteredPartition(error, **fields)}), now)  # type: ignore[arg-type]
+    broker.answered(out.number, AlterPartitionResponseData(ErrorCode.NONE, {P: AlteredPartition(error, **fields)}), now)  # type: ignore[arg-type]
 
 
 # -- Followers as the leader sees them.

@@ -17,15 +17,15 @@ from kframe_simulator.broker.messages import (
 from kframe_simulator.broker.outgoing import (
     AlteredPartition,
     AlterPartition,
-    AlterPartitionResponse,
-    ControlledShutdownResponse,
+    AlterPartitionResponseData,
+    ControlledShutdownResponseData,
     NotifyIsrChanges,
     Outgoing,
     Peer,
     WriteState,
     WriteStateResponse,
 )
-from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, Cluster, P, live, order, state
+from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, BrokerCluster, P, live, order, state
 
 Q: TopicPartition = ("t", 1)
 OLD = BrokerConfig(protocol=InterBrokerProtocol.parse("2.7-IV1"))
@@ -48,9 +48,9 @@ def joins(broker: Broker, key: TopicPartition, now: float) -> list[Outgoing]:
     return broker.tick(now)
 
 
-def accepted(out: Outgoing) -> AlterPartitionResponse:
+def accepted(out: Outgoing) -> AlterPartitionResponseData:
     assert isinstance(out.message, AlterPartition)
-    return AlterPartitionResponse(ErrorCode.NONE, {
+    return AlterPartitionResponseData(ErrorCode.NONE, {
         key: AlteredPartition(ErrorCode.NONE, 1, 5, item.isr, 0, item.partition_epoch + 1)
         for key, item in out.message.partitions.items()
     })  # fmt: skip
@@ -83,7 +83,7 @@ def test_single_request_in_flight_and_the_next_has_all_pending_changes() -> None
 def test_a_request_that_failed_is_repeated_after_50_ms(error: ErrorCode | None) -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
-    leader.answered(first.number, None if error is None else AlterPartitionResponse(error), 10.0)
+    leader.answered(first.number, None if error is None else AlterPartitionResponseData(error), 10.0)
     assert leader.tick(59.0) == []
     assert leader.wakes_at == 60.0
     (again,) = leader.tick(60.0)
@@ -94,7 +94,7 @@ def test_a_request_that_failed_is_repeated_after_50_ms(error: ErrorCode | None) 
 def test_what_an_answer_leaves_out_is_asked_again() -> None:
     leader = start_leader()
     (first,) = joins(leader, P, 1.0)
-    leader.answered(first.number, AlterPartitionResponse(ErrorCode.NONE), 2.0)
+    leader.answered(first.number, AlterPartitionResponseData(ErrorCode.NONE), 2.0)
     (again,) = leader.tick(2.0)
     assert again.message == first.message
 
@@ -181,7 +181,7 @@ def test_a_broker_that_leads_nothing_stops() -> None:
     broker = stopping()
     (number,) = asked_to_stop(broker, 1_000.0)
     states = [broker.state]
-    broker.answered(number, ControlledShutdownResponse(ErrorCode.NONE), 2_000.0)
+    broker.answered(number, ControlledShutdownResponseData(ErrorCode.NONE), 2_000.0)
     states.append(broker.state)
     assert states == [BrokerState.SHUTTING_DOWN, BrokerState.DOWN]
     assert [type(out.message).__name__ for out in broker.tick(2_000.0)] == ["CloseSession"]
@@ -189,10 +189,14 @@ def test_a_broker_that_leads_nothing_stops() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    [None, ControlledShutdownResponse(ErrorCode.STALE_BROKER_EPOCH), ControlledShutdownResponse(ErrorCode.NONE, (P,))],
+    [
+        None,
+        ControlledShutdownResponseData(ErrorCode.STALE_BROKER_EPOCH),
+        ControlledShutdownResponseData(ErrorCode.NONE, (P,)),
+    ],
     ids=["no answer", "an error", "still leads"],
 )
-def test_broker_stops_after_three_refused_shutdown_requests(reply: ControlledShutdownResponse | None) -> None:
+def test_broker_stops_after_three_refused_shutdown_requests(reply: ControlledShutdownResponseData | None) -> None:
     broker, times = stopping(), []
     for now in range(1_000, 30_000, 500):
         for number in asked_to_stop(broker, float(now)):
@@ -236,7 +240,7 @@ def test_response_to_an_earlier_process_is_ignored() -> None:
     leader.handle(Fetch(2, {P: FetchPartition(0, 6)}), 2.0)
     assert [type(out.message) for out in leader.tick(2.0)] == [AlterPartition]
     answer = AlteredPartition(ErrorCode.NONE, 1, 6, (1, 2), 0, 5)
-    leader.answered(first.number, AlterPartitionResponse(ErrorCode.NONE, {P: answer}), 3.0)
+    leader.answered(first.number, AlterPartitionResponseData(ErrorCode.NONE, {P: answer}), 3.0)
     assert leader.partitions[P].isr == (1,)
 
 
@@ -268,7 +272,7 @@ def test_what_makes_no_sense_is_refused(act: object) -> None:
 
 
 def test_a_follower_leaves_and_joins_again() -> None:
-    cluster = Cluster(config=BrokerConfig(replica_lag_time_max_ms=10_000, min_insync_replicas=2))
+    cluster = BrokerCluster(config=BrokerConfig(replica_lag_time_max_ms=10_000, min_insync_replicas=2))
     cluster.lead(1, (1, 2, 3), is_new=True)
     cluster.advance(1_000)
     cluster[3].crash(cluster.now)

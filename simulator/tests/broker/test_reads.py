@@ -29,7 +29,7 @@ from kframe_simulator.broker.messages import (
     Record,
     UpdateMetadata,
 )
-from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, Cluster, P, live, order, state
+from kframe_simulator.testing.broker_cluster import CONTROLLER_ID, TOPIC_ID, BrokerCluster, P, live, order, state
 
 FENCED, UNKNOWN, NOT_LEADER = (
     ErrorCode.FENCED_LEADER_EPOCH,
@@ -206,7 +206,7 @@ def test_record_replaces_an_epoch_start_without_records() -> None:
 
 
 def test_who_wants_committed_records_only_waits_for_the_end_of_a_transaction() -> None:
-    cluster = Cluster()
+    cluster = BrokerCluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
     broker = cluster.brokers[1]
     for number in range(2):
@@ -229,7 +229,7 @@ def test_who_wants_committed_records_only_waits_for_the_end_of_a_transaction() -
 @pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
 def test_a_deposed_leader_drops_what_was_never_committed(protocol: str) -> None:
     """Through Fetch since 2.7-IV1, through OffsetsForLeaderEpoch before."""
-    cluster = Cluster(config=BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=1))
+    cluster = BrokerCluster(config=BrokerConfig(protocol=InterBrokerProtocol.parse(protocol), fetch_records_max=1))
     cluster.lead(1, (1, 2, 3), is_new=True)
     for number in range(3):
         cluster.produce(number, acks=1)
@@ -249,7 +249,7 @@ def test_a_deposed_leader_drops_what_was_never_committed(protocol: str) -> None:
 
 def test_a_follower_finds_the_last_common_epoch_step_by_step() -> None:
     """KIP-279: the follower's log has epochs 1 2 2 4 4, the leader's 1 3 3 5."""
-    cluster = Cluster((1, 2))
+    cluster = BrokerCluster((1, 2))
     for broker_id, epochs in ((1, (1, 3, 3, 5)), (2, (1, 2, 2, 4, 4))):
         cluster[broker_id].disks.logs[P] = log_of(*epochs)
     cluster.states[P] = state(1, (1,), 5, 8, replicas=(1, 2))
@@ -261,7 +261,7 @@ def test_a_follower_finds_the_last_common_epoch_step_by_step() -> None:
 @pytest.mark.parametrize("protocol", ["3.9", "2.7-IV0"])
 def test_a_follower_keeps_nothing_of_an_epoch_that_its_leader_never_had(protocol: str) -> None:
     """Epoch 1 ends later on the leader than on the follower, which has epoch 2 at that offset."""
-    cluster = Cluster((1, 2), BrokerConfig(protocol=InterBrokerProtocol.parse(protocol)))
+    cluster = BrokerCluster((1, 2), BrokerConfig(protocol=InterBrokerProtocol.parse(protocol)))
     cluster[1].disks.logs[P] = log_of(1, 1, 1, 1, 3)
     cluster[2].disks.logs[P] = log_of(1, 1, 2)
     cluster.states[P] = state(1, (1,), 3, 4, replicas=(1, 2))
@@ -285,7 +285,7 @@ def test_follower_out_of_range_truncates_to_the_end_of_the_leader(leader_end: in
 
 def test_a_fenced_follower_waits_for_the_controller() -> None:
     """A follower that missed a leader epoch sends no Fetch until it receives that epoch."""
-    cluster = Cluster()
+    cluster = BrokerCluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
     cluster.lead(1, (1, 2, 3), only=(1, 2))
     cluster.advance(1_000)
@@ -295,7 +295,7 @@ def test_a_fenced_follower_waits_for_the_controller() -> None:
 
 
 def test_follower_with_a_newer_epoch_fetches_again() -> None:
-    cluster = Cluster()
+    cluster = BrokerCluster()
     cluster.lead(1, (1, 2, 3), is_new=True)
     cluster.lead(1, (1, 2, 3), only=(2, 3))
     cluster.advance(5_000)

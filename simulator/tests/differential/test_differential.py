@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, MemoryStore, VirtualClock
-from kframe.embedded.brokers import Channel, Delivery
+from kframe.embedded.brokers import Delivery, FifoChannel
 from kframe.errors import ControllerFenced, InputError
 from kframe.model.changes import StateChange, WriteResult
 from kframe.model.cluster import ClusterState
@@ -19,7 +19,7 @@ from kframe.model.ids import NO_STATE
 from kframe.model.ports import Notify
 from kframe.model.requests import ControlRequests
 from kframe.model.tables import TopicTable
-from kframe_simulator.differential import Difference, EmbeddedFarEnd, play_bare, play_batches, play_history
+from kframe_simulator.differential import EmbeddedFarEnd, StorageDifference, play_bare, play_batches, play_history
 from tests.examples.loading import load
 
 SEEDS = range(1, 9)
@@ -122,7 +122,7 @@ def ensemble_of(kind: Callable[..., MemoryStore]) -> MemoryEnsemble:
     return Ensemble.from_cluster(ClusterState())
 
 
-def first_of(played: Iterator[Difference | None]) -> Difference | None:
+def first_of(played: Iterator[StorageDifference | None]) -> StorageDifference | None:
     return next((entry for entry in played if entry is not None), None)
 
 
@@ -173,7 +173,7 @@ def test_storage_that_holds_something_is_left_alone() -> None:
 class Hasty(EmbeddedBrokers):
     """Sends without waiting for responses."""
 
-    def _deliver(self, channel: Channel) -> None:
+    def _deliver(self, channel: FifoChannel) -> None:
         while channel.waiting:
             _, delivery = channel.waiting.popleft()
             self._receive(channel, delivery)
@@ -182,7 +182,7 @@ class Hasty(EmbeddedBrokers):
 class Disorderly(EmbeddedBrokers):
     """Sends the last request first."""
 
-    def _deliver(self, channel: Channel) -> None:
+    def _deliver(self, channel: FifoChannel) -> None:
         channel.waiting.reverse()
         super()._deliver(channel)
 
@@ -219,7 +219,7 @@ class Reckless(EmbeddedBrokers):
 class Dropping(EmbeddedBrokers):
     """Repeats no request."""
 
-    def _receive(self, channel: Channel, delivery: Delivery) -> None:
+    def _receive(self, channel: FifoChannel, delivery: Delivery) -> None:
         if channel.in_flight is not delivery:
             super()._receive(channel, delivery)
 

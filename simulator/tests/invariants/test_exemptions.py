@@ -15,7 +15,7 @@ from kframe_simulator.broker.messages import (
     ControlResponse,
     LeaderAndIsr,
 )
-from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, records, requests, rest, topics
 from kframe_simulator.simulation.watch import (
     Answered,
@@ -169,7 +169,7 @@ def test_crash_after_a_granted_controlled_shutdown_looks_like_its_end(
     broker = simulation.brokers[2]
     if remaining is not None:
         request = ControlledShutdown(2, broker.registration.broker_epoch)
-        response = ControlledShutdownResponse(ErrorCode.NONE, remaining)
+        response = ControlledShutdownResponseData(ErrorCode.NONE, remaining)
         simulation.watch.observed.shutdown_answered(simulation.controllers[0], request, response)
     edit(simulation, isr=(2,), leader=-1)
     broker.bounce()
@@ -184,7 +184,7 @@ def test_only_a_granted_controlled_shutdown_is_orderly(
     broker, observed = simulation.brokers[2], simulation.watch.observed
     request = ControlledShutdown(2, broker.registration.broker_epoch)
     observed.shutdown_answered(
-        simulation.controllers[0], request, ControlledShutdownResponse(ErrorCode.NONE, remaining)
+        simulation.controllers[0], request, ControlledShutdownResponseData(ErrorCode.NONE, remaining)
     )
     observed.stopped_in_order(2)
     assert observed.leads_again(2) is orderly

@@ -21,7 +21,7 @@ from kframe_simulator.broker.messages import (
     Record,
     RecordKind,
 )
-from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponse
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, records, requests, rest, roles, states, topics
 from kframe_simulator.simulation.values import Value
 from kframe_simulator.simulation.watch import (
@@ -139,7 +139,7 @@ def _leader_that_shuts_down_not_notified(simulation: Simulation) -> tuple[Trigge
 
 
 def leaving(simulation: Simulation, broker_epoch: int, *remaining: tuple[str, int]) -> tuple[Trigger, Leaving]:
-    response = ControlledShutdownResponse(ErrorCode.NONE, remaining)
+    response = ControlledShutdownResponseData(ErrorCode.NONE, remaining)
     return Trigger.LEAVING, Leaving(simulation.controllers[0], ControlledShutdown(1, broker_epoch), response)
 
 

@@ -12,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from kframe_simulator.mutants import observed_kills, page
-from kframe_simulator.mutants.run import Evaluation, Outcome, Result, evaluate, read_report, read_seeds, run_simulator
+from kframe_simulator.mutants.run import (
+    Evaluation,
+    MutantOutcome,
+    MutantResult,
+    evaluate,
+    read_report,
+    read_seeds,
+    run_simulator,
+)
 from kframe_simulator.mutants.saved_results import ResultFile
 from kframe_simulator.mutants.table import ROOT, Mutant, defects, mutants
 
@@ -66,12 +74,15 @@ def test_every_test_of_a_defect_was_seen_to_fail() -> None:
 
 def test_tests_that_did_not_fail_are_named() -> None:
     """Only for defects whose mutants all ran."""
-    passed, nothing = Evaluation(Outcome.SURVIVED, "2 tests passed"), Evaluation(Outcome.NOT_RUN, "not asked for")
+    passed, nothing = (
+        Evaluation(MutantOutcome.SURVIVED, "2 tests passed"),
+        Evaluation(MutantOutcome.NOT_RUN, "not asked for"),
+    )
     of_r26 = [mutant for mutant in MUTANTS if "R26" in mutant.rules]
     (defect,) = (row for row in DEFECTS if row.number == "R26")
-    failed = Evaluation(Outcome.KILLED, "it", defect.tests[1:])
-    results = [Result(row, failed, nothing) for row in of_r26[:1]] + [
-        Result(row, passed, nothing) for row in of_r26[1:]
+    failed = Evaluation(MutantOutcome.KILLED, "it", defect.tests[1:])
+    results = [MutantResult(row, failed, nothing) for row in of_r26[:1]] + [
+        MutantResult(row, passed, nothing) for row in of_r26[1:]
     ]
     assert observed_kills.unobserved(results) == ["R26 test_faults::test_a_silent_broker_does_not_delay_others"]
     assert observed_kills.failures(results)["R26"] == [(node, of_r26[0].id) for node in defect.tests[1:]]
@@ -122,10 +133,10 @@ def test_reports_are_read(cases: str, outcome: str, failed: tuple[str, ...]) -> 
 
 def test_simulator_results_are_parsed() -> None:
     result = {"seed": 17, "invariant": "I5", "problem": "an empty ISR"}
-    assert read_seeds(json.dumps(result), "1..9") == (Evaluation(Outcome.KILLED, "seed 17, I5"), 17)
-    assert read_seeds('{"played": 9}', "1..9") == (Evaluation(Outcome.SURVIVED, "1..9 passed"), None)
+    assert read_seeds(json.dumps(result), "1..9") == (Evaluation(MutantOutcome.KILLED, "seed 17, I5"), 17)
+    assert read_seeds('{"played": 9}', "1..9") == (Evaluation(MutantOutcome.SURVIVED, "1..9 passed"), None)
     output = '{"played": 9, "raised": "seed 2: KeyError: 1"}'
-    assert read_seeds(output, "1..9") == (Evaluation(Outcome.BROKEN, "seed 2: KeyError: 1"), None)
+    assert read_seeds(output, "1..9") == (Evaluation(MutantOutcome.BROKEN, "seed 2: KeyError: 1"), None)
 
 
 @pytest.mark.parametrize("seed, without, evaluation", [
@@ -158,18 +169,18 @@ def test_a_seed_that_fails_without_the_mutant_proves_nothing(
 
 def test_results_are_saved_until_the_mutant_changes(tmp_path: Path) -> None:
     mutant = Mutant("one", "kframe/a.py", "True", "False", "checks", ("I1",), ("test_a.py",))
-    path, nothing = tmp_path / "kept.jsonl", Evaluation(Outcome.NOT_RUN, "not asked for")
-    failed = Evaluation(Outcome.KILLED, "test_it", ("test_a.py::test_it",))
-    ResultFile(path).add(Result(mutant, failed, nothing), None)
-    ResultFile(path).add(Result(mutant, nothing, Evaluation(Outcome.SURVIVED, "1..9 passed")), "1..9")
+    path, nothing = tmp_path / "kept.jsonl", Evaluation(MutantOutcome.NOT_RUN, "not asked for")
+    failed = Evaluation(MutantOutcome.KILLED, "test_it", ("test_a.py::test_it",))
+    ResultFile(path).add(MutantResult(mutant, failed, nothing), None)
+    ResultFile(path).add(MutantResult(mutant, nothing, Evaluation(MutantOutcome.SURVIVED, "1..9 passed")), "1..9")
     assert [ResultFile(path).seeds_left(mutant, name) for name in ("1..9", "1..20", "30..40")] == [
         None,
         "10..20",
         "30..40",
     ]
-    ResultFile(path).add(Result(mutant, nothing, Evaluation(Outcome.KILLED, "seed 12, I1")), "1..20")
+    ResultFile(path).add(MutantResult(mutant, nothing, Evaluation(MutantOutcome.KILLED, "seed 12, I1")), "1..20")
     result = ResultFile(path).result(mutant)
-    assert (result.tests, result.simulator) == (failed, Evaluation(Outcome.KILLED, "seed 12, I1"))
+    assert (result.tests, result.simulator) == (failed, Evaluation(MutantOutcome.KILLED, "seed 12, I1"))
     assert ResultFile(path).seeds_left(mutant, "1..2000") is None
     assert ResultFile(path).result(replace(mutant, new="None")).tests == nothing
 

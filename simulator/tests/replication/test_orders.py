@@ -13,9 +13,9 @@ from kframe.scenario.runner import ScenarioRunner
 from kframe_simulator.broker.messages import NO_ID
 from kframe_simulator.broker.outgoing import (
     AlterPartition,
-    AlterPartitionResponse,
+    AlterPartitionResponseData,
     ControlledShutdown,
-    ControlledShutdownResponse,
+    ControlledShutdownResponseData,
     ProposedIsr,
 )
 from kframe_simulator.replication.conversion import (
@@ -60,7 +60,7 @@ def propose(
 @pytest.mark.parametrize("by_id", [True, False])
 def test_a_proposal_and_its_answer(by_id: bool) -> None:
     reply = propose(started_runner(), (1,), by_id)
-    assert isinstance(reply, AlterPartitionResponse)
+    assert isinstance(reply, AlterPartitionResponseData)
     answer = reply.partitions[P]
     assert (answer.error, answer.leader, answer.leader_epoch, answer.isr, answer.partition_epoch) == (
         ErrorCode.NONE,
@@ -81,18 +81,18 @@ def test_a_proposal_that_is_refused(
     isr: tuple[int, ...], broker_epoch: int | None, expected: tuple[ErrorCode, ErrorCode | None]
 ) -> None:
     reply = propose(started_runner(), isr, True, broker_epoch)
-    assert isinstance(reply, AlterPartitionResponse)
+    assert isinstance(reply, AlterPartitionResponseData)
     assert (reply.error, reply.partitions[P].error if reply.partitions else None) == expected
 
 
 @pytest.mark.parametrize(
     "epoch, expected",
     [
-        (0, ControlledShutdownResponse(ErrorCode.NONE, (("t", 1),))),
-        (-1, ControlledShutdownResponse(ErrorCode.STALE_BROKER_EPOCH)),
+        (0, ControlledShutdownResponseData(ErrorCode.NONE, (("t", 1),))),
+        (-1, ControlledShutdownResponseData(ErrorCode.STALE_BROKER_EPOCH)),
     ],
 )
-def test_a_controlled_shutdown(epoch: int, expected: ControlledShutdownResponse) -> None:
+def test_a_controlled_shutdown(epoch: int, expected: ControlledShutdownResponseData) -> None:
     """The ISR of t-1 has no other member, so its leader stays."""
     scenario = started_runner()
     message = ControlledShutdown(1, max(scenario.registrations[1].broker_epoch + epoch, 0))

@@ -11,10 +11,10 @@ from kframe_simulator.search import subject
 from kframe_simulator.search.configurations import CONFIGURATIONS
 from kframe_simulator.search.explore import replay, search, text
 from kframe_simulator.search.mutants import MUTANTS, planted
-from kframe_simulator.search.options import Options
+from kframe_simulator.search.options import SearchOptions
 from kframe_simulator.search.state_space import StateSpace
-from kframe_simulator.search.subject import Node, Subject
-from kframe_simulator.search.values import BROKERS, Request
+from kframe_simulator.search.subject import CoreState, Subject
+from kframe_simulator.search.values import BROKERS, QueuedProposal
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
@@ -46,7 +46,7 @@ def test_what_is_printed_can_be_replayed() -> None:
 
 
 def test_a_healthy_path_breaks_nothing_when_it_is_replayed() -> None:
-    assert replay(StateSpace(Options()), ["broker 1 dies", "controller 1 takes BrokersChanged"]) is None
+    assert replay(StateSpace(SearchOptions()), ["broker 1 dies", "controller 1 takes BrokersChanged"]) is None
 
 
 def test_uncached_operations_reach_the_same_states(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +77,7 @@ def test_a_notification_or_request_that_comes_again_writes_and_sends_nothing_new
         assert core.step(reading, ("done", "ReadController", core.controller, True)) == (number, ())
         leader, leader_epoch, isr, _, _, partition_epoch = node.state
         if leader > 0 and node.known[leader - 1]:
-            again = Request(1, node.known[leader - 1], leader_epoch, partition_epoch - 1, isr)
+            again = QueuedProposal(1, node.known[leader - 1], leader_epoch, partition_epoch - 1, isr)
             next_node, _ = core.step(number, ("alter", leader, again))
             ask = core.nodes[next_node].ask
             assert ask is not None
@@ -86,7 +86,7 @@ def test_a_notification_or_request_that_comes_again_writes_and_sends_nothing_new
             assert (after, kind, response) == (number, "reply", (0, 0, leader_epoch, partition_epoch, isr))
 
 
-def _active(space: StateSpace) -> Iterator[tuple[Subject, int, Node]]:
+def _active(space: StateSpace) -> Iterator[tuple[Subject, int, CoreState]]:
     """The states between two events in which a controller is active."""
     result = [
         (core, number, node) for core in space.subjects.values() for number, node in enumerate(core.nodes)
@@ -97,7 +97,7 @@ def _active(space: StateSpace) -> Iterator[tuple[Subject, int, Node]]:
 
 
 def test_all_that_a_controller_keeps_is_known_to_the_search() -> None:
-    space = StateSpace(Options())
+    space = StateSpace(SearchOptions())
     search(space, 4)
     for item in space.subjects.values():
         _hold_to(item)

@@ -10,19 +10,19 @@ import pytest
 
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe_simulator.search import invariants
-from kframe_simulator.search.subject import Node
-from kframe_simulator.search.values import BROKERS, Broker, ControllerProcess, Stored
+from kframe_simulator.search.subject import CoreState
+from kframe_simulator.search.values import BROKERS, ControllerSession, SearchBroker, Stored
 
 STORED = Stored((1, 1, 1), 1, 1, 1, 3, BROKERS, 0, 1, 4)
-PROCESS = ControllerProcess(0, 0, 1, 0)
+PROCESS = ControllerSession(0, 0, 1, 0)
 ONLINE = (PartitionState.ONLINE, tuple((broker, ReplicaState.ONLINE) for broker in BROKERS))
-NODE = Node(None, True, 1, (1, 1, 1), (), (1, 3, BROKERS, 0, 1, 4), ONLINE, (BROKERS, (), ()))
-FOLLOWS = Broker(True, 1, leader=1, leader_epoch=3, has=True)
+NODE = CoreState(None, True, 1, (1, 1, 1), (), (1, 3, BROKERS, 0, 1, 4), ONLINE, (BROKERS, (), ()))
+FOLLOWS = SearchBroker(True, 1, leader=1, leader_epoch=3, has=True)
 LEADER_AND_ISR = ("L", 1, 1, 1, 3, BROKERS, 4, BROKERS)
 MOVING = STORED._replace(assigned=(3, 2, 1), adding=(3,), removing=(1,))
 
 
-def sent(message: tuple[Any, ...], node: Node = NODE) -> Iterator[str]:
+def sent(message: tuple[Any, ...], node: CoreState = NODE) -> Iterator[str]:
     return invariants.batch_is_valid([(2, message)], node, PROCESS, set())
 
 

@@ -15,7 +15,7 @@ from kframe.model.changes import StateChange
 from kframe.model.columns import Ragged
 from kframe_simulator.search import storage
 from kframe_simulator.search.subject import OK, cluster_of
-from kframe_simulator.search.values import ARMED, BROKERS, FOLLOWS, ControllerProcess, Stored
+from kframe_simulator.search.values import ARMED, BROKERS, FOLLOWS, ControllerSession, Stored
 
 CALLS = 60
 
@@ -25,7 +25,7 @@ class Beside:
 
     def __init__(self) -> None:
         self.stored = Stored((1, 1, 1), 0, 0, 1, 0, BROKERS, 0, 0, 0)
-        self.processes = {own: ControllerProcess(0, ARMED, 0, 0) for own in (1, 2)}
+        self.processes = {own: ControllerSession(0, ARMED, 0, 0) for own in (1, 2)}
         self.cluster = cluster_of(self.stored)
         self.ensemble = MemoryEnsemble.from_cluster(self.cluster)
         self.stores = {own: self.ensemble.connect() for own in (1, 2)}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kframe.core.controller import Controller
+from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.embedded.layout import REASSIGN_PARTITIONS
@@ -93,7 +93,7 @@ def test_role_won_in_an_ended_session_is_released() -> None:
     """Seed 449: the claim succeeded in the next session, and was then released as if it were the previous session's."""
     ensemble, clock = MemoryEnsemble.from_cluster(ClusterState()), VirtualClock()
     store = ensemble.connect()
-    controller = Controller(1000, ControllerConfig(), Selection({}))
+    controller = ControllerCore(1000, ControllerConfig(), Selection({}))
     loop = ControllerLoop(controller, store, EmbeddedBrokers(clock), clock)
     loop.open()
     event = loop.queue.take()

@@ -14,7 +14,7 @@ from kframe_simulator.broker.messages import ControlResponse, Stop, StopReplica
 from kframe_simulator.replication.control_requests import ControlRequest
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.scheduler import Scheduler
-from kframe_simulator.simulation.transport import Channel, SimTransport
+from kframe_simulator.simulation.transport import SimTransport, SimulatedChannel
 
 BROKER = 1
 
@@ -53,7 +53,7 @@ def test_an_answer_that_was_late_is_not_taken_for_that_of_the_next_request() -> 
     """Seed 2486: the response to a first attempt arrived while the process was paused. The process read it after the
     repeated request was answered, during the first attempt of the next request."""
     simulation = Simulation()
-    simulation.transport.channels[BROKER] = Channel(BROKER, 1, waiting=deque([deletion(0), deletion(1)]))
+    simulation.transport.channels[BROKER] = SimulatedChannel(BROKER, 1, waiting=deque([deletion(0), deletion(1)]))
     simulation.transport.go_on()
     simulation.scheduler.at(1.5, simulation.transport.pause)
     simulation.scheduler.at(110.0, simulation.transport.go_on)

@@ -12,8 +12,8 @@ from kframe_kafka_wire.acls import (
     SUPPORTED,
     Acl,
     AclFilter,
-    Kind,
-    Operation,
+    AclOperation,
+    AclFieldKind,
     PatternType,
     Permission,
     ResourcePattern,
@@ -130,7 +130,7 @@ def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
     """The entry to create. Raises RequestError for an invalid entry
     (``AuthorizerUtils``, ``AclAuthorizer.validateAclBinding``)."""
     kind, name = fields["resource_type"], fields["resource_name"]
-    if kind == Kind.CLUSTER and name != CLUSTER:
+    if kind == AclFieldKind.CLUSTER and name != CLUSTER:
         raise RequestError(ErrorCode.INVALID_REQUEST, f"The only valid name for the CLUSTER resource is {CLUSTER}")
     if not name:
         raise RequestError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")
@@ -144,11 +144,11 @@ def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
     except ValueError:
         raise RequestError(ErrorCode.INVALID_REQUEST, _FAILED) from None
     allow = fields["permission_type"] == Permission.ALLOW
-    acl = Acl(str(principal), allow, Operation(fields["operation"]), fields["host"])
-    return ResourcePattern(Kind(kind), PatternType(pattern_type), name), acl
+    acl = Acl(str(principal), allow, AclOperation(fields["operation"]), fields["host"])
+    return ResourcePattern(AclFieldKind(kind), PatternType(pattern_type), name), acl
 
 
-_OPERATIONS: Final = frozenset(Operation) - {Operation.ANY}
+_OPERATIONS: Final = frozenset(AclOperation) - {AclOperation.ANY}
 
 
 def _described(pattern: ResourcePattern) -> Fields:

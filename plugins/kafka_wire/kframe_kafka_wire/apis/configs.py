@@ -11,7 +11,7 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, topic_name_problem
 from kframe.plugin.server import ConfigChange, ConfigOperation
-from kframe_kafka_wire.acls import Kind, Operation
+from kframe_kafka_wire.acls import AclOperation, AclFieldKind
 from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, of_broker
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.records import NoRecords, Records, settings_at
@@ -98,12 +98,12 @@ def _malformed(configs: list[Fields]) -> str | None:
 
 
 def _refusal(
-    call: Call, kind: int, name: str, operation: Operation = Operation.ALTER_CONFIGS
+    call: Call, kind: int, name: str, operation: AclOperation = AclOperation.ALTER_CONFIGS
 ) -> tuple[int, str | None]:
     """The error code of a resource that cannot be described or changed here, else 0."""
     ours = str(call.desk.node.broker_id)
     if kind == TOPIC:
-        if not call.may(operation, Kind.TOPIC, name):
+        if not call.may(operation, AclFieldKind.TOPIC, name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         if not name:
             return ErrorCode.INVALID_REQUEST, "a topic without a name"
@@ -113,7 +113,7 @@ def _refusal(
         if name != ours and (name or kind == BROKER_LOGGER):
             message = f"Unexpected broker id, expected {ours} or empty string, but received {name}"
             return ErrorCode.INVALID_REQUEST, message
-        if kind == BROKER_LOGGER and operation is Operation.ALTER_CONFIGS:
+        if kind == BROKER_LOGGER and operation is AclOperation.ALTER_CONFIGS:
             return ErrorCode.INVALID_REQUEST, "a controller has no loggers of Kafka's to set"
     else:
         return ErrorCode.INVALID_REQUEST, f"resources of type {kind} have no settings here"
@@ -125,7 +125,7 @@ async def describe_configs(call: Call) -> Fields:
     results = []
     for resource in call.body["resources"]:
         kind, name = resource["resource_type"], resource["resource_name"]
-        code, message = _refusal(call, kind, name, Operation.DESCRIBE_CONFIGS)
+        code, message = _refusal(call, kind, name, AclOperation.DESCRIBE_CONFIGS)
         entries: list[Fields] = []
         if code == 0:
             code, entries = await _described(call, kind, name)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState, Endpoint
 from kframe.plugin.server import NewTopic
-from kframe_kafka_wire.acls import Kind, Operation
+from kframe_kafka_wire.acls import AclOperation, AclFieldKind
 from kframe_kafka_wire.calls import Call
 
 Fields = Mapping[str, Any]
@@ -32,8 +32,8 @@ _SIZES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 #: By key type: the internal topic, the resource type, and the error of a denied request.
 _KEYS: Final = {
-    0: (OFFSETS, Kind.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-    1: (TRANSACTIONS, Kind.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    0: (OFFSETS, AclFieldKind.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: (TRANSACTIONS, AclFieldKind.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
 
 
@@ -95,7 +95,7 @@ async def _coordinator(call: Call, kind: int, key: str) -> Fields:
             key, ErrorCode.INVALID_REQUEST, f"coordinators of type {kind} are not served in ZooKeeper mode"
         )
     topic, resource, denied = _KEYS[kind]
-    if not call.may(Operation.DESCRIBE, resource, key):
+    if not call.may(AclOperation.DESCRIBE, resource, key):
         return _no_coordinator(key, denied, f"{call.session.principal} may not see it")
 
     def look(cluster: ClusterState | None) -> tuple[bool, int, Endpoint | None] | None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH, ElectionType, RecoveryState, TopicPartition
 from kframe.plugin.server import IsrProposal
-from kframe_kafka_wire.acls import Operation
+from kframe_kafka_wire.acls import AclOperation
 from kframe_kafka_wire.calls import Call, reason
 
 Fields = Mapping[str, Any]
@@ -81,7 +81,7 @@ async def elect_leaders(call: Call) -> Fields:
     if listed is not None:
         chosen = [(entry["topic"], number) for entry in listed for number in entry["partitions"]]
     kind = call.body.get("election_type", ElectionType.PREFERRED)
-    if not call.may(Operation.ALTER):
+    if not call.may(AclOperation.ALTER):
         return _elected(call, _DENIED, dict.fromkeys(chosen or (), _DENIED))
     if kind not in (ElectionType.PREFERRED, ElectionType.UNCLEAN):
         return _elected(call, ErrorCode.INVALID_REQUEST, dict.fromkeys(chosen or (), ErrorCode.INVALID_REQUEST))

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kframe.plugin import ErrorCode, KframeError
-from kframe_kafka_wire.acls import Operation
+from kframe_kafka_wire.acls import AclOperation
 from kframe_kafka_wire.calls import Call, RequestError
 from kframe_kafka_wire.records import (
     DEFAULT_ENTITY,
@@ -46,7 +46,7 @@ class _Stored(NamedTuple):
 
 async def describe_quotas(call: Call) -> Fields:
     """The quotas of all entities that the filter matches."""
-    if not call.may(Operation.DESCRIBE_CONFIGS):
+    if not call.may(AclOperation.DESCRIBE_CONFIGS):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     components, strict = _components(call.body["components"]), call.body["strict"]
     stored = await call.desk.read(
@@ -144,7 +144,7 @@ def _stored(
 
 async def alter_quotas(call: Call) -> Fields:
     """Set and remove quotas; each entity succeeds or fails separately."""
-    if not call.may(Operation.ALTER_CONFIGS):
+    if not call.may(AclOperation.ALTER_CONFIGS):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     entries = []
     for entry in call.body["entries"]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kframe.plugin import ErrorCode
-from kframe_kafka_wire.acls import Operation
+from kframe_kafka_wire.acls import AclOperation
 from kframe_kafka_wire.apis import acls, brokers, configs, internal, metadata, partitions, quotas, tokens, topics, users
 from kframe_kafka_wire.apis import non_controller_apis as others
 from kframe_kafka_wire.apis import refusals as errors
@@ -29,7 +29,7 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.
 
 
 @dataclass(frozen=True, slots=True)
-class Api:
+class ServedApi:
     """An API."""
 
     newest: int
@@ -38,7 +38,7 @@ class Api:
     """Returns the body of the response. Raises RequestError for an error response."""
     refusal: errors.Shape = errors.plain
     """The format of the error response."""
-    needs: Operation | None = None
+    needs: AclOperation | None = None
     """The operation on the cluster that every caller must be allowed to do."""
 
     async def answer(self, call: Call) -> Fields:
@@ -79,75 +79,75 @@ _NO_TOKEN: Final = {
     **_ANONYMOUS, **{f"token_requester_{key}": value for key, value in _ANONYMOUS.items()},
     "issue_timestamp": -1, "expiry_timestamp": -1, "max_timestamp": -1,
 }  # fmt: skip
-_BROKER: Final = Operation.CLUSTER_ACTION
+_BROKER: Final = AclOperation.CLUSTER_ACTION
 #: Every API by its key, in ascending order.
-APIS: Final[Mapping[int, Api]] = {
-    PRODUCE: Api(11, others.refer_to_leader, errors.each_partition(
+APIS: Final[Mapping[int, ServedApi]] = {
+    PRODUCE: ServedApi(11, others.refer_to_leader, errors.each_partition(
         "topic_data", "responses", {"base_offset": -1, "log_append_time": -1},
         listed="partition_data", answered="partition_responses", index="index",
     )),
-    1: Api(17, others.fetch, errors.fetch),
-    2: Api(9, others.refer_to_leader, errors.each_partition(more={"timestamp": -1, "offset": -1})),
-    METADATA: Api(12, metadata.metadata, errors.metadata),
-    4: Api(7, brokers.stale_controller, errors.leader_and_isr, _BROKER),
-    5: Api(4, brokers.stale_controller, errors.stop_replica, _BROKER),
-    6: Api(8, brokers.stale_controller, needs=_BROKER),
-    7: Api(3, brokers.controlled_shutdown, needs=_BROKER),
-    8: Api(9, others.refer_to_coordinator, errors.each_partition()),
-    9: Api(9, others.offset_fetch, errors.offset_fetch),
-    10: Api(6, internal.find_coordinator, errors.find_coordinator),
-    11: Api(9, others.refer_to_coordinator, errors.join_group),
-    12: Api(4, others.refer_to_coordinator),
-    13: Api(5, others.refer_to_coordinator),
-    14: Api(5, others.refer_to_coordinator),
-    15: Api(5, others.refer_to_coordinator, errors.each_entry("groups", "groups", "group_id")),
-    16: Api(5, others.nothing),
-    SASL_HANDSHAKE: Api(1, others.no_login),
-    API_VERSIONS: Api(4, api_versions),
-    19: Api(7, topics.create_topics, errors.each_entry("topics", "topics", "name", configs=())),
-    20: Api(6, topics.delete_topics, errors.delete_topics),
-    21: Api(2, others.refer_to_leader, errors.each_partition(more={"low_watermark": -1})),
-    22: Api(5, brokers.init_producer_id, errors.fields(producer_id=-1, producer_epoch=-1)),
-    23: Api(4, others.refer_to_leader, errors.each_partition(
+    1: ServedApi(17, others.fetch, errors.fetch),
+    2: ServedApi(9, others.refer_to_leader, errors.each_partition(more={"timestamp": -1, "offset": -1})),
+    METADATA: ServedApi(12, metadata.metadata, errors.metadata),
+    4: ServedApi(7, brokers.stale_controller, errors.leader_and_isr, _BROKER),
+    5: ServedApi(4, brokers.stale_controller, errors.stop_replica, _BROKER),
+    6: ServedApi(8, brokers.stale_controller, needs=_BROKER),
+    7: ServedApi(3, brokers.controlled_shutdown, needs=_BROKER),
+    8: ServedApi(9, others.refer_to_coordinator, errors.each_partition()),
+    9: ServedApi(9, others.offset_fetch, errors.offset_fetch),
+    10: ServedApi(6, internal.find_coordinator, errors.find_coordinator),
+    11: ServedApi(9, others.refer_to_coordinator, errors.join_group),
+    12: ServedApi(4, others.refer_to_coordinator),
+    13: ServedApi(5, others.refer_to_coordinator),
+    14: ServedApi(5, others.refer_to_coordinator),
+    15: ServedApi(5, others.refer_to_coordinator, errors.each_entry("groups", "groups", "group_id")),
+    16: ServedApi(5, others.nothing),
+    SASL_HANDSHAKE: ServedApi(1, others.no_login),
+    API_VERSIONS: ServedApi(4, api_versions),
+    19: ServedApi(7, topics.create_topics, errors.each_entry("topics", "topics", "name", configs=())),
+    20: ServedApi(6, topics.delete_topics, errors.delete_topics),
+    21: ServedApi(2, others.refer_to_leader, errors.each_partition(more={"low_watermark": -1})),
+    22: ServedApi(5, brokers.init_producer_id, errors.fields(producer_id=-1, producer_epoch=-1)),
+    23: ServedApi(4, others.refer_to_leader, errors.each_partition(
         more={"leader_epoch": -1, "end_offset": -1}, topic="topic", index="partition",
     )),
-    24: Api(5, others.add_partitions, errors.add_partitions),
-    25: Api(4, others.refer_to_coordinator),
-    26: Api(4, others.refer_to_coordinator),
-    27: Api(1, others.refer_to_leader, errors.txn_markers, _BROKER),
-    28: Api(4, others.refer_to_coordinator, errors.each_partition()),
-    29: Api(3, acls.describe_acls, needs=Operation.DESCRIBE),
-    30: Api(3, acls.create_acls, errors.each_entry("creations", "results"), Operation.ALTER),
-    31: Api(3, acls.delete_acls, errors.each_entry("filters", "filter_results"), Operation.ALTER),
-    32: Api(4, configs.describe_configs, errors.each_entry("resources", "results", *_CONFIG_RESOURCE)),
-    33: Api(2, configs.alter_configs, errors.each_entry("resources", "responses", *_CONFIG_RESOURCE)),
-    34: Api(2, others.alter_replica_log_dirs, errors.alter_log_dirs, Operation.ALTER),
-    35: Api(4, others.describe_log_dirs, needs=Operation.DESCRIBE),
-    SASL_AUTHENTICATE: Api(2, others.no_login),
-    37: Api(3, topics.create_partitions, errors.each_entry("topics", "results", "name")),
-    38: Api(3, tokens.create_token, errors.fields(**_NO_TOKEN)),
-    39: Api(2, tokens.renew_token, errors.fields(expiry_timestamp=-1)),
-    40: Api(2, tokens.expire_token, errors.fields(expiry_timestamp=-1)),
-    41: Api(3, tokens.describe_tokens),
-    42: Api(2, others.refer_to_coordinator, errors.each_entry("groups_names", "results", "group_id")),
-    43: Api(2, partitions.elect_leaders, errors.each_partition(
+    24: ServedApi(5, others.add_partitions, errors.add_partitions),
+    25: ServedApi(4, others.refer_to_coordinator),
+    26: ServedApi(4, others.refer_to_coordinator),
+    27: ServedApi(1, others.refer_to_leader, errors.txn_markers, _BROKER),
+    28: ServedApi(4, others.refer_to_coordinator, errors.each_partition()),
+    29: ServedApi(3, acls.describe_acls, needs=AclOperation.DESCRIBE),
+    30: ServedApi(3, acls.create_acls, errors.each_entry("creations", "results"), AclOperation.ALTER),
+    31: ServedApi(3, acls.delete_acls, errors.each_entry("filters", "filter_results"), AclOperation.ALTER),
+    32: ServedApi(4, configs.describe_configs, errors.each_entry("resources", "results", *_CONFIG_RESOURCE)),
+    33: ServedApi(2, configs.alter_configs, errors.each_entry("resources", "responses", *_CONFIG_RESOURCE)),
+    34: ServedApi(2, others.alter_replica_log_dirs, errors.alter_log_dirs, AclOperation.ALTER),
+    35: ServedApi(4, others.describe_log_dirs, needs=AclOperation.DESCRIBE),
+    SASL_AUTHENTICATE: ServedApi(2, others.no_login),
+    37: ServedApi(3, topics.create_partitions, errors.each_entry("topics", "results", "name")),
+    38: ServedApi(3, tokens.create_token, errors.fields(**_NO_TOKEN)),
+    39: ServedApi(2, tokens.renew_token, errors.fields(expiry_timestamp=-1)),
+    40: ServedApi(2, tokens.expire_token, errors.fields(expiry_timestamp=-1)),
+    41: ServedApi(3, tokens.describe_tokens),
+    42: ServedApi(2, others.refer_to_coordinator, errors.each_entry("groups_names", "results", "group_id")),
+    43: ServedApi(2, partitions.elect_leaders, errors.each_partition(
         "topic_partitions", "replica_election_results",
         topic="topic", answered="partition_result", index="partition_id",
     )),
-    44: Api(1, configs.incremental_alter_configs, errors.each_entry("resources", "responses", *_CONFIG_RESOURCE)),
-    45: Api(0, partitions.alter_reassignments, errors.each_partition("topics", "responses"), Operation.ALTER),
-    46: Api(0, partitions.list_reassignments, errors.list_reassignments, Operation.DESCRIBE),
-    47: Api(0, others.refer_to_coordinator),
-    48: Api(1, quotas.describe_quotas),
-    49: Api(1, quotas.alter_quotas, errors.each_entry("entries", "entries", "entity")),
-    50: Api(0, users.describe_credentials, errors.describe_scram),
-    51: Api(0, users.alter_credentials, errors.alter_scram),
-    56: Api(3, partitions.alter_partition, needs=_BROKER),
-    57: Api(1, brokers.update_features),
-    60: Api(1, metadata.describe_cluster, errors.fields(cluster_id="", controller_id=-1)),
-    61: Api(0, others.refer_to_leader, errors.each_partition(listed="partition_indexes")),
-    65: Api(0, others.refer_to_coordinator,
+    44: ServedApi(1, configs.incremental_alter_configs, errors.each_entry("resources", "responses", *_CONFIG_RESOURCE)),
+    45: ServedApi(0, partitions.alter_reassignments, errors.each_partition("topics", "responses"), AclOperation.ALTER),
+    46: ServedApi(0, partitions.list_reassignments, errors.list_reassignments, AclOperation.DESCRIBE),
+    47: ServedApi(0, others.refer_to_coordinator),
+    48: ServedApi(1, quotas.describe_quotas),
+    49: ServedApi(1, quotas.alter_quotas, errors.each_entry("entries", "entries", "entity")),
+    50: ServedApi(0, users.describe_credentials, errors.describe_scram),
+    51: ServedApi(0, users.alter_credentials, errors.alter_scram),
+    56: ServedApi(3, partitions.alter_partition, needs=_BROKER),
+    57: ServedApi(1, brokers.update_features),
+    60: ServedApi(1, metadata.describe_cluster, errors.fields(cluster_id="", controller_id=-1)),
+    61: ServedApi(0, others.refer_to_leader, errors.each_partition(listed="partition_indexes")),
+    65: ServedApi(0, others.refer_to_coordinator,
             errors.each_entry("transactional_ids", "transaction_states", "transactional_id")),
-    66: Api(1, others.nothing),
-    67: Api(0, brokers.allocate_producer_ids, needs=_BROKER),
+    66: ServedApi(1, others.nothing),
+    67: ServedApi(0, brokers.allocate_producer_ids, needs=_BROKER),
 }  # fmt: skip

@@ -26,7 +26,7 @@ class Type(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TopicSetting:
     """A topic setting. ``broker_keys`` are the broker settings with the same meaning, by precedence.
 
     Each has the factor that converts its value (hours to milliseconds).
@@ -39,13 +39,13 @@ class Setting:
     """The broker key that has a default, and the default, if that is not the first of ``broker_keys``."""
 
 
-def _same(type_: Type, default: str, *keys: str) -> Setting:
-    return Setting(type_, default, tuple((key, 1) for key in keys))
+def _same(type_: Type, default: str, *keys: str) -> TopicSetting:
+    return TopicSetting(type_, default, tuple((key, 1) for key in keys))
 
 
 _HOUR, _MINUTE = 3_600_000, 60_000
 
-TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
+TOPIC_SETTINGS: Final[Mapping[str, TopicSetting]] = {
     "cleanup.policy": _same(Type.LIST, "delete", "log.cleanup.policy"),
     "compression.gzip.level": _same(Type.INT, "-1", "compression.gzip.level"),
     "compression.lz4.level": _same(Type.INT, "9", "compression.lz4.level"),
@@ -54,7 +54,7 @@ TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
     "delete.retention.ms": _same(Type.LONG, "86400000", "log.cleaner.delete.retention.ms"),
     "file.delete.delay.ms": _same(Type.LONG, "60000", "log.segment.delete.delay.ms"),
     "flush.messages": _same(Type.LONG, _MOST, "log.flush.interval.messages"),
-    "flush.ms": Setting(
+    "flush.ms": TopicSetting(
         Type.LONG, _MOST, (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
         ("log.flush.scheduler.interval.ms", _MOST),
     ),
@@ -79,17 +79,17 @@ TOPIC_SETTINGS: Final[Mapping[str, Setting]] = {
     "remote.log.delete.on.disable": _same(Type.BOOLEAN, "false"),
     "remote.storage.enable": _same(Type.BOOLEAN, "false"),
     "retention.bytes": _same(Type.LONG, "-1", "log.retention.bytes"),
-    "retention.ms": Setting(
+    "retention.ms": TopicSetting(
         Type.LONG, "604800000",
         (("log.retention.ms", 1), ("log.retention.minutes", _MINUTE), ("log.retention.hours", _HOUR)),
         ("log.retention.hours", "168"),
     ),
     "segment.bytes": _same(Type.INT, "1073741824", "log.segment.bytes"),
     "segment.index.bytes": _same(Type.INT, "10485760", "log.index.size.max.bytes"),
-    "segment.jitter.ms": Setting(
+    "segment.jitter.ms": TopicSetting(
         Type.LONG, "0", (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR)), ("log.roll.jitter.hours", "0")
     ),
-    "segment.ms": Setting(
+    "segment.ms": TopicSetting(
         Type.LONG, "604800000", (("log.roll.ms", 1), ("log.roll.hours", _HOUR)), ("log.roll.hours", "168")
     ),
     "unclean.leader.election.enable": _same(Type.BOOLEAN, "false", "unclean.leader.election.enable"),
@@ -101,7 +101,7 @@ BROKER_KEYS: Final = tuple(dict.fromkeys(key for setting in TOPIC_SETTINGS.value
 
 
 def broker_synonyms(
-    setting: Setting, configs: Sequence[tuple[Mapping[str, str], int]], default_source: int
+    setting: TopicSetting, configs: Sequence[tuple[Mapping[str, str], int]], default_source: int
 ) -> list[tuple[str, str, int]]:
     """The broker keys for a setting with their values and sources, in order of precedence of the sources.
 
@@ -122,7 +122,7 @@ def broker_synonyms(
     return list(dropwhile(lambda synonym: synonym[0] != first, synonyms))
 
 
-def of_broker(setting: Setting, config: Mapping[str, str]) -> tuple[str, str] | None:
+def of_broker(setting: TopicSetting, config: Mapping[str, str]) -> tuple[str, str] | None:
     """The key and value by which a broker's configuration sets a topic default, else None."""
     for key, factor in setting.broker_keys:
         value = config.get(key, "").strip()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kframe.plugin import ErrorCode, KframeError
-from kframe_kafka_wire.acls import Operation
+from kframe_kafka_wire.acls import AclOperation
 from kframe_kafka_wire.calls import Call, RequestError, reason
 from kframe_kafka_wire.records import Records, change_settings, desanitized, sanitized, settings_of_user
 from kframe_kafka_wire.sasl_server import (
@@ -37,7 +37,7 @@ async def alter_credentials(call: Call) -> Fields:
 
 
 def _refusal(call: Call, user: str, changes: list[Fields]) -> tuple[int, str | None]:
-    if not call.may(Operation.ALTER):
+    if not call.may(AclOperation.ALTER):
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return code, reason(call, code, user)
     if not call.desk.controller.status().active:
@@ -81,7 +81,7 @@ async def _alter(call: Call, user: str, changes: list[Fields]) -> tuple[int, str
 
 async def describe_credentials(call: Call) -> Fields:
     """The mechanisms and iterations of users. Without a list, of all users with credentials."""
-    if not call.may(Operation.DESCRIBE):
+    if not call.may(AclOperation.DESCRIBE):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     users = [each["name"] for each in call.body["users"] or ()]
     if not users:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 from kframe_zookeeper import plugin as zookeeper_plugin
-from kframe_zookeeper.testing.kafka import VERSION, Broker, Cluster
+from kframe_zookeeper.testing.kafka import VERSION, Cluster, KafkaProcess
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import HOST, free_ports
 from kframe_zookeeper.testing.sessions import SESSION_S
@@ -25,7 +25,7 @@ from kframe_kafka_wire.testing.fake_broker import US
 Known = tuple[int, list[int], list[int]]
 
 
-class LiveCluster:
+class ManagedCluster:
     """Brokers in a chroot, with kframe as their controller. kframe takes the role before the first broker starts."""
 
     def __init__(
@@ -48,7 +48,7 @@ class LiveCluster:
         ).build()  # fmt: skip
         self.client = KazooClient(zookeeper, timeout=SESSION_S)
 
-    def __enter__(self) -> LiveCluster:
+    def __enter__(self) -> ManagedCluster:
         self.controller.start()
         self.client.start()
         try:
@@ -66,7 +66,7 @@ class LiveCluster:
         self.client.close()
 
 
-def knows(broker: Broker) -> tuple[int, list[int], dict[str, Known]]:
+def knows(broker: KafkaProcess) -> tuple[int, list[int], dict[str, Known]]:
     """The controller, brokers and partitions in a broker's metadata."""
     with Client(broker.address) as client:
         response = client.ask(3, 9, topics=None)
@@ -82,7 +82,7 @@ def knows(broker: Broker) -> tuple[int, list[int], dict[str, Known]]:
     return response["controller_id"], sorted(node["node_id"] for node in response["brokers"]), known
 
 
-def serves(broker: Broker, topic: str, partition: int) -> int:
+def serves(broker: KafkaProcess, topic: str, partition: int) -> int:
     """The error code of a broker's response to ListOffsets: 0 if it is the leader."""
     requested = {"partition_index": partition, "current_leader_epoch": -1, "timestamp": -1}
     with Client(broker.address) as client:

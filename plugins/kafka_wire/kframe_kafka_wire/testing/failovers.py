@@ -20,7 +20,7 @@ from kframe_zookeeper.testing.kafka import Cluster, Tool
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.servers import ServerHandle, ServerOptions
 
-from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.instances import InstanceProcess
 
 #: Ids of the instances: an active instance, two standbys, and a restarting instance.
 INSTANCES: Final = (1000, 1001, 1002, 1003)
@@ -60,7 +60,7 @@ class FailoverCluster:
         self._zookeeper = zookeeper
         self._folder = folder
         self._client = client
-        self._instances: dict[int, Instance] = {}
+        self._instances: dict[int, InstanceProcess] = {}
         self._starting: set[int] = set()
         self._elections: list[tuple[float, int]] = []
         client.DataWatch(paths.CONTROLLER_EPOCH, self._on_epoch)
@@ -157,7 +157,7 @@ class FailoverCluster:
         folder = self._folder / f"{number}-{next(_numbers)}"
         settings = {"kframe.never.replicas": ",".join(map(str, INSTANCES))}
         address = self.cluster.zookeeper
-        self._instances[number] = Instance(address, folder, number, settings=settings, session_ms=SESSION_MS)
+        self._instances[number] = InstanceProcess(address, folder, number, settings=settings, session_ms=SESSION_MS)
         self._starting.add(number)
 
     def _await_standbys(self, count: int) -> None:

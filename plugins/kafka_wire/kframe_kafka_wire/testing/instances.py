@@ -10,7 +10,7 @@ from kframe_zookeeper.testing.commands import RunningCommand
 from kframe_zookeeper.testing.servers import HOST, free_ports
 
 
-class Instance(RunningCommand):
+class InstanceProcess(RunningCommand):
     """A ``kframe controller run`` process. Ids 1000 and 1001 are never replicas."""
 
     def __init__(

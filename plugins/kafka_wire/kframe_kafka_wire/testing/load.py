@@ -75,7 +75,7 @@ def _numbers_at(expected: Records, by_offset: Records) -> NDArray[np.int64]:
     return numbers
 
 
-class Load(Process):
+class ProducerLoad(Process):
     """A producer in its own JVM, which sends until ``finish``."""
 
     def __init__(self, folder: Path, address: str, topic: str, partitions: int, records_per_second: int) -> None:

@@ -29,7 +29,7 @@ from kframe_zookeeper.testing.kafka import Cluster
 from kframe_zookeeper.testing.servers import HOST, ServerHandle, ServerOptions
 
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER
-from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.instances import InstanceProcess
 from kframe_kafka_wire.testing.parity_calls import (
     GROUP,
     OTHER_TOPIC,
@@ -40,7 +40,7 @@ from kframe_kafka_wire.testing.parity_calls import (
     WRITING,
     ToolCall,
 )
-from kframe_kafka_wire.testing.parity_report import Comparison, Outputs, compare, page
+from kframe_kafka_wire.testing.parity_report import Outputs, ParityComparison, compare, page
 from kframe_kafka_wire.testing.secured import PLAIN_MODULE, SCRAM_MODULE, login
 from kframe_kafka_wire.testing.tools import ToolBox, Tools
 
@@ -76,7 +76,7 @@ SETUPS: Final = tuple(Setup(tls, authorizer) for tls in (False, True) for author
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ClientPrincipal:
     """A principal at a listener."""
 
     principal: str
@@ -136,7 +136,7 @@ class ParityCluster:
         }  # fmt: skip
         ids = range(1, brokers + 1)
         self.cluster = Cluster(folder, zookeeper, ids, {**self._shared, **own})
-        self.kframe: Instance | None = None
+        self.kframe: InstanceProcess | None = None
 
     def start(self) -> None:
         """Start the brokers, of which one becomes controller."""
@@ -146,7 +146,7 @@ class ParityCluster:
         """Start kframe, and wait until all brokers know it as controller."""
         first, second = self.setup.protocols
         listeners = {"listeners": f"{first}://{{address}},{second}://{{other_address}}"}
-        self.kframe = Instance(
+        self.kframe = InstanceProcess(
             self._zookeeper, self.folder / "kframe", KFRAME, "--insist", settings={**self._shared, **listeners}
         )
         self.kframe.await_ready(active=True)
@@ -157,16 +157,18 @@ class ParityCluster:
         if self.kframe is not None:
             self.kframe.kill()
 
-    def clients(self) -> Iterator[Client]:
+    def clients(self) -> Iterator[ClientPrincipal]:
         """Every principal on every listener."""
         first, second = self.setup.protocols
         tls = self._tls(None) if self.setup.tls else {}
-        yield Client(ANONYMOUS, first, {"security.protocol": first, **tls})
+        yield ClientPrincipal(ANONYMOUS, first, {"security.protocol": first, **tls})
         for name, password in _PASSWORDS.items():
             if self.setup.tls:
-                yield Client(name, first, {"security.protocol": first, **self._tls(name)})
+                yield ClientPrincipal(name, first, {"security.protocol": first, **self._tls(name)})
             for mechanism in ("PLAIN",) if self.setup.tls else ("PLAIN", SCRAM):
-                yield Client(name, second, {"security.protocol": second, **tls, **login(mechanism, name, password)})
+                yield ClientPrincipal(
+                    name, second, {"security.protocol": second, **tls, **login(mechanism, name, password)}
+                )
 
     def address(self, protocol: str) -> str:
         """The bootstrap address of the first broker."""
@@ -275,8 +277,8 @@ def compared(
     calls: Sequence[ToolCall],
     *,
     expected: int = 3,
-    after_round: Callable[[Comparison], object] = lambda comparison: None,
-) -> Comparison:
+    after_round: Callable[[ParityComparison], object] = lambda comparison: None,
+) -> ParityComparison:
     """Run these calls ``expected`` times under Kafka's controller, and in ``rounds`` under kframe.
 
     ``after_round`` receives the comparison of all rounds so far.
@@ -309,12 +311,12 @@ def main() -> int:
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     rounds = Rounds(arguments.repeat, arguments.tool_runs, 60 * arguments.minutes)
     calls = [call for call in (*READING, *WRITING) if re.search(arguments.call, call.name)]
-    comparisons: dict[str, Comparison] = {}
+    comparisons: dict[str, ParityComparison] = {}
     for setup in SETUPS:
         if arguments.setup is not None and setup.name not in arguments.setup:
             continue
 
-        def write(comparison: Comparison, name: str = setup.name) -> None:
+        def write(comparison: ParityComparison, name: str = setup.name) -> None:
             comparisons[name] = comparison
             if arguments.evidence is not None:
                 arguments.evidence.write_text(page(comparisons, command, machine, commit.strip()))
@@ -353,7 +355,7 @@ def collect(
     cluster: ParityCluster,
     box: ToolBox,
     calls: Sequence[ToolCall],
-    clients: Sequence[Client],
+    clients: Sequence[ClientPrincipal],
     rounds: Rounds,
     outputs: Outputs,
 ) -> Iterator[int]:
@@ -376,7 +378,7 @@ def collect(
             return
 
 
-def _tools(cluster: ParityCluster, box: ToolBox, client: Client) -> Tools:
+def _tools(cluster: ParityCluster, box: ToolBox, client: ClientPrincipal) -> Tools:
     folder = cluster.folder / "clients" / re.sub(r"\W+", "-", client.name)
     return Tools(box, folder, cluster.address(client.protocol), {**_CLIENT, **client.settings})
 

@@ -49,7 +49,7 @@ DESIGNED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ParityDifference:
     """An output under kframe that Kafka's controller did not cause, and its count."""
 
     setup: str
@@ -61,7 +61,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ParityComparison:
     """The comparison of one setup."""
 
     outputs: int
@@ -74,10 +74,10 @@ class Comparison:
     """The least runs of a tool under kframe as all clients together."""
     by_design: Mapping[str, int]
     """The number of outputs with ignored differences, by reason."""
-    differences: tuple[Difference, ...]
+    differences: tuple[ParityDifference, ...]
 
 
-def compare(setup: str, kafka: Outputs, kframe: Outputs) -> Comparison:
+def compare(setup: str, kafka: Outputs, kframe: Outputs) -> ParityComparison:
     """Each output under kframe must also occur under Kafka's controller, apart from intended differences."""
     by_design: Counter[str] = Counter()
     differences = []
@@ -93,13 +93,13 @@ def compare(setup: str, kafka: Outputs, kframe: Outputs) -> Comparison:
                 rule.reason for rule in rules if any(rule.lines.fullmatch(line) for line in _lines(outputs))
             )
         differences += [
-            Difference(setup, client, step, output, outputs[output], tuple(expected)) for output in unexpected
+            ParityDifference(setup, client, step, output, outputs[output], tuple(expected)) for output in unexpected
         ]
     totals = {key: outputs.total() for key, outputs in kframe.items()}
     tool_runs: Counter[str] = Counter()
     for (_, step), total in totals.items():
         tool_runs[step.partition(" ")[0]] += total
-    return Comparison(
+    return ParityComparison(
         len(kframe), sum(totals.values()), min(totals.values()), min(tool_runs.values()), by_design, tuple(differences)
     )
 
@@ -114,7 +114,7 @@ def _without(rules: Sequence[Designed], output: str) -> str:
     )  # fmt: skip
 
 
-def page(comparisons: Mapping[str, Comparison], command: str, machine: str, commit: str) -> str:
+def page(comparisons: Mapping[str, ParityComparison], command: str, machine: str, commit: str) -> str:
     """The evidence page in Markdown."""
     rows = [
         f"| {name} | {each.outputs} | {each.runs} | {each.repetitions} | {each.tool_runs} |"
@@ -156,7 +156,7 @@ def page(comparisons: Mapping[str, Comparison], command: str, machine: str, comm
     return "\n".join(lines if differences else [*lines, "None."]) + "\n"
 
 
-def _described(difference: Difference) -> str:
+def _described(difference: ParityDifference) -> str:
     expected = difference.expected[0] if difference.expected else ""
     before = set(expected.splitlines())
     after = set(difference.output.splitlines())

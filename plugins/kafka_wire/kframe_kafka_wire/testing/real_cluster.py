@@ -18,7 +18,7 @@ from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.sessions import SESSION_S
 
 from kframe_kafka_wire.testing.client import Client
-from kframe_kafka_wire.testing.instances import Instance
+from kframe_kafka_wire.testing.instances import InstanceProcess
 
 US: Final = 1000
 INTERNAL: Final = 6
@@ -61,7 +61,7 @@ class RealCluster:
         spoken = {"inter.broker.protocol.version": protocol}
         self.settings = {**SETTINGS, **spoken}
         self.kafka = Cluster(folder, zookeeper, settings=self.settings, version=version)
-        self.kframe = Instance(
+        self.kframe = InstanceProcess(
             zookeeper, folder / "kframe", US, "--create-chroot",
             settings={**SIZES, **spoken, **OWN.get(version, {})},
         )  # fmt: skip

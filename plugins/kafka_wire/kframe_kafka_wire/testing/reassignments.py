@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from kframe_zookeeper.testing.kafka import Broker
+from kframe_zookeeper.testing.kafka import KafkaProcess
 from kframe_zookeeper.testing.process import until
 from kframe_zookeeper.testing.sessions import end_session_of
 
@@ -86,7 +86,7 @@ def check_reassignment_to_broker_with_failed_directory(cluster: RealCluster) -> 
     """
     topic, version = "to-half-dead", cluster.kafka.brokers[1].version
     settings = {**cluster.settings, "log.dirs": "data,dead"}
-    broker = Broker(cluster.folder / "broker-4", cluster.kafka.zookeeper, 4, settings, version)
+    broker = KafkaProcess(cluster.folder / "broker-4", cluster.kafka.zookeeper, 4, settings, version)
     (broker.folder / "dead").write_text("no directory\n")
     create(cluster.client, topic, [[1, 2]])
     try:
@@ -142,7 +142,7 @@ def _in_sync(cluster: RealCluster, topic: str, lists: Sequence[Sequence[int]]) -
     ) and all(topics)  # fmt: skip
 
 
-def _leads(broker: Broker, name: str) -> tuple[list[int], ...]:
+def _leads(broker: KafkaProcess, name: str) -> tuple[list[int], ...]:
     """ISR, adding and removing replicas, each sorted, of the last LeaderAndIsr in a leader's log."""
     matches = re.findall(_LEADS.format(re.escape(name)), broker.log("state-change"))
     return tuple(sorted(map(int, filter(None, ids.split(",")))) for ids in matches[-1]) if matches else ()
@@ -175,7 +175,7 @@ def _produce(cluster: RealCluster, topic: str, values: Sequence[str]) -> None:
         client.close()
 
 
-def _folders(broker: Broker, data: str, topic: str) -> list[Path]:
+def _folders(broker: KafkaProcess, data: str, topic: str) -> list[Path]:
     """A broker's logs of a topic in one of its directories, including those marked for deletion."""
     return sorted((broker.folder / data).glob(f"{topic}-[0-9]*"))
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from kframe_zookeeper import paths
 from kframe_zookeeper.testing.handover import ALL, ClusterFixture
-from kframe_zookeeper.testing.kafka import Broker
+from kframe_zookeeper.testing.kafka import KafkaProcess
 from kframe_zookeeper.testing.process import PATIENCE_S, until
 
-from kframe_kafka_wire.testing.instances import Instance
-from kframe_kafka_wire.testing.load import Load
+from kframe_kafka_wire.testing.instances import InstanceProcess
+from kframe_kafka_wire.testing.load import ProducerLoad
 
 #: The session timeout, for which a dead or frozen kframe keeps the role.
 SESSION_MS: Final = 8_000
@@ -43,14 +43,16 @@ class Scene:
         self._settings = settings
         self.topic = f"records-{name}"
         self._folder = folder
-        self._instances: list[Instance] = []
+        self._instances: list[InstanceProcess] = []
         self._seen: dict[str, list[dict[str, int]]] = defaultdict(list)
         fixture.create(self.topic, REPLICAS)
         fixture.client.DataWatch(paths.CONTROLLER_EPOCH, self._epoch)
         for partition in range(len(REPLICAS)):
             path = f"/brokers/topics/{self.topic}/partitions/{partition}/state"
             fixture.client.DataWatch(path, lambda data, _stat, path=path: self._state(path, data))
-        self.load = Load(folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), RECORDS_PER_SECOND)
+        self.load = ProducerLoad(
+            folder / "load", fixture.cluster.address, self.topic, len(REPLICAS), RECORDS_PER_SECOND
+        )
 
     def close(self) -> None:
         """Kill the producer and all instances."""
@@ -60,10 +62,10 @@ class Scene:
 
     # -- controllers
 
-    def instance(self, number: int, *arguments: str) -> Instance:
+    def instance(self, number: int, *arguments: str) -> InstanceProcess:
         """Start another instance of kframe with this id."""
         self._instances.append(
-            Instance(
+            InstanceProcess(
                 self.fixture.cluster.zookeeper,
                 self._folder / f"{number}-{next(_numbers)}",
                 number,
@@ -74,7 +76,7 @@ class Scene:
         )
         return self._instances[-1]
 
-    def pair(self) -> tuple[Instance, Instance]:
+    def pair(self) -> tuple[InstanceProcess, InstanceProcess]:
         """An active kframe and a standby."""
         active = self.instance(1000, "--insist")
         active.await_ready(active=True)
@@ -88,12 +90,12 @@ class Scene:
 
     # -- brokers
 
-    def leader(self) -> Broker:
+    def leader(self) -> KafkaProcess:
         """The leader of partition 0, after waiting for one."""
         assert until(lambda: self._leader_id() in ALL)
         return self.fixture.cluster.brokers[self._leader_id()]
 
-    def end(self, broker: Broker, hard: bool, *, waits: bool = True) -> None:
+    def end(self, broker: KafkaProcess, hard: bool, *, waits: bool = True) -> None:
         """Stop or kill a broker, and return when its registration has ended.
 
         ``waits``: wait for the session timeout of a killed broker; otherwise the session is ended at once.
@@ -109,7 +111,7 @@ class Scene:
         registered = f"/brokers/ids/{broker.id}"
         assert until(lambda: self.fixture.client.exists(registered) is None)
 
-    def begin(self, broker: Broker) -> None:
+    def begin(self, broker: KafkaProcess) -> None:
         """Restart a broker."""
         broker.start()
         broker.await_started()

@@ -25,10 +25,10 @@ from kframe_zookeeper.testing.sessions import end_session_of
 __all__ = [
     "LOGS",
     "VERSION",
-    "Broker",
     "Cluster",
     "Complaint",
     "KafkaError",
+    "KafkaProcess",
     "Tool",
     "client_command",
     "jars",
@@ -76,7 +76,7 @@ def _train(version: str, options: tuple[str, ...]) -> None:
         zookeeper = ServerHandle(Path(scratch) / "zookeeper", ServerOptions())
         try:
             zookeeper.start()
-            broker = Broker(Path(scratch) / "broker", zookeeper.address, 1, {}, version)
+            broker = KafkaProcess(Path(scratch) / "broker", zookeeper.address, 1, {}, version)
             broker.start(options)
             broker.await_started()
             broker.stop()
@@ -100,7 +100,7 @@ class Complaint(NamedTuple):
     message: str
 
 
-class Broker(Process):
+class KafkaProcess(Process):
     """A broker process that can be stopped, killed, frozen, and restarted on the same data and port."""
 
     def __init__(
@@ -169,7 +169,7 @@ class Cluster:
     ) -> None:  # fmt: skip
         self.zookeeper = zookeeper
         self.brokers = {
-            broker_id: Broker(folder / f"broker-{broker_id}", zookeeper, broker_id, settings, version)
+            broker_id: KafkaProcess(folder / f"broker-{broker_id}", zookeeper, broker_id, settings, version)
             for broker_id in broker_ids
         }
 

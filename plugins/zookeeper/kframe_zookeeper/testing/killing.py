@@ -102,7 +102,7 @@ class Mortal(Protocol):
         """End the process if it runs."""
 
 
-class Scene:
+class StoppedController:
     """The first controller, stopped at its write."""
 
     def __init__(
@@ -164,7 +164,7 @@ def wrong(case: Case, before: Tree, fixture: ZooKeeperFixture) -> list[str]:
     return problems or ([] if case.reached(after) else ["the goal is not reached"])
 
 
-def play(scene: Scene, case: Case, way: Way, fixture: ZooKeeperFixture) -> None:
+def play(scene: StoppedController, case: Case, way: Way, fixture: ZooKeeperFixture) -> None:
     """Start the next controller. Check that it finds a consistent cluster and completes the interrupted work."""
     try:
         before = read_tree(fixture.operator)

@@ -17,26 +17,26 @@ _TRANSIENT: Final = (paths.DELETE_TOPICS, paths.ISR_CHANGES, paths.LOG_DIR_EVENT
 _REQUEST_NODES: Final = (paths.REASSIGN_PARTITIONS, paths.PREFERRED_ELECTION)
 
 
-class Stored(NamedTuple):
+class StoredNode(NamedTuple):
     """A node."""
 
     data: bytes
     stat: ZnodeStat
 
 
-Tree = Mapping[str, Stored]
+Tree = Mapping[str, StoredNode]
 
 
 def read_tree(client: KazooClient) -> Tree:
     """All nodes below the chroot by path. Nodes that vanish meanwhile are left out."""
-    tree: dict[str, Stored] = {}
+    tree: dict[str, StoredNode] = {}
     level = [""]
     while level:
         pending = [(path, client.get_async(path or "/"), client.get_children_async(path or "/")) for path in level]
         level = []
         for path, node, children in pending:
             try:
-                tree[path], names = Stored(*node.get()), children.get()
+                tree[path], names = StoredNode(*node.get()), children.get()
             except NoNodeError:
                 tree.pop(path, None)
                 continue

@@ -36,7 +36,7 @@ from kframe_zookeeper.store import ZooKeeperStore
 from kframe_zookeeper.testing.process import PATIENCE_S
 from kframe_zookeeper.topic_calls import MIN_INSYNC, UNCLEAN
 from kframe_zookeeper.znodes import (
-    ConfigChange,
+    ConfigNotification,
     decode_broker,
     decode_config,
     decode_state,
@@ -202,7 +202,9 @@ class ZooKeeperFixture:
             self.operator.set(path, data)
         else:
             self.operator.create(path, data)
-        self.operator.create(paths.CONFIG_CHANGE, encode_config_change(ConfigChange("topics", name)), sequence=True)
+        self.operator.create(
+            paths.CONFIG_CHANGE, encode_config_change(ConfigNotification("topics", name)), sequence=True
+        )
 
     def mark_for_deletion(self, names: Iterable[str]) -> None:
         """Mark topics for deletion in one transaction."""

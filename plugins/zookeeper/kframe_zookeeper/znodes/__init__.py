@@ -22,7 +22,7 @@ from kframe_zookeeper.znodes.cluster import (
     encode_producer_ids,
 )
 from kframe_zookeeper.znodes.configs import (
-    ConfigChange,
+    ConfigNotification,
     decode_config,
     decode_config_change,
     encode_config,
@@ -50,7 +50,7 @@ __all__ = [
     "CONTROLLER_FIELD",
     "NO_EXTRA",
     "ZNODE_BYTES_MAX",
-    "ConfigChange",
+    "ConfigNotification",
     "ControllerZnode",
     "Extra",
     "ListenerAddress",

@@ -32,7 +32,7 @@ _CHANGE: Final = msgspec.json.Decoder(_ChangeZnode)
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigChange:
+class ConfigNotification:
     """A notification: the kind of the entity (one of ``CONFIG_KINDS``) and its name (``U/clients/C`` for a user's
     client)."""
 
@@ -54,7 +54,7 @@ def encode_config(config: Mapping[str, str], extra: Extra = NO_EXTRA) -> bytes:
     return encode_znode(ConfigZnode(version=CONFIG_VERSION, config=ordered), extra)
 
 
-def decode_config_change(raw: bytes | None, path: str) -> ConfigChange:
+def decode_config_change(raw: bytes | None, path: str) -> ConfigNotification:
     """The changed entity that a notification names. Both schemas are supported. Raises ZnodeError."""
     record, _ = decode_znode(_CHANGE, raw, path)
     if record.entity_path is not UNSET:
@@ -65,9 +65,9 @@ def decode_config_change(raw: bytes | None, path: str) -> ConfigChange:
         raise ZnodeError(path, "no field entity_path", "one, or entity_type and entity_name")
     if kind not in CONFIG_KINDS or not name:
         raise ZnodeError(path, shown(f"{kind}/{name}"), f"a name behind one of {', '.join(CONFIG_KINDS)}")
-    return ConfigChange(kind, name)
+    return ConfigNotification(kind, name)
 
 
-def encode_config_change(change: ConfigChange) -> bytes:
+def encode_config_change(change: ConfigNotification) -> bytes:
     """The record of a notification."""
     return encode_znode(_ChangeZnode(CHANGE_VERSION, entity_path=f"{change.kind}/{change.name}"))

@@ -24,7 +24,7 @@ LIST_VERSION: Final = 1
 LOG_DIR_FAILED: Final = 1
 
 
-class _Partition(msgspec.Struct):
+class _ListedPartition(msgspec.Struct):
     topic: str
     partition: Count
 
@@ -37,7 +37,7 @@ class _Target(msgspec.Struct):
 
 class _PartitionsZnode(msgspec.Struct):
     version: SchemaVersion
-    partitions: list[_Partition]
+    partitions: list[_ListedPartition]
 
 
 class _TargetsZnode(msgspec.Struct):
@@ -93,7 +93,7 @@ def decode_partitions(raw: bytes | None, path: str = PREFERRED_ELECTION) -> tupl
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     """The record of these partitions."""
-    return encode_znode(_PartitionsZnode(LIST_VERSION, [_Partition(*partition) for partition in partitions]))
+    return encode_znode(_PartitionsZnode(LIST_VERSION, [_ListedPartition(*partition) for partition in partitions]))
 
 
 def decode_log_dir_event(raw: bytes | None, path: str) -> int:
@@ -106,6 +106,6 @@ def encode_log_dir_event(broker_id: int) -> bytes:
     return encode_znode(_LogDirEventZnode(LIST_VERSION, broker_id, LOG_DIR_FAILED))
 
 
-def _check_names(partitions: Sequence[_Partition | _Target], path: str) -> None:
+def _check_names(partitions: Sequence[_ListedPartition | _Target], path: str) -> None:
     for number, partition in enumerate(partitions):
         check_topic_name(partition.topic, f"{path} field partitions[{number}].topic", ZnodeError)

@@ -13,7 +13,7 @@ from kframe.plugin.wire import header_version
 from kframe_kafka_wire import _naive_answers, codec, kernels
 from kframe_kafka_wire.answers import PendingRequest, read_answer
 from kframe_kafka_wire.client import ALTER, ELECT, LIST, METADATA, AdminClient, top_level_error
-from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, RequestContent, TopicNames
+from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, BatchTopics, RequestContent
 from kframe_kafka_wire.sasl import authenticate
 from kframe_kafka_wire.sasl_server import PlainExchange, ScramExchange, make_credential
 from kframe_kafka_wire.security import Credentials, ListenerSecurity
@@ -56,7 +56,7 @@ def decode_control_reply(raw: bytes, kind: str) -> None:
         layout = flexible, api_key == LEADER_AND_ISR and version >= 5
         assert _scanned(kernels, raw, head, *layout) == _scanned(_naive_answers, raw, head, *layout)
     numbers = np.arange(_PARTITIONS, dtype=np.int32)
-    names = TopicNames(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
+    names = BatchTopics(np.zeros(1, np.int32), np.ones((1, 16), np.uint8), ["a"])
     content = RequestContent(
         api_key, numbers, np.zeros_like(numbers), numbers, np.ones(_PARTITIONS, np.uint8), numbers, names
     )

@@ -15,7 +15,7 @@ from kframe_kafka_wire.answers import WireError
 from kframe_kafka_wire.sasl_server import SaslError
 from kframe_kafka_wire.testing.fuzz import decoders
 from kframe_kafka_wire.testing.messages import draw, every_version, request_class, response_class
-from kframe_simulator.fuzz import Base, Batch, Outcome, Target, bases_of, read_corpus
+from kframe_simulator.fuzz import Base, Batch, DecoderTarget, Outcome, bases_of, read_corpus
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 #: Byte sequences that are likely to break decoders of Kafka's layouts.
@@ -61,7 +61,7 @@ class FrameTarget:
         return None
 
 
-def targets() -> Sequence[Target]:
+def targets() -> Sequence[DecoderTarget]:
     """All targets."""
     corpus = read_corpus(CORPUS)
     chance = random.Random(18)

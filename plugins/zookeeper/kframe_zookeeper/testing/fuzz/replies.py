@@ -12,7 +12,7 @@ from kframe.plugin import StoreError
 from kframe_simulator.fuzz import Base, Batch, Outcome
 from kframe_zookeeper import _jute_read, _naive_jute
 from kframe_zookeeper.multiread import Results, names_in
-from kframe_zookeeper.requests import Reply
+from kframe_zookeeper.requests import MultiResponse
 
 #: Byte sequences that are likely to break readers of ZooKeeper's layouts.
 PIECES: Final = [
@@ -58,7 +58,7 @@ def _reads(raw: bytes, count: int) -> Outcome:
     twin = Results.room(data, count)
     twin_count = _naive_jute.split_reads(data, 0, *_columns(twin))
     try:
-        results = Results.split(Reply(data, 0), count)
+        results = Results.split(MultiResponse(data, 0), count)
     except StoreError as error:
         assert twin_count != count, twin_count
         return str(error)

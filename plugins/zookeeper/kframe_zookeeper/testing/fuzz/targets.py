@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from kframe_simulator.fuzz import Target, bases_of, read_corpus
+from kframe_simulator.fuzz import DecoderTarget, bases_of, read_corpus
 from kframe_zookeeper.testing.fuzz.replies import MultiReads, MultiWrites
 from kframe_zookeeper.testing.fuzz.znodes import DECODERS, StateZnodes, TopicZnodes, Znodes
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 
 
-def targets() -> Sequence[Target]:
+def targets() -> Sequence[DecoderTarget]:
     """All targets, with the corpus as their base cases."""
     corpus = read_corpus(CORPUS)
     bulk = {"state": StateZnodes, "topic": TopicZnodes}

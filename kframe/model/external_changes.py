@@ -11,7 +11,7 @@ from kframe.model.ports import Store
 from kframe.model.tables import Targets
 
 
-class ClusterContext(Protocol):
+class ExternalChanges(Protocol):
     """A storage from outside: it has stores for controllers, and methods for actions of operators and brokers."""
 
     def connect(self) -> Store:

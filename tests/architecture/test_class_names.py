@@ -1,0 +1,38 @@
+"""No class name of the distributions exists twice (``CONTRIBUTING.md``)."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+from typing import Final
+
+from tests.architecture.source import ROOT
+
+PACKAGES: Final = [
+    ROOT / "kframe",
+    ROOT / "simulator" / "kframe_simulator",
+    *(path for path in sorted((ROOT / "plugins").glob("*/kframe_*")) if path.is_dir()),
+]
+
+
+def class_locations(packages: list[Path]) -> dict[str, list[str]]:
+    """Return file and line of the classes of each name, in modules and nested in other classes."""
+    locations = defaultdict(list)
+    for path in sorted(path for package in packages for path in package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                locations[node.name].append(f"{path.name}:{node.lineno}")
+    return locations
+
+
+def test_class_name_is_unique() -> None:
+    locations = class_locations(PACKAGES)
+    assert len(locations) > 500
+    assert {name: paths for name, paths in locations.items() if len(paths) > 1} == {}
+
+
+def test_repeated_names_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text("class Broker:\n    class State: ...\n")
+    (tmp_path / "second.py").write_text("class Broker: ...\n")
+    assert class_locations([tmp_path])["Broker"] == ["first.py:1", "second.py:1"]
