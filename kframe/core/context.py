@@ -17,7 +17,6 @@ from kframe.core.state.metrics import Gauges
 from kframe.core.state.replica_index import ReplicaIndex
 from kframe.core.state.term import TermState
 from kframe.errors import BrokenInvariant
-from kframe.model.asks import ReadStates, WriteStates
 from kframe.model.changes import StateChange, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, UInt8
@@ -26,7 +25,8 @@ from kframe.model.effects import Ask, Effect, Send
 from kframe.model.events import Answer, Done
 from kframe.model.ids import NO_STATE, PartitionState
 from kframe.model.log_entries import Message
-from kframe.model.requests import Occasion
+from kframe.model.requests import BatchCause
+from kframe.model.store_requests import ReadStates, WriteStates
 
 Result = TypeVar("Result")
 #: A running operation. It yields effects, receives their answers, and returns its result.
@@ -74,9 +74,9 @@ class Context:
         self.replica_index = ReplicaIndex(cluster)
         self.term = TermState(config.unclean_by_default)
 
-    def batch(self, occasion: Occasion = Occasion.OTHER) -> RequestBatch:
+    def batch(self, cause: BatchCause = BatchCause.OTHER) -> RequestBatch:
         """An empty batch of requests."""
-        return RequestBatch(self.cluster, occasion)
+        return RequestBatch(self.cluster, cause)
 
     def send(self, batch: RequestBatch) -> Operation[None]:
         """Pass a batch to the transport, unless it is empty."""
@@ -86,10 +86,10 @@ class Context:
             acknowledgements.sent(requests.metadata_brokers, requests.batch)
 
     def announce(
-        self, brokers: NDArray[Any], rows: Int32 | None = None, occasion: Occasion = Occasion.OTHER
+        self, brokers: NDArray[Any], rows: Int32 | None = None, cause: BatchCause = BatchCause.OTHER
     ) -> Operation[None]:
         """Send UpdateMetadata with all registered brokers, and the metadata of ``rows``, to ``brokers`` (indexes)."""
-        batch = self.batch(occasion)
+        batch = self.batch(cause)
         batch.add_metadata(brokers, np.empty(0, np.int32) if rows is None else rows)
         yield from self.send(batch)
 
@@ -113,7 +113,7 @@ class Context:
         """Store ``change``, and apply to the columns the rows that storage accepted.
 
         ``following`` is a change that a later write will contain whatever the result of this one is. The store may
-        send it behind ``change`` at once (``ports.WritingAhead``).
+        send it behind ``change`` at once (``ports.Pipelining``).
         """
         if len(change) == 0:
             return WriteResult(np.empty(0, np.uint8), np.empty(0, np.int32))

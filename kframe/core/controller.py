@@ -18,13 +18,13 @@ from kframe.core.operations import decline, operate
 from kframe.core.selectors.leader_selection import Selection
 from kframe.core.state.metrics import INACTIVE
 from kframe.errors import CONSEQUENCE, BrokenInvariant, ControllerFenced, KframeError
-from kframe.model.asks import Claim, Holder, Load, Prepare, ReadController
 from kframe.model.cluster import ClusterState
 from kframe.model.config import NEVER_REPLICAS, ControllerConfig
 from kframe.model.effects import Ask, Effect, Resigned
 from kframe.model.events import Answer, ControllerChanged, Elect, Event, Failed, ResignRequested, SessionExpired
 from kframe.model.ids import NO_LEADER
 from kframe.model.log_entries import Message
+from kframe.model.store_requests import Claim, Holder, Load, Prepare, ReadController
 
 
 class ControllerCore:

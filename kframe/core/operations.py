@@ -30,7 +30,7 @@ from kframe.core.topics import topic_deletion
 from kframe.errors import BrokenInvariant, ErrorCode
 from kframe.model import events
 from kframe.model.effects import Reply
-from kframe.model.events import NOBODY, Event
+from kframe.model.events import NO_TOKEN, Event
 
 _NONE = np.empty(0, np.int16)
 
@@ -91,10 +91,10 @@ def operate(context: Context, event: Event) -> Operation[None]:
     if operation is None:
         raise BrokenInvariant(f"no operation for {type(event).__name__}")
     response = yield from operation(context, event)
-    token = getattr(event, "token", NOBODY)
-    if token != NOBODY and purgatory.waits(event):
+    token = getattr(event, "token", NO_TOKEN)
+    if token != NO_TOKEN and purgatory.waits(event):
         yield from purgatory.answer_or_wait(context, event, response)  # type: ignore[arg-type]
-    elif token != NOBODY:
+    elif token != NO_TOKEN:
         yield Reply(token, response)
     if isinstance(event, events.AlterPartitionRequested):
         yield from protocols.protocol_of(context).on_isr_change(context, alter_partition.accepted_rows(response))
@@ -104,8 +104,8 @@ def operate(context: Context, event: Event) -> Operation[None]:
 
 def decline(event: Event) -> Operation[None]:
     """Refuse the request of an event."""
-    token = getattr(event, "token", NOBODY)
-    if token != NOBODY:
+    token = getattr(event, "token", NO_TOKEN)
+    if token != NO_TOKEN:
         yield Reply(token, REFUSALS[type(event)](event))
 
 

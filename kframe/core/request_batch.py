@@ -16,15 +16,15 @@ from kframe import kernels
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, UInt8
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_STATE
-from kframe.model.requests import BrokerRows, ControlRequests, Occasion
+from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
 
 
 class RequestBatch:
     """The requests of one bulk transition or one operation."""
 
-    def __init__(self, cluster: ClusterState, occasion: Occasion = Occasion.OTHER) -> None:
+    def __init__(self, cluster: ClusterState, cause: BatchCause = BatchCause.OTHER) -> None:
         self._cluster = cluster
-        self._occasion = occasion
+        self._cause = cause
         self._leading: list[tuple[Int32, Int32, bool]] = []
         self._stopping: list[tuple[Int32, Int32, Int32, bool]] = []
         self._metadata: list[Int32] = []
@@ -43,7 +43,7 @@ class RequestBatch:
         """Add StopReplica of ``rows[i]`` for ``brokers[i]`` under the present leader epoch."""
         partitions = self._cluster.partitions
         leader_epoch = np.where(partitions.partition_epoch[rows] == NO_STATE, NO_EPOCH, partitions.leader_epoch[rows])
-        leader_epoch[self._cluster.doomed(rows)] = EPOCH_DURING_DELETE
+        leader_epoch[self._cluster.is_deleting(rows)] = EPOCH_DURING_DELETE
         self._stopping.append((brokers, rows, leader_epoch.astype(np.int32, copy=False), delete))
 
     def add_metadata(self, brokers: NDArray[Any], rows: NDArray[Any]) -> None:
@@ -73,7 +73,7 @@ class RequestBatch:
             stop_replica=stop_replica,
             stop_leader_epoch=leader_epoch,
             stop_delete=delete,
-            occasion=self._occasion,
+            cause=self._cause,
             batch=number,
         )
 

@@ -22,7 +22,7 @@ from kframe.embedded.layout import (
     encode_registration,
     read_registrations,
 )
-from kframe.embedded.records import Create, Delete, Operation, RecordCode, StoredRecordError, RecordTree, SetData
+from kframe.embedded.records import Create, Delete, Operation, RecordCode, RecordTree, SetData, StoredRecordError
 from kframe.embedded.states import StateColumns
 from kframe.embedded.store import MemoryStore
 from kframe.embedded.topics import StoredTopics, topic_path

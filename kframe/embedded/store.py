@@ -35,9 +35,9 @@ from kframe.embedded.records import (
     Create,
     Delete,
     Operation,
-    StoredRecordError,
     RecordTree,
     SetData,
+    StoredRecordError,
     WatchEvent,
 )
 from kframe.embedded.states import StateColumns

@@ -77,7 +77,7 @@ LIST_CONFIGS: Final[Mapping[str, str]] = {"log.cleanup.policy": "delete", "metri
 
 
 #: Settings that can only be changed per broker.
-_OF_ONE: Final = frozenset(
+_PER_BROKER: Final = frozenset(
     [
         "advertised.listeners",
         "listener.security.protocol.map",
@@ -129,7 +129,7 @@ _OF_EACH_LISTENER: Final = frozenset(
 )  # fmt: skip
 
 #: Settings that no broker accepts while it runs.
-_STATIC: Final = KAFKA_KEYS - BROKER_CONFIGS.keys() - _OF_ONE
+_STATIC: Final = KAFKA_KEYS - BROKER_CONFIGS.keys() - _PER_BROKER
 
 #: A setting of one listener of a broker.
 _OF_LISTENER: Final = re.compile(r"listener\.name\.[^.]*\.(.*)")
@@ -154,7 +154,7 @@ def config_problem(config: Mapping[str, str]) -> ConfigProblem | None:
         problem = check(name, config[name]) if name in config else None
         if problem is not None:
             return ConfigProblem(problem)
-    names = [name for name in config if name in _OF_ONE or _listener_setting(name) in _OF_ONE]
+    names = [name for name in config if name in _PER_BROKER or _listener_setting(name) in _PER_BROKER]
     if names:
         message = "Cannot update these configs at default cluster level, broker id must be specified"
         return ConfigProblem(f"{message}: Set({', '.join(names)})")

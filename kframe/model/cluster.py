@@ -71,7 +71,7 @@ class ClusterState:
         partitions = self.partitions
         return f"{self.topics.names[partitions.topic[row]]}-{int(partitions.partition[row])}"
 
-    def doomed(self, rows: NDArray[Any]) -> Bool:
+    def is_deleting(self, rows: NDArray[Any]) -> Bool:
         """Which of ``rows`` belong to topics that are queued for deletion."""
         deleting = self.topics.deleting
         if not deleting.any():  # usually so: then no topic lookup is necessary

@@ -138,10 +138,10 @@ class Ragged:
         counts = np.concatenate([part.counts for part in parts])
         return Ragged(offsets_of(counts), np.concatenate([part.values for part in parts]))
 
-    def spread(self, places: NDArray[Any], count: int) -> Ragged:
-        """``count`` lists: list ``i`` of these becomes list ``places[i]`` (ascending), all others are empty."""
+    def spread(self, positions: NDArray[Any], count: int) -> Ragged:
+        """``count`` lists: list ``i`` of these becomes list ``positions[i]`` (ascending), all others are empty."""
         counts = np.zeros(count, np.int32)
-        counts[places] = self.counts
+        counts[positions] = self.counts
         offsets = offsets_of(counts)
         return Ragged(offsets, self.values)
 
@@ -185,7 +185,7 @@ class SlotColumns:
         self._buffers: dict[str, NDArray[Any]] = {column.name: np.empty(0, column.dtype) for column in self.table}
         self._rows = 0
         self._slots = 0
-        self._lend()
+        self._assign_views()
 
     def __len__(self) -> int:
         return self._rows
@@ -205,7 +205,7 @@ class SlotColumns:
         twin = type(self)()
         twin._buffers = {column.name: self._buffers[column.name][: self._size(column)].copy() for column in self.table}
         twin._rows, twin._slots = self._rows, self._slots
-        twin._lend()
+        twin._assign_views()
         return twin
 
     def leaders_of(self, rows: NDArray[Any]) -> Int32:
@@ -255,10 +255,10 @@ class SlotColumns:
                 grown[:used] = buffer[:used]
                 self._buffers[column.name] = buffer = grown
             buffer[used:size] = column.fresh
-        self._lend()
+        self._assign_views()
         return first_row, first_slot
 
-    def _lend(self) -> None:
+    def _assign_views(self) -> None:
         for column in self.table:
             setattr(self, column.name, self._buffers[column.name][: self._size(column)])
 

@@ -2,8 +2,8 @@
 
 The runtime performs effects in the order in which ``ControllerCore.step`` returns them. An ``Ask`` ends the list: the
 core continues only when ``step`` receives the answer. A Send is created only after its WriteStates was answered. So no
-request reaches a broker before storage has accepted the state that it announces. ``asks.py`` has the requests to
-storage.
+request reaches a broker before storage has accepted the state that it announces. ``store_requests.py`` has the
+requests to storage.
 """
 
 from __future__ import annotations

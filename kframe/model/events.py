@@ -19,7 +19,7 @@ from kframe.model.tables import Targets
 #: A partition in requests and storage: (topic, partition).
 TopicPartition: TypeAlias = tuple[str, int]
 #: The token of an event without a waiting caller.
-NOBODY = 0
+NO_TOKEN = 0
 
 
 class ControllerState(IntEnum):
@@ -113,7 +113,7 @@ class ControlledShutdownRequested(Event):
 
     broker_id: int
     broker_epoch: int
-    token: int = NOBODY
+    token: int = NO_TOKEN
     state: ClassVar[ControllerState] = ControllerState.CONTROLLED_SHUTDOWN
 
 
@@ -123,7 +123,7 @@ class ElectionRequested(Event):
 
     election_type: ElectionType
     partitions: tuple[TopicPartition, ...] | None
-    token: int = NOBODY
+    token: int = NO_TOKEN
     state: ClassVar[ControllerState] = ControllerState.MANUAL_LEADER_BALANCE
 
 
@@ -150,7 +150,7 @@ class AlterPartitionRequested(Event):
     partition_epoch: Int32
     recovery: UInt8
     isr: Ragged
-    token: int = NOBODY
+    token: int = NO_TOKEN
     isr_epochs: Int64 | None = None
     state: ClassVar[ControllerState] = ControllerState.ISR_CHANGE
 
@@ -224,7 +224,7 @@ class CreateTopicsRequested(Event):
     validate_only: bool = False
     start_index: int = 0
     shift: int = 0
-    token: int = NOBODY
+    token: int = NO_TOKEN
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
 
@@ -235,7 +235,7 @@ class CreatePartitionsRequested(Event):
     topics: tuple[NewPartitions, ...]
     timeout_ms: int = 0
     validate_only: bool = False
-    token: int = NOBODY
+    token: int = NO_TOKEN
     state: ClassVar[ControllerState] = ControllerState.TOPIC_CHANGE
 
 
@@ -246,7 +246,7 @@ class DeleteTopicsRequested(Event):
 
     names: tuple[str, ...]
     timeout_ms: int = 0
-    token: int = NOBODY
+    token: int = NO_TOKEN
     state: ClassVar[ControllerState] = ControllerState.TOPIC_DELETION
 
 
@@ -255,7 +255,7 @@ class ReassignmentRequested(Event):
     """A client requests reassignments of partitions (AlterPartitionReassignments)."""
 
     targets: Targets
-    token: int = NOBODY
+    token: int = NO_TOKEN
     state: ClassVar[ControllerState] = ControllerState.ALTER_PARTITION_REASSIGNMENT
 
 
@@ -264,7 +264,7 @@ class ListReassignmentsRequested(Event):
     """A client requests the list of running reassignments (ListPartitionReassignments); None means all."""
 
     partitions: tuple[TopicPartition, ...] | None = None
-    token: int = NOBODY
+    token: int = NO_TOKEN
     state: ClassVar[ControllerState] = ControllerState.LIST_PARTITION_REASSIGNMENT
 
 
@@ -275,7 +275,7 @@ class ProducerIdsRequested(Event):
 
     broker_id: int
     broker_epoch: int
-    token: int = NOBODY
+    token: int = NO_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ class AlterConfigsRequested(Event):
     changes: tuple[ConfigChange, ...]
     replace: bool = False
     validate_only: bool = False
-    token: int = NOBODY
+    token: int = NO_TOKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ class UpdateFeaturesRequested(Event):
     """A client requests that feature levels be finalised (UpdateFeatures)."""
 
     updates: tuple[FeatureUpdate, ...]
-    token: int = NOBODY
+    token: int = NO_TOKEN
     state: ClassVar[ControllerState] = ControllerState.UPDATE_FEATURES
 
 
@@ -309,7 +309,7 @@ class UpdateFeaturesRequested(Event):
 class Inspected(Event):
     """A caller reads the columns between two events; nothing changes."""
 
-    token: int = NOBODY
+    token: int = NO_TOKEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ Notify = Callable[[Event], None]
 #: Whether this controller still holds the role: ``Store.may_act``. Safe to call from any thread.
 MayAct = Callable[[], bool]
 #: Callback for the broker registrations of a load.
-Met = Callable[[Sequence[Registration]], None]
+BrokersLoaded = Callable[[Sequence[Registration]], None]
 
 
 @runtime_checkable
@@ -180,10 +180,10 @@ class Contending(Protocol):
 
 
 @runtime_checkable
-class WritingAhead(Protocol):
+class Pipelining(Protocol):
     """A store that can start a write before the previous write was answered."""
 
-    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+    def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         """``write_states`` of ``change``; also start the write of ``following``: other rows with a state, to be written
         after ``change`` whatever its result.
 
@@ -193,11 +193,11 @@ class WritingAhead(Protocol):
 
 
 @runtime_checkable
-class Foretelling(Protocol):
+class ReportingBrokers(Protocol):
     """A store that can report registrations while a load is in progress."""
 
-    def foretell(self, met: Met) -> None:
-        """Make every later ``load`` call ``met`` with all registrations, in the loading thread, as early as it can."""
+    def report_brokers(self, callback: BrokersLoaded) -> None:
+        """Let every later ``load`` call ``callback`` with all registrations, in its thread, as early as it can."""
 
 
 @runtime_checkable

@@ -18,16 +18,16 @@ RELEASES: Final = {
     "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3, "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1,
 }  # fmt: skip
 
-_PLACES: Final = {release: index for index, release in enumerate(RELEASES)}
+_RELEASE_INDEX: Final = {release: index for index, release in enumerate(RELEASES)}
 # Kafka ignores the part after the release ("3.9.1" means "3.9"), unless it is an internal version.
 _GRAMMAR: Final = re.compile(r"(0\.\d+\.\d+|[1-9]\d*\.\d+)(?:-IV(\d+)|(?:\.\d+)*)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class InterBrokerProtocol:
-    """A protocol version; versions compare by age. ``place`` is the index of its release in ``RELEASES``."""
+    """A protocol version; versions compare by age. ``release_index`` is the index of its release in ``RELEASES``."""
 
-    place: int
+    release_index: int
     internal: int
 
     @staticmethod
@@ -40,10 +40,10 @@ class InterBrokerProtocol:
         release, internal = (match[1], match[2]) if match else ("", None)
         count = RELEASES.get(release)
         if count is None or (internal is not None and int(internal) >= count):
-            oldest, newest = min(RELEASES, key=_PLACES.__getitem__), max(RELEASES, key=_PLACES.__getitem__)
+            oldest, newest = (choose(RELEASES, key=_RELEASE_INDEX.__getitem__) for choose in (min, max))
             expected = f"a version from {oldest} to {newest}, such as '3.9' or '2.4-IV1'"
             raise ConfigError(where, repr(text), expected)
-        return InterBrokerProtocol(_PLACES[release], max(count - 1, 0) if internal is None else int(internal))
+        return InterBrokerProtocol(_RELEASE_INDEX[release], max(count - 1, 0) if internal is None else int(internal))
 
     @property
     def alter_partition(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from kframe.model.columns import Int32, UInt8
 
 
-class Occasion(IntEnum):
+class BatchCause(IntEnum):
     """The cause of a batch. A step sends its batches in this order.
 
     In ``kframe.spark``, several controllers each own some partitions of a cluster. Their batches with the same cause in
@@ -72,7 +72,7 @@ class ControlRequests:
     stop_replica: BrokerRows
     stop_leader_epoch: Int32
     stop_delete: UInt8
-    occasion: Occasion = Occasion.OTHER
+    cause: BatchCause = BatchCause.OTHER
     batch: int = 0
     """Number of the batch, ascending within a controller epoch; answers to UpdateMetadata refer to it."""
 

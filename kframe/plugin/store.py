@@ -23,14 +23,14 @@ from kframe.model.events import (
 )
 from kframe.model.ports import (
     Acknowledging,
+    BrokersLoaded,
     Contending,
     Expecting,
-    Foretelling,
-    Met,
     Notify,
+    Pipelining,
+    ReportingBrokers,
     Store,
     WaitingTimes,
-    WritingAhead,
 )
 
 __all__ = [
@@ -38,19 +38,20 @@ __all__ = [
     "BrokerDefaultsChanged",
     "BrokerModified",
     "BrokersChanged",
+    "BrokersLoaded",
     "Contending",
     "ControllerChanged",
     "DeletionsMarked",
     "Elect",
     "Event",
     "Expecting",
-    "Foretelling",
     "IsrChangesLeft",
     "LogDirEventsLeft",
-    "Met",
     "Notify",
+    "Pipelining",
     "PreferredElectionLeft",
     "ReassignmentsLeft",
+    "ReportingBrokers",
     "SessionExpired",
     "StateChange",
     "Store",
@@ -61,6 +62,5 @@ __all__ = [
     "WaitingTimes",
     "WriteCode",
     "WriteResult",
-    "WritingAhead",
     "reload",
 ]

@@ -14,12 +14,12 @@ from typing import Final
 import numpy as np
 
 from kframe.core.controller import ControllerCore
-from kframe.model.asks import WriteStates
 from kframe.model.changes import WriteResult
 from kframe.model.effects import Effect, Send
 from kframe.model.events import Answer, Done, Event
 from kframe.model.log_entries import LogEntry, PartitionSample
 from kframe.model.ports import Clock
+from kframe.model.store_requests import WriteStates
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EventSize, processed_line
 from kframe.runtime.log_text import Template, lines_of_partitions, lines_of_topics, one_line

@@ -8,7 +8,6 @@ from typing import Any
 
 from kframe.core.controller import ControllerCore
 from kframe.errors import BrokenInvariant, KframeError, StoreError
-from kframe.model.asks import AskStore
 from kframe.model.cluster import ClusterState
 from kframe.model.effects import (
     Ask,
@@ -23,7 +22,8 @@ from kframe.model.effects import (
     SetTimer,
 )
 from kframe.model.events import Answer, Done, Failed
-from kframe.model.ports import Acknowledging, Clock, Expecting, Foretelling, Notify, Store, Transport
+from kframe.model.ports import Acknowledging, Clock, Expecting, Notify, ReportingBrokers, Store, Transport
+from kframe.model.store_requests import StoreRequest
 
 #: The cluster of effects of an inactive controller.
 _NO_CLUSTER = ClusterState()
@@ -49,8 +49,8 @@ class Performer:
         self._reply = reply
         self._notify = notify
         self._acknowledges = isinstance(transport, Acknowledging) and transport.acknowledges
-        if isinstance(store, Foretelling) and isinstance(transport, Expecting):
-            store.foretell(transport.expect)
+        if isinstance(store, ReportingBrokers) and isinstance(transport, Expecting):
+            store.report_brokers(transport.expect)
 
     def perform(self, effects: list[Effect]) -> Answer | None:
         """Perform ``effects`` in order; return the answer to the last one, if it has one.
@@ -107,7 +107,7 @@ class Performer:
                     raise StoreError("the role may be lost: no request is sent")
                 self._transport.send(cluster, requests)
                 return Done(self._acknowledges)
-            case AskStore():
+            case StoreRequest():
                 return Done(effect.perform(self._store, cluster))
             case _:
                 raise BrokenInvariant(f"no case for effect {type(effect).__name__}")

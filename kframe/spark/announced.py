@@ -1,6 +1,6 @@
 """Batches of control requests between machines: what each shard would have the brokers told, and all of it together.
 
-Batches for the same occasion in the same step, of shards that hold different partitions, are together the batch that
+Batches for the same cause in the same step, of shards that hold different partitions, are together the batch that
 the whole cluster would have caused. It is put together as columns again, so that the real encoder cuts and writes it.
 """
 
@@ -18,7 +18,7 @@ from kframe.model.brokers import Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged, UInt8, offsets_of
 from kframe.model.lists import distinct_rows
-from kframe.model.requests import BrokerRows, ControlRequests, Occasion
+from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
 from kframe.spark.part import ClusterFacts
 
 _INTS: Final = pa.list_(pa.int32())
@@ -76,7 +76,7 @@ def packed(cluster: ClusterState, requests: ControlRequests) -> bytes:
 
 
 def merged(
-    packed_batches: Sequence[bytes], facts: ClusterFacts, occasion: Occasion
+    packed_batches: Sequence[bytes], facts: ClusterFacts, cause: BatchCause
 ) -> tuple[ClusterState, ControlRequests]:
     """The batch that the batches of all shards make, and a cluster that holds exactly what it tells of.
 
@@ -97,7 +97,7 @@ def merged(
         stop_replica=stopping,
         stop_leader_epoch=leader_epoch,
         stop_delete=delete,
-        occasion=occasion,
+        cause=cause,
     )
     return cluster, requests
 

@@ -158,7 +158,9 @@ def inputs_of(path: str) -> dict[str, FileEntry]:
         raise SnapshotError(problem.filename or path, what, "a file that can be read") from problem
 
 
-def put_cluster(root: Path, cluster: str, tables: Mapping[FleetTable, Iterable[pa.RecordBatch]]) -> dict[str, FileEntry]:
+def put_cluster(
+    root: Path, cluster: str, tables: Mapping[FleetTable, Iterable[pa.RecordBatch]]
+) -> dict[str, FileEntry]:
     """Replace a cluster by these tables; the files written, by path in ``place``. ``finish`` then calls it whole.
 
     Everything is written beside its place first; a table without rows has no file.

@@ -64,7 +64,9 @@ class _Frames(Mapping[str, "DataFrame"]):
         return len(self._names)
 
 
-def open_fleet(spark: SparkSession, root: str, tables: Iterable[FleetTable] = FLEET, *, fingerprints: bool = False) -> Fleet:
+def open_fleet(
+    spark: SparkSession, root: str, tables: Iterable[FleetTable] = FLEET, *, fingerprints: bool = False
+) -> Fleet:
     """The tables of a fleet that ``ingest`` wrote, or of snapshot files and directories.
 
     Only ``fingerprints`` are read now. An unreadable file fails the query that needs it. Raises InputError.

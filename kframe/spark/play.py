@@ -22,7 +22,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.requests import ControlRequests, Occasion
+from kframe.model.requests import BatchCause, ControlRequests
 from kframe.registry.registry import Registry, build_registry
 from kframe.snapshot import Snapshot
 from kframe.spark.announced import packed
@@ -200,30 +200,30 @@ class BatchRecorder:
         """Take nothing down unless that is ``wanted``."""
         self._wanted = wanted
         self._step = 1
-        self._taken: list[tuple[int, Occasion, int, bytes]] = []
+        self._taken: list[tuple[int, BatchCause, int, bytes]] = []
 
     def batch(self, cluster: ClusterState, requests: ControlRequests) -> None:
         """A batch is sent."""
         if self._wanted:
-            key = (self._step, requests.occasion)
-            sequence = sum(1 for step, occasion, _, _ in self._taken if (step, occasion) == key)
+            key = (self._step, requests.cause)
+            sequence = sum(1 for step, cause, _, _ in self._taken if (step, cause) == key)
             self._taken.append((*key, sequence, packed(cluster, requests)))
 
     def stepped(self, done: int) -> None:
         """A step is over. If brokers were notified, an UNHEARD batch for the others may be unnecessary; record that
         too, since other shards may have nothing to send."""
-        if not any((step, occasion) == (done, Occasion.UNHEARD) for step, occasion, _, _ in self._taken):
-            self._taken.append((done, Occasion.UNHEARD, 0, b""))
+        if not any((step, cause) == (done, BatchCause.UNHEARD) for step, cause, _, _ in self._taken):
+            self._taken.append((done, BatchCause.UNHEARD, 0, b""))
         self._step = done + 1
 
     def rows(self) -> pa.RecordBatch:
         """Rows of ANNOUNCED."""
-        steps, occasions, turns, data = zip(*self._taken, strict=True)
+        steps, causes, turns, data = zip(*self._taken, strict=True)
         columns = [
             steps,
-            [int(occasion_) for occasion_ in occasions],
+            [int(cause_) for cause_ in causes],
             turns,
-            [bool(occasion_) for occasion_ in data],
+            [bool(cause_) for cause_ in data],
             data,
         ]
         return _batch(ANNOUNCED, columns)

@@ -12,7 +12,7 @@ from kframe.embedded import Api
 from kframe.errors import ConfigError
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
-from kframe.model.requests import BrokerRows, ControlRequests, Occasion
+from kframe.model.requests import BatchCause, BrokerRows, ControlRequests
 from kframe.spark.announced import merged
 from kframe.spark.part import ClusterFacts
 from kframe.spark.schema import INT, LONG, TEXT, FleetTable
@@ -45,9 +45,9 @@ def encode(
     for batch in batches:
         for at in range(batch.num_rows):
             row = batch.slice(at, 1).to_pylist()[0]
-            occasion = Occasion(row["occasion"])
-            cluster, requests = merged(row["data"], ClusterFacts.of(row), occasion)
-            shared = [row["cluster"], row["scenario"], row["step"], occasion.name.lower(), row["turn"]]
+            cause = BatchCause(row["occasion"])
+            cluster, requests = merged(row["data"], ClusterFacts.of(row), cause)
+            shared = [row["cluster"], row["scenario"], row["step"], cause.name.lower(), row["turn"]]
             yield sent(cluster, requests, settings, shared, keep=keep)
 
 
@@ -59,9 +59,9 @@ def encode_alone(
     settings = ControllerConfig(config)
     for row in announced.to_pylist():
         if row["sent"]:
-            occasion = Occasion(row["occasion"])
-            state, requests = merged([row["data"]], cluster, occasion)
-            shared = [cluster.name, scenario, row["step"], occasion.name.lower(), row["turn"]]
+            cause = BatchCause(row["occasion"])
+            state, requests = merged([row["data"]], cluster, cause)
+            shared = [cluster.name, scenario, row["step"], cause.name.lower(), row["turn"]]
             yield sent(state, requests, settings, shared, keep=keep)
 
 

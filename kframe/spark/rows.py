@@ -24,7 +24,9 @@ from kframe.spark.schema import CLUSTERS, INT, INTS, PARTITIONS, TEXT, FleetTabl
 BATCH_ROWS: Final = 65_536
 
 
-def rows_of(snapshot: Snapshot, cluster: str, table: FleetTable, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+def rows_of(
+    snapshot: Snapshot, cluster: str, table: FleetTable, batch_rows: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
     """Batches of at most ``batch_rows`` of one table (PARTITIONS, BROKERS, TOPICS or CLUSTERS), in its schema."""
     if table == PARTITIONS:
         yield from partition_rows(cluster, snapshot.topics, snapshot.partitions, batch_rows=batch_rows)

@@ -152,7 +152,9 @@ def _tables(
     return tables
 
 
-def _put(cluster: str, scenario: str, tables: Mapping[FleetTable, pa.Table], mark: Mark, output: Output) -> bytes | None:
+def _put(
+    cluster: str, scenario: str, tables: Mapping[FleetTable, pa.Table], mark: Mark, output: Output
+) -> bytes | None:
     """Write and mark a result, or give its summary back as an Arrow stream if it is written nowhere."""
     if output.out is not None:
         assert output.staged is not None

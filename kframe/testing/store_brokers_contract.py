@@ -35,7 +35,7 @@ class RegistrationsContract(StoreSuite):
         assert loaded.registrations[loaded.index_of([7])[0]] == read[7]
         assert int(loaded.broker_epoch[loaded.index_of([7])[0]]) == broker_epochs[0]
 
-    def test_broker_watch_is_one_shot_and_reading_arms_it_again(self, storage: StorageFixture) -> None:
+    def test_broker_watch_fires_once_and_reading_arms_it_again(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
         store.read_brokers()

@@ -65,7 +65,7 @@ class RequestsContract(StoreSuite):
     """Marks for deletion, reassignments, preferred elections, notifications, producer ids."""
 
     @pytest.mark.parametrize(("leave", "leave_again", "event", "read"), LEFT, ids=IDS)
-    def test_watch_on_requests_is_one_shot_and_reading_sets_it_again(
+    def test_watch_on_requests_fires_once_and_reading_sets_it_again(
         self,
         storage: StorageFixture,
         leave: Callable[[StorageFixture], None],

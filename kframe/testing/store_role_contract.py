@@ -47,7 +47,7 @@ class RoleContract(StoreSuite):
         store.close()
         assert not store.connected()
 
-    def test_first_claim_gets_controller_epoch_one(self, storage: StorageFixture) -> None:
+    def test_first_claim_gets_controller_epoch_1(self, storage: StorageFixture) -> None:
         store = opened(storage)
         assert store.controller() == -1
         assert store.claim(FIRST_ID) == 1
@@ -66,7 +66,7 @@ class RoleContract(StoreSuite):
         first.release()
         assert second.claim(SECOND_ID) == 2
 
-    def test_every_claim_raises_the_controller_epoch_by_one(self, storage: StorageFixture) -> None:
+    def test_every_claim_raises_the_controller_epoch_by_1(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
         for expected in (1, 3, 5):
             assert first.claim(FIRST_ID) == expected
@@ -97,7 +97,7 @@ class RoleContract(StoreSuite):
         assert second.take_over(SECOND_ID, True) == 2
 
     @pytest.mark.parametrize("end", ["release", "close", "expire", "drop"])
-    def test_role_is_free_again_and_contenders_hear_of_it_once(self, storage: StorageFixture, end: str) -> None:
+    def test_released_role_notifies_contenders_once(self, storage: StorageFixture, end: str) -> None:
         notified: list[Event] = []
         first, second = opened(storage), opened(storage, notified)
         first.claim(FIRST_ID)
@@ -135,7 +135,7 @@ class RoleContract(StoreSuite):
         storage.settle()
         assert notified[-1] == Elect()
 
-    def test_release_by_one_who_is_not_controller_changes_nothing(self, storage: StorageFixture) -> None:
+    def test_release_by_a_standby_changes_nothing(self, storage: StorageFixture) -> None:
         first, second = opened(storage), opened(storage)
         first.claim(FIRST_ID)
         second.release()
@@ -172,7 +172,7 @@ class RoleContract(StoreSuite):
             assert first.claim(FIRST_ID) == 2
             assert first.may_act()
 
-    def test_expired_session_is_told_and_may_elect_again(self, storage: StorageFixture) -> None:
+    def test_expired_session_is_notified_and_may_elect_again(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store = opened(storage, notified)
         store.claim(FIRST_ID)
@@ -215,7 +215,7 @@ class RoleContract(StoreSuite):
             first.prepare()
         assert described(second.load()) == before
 
-    def test_write_after_expiry_is_refused_though_nobody_else_has_claimed(self, storage: StorageFixture) -> None:
+    def test_write_after_expiry_is_refused_without_another_claim(self, storage: StorageFixture) -> None:
         store = opened(storage)
         store.claim(FIRST_ID)
         cluster = store.load()

@@ -7,8 +7,8 @@ import pytest
 
 from kframe.core.state.stored_states import reload
 from kframe.errors import ControllerFenced
-from kframe.model.asks import WriteStates
 from kframe.model.ids import NO_STATE
+from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import (
     PartitionSpec,
     StateSpec,
@@ -59,9 +59,7 @@ class StatesContract(StoreSuite):
         assert settings(again) == settings(small_cluster())
         assert again.brokers.registered_ids() == [1, 2, 3]
 
-    def test_states_that_say_when_they_were_written_are_told_from_later_registrations(
-        self, storage: StorageFixture
-    ) -> None:
+    def test_state_write_times_precede_later_registrations(self, storage: StorageFixture) -> None:
         store, cluster = controller_of(storage)
         (before,) = storage.bounce_brokers([1])
         store.write_states(cluster, change_of(cluster, {"orders-0": StateSpec(2, (2, 1), 5, expected=7)}, 1))
@@ -226,7 +224,7 @@ class StatesContract(StoreSuite):
         state = {"orders-0": StateSpec(2, (2,), 5, 8)}
         assert codes(store.write_states(cluster, change_of(cluster, state, 1))) == ["OK"]
 
-    def test_bulk_write_equals_the_same_rows_written_one_by_one(self, make_storage: StorageFactory) -> None:
+    def test_bulk_write_equals_single_writes(self, make_storage: StorageFactory) -> None:
         partitions, loaded = self.bulk_rows, []
         specs = [
             healthy(1 + n % 5, 1 + (n + 1) % 5) if n % 3 else PartitionSpec((1 + n % 5, 6)) for n in range(partitions)

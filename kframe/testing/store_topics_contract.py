@@ -76,7 +76,7 @@ class TopicsContract(StoreSuite):
         assert after.keys() - before.keys() == {"fresh-0", "other-0"}
         assert store.read_topic_settings(("orders",)) == (TopicSettings(1, 2),)
 
-    def test_topic_watch_is_one_shot_and_reading_arms_it_again(self, storage: StorageFixture) -> None:
+    def test_topic_watch_fires_once_and_reading_arms_it_again(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         other = opened(storage)
@@ -90,7 +90,7 @@ class TopicsContract(StoreSuite):
         assert notified == [TopicsChanged(), TopicsChanged()]
 
     @pytest.mark.parametrize("arm", ["load", "read_topics"])
-    def test_assignment_watch_is_one_shot_and_names_the_topic(self, storage: StorageFixture, arm: str) -> None:
+    def test_assignment_watch_fires_once_and_names_the_topic(self, storage: StorageFixture, arm: str) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         table = store.read_topics(("orders",))
@@ -178,7 +178,7 @@ class TopicsContract(StoreSuite):
         loaded = store.load().topics
         assert loaded.unclean[loaded.find("empty.topic") or 0] == 1
 
-    def test_all_settings_are_replaced_and_everybody_is_told(self, storage: StorageFixture) -> None:
+    def test_all_settings_are_replaced_and_notified(self, storage: StorageFixture) -> None:
         notified: list[Event] = []
         store, _ = controller_of(storage, notified)
         assert dict(store.read_configs("orders")) == {UNCLEAN: "true", MIN_INSYNC: "2"}

@@ -18,7 +18,6 @@ from kframe.embedded import Api, MemoryEnsemble, RecordingTransport, Request, Vi
 from kframe.embedded.describe import describe_requests
 from kframe.embedded.topics import topic_path
 from kframe.errors import KframeError, StoreError
-from kframe.model.asks import WriteStates
 from kframe.model.brokers import Registration
 from kframe.model.changes import StateChange
 from kframe.model.cluster import ClusterState, PartitionView
@@ -28,6 +27,7 @@ from kframe.model.effects import Effect, Send
 from kframe.model.events import Answer, Event, Failed, Inspected
 from kframe.model.ids import NO_STATE
 from kframe.model.ports import Transport
+from kframe.model.store_requests import WriteStates
 from kframe.model.tables import TopicTable
 from kframe.runtime.event_logs import EventLogs
 from kframe.runtime.perform import Performer

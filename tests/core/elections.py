@@ -16,16 +16,16 @@ from tests.core.driver import Driver
 UNCLEAN = {"unclean.leader.election.enable": "true"}
 
 
-class Overheard(Selection):
+class RecordingSelection(Selection):
     """The built-in selectors with a record of their calls: election kind and partitions."""
 
     def __init__(self) -> None:
         super().__init__({})
-        self.heard: list[tuple[ElectionKind, list[str], list[int]]] = []
+        self.elections: list[tuple[ElectionKind, list[str], list[int]]] = []
 
     def choose(self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
         if len(rows):
-            self.heard.append((kind, [cluster.name(row) for row in rows.tolist()], unclean_allowed.tolist()))
+            self.elections.append((kind, [cluster.name(row) for row in rows.tolist()], unclean_allowed.tolist()))
         return super().choose(cluster, kind, rows, unclean_allowed)
 
 

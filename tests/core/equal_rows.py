@@ -16,30 +16,32 @@ SIZES = (70, 64, 66, 130)
 OFFLINE_BROKERS = (0, 2, 11)
 
 
-def even_cluster(seed: int, width: int, away: int, odd: float) -> ClusterState:
-    """Return a cluster whose topics have ``width`` replicas a partition; one topic has one replica more. ``away``
-    brokers are not registered. A fraction ``odd`` of the partitions differs: a short or reordered ISR, an unassigned
-    ISR member, a replica flag or an offline log directory."""
+def even_cluster(seed: int, width: int, unregistered: int, fault_rate: float) -> ClusterState:
+    """Return a cluster whose topics have ``width`` replicas a partition; one topic has one replica more.
+
+    ``unregistered`` brokers are not registered. A fraction ``fault_rate`` of the partitions differs: a short or
+    reordered ISR, an unassigned ISR member, a replica flag or an offline log directory.
+    """
     draw = np.random.default_rng(seed)
     cluster = ClusterState()
     cluster.brokers.register([Registration(500 + index, 1 + index) for index in range(BROKERS)])
     widths = np.repeat([width, width, width + 1, width], SIZES)
     replicas = [draw.choice(BROKERS, width, replace=False).tolist() for width in widths]
-    in_sync = [_shuffled(draw, some) if draw.random() < odd else some for some in replicas]
+    in_sync = [_shuffled(draw, some) if draw.random() < fault_rate else some for some in replicas]
     names = [f"t{index}" for index in range(len(SIZES))]
     rows = cluster.add_topics(names, np.array(SIZES), Ragged.of(replicas), Ragged.of(in_sync))
     p = cluster.partitions
     slots = p.slots_of(rows)
     for flag in (ReplicaFlag.OFFLINE_DIR, ReplicaFlag.REMOVING, ReplicaFlag.ADDING):
-        p.replica_flags[slots[draw.random(len(slots)) < odd / width / 4]] |= np.uint8(flag)
+        p.replica_flags[slots[draw.random(len(slots)) < fault_rate / width / 4]] |= np.uint8(flag)
     for row in rows.tolist():
         start, members = int(p.slot_start[row]), int(p.isr_count[row])
         stop = start + int(p.replica_count[row])
         # Slots behind a short ISR contain no valid member.
         p.isr[start + members : stop] = p.replica[start + members : stop]
-        if members and draw.random() < odd / 4:
+        if members and draw.random() < fault_rate / 4:
             p.isr[start + draw.integers(0, members)] = BROKERS - 1  # mostly an unassigned broker
-    cluster.brokers.unregister(draw.choice(BROKERS, away, replace=False).astype(np.int32))
+    cluster.brokers.unregister(draw.choice(BROKERS, unregistered, replace=False).astype(np.int32))
     return cluster
 
 

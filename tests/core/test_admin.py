@@ -13,7 +13,7 @@ from kframe.core.admin.topic_requests import TopicsResponse, leaderless_topics
 from kframe.core.operations import OPERATIONS, REFUSALS
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model import asks, events
+from kframe.model import events, store_requests
 from kframe.model.admin import ConfigChange, FeatureUpdate, NewPartitions, NewTopic
 from kframe.model.columns import Ragged
 from kframe.model.effects import Reply
@@ -100,13 +100,13 @@ def test_other_controllers_decline(kind: type[Event], how: str) -> None:
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-def test_nobody_is_answered_who_does_not_wait(kind: type[Event]) -> None:
+def test_request_without_token_gets_no_reply(kind: type[Event]) -> None:
     """controller 2: an event without token has no answer."""
     driver = make_driver()
-    driver.handle(REQUESTS[kind](events.NOBODY))
+    driver.handle(REQUESTS[kind](events.NO_TOKEN))
     assert driver.replies == {}
     driver.handle(SessionExpired())
-    driver.handle(REQUESTS[kind](events.NOBODY))
+    driver.handle(REQUESTS[kind](events.NO_TOKEN))
     assert driver.replies == {}
 
 
@@ -154,12 +154,12 @@ def test_created_topics_are_online_before_their_creator_is_answered() -> None:
     assert len(driver.requests(Api.LEADER_AND_ISR)) == 3, "the watch finds nothing new"
 
 
-def test_several_topics_are_created_in_one_write() -> None:
+def test_several_topics_are_created_in_a_single_write() -> None:
     """wire 9: each request makes one store call."""
     driver = make_driver()
     topics = tuple(NewTopic(name, 2, 1) for name in ("a", "b", "c"))
     driver.ask(CreateTopicsRequested(topics, 1_000, token=1))
-    assert len([effect for effect in driver.effects if isinstance(effect, asks.CreateTopics)]) == 1
+    assert len([effect for effect in driver.effects if isinstance(effect, store_requests.CreateTopics)]) == 1
     assert len(driver.batches) == 1
 
 

@@ -12,10 +12,10 @@ import pytest
 from kframe.core.brokers.alter_partition import AlterPartitionResponse
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.asks import WriteStates
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, SessionExpired
 from kframe.model.ids import RecoveryState
+from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, registration
 from tests.core.driver import Driver, quiet
 
@@ -70,7 +70,7 @@ NOT_CONTROLLER, FENCED = ErrorCode.NOT_CONTROLLER, ErrorCode.FENCED_LEADER_EPOCH
 STALE, INVALID = ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.INVALID_REQUEST
 UNKNOWN, NONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE
 INELIGIBLE = ErrorCode.INELIGIBLE_REPLICA
-ON_TRIAL = replace(SPEC, isr=(1,), recovery=RECOVERING)
+RECOVERING_SPEC = replace(SPEC, isr=(1,), recovery=RECOVERING)
 
 #: (row of 13.1, state of the partition, proposal, error code, whether it is stored).
 TABLE: list[tuple[str, PartitionSpec, Proposal, ErrorCode, bool]] = [
@@ -88,19 +88,19 @@ TABLE: list[tuple[str, PartitionSpec, Proposal, ErrorCode, bool]] = [
     ("4 the same, older", SPEC, Proposal((1, 2), partition_epoch=0), NONE, False),
     ("4 another order is a change", SPEC, Proposal((2, 1)), NONE, True),
     ("4 another order, older", SPEC, Proposal((2, 1), partition_epoch=2), STALE, False),
-    ("4 another recovery is a change", ON_TRIAL, Proposal((1,)), NONE, True),
-    ("4 the same, recovering", ON_TRIAL, Proposal((1,), recovery=RECOVERING), NONE, False),
+    ("4 another recovery is a change", RECOVERING_SPEC, Proposal((1,)), NONE, True),
+    ("4 the same, recovering", RECOVERING_SPEC, Proposal((1,), recovery=RECOVERING), NONE, False),
     ("5 partition epoch behind", SPEC, Proposal(partition_epoch=2), STALE, False),
-    ("5 before 6", ON_TRIAL, Proposal(partition_epoch=2, recovery=RECOVERING), STALE, False),
+    ("5 before 6", RECOVERING_SPEC, Proposal(partition_epoch=2, recovery=RECOVERING), STALE, False),
     ("5 before 8", SPEC, Proposal((1, 5), partition_epoch=2), STALE, False),
-    ("6 recovering in company", ON_TRIAL, Proposal((1, 2), recovery=RECOVERING), INVALID, False),
-    ("6 before 8", ON_TRIAL, Proposal((1, 5), recovery=RECOVERING), INVALID, False),
+    ("6 recovering in company", RECOVERING_SPEC, Proposal((1, 2), recovery=RECOVERING), INVALID, False),
+    ("6 before 8", RECOVERING_SPEC, Proposal((1, 5), recovery=RECOVERING), INVALID, False),
     ("7 back to recovering", SPEC, Proposal((1,), recovery=RECOVERING), INVALID, False),
     ("8 dead", SPEC, Proposal((1, 5)), INELIGIBLE, False),
     ("8 never heard of", SPEC, Proposal((1, 77)), INELIGIBLE, False),
     ("9 grows", SPEC, Proposal(), NONE, True),
     ("9 shrinks", SPEC, Proposal((1,)), NONE, True),
-    ("9 recovered in company", ON_TRIAL, Proposal((1, 2)), NONE, True),
+    ("9 recovered in company", RECOVERING_SPEC, Proposal((1, 2)), NONE, True),
 ]
 
 
@@ -233,7 +233,7 @@ def test_unknown_topic(version: int, code: ErrorCode) -> None:
     assert response.codes.tolist() == [code, NONE]
 
 
-def test_everybody_is_told_of_every_partition_named() -> None:
+def test_every_requested_partition_is_announced_to_all_brokers() -> None:
     """controller 13.1: UpdateMetadata for every partition of the request, failed ones too, and nothing else."""
     driver = make_driver()
     proposals = [Proposal(), Proposal(partition=1, leader_epoch=4), Proposal(partition=2), Proposal(topic="x")]
@@ -254,7 +254,7 @@ def test_storage_has_another_version() -> None:
     assert driver.stored("t-0").isr == (1,)
 
 
-def test_one_leader_may_propose_for_another() -> None:
+def test_leader_may_propose_for_another_leader() -> None:
     """controller 13.1: the proposed leader is the requester; its leadership is not checked."""
     driver = make_driver()
     assert driver.ask(request([Proposal((2, 1))], 3, sender=2)).codes.tolist() == [NONE]

@@ -6,7 +6,6 @@ import pytest
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.asks import DropNotifications
 from kframe.model.events import (
     BrokersChanged,
     IsrChangesLeft,
@@ -15,6 +14,7 @@ from kframe.model.events import (
     UpdateMetadataAnswered,
 )
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag
+from kframe.model.store_requests import DropNotifications
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, erase, kinds, quiet, state_of
 
@@ -49,7 +49,7 @@ def offline(driver: Driver) -> set[str]:
 # -- 13.2
 
 
-def test_changed_isrs_are_taken_over_and_told() -> None:
+def test_changed_isrs_are_read_and_announced() -> None:
     """controller 13.2: refresh leadership from storage, send UpdateMetadata to all, delete the notification."""
     driver = make_driver()
     driver.ensemble.write_state("t", 0, isr=(1,))
@@ -76,7 +76,7 @@ def test_a_state_that_is_gone_from_storage_is_not_believed_any_more() -> None:
     assert driver.recipients(Api.UPDATE_METADATA, "u-0") == [1, 2, 3]
 
 
-def test_word_of_nothing_known_is_taken_away() -> None:
+def test_notification_of_unknown_partition_is_deleted() -> None:
     """controller 13.2: the notifications that were read are deleted in every case."""
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("nowhere", 0)])
@@ -84,7 +84,7 @@ def test_word_of_nothing_known_is_taken_away() -> None:
     assert (driver.batches, driver.store.read_isr_changes().paths) == ([], ())
 
 
-def test_word_left_meanwhile_is_heard_next() -> None:
+def test_notification_during_processing_is_processed_next() -> None:
     """controller 13.2: only the read notifications are deleted; a later one causes another event."""
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("t", 0)])
@@ -98,7 +98,7 @@ def test_word_left_meanwhile_is_heard_next() -> None:
 # -- 12
 
 
-def test_log_dir_event_makes_the_broker_tell() -> None:
+def test_log_dir_event_sends_leader_and_isr_to_the_broker() -> None:
     """controller 12: all replicas of those brokers to Online: LeaderAndIsr with every partition, same epochs."""
     driver = make_driver()
     driver.ensemble.notify_log_dir_event(1)
@@ -149,7 +149,7 @@ def test_replica_that_is_back_only_leaves_the_set() -> None:
     [(STALE, None, 1), (NONE, 0, 1), (NONE, 9, 1), (NONE, None, 77)],
     ids=["top-level error", "earlier office", "later office", "unknown broker"],
 )
-def test_answers_that_tell_nothing(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
+def test_responses_without_effect(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
     """controller 12: each response without top-level error; rows of another controller epoch are ignored."""
     driver = make_driver()
     answer(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)

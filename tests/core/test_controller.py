@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from kframe.embedded import Api
 from kframe.errors import BrokenInvariant, ControllerFenced, ErrorCode, KframeError, StoreError
-from kframe.model.asks import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.effects import CloseChannels, Effect, OpenChannels, Reply, Resigned, Send
@@ -32,9 +31,10 @@ from kframe.model.events import (
     SessionExpired,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, PartitionState, ReplicaState
+from kframe.model.store_requests import Claim, Load, Prepare, ReadBrokers, ReadController, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
+from tests.cluster_strategies import clusters
 from tests.core.driver import CONTROLLER_ID, Driver, kinds, state_of
-from tests.worlds import clusters
 
 
 def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Driver:
@@ -163,7 +163,7 @@ class Witness(Driver):
 
 
 @given(cluster=clusters(), data=st.data())
-def test_brokers_are_told_what_storage_holds(cluster: ClusterState, data: st.DataObject) -> None:
+def test_brokers_receive_stored_states(cluster: ClusterState, data: st.DataObject) -> None:
     """state-machines 4: storage before brokers."""
     cluster.brokers.shutting_down[:] = 0
     cluster.partitions.replica_flags[:] = 0
@@ -385,7 +385,7 @@ def test_who_is_not_active_declines() -> None:
     ],
     ids=lambda event: type(event).__name__,
 )  # fmt: skip
-def test_what_nobody_waits_for_is_passed_over(event: Event) -> None:
+def test_event_without_effect_is_ignored(event: Event) -> None:
     driver = Driver(cluster_of({"t": [healthy(1)]}, (1,)))
     driver.handle(event)
     assert driver.effects == []
@@ -402,7 +402,7 @@ def test_a_preempted_request_is_answered_even_by_the_active_controller() -> None
 
 
 @pytest.mark.parametrize("answer", [Done(), Failed(StoreError("down"))], ids=lambda answer: type(answer).__name__)
-def test_an_answer_that_nobody_asked_for_is_a_defect(answer: Answer) -> None:
+def test_unexpected_answer_raises(answer: Answer) -> None:
     driver = make_driver(healthy(1))
     with pytest.raises(BrokenInvariant, match="came while idle"):
         driver.controller.step(answer)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kframe.errors import ErrorCode
-from kframe.model.asks import WriteStates
 from kframe.model.events import (
     ElectionRequested,
     ElectionType,
     TopicPartition,
 )
+from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver
 from tests.core.elections import make_driver

@@ -24,7 +24,7 @@ from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver
-from tests.core.elections import UNCLEAN, Overheard, make_driver
+from tests.core.elections import UNCLEAN, RecordingSelection, make_driver
 
 
 def fail_over(driver: Driver) -> None:
@@ -137,35 +137,35 @@ def test_who_calls_which_strategy(
     """controller 11.2: PREFERRED and UNCLEAN.
     elections 6: callers.
     """
-    overheard = Overheard()
+    recording = RecordingSelection()
     specs = (PartitionSpec((1, 3)), PartitionSpec((9, 2), 9, (9, 2)), healthy(1, 3), PartitionSpec((3, 2), 2, (2, 3)),
              PartitionSpec((2,), 2, (2,)))  # fmt: skip
-    driver = Driver(cluster_of({"t": list(specs)}, (1, 2, 3)), selection=overheard)
+    driver = Driver(cluster_of({"t": list(specs)}, (1, 2, 3)), selection=recording)
     if event not in (fail_over, fail_over_with_preferred_left):
         driver.adopt()
     event(driver)
-    assert [(kind, names) for kind, names, _ in overheard.heard] == expected
+    assert [(kind, names) for kind, names, _ in recording.elections] == expected
 
 
 @pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
 def test_only_the_operator_elects_uncleanly(event: Callable[[Driver], None]) -> None:
     """elections 6: nobody but the operator carries allowUnclean."""
-    overheard = Overheard()
-    driver = Driver(cluster_of({"t": [PartitionSpec((1, 2, 9), 9, (9,)), healthy(1)]}, (1, 2)), selection=overheard)
+    recording = RecordingSelection()
+    driver = Driver(cluster_of({"t": [PartitionSpec((1, 2, 9), 9, (9,)), healthy(1)]}, (1, 2)), selection=recording)
     if event is not fail_over:
         driver.adopt()
     event(driver)
-    assert {flag for _, _, allowed in overheard.heard for flag in allowed} == {0}
+    assert {flag for _, _, allowed in recording.elections for flag in allowed} == {0}
 
 
 @pytest.mark.parametrize("event", [fail_over, a_broker_starts, a_broker_fails])
-def test_topics_that_are_being_deleted_elect_nobody(event: Callable[[Driver], None]) -> None:
+def test_deleting_topics_elect_no_leader(event: Callable[[Driver], None]) -> None:
     """elections 6: topic not being deleted."""
-    overheard = Overheard()
+    recording = RecordingSelection()
     cluster = cluster_of({"t": [PartitionSpec((1, 2)), PartitionSpec((1, 2), 9, (2,))]}, (1, 2))
     cluster.topics.deleting[0] = 1
-    driver = Driver(cluster, selection=overheard)
+    driver = Driver(cluster, selection=recording)
     if event is not fail_over:
         driver.adopt()
     event(driver)
-    assert overheard.heard == []
+    assert recording.elections == []

@@ -13,10 +13,10 @@ from kframe.core.state_machines import partition_state_machine
 from kframe.core.topics import topic_deletion
 from kframe.core.topics.replica_assignment import Assignments, assign, reassigned_to
 from kframe.errors import ErrorCode, StoreError
-from kframe.model.asks import WriteStates
 from kframe.model.columns import Ragged
 from kframe.model.effects import Effect
 from kframe.model.ids import PartitionState
+from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.deletion import confirm, mark
 from tests.core.driver import Driver, quiet

@@ -75,11 +75,11 @@ def recount(controller: ControllerCore) -> dict[str, int]:
     }
 
 
-def imbalanced(one: PartitionView) -> bool:
-    preferred = one.replicas[0]
-    if preferred in one.adding_replicas:
-        return preferred in one.isr
-    return one.leader == NO_LEADER or one.leader != preferred  # the list may contain broker -1
+def imbalanced(partition: PartitionView) -> bool:
+    preferred = partition.replicas[0]
+    if preferred in partition.adding_replicas:
+        return preferred in partition.isr
+    return partition.leader == NO_LEADER or partition.leader != preferred  # the list may contain broker -1
 
 
 class Simulation:
@@ -294,7 +294,7 @@ def test_a_queued_topic_is_neither_led_elsewhere_nor_forgotten() -> None:
 
 
 @pytest.mark.parametrize("partitions", [1_000, 50_000])
-def test_one_alter_partition_counts_one_row(partitions: int) -> None:
+def test_alter_partition_counts_a_single_row(partitions: int) -> None:
     replicas = Ragged(np.arange(0, 2 * partitions + 1, 2, dtype=np.int32), np.tile([0, 1], partitions).astype(np.int32))
     cluster = ClusterState()
     cluster.brokers.register([registration(1, broker_epoch=7), registration(2, broker_epoch=7)])
@@ -315,7 +315,7 @@ def test_one_alter_partition_counts_one_row(partitions: int) -> None:
 
 
 @given(st.data())
-def test_a_tally_is_right_if_every_change_is_touched(data: st.DataObject) -> None:
+def test_incremental_counts_equal_recount_if_changes_are_touched(data: st.DataObject) -> None:
     """Rows may be touched repeatedly, in any order and without a change. Rows may also be appended."""
     values = list(data.draw(st.lists(st.integers(0, 9), max_size=5)))
     counts = IncrementalCounts(np.uint8, 1, lambda: len(values), touched_min=data.draw(st.sampled_from([0, 4, 1024])))

@@ -58,10 +58,10 @@ def ask(driver: Driver, election_type: ElectionType) -> list[int]:
 
 
 @pytest.mark.parametrize("config, expected", [({}, 1), (HOLD, NO_LEADER)], ids=["as Kafka", "held"])
-@pytest.mark.parametrize("unseen", [False, True], ids=["seen to go", "bounced"])
-def test_the_last_in_sync_comes_back_after_a_crash(unseen: bool, config: dict[str, str], expected: int) -> None:
+@pytest.mark.parametrize("bounced", [False, True], ids=["seen to go", "bounced"])
+def test_the_last_in_sync_comes_back_after_a_crash(bounced: bool, config: dict[str, str], expected: int) -> None:
     driver = quiet({"t": [LAST]}, (1, 2, 3), **config)
-    if unseen:
+    if bounced:
         bounce(driver, 1)
     else:
         crash(driver, 1)

@@ -9,15 +9,15 @@ import pytest
 from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.core.state_machines.leader_election import Strategy
 from kframe.embedded import Api
-from kframe.model.asks import WriteStates
 from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind, PartitionState, ReplicaFlag
+from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, state_of
-from tests.core.elections import UNCLEAN, Overheard, elect, make_driver
+from tests.core.elections import UNCLEAN, RecordingSelection, elect, make_driver
 
 # -- 1 inputs, 2 initial rule
 
@@ -34,14 +34,14 @@ def lose_the_directory(driver: Driver) -> None:
     driver.cluster.flag_replicas(0, driver.cluster.brokers.index_of([1]), ReplicaFlag.OFFLINE_DIR)
 
 
-@pytest.mark.parametrize("befall", [shut_down, unregister, lose_the_directory])
+@pytest.mark.parametrize("cause_fault", [shut_down, unregister, lose_the_directory])
 @pytest.mark.parametrize("isr", [None, (1, 2, 3)], ids=["initial", "offline"])
-def test_who_is_online(isr: tuple[int, ...] | None, befall: Callable[[Driver], None]) -> None:
+def test_who_is_online(isr: tuple[int, ...] | None, cause_fault: Callable[[Driver], None]) -> None:
     """elections 1: online is registered, not shutting down, and no offline log directory.
     elections 2: a shutting-down broker is not eligible.
     """
     driver = make_driver(PartitionSpec((1, 2, 3), isr=isr))
-    befall(driver)
+    cause_fault(driver)
     elect(driver, leader_election.OFFLINE)
     assert state_of(driver.stored("t-0"))[:2] == (2, (2, 3))
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [2, 3]
@@ -100,12 +100,12 @@ def test_an_election_raises_the_leader_epoch_and_keeps_the_rest(strategy: Strate
 )
 def test_no_election_is_unclean_while_an_isr_member_is_online(strategy: Strategy) -> None:
     """elections 3: unclean only if no ISR member is online."""
-    overheard = Overheard()
+    recording = RecordingSelection()
     spec, dead = PartitionSpec((1, 2, 3), 3, (3, 2)), PartitionSpec((1, 9), 9, (9,))
-    driver = make_driver(spec, dead, live=(1, 2), config=UNCLEAN, selection=overheard)
+    driver = make_driver(spec, dead, live=(1, 2), config=UNCLEAN, selection=recording)
     rows = driver.rows("t-0", "t-1")
     driver.run(partition_state_machine.transition(driver.context, rows, PartitionState.ONLINE, strategy))
-    assert overheard.heard == [(ElectionKind.OFFLINE, ["t-0", "t-1"], [0, 1])]
+    assert recording.elections == [(ElectionKind.OFFLINE, ["t-0", "t-1"], [0, 1])]
     assert state_of(driver.stored("t-0")) == (2, (2,), 1)
     assert state_of(driver.stored("t-1")) == (1, (1,), 1)
     assert driver.context.counters["UncleanLeaderElectionsPerSec"] == 1
@@ -157,8 +157,8 @@ def test_a_strategy_does_not_ask_whether_the_leader_is_right_already(strategy: S
 
 def test_controlled_shutdown_where_the_broker_does_not_lead_is_no_election() -> None:
     """elections 3: controlled shutdown of a follower."""
-    overheard = Overheard()
-    driver = make_driver(healthy(2, 1, leader_epoch=5), selection=overheard)
+    recording = RecordingSelection()
+    driver = make_driver(healthy(2, 1, leader_epoch=5), selection=recording)
     driver.handle(ControlledShutdownRequested(1, NO_BROKER_EPOCH, token=1))
-    assert overheard.heard == []
+    assert recording.elections == []
     assert state_of(driver.stored("t-0")) == (2, (2,), 6)

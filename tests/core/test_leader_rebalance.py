@@ -7,9 +7,9 @@ from typing import Final
 import pytest
 
 from kframe.embedded import Api
-from kframe.model.asks import ReadStates, WriteStates
 from kframe.model.effects import SetTimer
 from kframe.model.events import Elect, RebalanceLeaders
+from kframe.model.store_requests import ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, quiet, state_of
 
@@ -81,7 +81,7 @@ def test_broker_shutting_down_takes_nothing_back() -> None:
     assert driver.writes() == []
 
 
-def test_brokers_go_one_after_another() -> None:
+def test_brokers_are_rebalanced_in_sequence() -> None:
     """controller 11.4: one bulk preferred election per broker that is over the limit; others are left alone."""
     not_preferred = PartitionSpec((3, 1), 1, (1, 3))
     at_limit = [PartitionSpec((2, 3), 3, (3, 2))] + [healthy(2, 3)] * 9

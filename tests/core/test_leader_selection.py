@@ -87,7 +87,7 @@ def test_a_batch_says_what_the_columns_say() -> None:
     assert batch.broker_shutting_down.tolist() == [0, 1, 0, 0]
 
 
-def test_unclean_is_allowed_only_where_asked_offline_and_nobody_in_sync_is_left() -> None:
+def test_unclean_leader_requires_permission_and_offline_isr() -> None:
     cluster = small_cluster()
     cluster.partitions.isr_count[[1, 2]] = 0
     unclean_allowed = np.array([1, 1, 0, 0], np.uint8)
@@ -230,7 +230,7 @@ def test_a_selector_is_not_asked_about_nothing() -> None:
     assert len(selection.choose(small_cluster(), OFFLINE, empty, np.empty(0, np.uint8))) == 0
 
 
-def test_a_lawful_choice_stands() -> None:
+def test_eligible_choice_is_used() -> None:
     def second(batch: ElectionBatch, leader: Int32) -> None:
         leader[:] = [1, NO_LEADER, 1, 0]
 
@@ -268,7 +268,7 @@ def test_an_out_of_sync_choice_stands_where_it_is_allowed() -> None:
         pytest.param(ElectionKind.INITIAL, [2, 2, 2, 3], [2, 2, 2, 0], {FaultKind.NOT_A_CANDIDATE: 1}, id="initial"),
     ],
 )  # fmt: skip
-def test_only_unlawful_choices_are_replaced(
+def test_only_ineligible_choices_are_replaced(
     kind: ElectionKind, written: list[int], leaders: list[int], faults: dict[FaultKind, int]
 ) -> None:
     def write(batch: ElectionBatch, leader: Int32) -> None:

@@ -157,7 +157,7 @@ def choices(case: ElectionCase, selector: LeaderSelector) -> list[int]:
 
 
 @given(election_cases(), written, st.sampled_from(["", "lie", "raise", "return", "overrun"]))
-def test_a_choice_is_used_exactly_where_it_is_lawful(case: ElectionCase, leaders: list[int], worse: str) -> None:
+def test_choice_is_used_exactly_where_it_is_eligible(case: ElectionCase, leaders: list[int], worse: str) -> None:
     result = choices(case, Anything(leaders, worse))
     for row, leader in enumerate(result):
         eligible = worse in ("", "lie") and (leaders[row] == NO_LEADER or case.may_lead(row, leaders[row]))
@@ -219,15 +219,15 @@ def test_they_do_where_rows_lie_far_apart(kind: ElectionKind) -> None:
 @pytest.mark.parametrize("kind", ElectionKind, ids=lambda kind: kind.name)
 def test_they_do_where_rows_are_even(kind: ElectionKind, width: int) -> None:
     """Kernels then process many rows at a time."""
-    cluster = even_cluster(width, width, OFFLINE_BROKERS[width % 3], odd=(0.01, 0.03, 0.5)[width // 3 % 3])
+    cluster = even_cluster(width, width, OFFLINE_BROKERS[width % 3], fault_rate=(0.01, 0.03, 0.5)[width // 3 % 3])
     for rows, allowed in even_rows(width, cluster):
         seen = [shown(module, cluster, kind, rows, allowed) for module in (_selectors, twins)]
         assert seen[0] == seen[1]
 
 
-def test_one_short_isr_among_whole_ones_is_seen() -> None:
+def test_short_isr_among_full_isrs_is_detected() -> None:
     """Removed members are still in the slots behind the ISR."""
-    cluster, none_allowed = even_cluster(1, width=3, away=0, odd=0.0), np.zeros(64, np.uint8)
+    cluster, none_allowed = even_cluster(1, width=3, unregistered=0, fault_rate=0.0), np.zeros(64, np.uint8)
     cluster.partitions.isr_count[40] = 2
     rows = np.arange(64, dtype=np.int32)
     seen = [shown(module, cluster, ElectionKind.OFFLINE, rows, none_allowed) for module in (_selectors, twins)]
@@ -235,7 +235,7 @@ def test_one_short_isr_among_whole_ones_is_seen() -> None:
 
 
 @given(election_cases(), written)
-def test_faults_are_counted_as_they_are_found(case: ElectionCase, leaders: list[int]) -> None:
+def test_faults_are_counted_by_kind(case: ElectionCase, leaders: list[int]) -> None:
     rows = np.arange(len(case), dtype=np.int32)
     batch = election_batch(case.cluster, case.kind, rows, np.array(case.unclean_allowed, np.uint8))
     leader = np.array(leaders[: len(case)], np.int32)

@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from kframe.embedded import Api
-from kframe.model.asks import WriteStates
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.events import BrokerModified, BrokersChanged
 from kframe.model.ids import ReplicaState
+from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, assigned, kinds, quiet, state_of
 from tests.core.reassignments import leave
 
 
-def told_metadata(driver: Driver) -> list[tuple[int, list[str]]]:
+def metadata_sent(driver: Driver) -> list[tuple[int, list[str]]]:
     """Return (broker, partitions) of each UpdateMetadata."""
     return [(request["broker"], sorted(request["partitions"])) for request in driver.requests(Api.UPDATE_METADATA)]
 
@@ -38,18 +38,18 @@ def test_new_bounced_and_dead_in_that_order() -> None:
     assert channel_brokers == [[4], [2], [2], [3]]
 
 
-def test_who_is_told_of_a_new_broker() -> None:
+def test_recipients_of_update_metadata_for_a_new_broker() -> None:
     """controller 6.2: the others learn that it is there; it receives every partition with a leader."""
     stateless, deleted = PartitionSpec((1,)), healthy(1, 4)
     driver = quiet({"t": [healthy(1, 4), stateless], "going": [deleted]}, (1, 2))
     driver.cluster.topics.deleting[1] = driver.cluster.topics.deletion_halted[1] = 1
     driver.start_broker(4)
     driver.handle(BrokersChanged())
-    assert told_metadata(driver)[:3] == [(1, []), (2, []), (4, ["t-0"])]
+    assert metadata_sent(driver)[:3] == [(1, []), (2, []), (4, ["t-0"])]
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0")[0] == 4
 
 
-def test_dead_broker_leads_nothing_and_is_told_off() -> None:
+def test_unregistered_broker_leads_nothing_and_gets_no_request() -> None:
     """controller 6.3: all partitions without an online leader are elected, then replicas go offline."""
     stranded = PartitionSpec((1, 2), 9, (1, 2))
     driver = quiet({"t": [healthy(3, 1), stranded]}, (1, 2, 3))
@@ -94,7 +94,7 @@ def test_broker_that_hosts_nothing_is_news_by_itself() -> None:
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.ensemble.unregister_brokers([3])
     driver.handle(BrokersChanged())
-    assert told_metadata(driver) == [(1, []), (2, [])]
+    assert metadata_sent(driver) == [(1, []), (2, [])]
 
 
 MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
@@ -109,7 +109,7 @@ MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
     ],
     ids=["endpoints", "rack", "nothing"],
 )
-def test_registration_that_changes_in_place(change: object, recipients: list[tuple[int, list[str]]]) -> None:
+def test_registration_changes_endpoints(change: object, recipients: list[tuple[int, list[str]]]) -> None:
     """controller 6.4: other endpoints are sent to all brokers, another rack is not sent."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     current = next(registration for registration in driver.ensemble.registrations() if registration.broker_id == 2)
@@ -118,7 +118,7 @@ def test_registration_that_changes_in_place(change: object, recipients: list[tup
     driver.ensemble.unregister_brokers([2])
     driver.ensemble.register_brokers([changed])
     driver.handle(BrokerModified(2))
-    assert told_metadata(driver) == recipients
+    assert metadata_sent(driver) == recipients
     assert driver.writes() == []
 
 

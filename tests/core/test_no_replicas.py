@@ -93,7 +93,7 @@ def test_broker_failure_and_return() -> None:
         ),
     ],
 )
-def test_election_finds_nobody(kind: ElectionType, codes: list[ErrorCode]) -> None:
+def test_election_without_replicas_elects_no_leader(kind: ElectionType, codes: list[ErrorCode]) -> None:
     """An online leader needs no unclean election, assigned or not."""
     driver = make_driver()
     response = driver.ask(ElectionRequested(kind, tuple(("t", number) for number in (0, 1, 2, 5, 6, 7)), token=1))
@@ -176,7 +176,7 @@ def test_topic_does_not_grow_after_a_partition_without_replicas(
     assert response.codes == {"t": code}
 
 
-def test_deletion_needs_nobody_for_them() -> None:
+def test_deletion_of_partitions_without_replicas() -> None:
     driver = quiet({"t": BARE, "kept": [healthy(1, 2)]})
     driver.ensemble.mark_for_deletion(["t"])
     driver.handle(DeletionsMarked())

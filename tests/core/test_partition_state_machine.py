@@ -12,10 +12,10 @@ from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.core.state_machines.partition_state_machine import PartitionTransitions
 from kframe.embedded import Api
 from kframe.errors import StoreError
-from kframe.model.asks import ReadStates, WriteStates
 from kframe.model.effects import Send
 from kframe.model.events import Elect
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState
+from kframe.model.store_requests import ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, erase, kinds, overtake, refusals, state_of
 
@@ -68,7 +68,7 @@ def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) 
     assert len(refusals(caplog)) == 1
 
 
-def test_one_batch_goes_out_for_the_whole_call() -> None:
+def test_transition_sends_a_single_batch() -> None:
     """state-machines 2.1: one send at the end.
     state-machines 2.2: initialisation comes before election.
     """
@@ -107,7 +107,7 @@ def test_a_new_partition_is_created_under_our_controller_epoch() -> None:
     assert driver.writes()[0].expected.tolist() == [NO_STATE]
 
 
-def test_a_new_partition_is_told_as_new_to_its_isr_and_as_metadata_to_all() -> None:
+def test_new_partition_is_new_for_its_isr_and_metadata_for_all() -> None:
     """state-machines 2.2: recipients."""
     driver = make_driver(PartitionSpec((3, 1)), live=(2, 3))
     bring_online(driver, "t-0")
@@ -180,13 +180,13 @@ def vanish(driver: Driver) -> None:
     erase(driver, "t-0")
 
 
-@pytest.mark.parametrize("befall", [vanish, overtake])
-def test_a_partition_that_cannot_be_read_has_failed(befall: Callable[[Driver], None]) -> None:
+@pytest.mark.parametrize("cause_fault", [vanish, overtake])
+def test_a_partition_that_cannot_be_read_has_failed(cause_fault: Callable[[Driver], None]) -> None:
     """state-machines 2.3: missing state is final.
     state-machines 2.3: a later controller's state is final and not overwritten.
     """
     driver = make_driver(BEREFT, BEREFT)
-    driver.before(WriteStates, lambda: befall(driver))
+    driver.before(WriteStates, lambda: cause_fault(driver))
     moves = bring_online(driver, "t-0", "t-1")
     assert (moves.elected.tolist(), moves.failed.tolist()) == ([1], [0])
     assert driver.known("t-0").state is PartitionState.OFFLINE
@@ -218,7 +218,7 @@ def test_a_partition_without_candidate_is_read_once_more() -> None:
     assert reads == [[0, 1]]
 
 
-def test_rows_elected_in_a_later_round_are_told_in_topic_order() -> None:
+def test_rows_elected_in_a_later_round_are_announced_in_topic_order() -> None:
     """state-machines 2.3: stale version, read again together with partitions without candidate: reported topic by
     topic."""
     hopeless = PartitionSpec((1, 2), 1, (1,), leader_epoch=5)
@@ -299,7 +299,7 @@ def test_offline_partitions_keep_what_is_stored_of_them() -> None:
     assert state_of(driver.stored("t-0")) == (2, (2, 3), 0)
 
 
-def test_a_leader_minus_one_is_a_stored_state() -> None:
+def test_stored_state_with_leader_minus_1_exists() -> None:
     """state-machines 1: NoLeader is a stored leader, NO_STATE is none."""
     cluster = cluster_of({"t": [PartitionSpec((1,), None, (1,)), PartitionSpec((1,))]}, (1,))
     assert (cluster["t", 0].leader, cluster["t", 1].leader) == (NO_LEADER, None)

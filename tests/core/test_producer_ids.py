@@ -6,8 +6,8 @@ import pytest
 
 from kframe.core.brokers.producer_ids import ProducerIdsResponse
 from kframe.errors import ErrorCode, StoreError
-from kframe.model.asks import AllocateProducerIds
 from kframe.model.events import ProducerIdsRequested, SessionExpired
+from kframe.model.store_requests import AllocateProducerIds
 from kframe.testing.clusters import registration
 from tests.core.driver import Driver, quiet
 

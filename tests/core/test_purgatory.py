@@ -81,7 +81,7 @@ def test_everybody_has_a_time_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_who_does_not_wait_is_told_what_is_not_done(timeout_ms: int) -> None:
+def test_timeout_zero_reports_incomplete_partitions(timeout_ms: int) -> None:
     """wire 9: timeoutMs <= 0, the topic is created anyway."""
     driver = make_driver()
     assert driver.ask(creation(timeout_ms)).codes == {"late": LATE}
@@ -97,7 +97,7 @@ NO_TIME = [
 
 
 @pytest.mark.parametrize("request_", NO_TIME)
-def test_who_does_not_wait_is_never_told_that_it_is_done(request_: Any) -> None:
+def test_timeout_zero_reports_no_success(request_: Any) -> None:
     """wire 9, 10 and 11: timeoutMs <= 0 is answered by error 7 for valid topics, complete or not."""
     assert set(make_driver().ask(request_).codes.values()) == {LATE}
 
@@ -118,7 +118,7 @@ def test_refusals_never_wait() -> None:
     }
 
 
-def test_who_deletes_is_answered_once_brokers_were_told() -> None:
+def test_delete_topics_is_answered_after_brokers_acknowledge() -> None:
     """wire 10: wait until the topic has left metadata, that is, until its deletion was announced."""
     driver = quiet({"t": [healthy(1, 2)], "moving": [
         PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))]}, (1, 2))  # fmt: skip

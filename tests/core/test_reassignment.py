@@ -8,7 +8,6 @@ import pytest
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.asks import WriteAssignments, WriteStates
 from kframe.model.events import (
     BrokersChanged,
     Elect,
@@ -16,6 +15,7 @@ from kframe.model.events import (
     StopReplicaAnswered,
 )
 from kframe.model.ids import ReplicaFlag, ReplicaState
+from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
@@ -60,7 +60,7 @@ def test_phase_u_and_a() -> None:
     assert (asked(driver, WriteAssignments), stops(driver)) == (1, [])
 
 
-def test_storage_has_the_new_assignment_before_brokers_are_told() -> None:
+def test_assignment_is_stored_before_requests_are_sent() -> None:
     """controller 7.1: U1 comes before A1."""
     driver = quiet({"t": [RESTED]})
     move(driver, 4, 5, 6)
@@ -330,7 +330,7 @@ def _loses_its_directory(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("befalls", [_dies, _loses_its_directory])
-def test_nothing_is_dropped_while_nobody_of_the_target_can_lead_once_asked(befalls: Callable[[Driver], None]) -> None:
+def test_replicas_are_retained_while_no_target_replica_can_lead(befalls: Callable[[Driver], None]) -> None:
     """Found by the simulator, seed 42098: the leader added the target to the ISR just after the target had failed.
     Kafka completes the reassignment and removes the last valid logs. The partition has no leader and counts as Online.
     """

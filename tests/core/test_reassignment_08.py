@@ -91,7 +91,7 @@ def test_broker_named_twice_counts_once() -> None:
     assert stored_targets(driver) == {}
 
 
-def test_one_that_runs_is_not_replaced() -> None:
+def test_reassignment_in_progress_is_not_replaced() -> None:
     """controller 7.8: no cancel, no override of a running one, by request or through storage."""
     driver = make_driver()
     leave(driver, {"t-0": (4, 5)})

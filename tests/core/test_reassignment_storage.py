@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kframe.model.asks import WriteReassignments
 from kframe.model.effects import Enqueue
 from kframe.model.events import (
     ListReassignmentsRequested,
     ReassignmentsLeft,
 )
+from kframe.model.store_requests import WriteReassignments
 from kframe.model.tables import Targets
 from tests.core.driver import assigned, quiet
 from tests.core.reassignments import (
@@ -39,7 +39,7 @@ def test_failed_entries_are_removed() -> None:
     assert asked(driver, WriteReassignments) == 1
 
 
-def test_record_that_is_empty_goes_and_the_next_one_is_seen() -> None:
+def test_empty_reassignment_record_is_deleted_and_the_next_is_read() -> None:
     """controller 7.6: if that empties it, it is deleted and the event re-enqueued to watch again."""
     driver = quiet({"t": [RESTED]})
     leave(driver, [(("nowhere", 0), (1,))])

@@ -58,7 +58,7 @@ def test_no_row_is_missed(data: st.DataObject) -> None:
         assert set.union(*(hosted(cluster, broker) for broker in brokers)) <= set(named.tolist())
 
 
-def test_one_broker_costs_what_it_hosts() -> None:
+def test_lookup_visits_only_rows_of_the_broker() -> None:
     cluster = cluster_with(6_000)
     hosts = ReplicaIndex(cluster)
     for broker in range(BROKERS):

@@ -59,7 +59,7 @@ def test_start_shift_and_first_partition(
     assert assignments == expected
 
 
-def test_one_broker() -> None:
+def test_single_broker() -> None:
     """wire 9: n = 1 with one replica never evaluates the follower formula."""
     assert placed(without_racks(7), 3, 1, 0, 0) == [(7,)] * 3
 
@@ -75,7 +75,7 @@ def test_brokers_go_by_id_and_only_registered_ones_count() -> None:
 SIX = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 
 
-def test_racks_take_turns() -> None:
+def test_replicas_alternate_between_racks() -> None:
     """wire 9: racks in name order, round-robin taking their brokers by id."""
     assert placed(brokers_in(SIX), 7, 3, 0, 0) == [
         (0, 3, 1), (3, 1, 5), (1, 5, 4), (5, 4, 2), (4, 2, 0), (2, 0, 3), (0, 4, 2),

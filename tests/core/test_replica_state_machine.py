@@ -12,9 +12,9 @@ from kframe.core.state_machines import replica_state_machine
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.embedded import Api
 from kframe.errors import StoreError
-from kframe.model.asks import ReadStates, WriteStates
 from kframe.model.effects import Send
 from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, ReplicaState
+from kframe.model.store_requests import ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, cluster_of
 from tests.core.driver import Driver, erase, kinds, overtake, refusals, state_of
 
@@ -69,7 +69,7 @@ def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) 
     assert len(refusals(caplog)) == 1
 
 
-def test_one_batch_goes_out_for_the_replicas_of_all_brokers() -> None:
+def test_replicas_of_all_brokers_share_a_batch() -> None:
     """state-machines 3.1: one send at the end."""
     driver = make_driver(STATED, STATED)
     take_offline(driver, "t-0@2", "t-1@3")
@@ -213,7 +213,7 @@ def test_the_other_replicas_learn_who_left() -> None:
     assert replica_state(driver, "t-0@2") is ReplicaState.OFFLINE
 
 
-def test_nobody_is_told_of_a_topic_that_is_being_deleted() -> None:
+def test_deleting_topic_is_not_announced() -> None:
     """state-machines 3.3: topic queued for deletion."""
     driver = make_driver(STATED)
     driver.cluster.topics.deleting[0] = 1
@@ -255,16 +255,16 @@ def erase_after_a_race(driver: Driver) -> None:
     driver.before(ReadStates, lambda: erase(driver, "t-0"))
 
 
-@pytest.mark.parametrize("befall", [erase_first, erase_after_a_race, overtake])
+@pytest.mark.parametrize("cause_fault", [erase_first, erase_after_a_race, overtake])
 def test_a_replica_whose_partition_cannot_be_written_keeps_its_state(
-    befall: Callable[[Driver], None], caplog: pytest.LogCaptureFixture
+    cause_fault: Callable[[Driver], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     """state-machines 3.4: no state in storage.
     state-machines 3.4: a later controller's state is final.
     state-machines 3.3: failures are logged, and the replica keeps its state although it was stopped.
     """
     driver = make_driver(STATED, STATED)
-    driver.before(WriteStates, lambda: befall(driver))
+    driver.before(WriteStates, lambda: cause_fault(driver))
     take_offline(driver, "t-0@2", "t-1@2")
     assert replica_state(driver, "t-0@2") is ReplicaState.ONLINE
     assert replica_state(driver, "t-1@2") is ReplicaState.OFFLINE
@@ -376,7 +376,7 @@ def test_no_request_of_a_failed_call_reaches_anybody_later() -> None:
 # -- 4 order
 
 
-def test_one_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> None:
+def test_broker_gets_leader_and_isr_then_metadata_then_stop_replica() -> None:
     """state-machines 4: LeaderAndIsr, UpdateMetadata, StopReplica."""
     driver = make_driver(STATED, STATED)
     take_offline(driver, "t-0@2", "t-1@3")

@@ -16,7 +16,7 @@ from kframe.model.ids import EPOCH_DURING_DELETE, NO_EPOCH, NO_LEADER
 from kframe.model.requests import BrokerRows, ControlRequests
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
 
-NOBODY = np.empty(0, np.int32)
+NO_INDEXES = np.empty(0, np.int32)
 
 
 def three_topics() -> ClusterState:
@@ -67,12 +67,12 @@ def test_an_empty_batch_has_nothing_for_anybody() -> None:
     assert (requests.controller_id, requests.controller_epoch) == (1000, 7)
 
 
-def test_whoever_leads_or_follows_also_gets_metadata_as_all_do() -> None:
+def test_leader_and_isr_adds_metadata_for_all_brokers() -> None:
     """Every LeaderAndIsr also sends UpdateMetadata to every registered broker, even without any leader or replica."""
     cluster = three_topics()
     batch = RequestBatch(cluster)
     batch.add_leader_and_isr(brokers(cluster, 1), at(0), at(0), is_new=False)
-    batch.add_leader_and_isr(NOBODY, NOBODY, at(2), is_new=False)
+    batch.add_leader_and_isr(NO_INDEXES, NO_INDEXES, at(2), is_new=False)
     requests = close(batch)
     assert table(cluster, requests.leader_and_isr) == {1: ["a-0"]}
     assert cluster.brokers.ids_of(requests.metadata_brokers) == [1, 2, 3]
@@ -105,7 +105,7 @@ def test_delete_sticks_and_the_newest_leader_epoch_stands() -> None:
         assert requests.stop_leader_epoch.tolist() == [6, 5]
 
 
-def test_stop_replica_names_the_leader_epoch_of_the_moment() -> None:
+def test_stop_replica_has_the_present_leader_epoch() -> None:
     cluster = three_topics()
     cluster.topics.deleting[1] = 1
     batch = RequestBatch(cluster)
@@ -135,7 +135,7 @@ def test_a_batch_for_dead_brokers_is_empty() -> None:
     assert close(batch).empty
 
 
-def test_brokers_that_shut_down_are_told_like_all_others() -> None:
+def test_brokers_shutting_down_get_requests() -> None:
     cluster = three_topics()
     cluster.brokers.shutting_down[brokers(cluster, 2)] = 1
     batch = RequestBatch(cluster)
@@ -158,7 +158,7 @@ def test_metadata_leaves_out_what_has_no_state_and_names_each_partition_once() -
 def test_metadata_without_partitions_tells_who_is_registered() -> None:
     cluster = three_topics()
     batch = RequestBatch(cluster)
-    batch.add_metadata(brokers(cluster, 2), NOBODY)
+    batch.add_metadata(brokers(cluster, 2), NO_INDEXES)
     requests = close(batch)
     assert not requests.empty
     (request,) = requests_to(cluster, requests, Api.UPDATE_METADATA)
@@ -177,7 +177,7 @@ def test_every_broker_gets_the_metadata_that_any_broker_gets() -> None:
     ]
 
 
-def test_content_is_that_of_the_moment_of_sending() -> None:
+def test_content_is_read_when_the_batch_is_sent() -> None:
     cluster = three_topics()
     batch = RequestBatch(cluster)
     batch.add_leader_and_isr(brokers(cluster, 1), at(0), at(0), is_new=False)

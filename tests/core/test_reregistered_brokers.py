@@ -41,7 +41,7 @@ def failed_over(driver: Driver, *bounced: int, dead: tuple[int, ...] = ()) -> No
         "all that live",
     ],
 )  # fmt: skip
-def test_who_came_back_while_nobody_looked_leaves_the_isr(
+def test_broker_reregistered_without_controller_leaves_the_isr(
     bounced: tuple[int, ...], dead: tuple[int, ...], leader: int, isr: tuple[int, ...]
 ) -> None:
     """They stay in the ISR if no other member is registered."""

@@ -6,13 +6,13 @@ import pytest
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.asks import DeleteTopics, DropDeletions
 from kframe.model.events import (
     BrokersChanged,
     Elect,
     TopicsChanged,
 )
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, PartitionState, ReplicaState
+from kframe.model.store_requests import DeleteTopics, DropDeletions
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
 from tests.core.deletion import (
     ALL,
@@ -38,7 +38,7 @@ from tests.core.reassignments import move
 # -- from the mark to completion
 
 
-def test_partitions_go_first_and_everybody_is_told() -> None:
+def test_partitions_are_deleted_first_and_all_brokers_notified() -> None:
     """controller 10.3: partitions Offline, then NonExistent; UpdateMetadata with leader -2 to all brokers."""
     driver = make_driver()
     mark(driver, "t")
@@ -130,7 +130,7 @@ def test_topic_without_partitions_is_gone_at_once() -> None:
 # -- 10.1
 
 
-def test_unknown_names_are_taken_away() -> None:
+def test_deletion_marks_of_unknown_topics_are_removed() -> None:
     """controller 10.1: names that no topic has; their marks are deleted."""
     driver = make_driver()
     mark(driver, "nowhere")
@@ -234,7 +234,7 @@ def test_broker_that_dies_while_it_deletes() -> None:
     assert gone(driver)
 
 
-def test_answer_of_an_earlier_office_is_ignored() -> None:
+def test_response_to_an_earlier_controller_epoch_is_ignored() -> None:
     """controller 10.3: answers to requests of another controller epoch have other row numbers."""
     driver = make_driver()
     mark(driver, "t")

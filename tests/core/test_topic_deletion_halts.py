@@ -11,7 +11,6 @@ import pytest
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions
-from kframe.model.asks import WriteStates
 from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
@@ -23,6 +22,7 @@ from kframe.model.events import (
     RebalanceLeaders,
     TopicModified,
 )
+from kframe.model.store_requests import WriteStates
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, healthy, small_table
 from tests.core.deletion import (
@@ -122,7 +122,7 @@ def test_marked_twice() -> None:
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 2)).codes == unknown
 
 
-def test_topic_that_brokers_never_heard_of() -> None:
+def test_topic_unknown_to_brokers() -> None:
     """wire 10: error 3, since no partition ever had a leader and the topic is not in metadata."""
     driver = quiet({"t": [PartitionSpec((9,))]}, ALL)
     unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

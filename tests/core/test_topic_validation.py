@@ -123,7 +123,7 @@ def test_a_name_listed_twice_is_refused() -> None:
     assert "twice" not in driver.store.read_topic_names()
 
 
-def test_topics_of_one_request_collide_with_each_other() -> None:
+def test_topics_of_the_same_request_collide() -> None:
     """wire 9: check 11, which Kafka runs for each topic as it creates the topic."""
     driver = make_driver()
     assert create(driver, topic("one.two"), topic("one_two")) == {"one.two": NONE, "one_two": NAME}

@@ -8,7 +8,6 @@ import pytest
 from kframe.embedded import Api
 from kframe.errors import ErrorCode, StoreError
 from kframe.model.admin import NewPartitions, NewTopic
-from kframe.model.asks import GiveTopicIds, WriteAssignments, WriteStates
 from kframe.model.columns import Ragged
 from kframe.model.events import (
     BrokersChanged,
@@ -20,6 +19,7 @@ from kframe.model.events import (
     TopicSettingsChanged,
 )
 from kframe.model.ids import PartitionState, ReplicaState
+from kframe.model.store_requests import GiveTopicIds, WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable, move_flags
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
 from tests.core.driver import Driver, assigned, quiet, refusals, state_of
@@ -62,7 +62,7 @@ def test_new_topics_come_online() -> None:
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == []
 
 
-def test_new_partitions_cost_one_round_of_requests() -> None:
+def test_new_partitions_need_a_single_batch_of_each_kind() -> None:
     """controller 9.2: four bulk calls; only the transition of partitions to Online sends requests."""
     driver = quiet({}, (1, 2, 3))
     create(driver, {"new": [(1, 2), (2, 3)], "more": [(3,)]})
@@ -271,7 +271,7 @@ def test_topic_that_allows_unclean_elections_now() -> None:
 
 
 @pytest.mark.parametrize("config", [{UNCLEAN: "false"}, {"min.insync.replicas": "2"}, {UNCLEAN: "perhaps"}])
-def test_other_settings_elect_nobody(config: dict[str, str]) -> None:
+def test_other_settings_elect_no_leader(config: dict[str, str]) -> None:
     """controller 2: only a setting that allows it now."""
     driver = stuck()
     driver.ensemble.configure_topic("t", config)

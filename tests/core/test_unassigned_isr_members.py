@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from kframe.embedded import Api
-from kframe.model.asks import WriteAssignments, WriteStates
 from kframe.model.columns import Ragged
 from kframe.model.events import AlterPartitionRequested, Elect, ReassignmentRequested
+from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import Targets
 from kframe.testing.clusters import PartitionSpec, cluster_of, registration
 from tests.core.driver import Driver, assigned, quiet, state_of
@@ -38,7 +38,7 @@ def proposal(*isr: int) -> AlterPartitionRequested:
         pytest.param((2, 1), 1, (1, 2), (1, (1, 2), 5), id="everybody is assigned"),
     ],
 )
-def test_whoever_is_not_assigned_leaves_the_isr_at_a_failover(
+def test_failover_removes_unassigned_isr_members(
     replicas: tuple[int, ...], leader: int, isr: tuple[int, ...], after: tuple[int, tuple[int, ...], int]
 ) -> None:
     cluster = cluster_of({"t": (PartitionSpec(replicas, leader, isr, 5),)}, (1, 2, 3, 4))
@@ -48,7 +48,7 @@ def test_whoever_is_not_assigned_leaves_the_isr_at_a_failover(
 
 
 @pytest.mark.parametrize("refused", [False, True])
-def test_a_leader_that_was_not_told_of_the_assignment_hears_of_it(refused: bool) -> None:
+def test_leader_without_the_new_assignment_receives_it(refused: bool) -> None:
     """Found by the simulator, seed 2085: a controller stored a cancelled reassignment. It lost the role before it
     notified the leader."""
     keys = {"kframe_reassignment_strict": True, "kframe_alter_partition_strict": refused}
@@ -66,7 +66,7 @@ def test_a_leader_that_knows_the_assignment_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_reassignment_to_no_replica_raises_the_leader_epoch_of_the_one_it_overrides(strict: bool) -> None:
+def test_reassignment_to_no_replica_raises_the_overridden_leader_epoch(strict: bool) -> None:
     """The adding replica is removed. Under the same leader epoch the leader would keep it in its list."""
     moving = PartitionSpec((1, 3, 2), 1, (1, 3), 5, adding_replicas=(2,))
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)

@@ -11,9 +11,9 @@ import pytest
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewPartitions, NewTopic
-from kframe.model.asks import WriteAssignments, WriteStates
 from kframe.model.columns import Ragged
 from kframe.model.events import BrokersChanged, CreatePartitionsRequested, CreateTopicsRequested, Elect
+from kframe.model.store_requests import WriteAssignments, WriteStates
 from kframe.model.tables import TopicTable
 from kframe.model.topics import ZERO_TOPIC_ID
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy
@@ -31,7 +31,7 @@ def stored_lists(driver: Driver, topic: str, count: int) -> Lists:
 
 
 @pytest.mark.parametrize(
-    ("brokers", "written", "kept"),
+    ("brokers", "written", "saved"),
     [
         pytest.param((1, 2, 3), [(1, 2), (2, 3)], [(1, 2), (2, 3)], id="nothing to mend"),
         pytest.param((1, 2, 3), [(1, 1000)], [(1, 2)], id="its place goes to a broker that the list lacks"),
@@ -47,14 +47,14 @@ def stored_lists(driver: Driver, topic: str, count: int) -> Lists:
         pytest.param((), [(1000,), (7, 1000)], [(1000,), (7,)], id="no list becomes empty"),
     ],
 )
-def test_new_partitions_are_mended_before_they_come_online(
-    brokers: tuple[int, ...], written: Lists, kept: Lists
+def test_new_partitions_are_repaired_before_they_come_online(
+    brokers: tuple[int, ...], written: Lists, saved: Lists
 ) -> None:
     """wire 17. Three topics precede the new topic, so that its replacements start with the first of three brokers."""
     driver = quiet(BALLAST, brokers, **NEVER)
     create(driver, {"new": written})
-    assert stored_lists(driver, "new", len(written)) == kept
-    for number, replicas in enumerate(kept):
+    assert stored_lists(driver, "new", len(written)) == saved
+    for number, replicas in enumerate(saved):
         led = tuple(broker for broker in replicas if broker in brokers)
         assert driver.known(f"new-{number}").replicas == replicas
         assert driver.stored(f"new-{number}").isr == led
@@ -73,14 +73,14 @@ def test_mending_keeps_the_topic_id_and_is_stored_before_anything_is_led() -> No
     assert order == [WriteAssignments, WriteStates]
 
 
-def test_nothing_is_written_where_nothing_is_to_be_mended() -> None:
+def test_valid_assignment_is_not_written() -> None:
     """wire 17: a valid assignment is not written again."""
     driver = quiet(BALLAST, (1, 2), **NEVER)
     create(driver, {"new": [(1, 2), (2, 1)]})
     assert asked(driver, WriteAssignments) == 0
 
 
-def test_partitions_that_a_broker_has_added_are_mended() -> None:
+def test_partitions_added_by_a_broker_are_repaired() -> None:
     """wire 17, PartitionModifications: known partitions keep their replicas, also those of other topics."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3), **NEVER)
     grow(driver, (1000, 2), (3, 1))
@@ -88,7 +88,7 @@ def test_partitions_that_a_broker_has_added_are_mended() -> None:
     assert state_of(driver.stored("t-1")) == (1, (1, 2), 0)
 
 
-def test_partitions_left_without_a_state_are_mended_at_a_failover() -> None:
+def test_failover_repairs_partitions_without_state() -> None:
     """wire 17: before any request to brokers."""
     specs = {"t": [healthy(1, 2), PartitionSpec((1000, 2))], "gone": [PartitionSpec((1000, 1))]}
     driver = Driver(cluster_of(specs, (1, 2)), {"kframe.never.replicas": "1000"})
@@ -101,7 +101,7 @@ def test_partitions_left_without_a_state_are_mended_at_a_failover() -> None:
     assert not any(1000 in entry["isr"] for entry in driver.entries(Api.LEADER_AND_ISR, "t-1").values())
 
 
-def test_a_topic_that_grows_while_it_is_mended() -> None:
+def test_topic_grows_during_the_repair() -> None:
     """wire 17: the write is compare-and-set. A partition that is added in between is retained, and fixed as well."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3), **NEVER)
     driver.before(WriteAssignments, lambda: _add(driver, (3, 1000)))
@@ -150,7 +150,7 @@ def test_partitions_with_a_state_are_reassigned_at_a_failover(
     assert 1000 not in driver.stored("t-0").isr
 
 
-def test_what_waited_for_a_broker_moves_when_one_registers() -> None:
+def test_waiting_reassignment_resumes_when_a_broker_registers() -> None:
     """The controller tries again whenever a broker registers."""
     driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1,)), {"kframe.never.replicas": "1000"})
     driver.handle(Elect())
@@ -159,7 +159,7 @@ def test_what_waited_for_a_broker_moves_when_one_registers() -> None:
     assert assigned(driver.stored("t-0")) == ((1, 2, 1000), (2,), (1000,))
 
 
-def test_a_reassignment_towards_a_stranger_is_led_elsewhere() -> None:
+def test_reassignment_to_an_unknown_broker_gets_another_target() -> None:
     """A reassignment that another controller has started would never complete."""
     spec = PartitionSpec((1, 1000), 1, (1,), adding_replicas=(1000,))
     driver = Driver(cluster_of({**BALLAST, "t": [spec]}, (1, 2)), {"kframe.never.replicas": "1000"})
@@ -167,7 +167,7 @@ def test_a_reassignment_towards_a_stranger_is_led_elsewhere() -> None:
     assert assigned(driver.stored("t-0")) == ((1, 2), (2,), ())
 
 
-def test_in_the_way_of_kafka_0_8_an_operator_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_protocol_08_logs_unknown_brokers(caplog: pytest.LogCaptureFixture) -> None:
     """Kafka 0.8 has no reassignment except by an operator."""
     config = {"kframe.never.replicas": "1000", "reassignment.protocol": "0.8"}
     driver = Driver(cluster_of({"t": [PartitionSpec((1, 1000), 1, (1,))]}, (1, 2)), config)
@@ -190,7 +190,7 @@ def test_in_the_way_of_kafka_0_8_an_operator_is_told(caplog: pytest.LogCaptureFi
         pytest.param(PartitionSpec((1, 1000), 1, (1,)), (1, 2), NONE, id="gets rid of one"),
     ],
 )
-def test_reassignments_to_strangers_are_refused(
+def test_reassignments_to_unknown_brokers_are_refused(
     protocol: str, spec: PartitionSpec, wanted: tuple[int, ...], code: ErrorCode
 ) -> None:
     """wire 17: INVALID_REPLICA_ASSIGNMENT for a request; a stored entry is removed."""

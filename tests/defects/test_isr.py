@@ -8,7 +8,6 @@ import pytest
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.asks import DropNotifications, ReadStates, WriteStates
 from kframe.model.events import (
     BrokersChanged,
     ControlledShutdownRequested,
@@ -17,6 +16,7 @@ from kframe.model.events import (
     RebalanceLeaders,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, RecoveryState
+from kframe.model.store_requests import DropNotifications, ReadStates, WriteStates
 from kframe.testing.clusters import PartitionSpec, healthy
 from tests.core.driver import Driver, quiet, state_of
 from tests.defects.controller_group import proposal

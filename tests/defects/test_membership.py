@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from kframe.core.brokers.controlled_shutdown import ControlledShutdownResponse
 from kframe.embedded import Api
-from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Endpoint
 from kframe.model.events import BrokerModified, BrokersChanged, ControlledShutdownRequested
 from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.store_requests import ReadBrokers
 from kframe.testing.clusters import PartitionSpec, healthy, registration
 from tests.core.driver import Driver, quiet, state_of
 from tests.defects.controller_group import ControllerGroup

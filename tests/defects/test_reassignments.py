@@ -6,7 +6,6 @@ import pytest
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.asks import WriteAssignments
 from kframe.model.events import (
     BrokersChanged,
     DeletionsMarked,
@@ -17,6 +16,7 @@ from kframe.model.events import (
     TopicsChanged,
 )
 from kframe.model.ids import ReplicaState
+from kframe.model.store_requests import WriteAssignments
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, small_table
 from tests.core.deletion import confirm, gone, mark
 from tests.core.driver import Driver, assigned, quiet

@@ -14,7 +14,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered, TopicPartition, UpdateMetadataAnswered
 from kframe.testing.clusters import StateSpec, change_of, cluster_of, healthy, requests_of
 
-NOBODY = np.empty(0, np.int32)
+NO_INDEXES = np.empty(0, np.int32)
 NONE, STORAGE, STALE = ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.STALE_CONTROLLER_EPOCH
 
 
@@ -23,7 +23,7 @@ Errors = tuple[tuple[TopicPartition, ErrorCode], ...]
 
 def led(broker_id: int, error: ErrorCode, errors: Errors = (), controller_epoch: int = 1) -> LeaderAndIsrAnswered:
     """An answer to LeaderAndIsr; rows are not compared."""
-    return LeaderAndIsrAnswered(broker_id, error, errors, controller_epoch, NOBODY)
+    return LeaderAndIsrAnswered(broker_id, error, errors, controller_epoch, NO_INDEXES)
 
 
 class Harness:
@@ -135,7 +135,7 @@ def test_stop_replica_that_deletes_is_answered_with_the_deleted_rows(
     stopped = {"t-0": (0, True), "t-1": (0, False)}
     harness.brokers.send(harness.cluster, requests_of(harness.cluster, stop_replica={2: stopped}, controller_epoch=4))
     expected = tuple((("t", int(name[2:])), error) for name, error in errors.items())
-    assert harness.notified == [StopReplicaAnswered(2, top, expected, 4, NOBODY)]
+    assert harness.notified == [StopReplicaAnswered(2, top, expected, 4, NO_INDEXES)]
     (answer,) = harness.notified
     assert isinstance(answer, StopReplicaAnswered)
     assert answer.rows.tolist() == [0]

@@ -15,9 +15,9 @@ from kframe.embedded.records import (
     Delete,
     Operation,
     RecordCode,
-    StoredRecordError,
     RecordTree,
     SetData,
+    StoredRecordError,
     WatchEvent,
 )
 

@@ -14,7 +14,7 @@ from kframe.kernels import reference
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.ids import ReplicaState
-from tests.worlds import clusters, subset
+from tests.cluster_strategies import clusters, subset
 
 
 @st.composite

@@ -57,7 +57,7 @@ def broken(fault: str, replicas: list[int]) -> tuple[list[int], list[int], int, 
     st.sampled_from((1, RUN - 1, RUN, RUN + 1, 2 * RUN, 3 * RUN + 5)),
     st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 3 * RUN + 4)), max_size=3),
 )
-def test_rows_are_counted_one_by_one_or_many_at_a_time(
+def test_rows_are_counted_singly_or_in_bulk(
     factor: int, count: int, faults: list[tuple[str, int]]
 ) -> None:  # fmt: skip
     lists = [[(row + k) % BROKERS for k in range(factor)] for row in range(count)]
@@ -69,7 +69,7 @@ def test_rows_are_counted_one_by_one_or_many_at_a_time(
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("row", [0, 1, RUN - 1, RUN, 2 * RUN - 1])
-def test_one_fault_among_healthy_rows_counts(fault: str, row: int) -> None:
+def test_single_fault_among_healthy_rows_counts(fault: str, row: int) -> None:
     lists = [[(row + k) % BROKERS for k in range(3)] for row in range(2 * RUN)]
     rows = [(replicas, replicas, replicas[0], 0) for replicas in lists]
     healthy = counted(reference, rows)

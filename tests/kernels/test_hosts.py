@@ -14,7 +14,7 @@ from kframe.kernels import reference
 from kframe.kernels.reference.replica_index import DELTA_SLACK
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int16, Int32, Int64, UInt8
-from tests.worlds import clusters
+from tests.cluster_strategies import clusters
 
 #: Value of bytes that no row uses.
 UNUSED = 0x5A

@@ -1,6 +1,7 @@
 """Kernels on long clusters, in which they process many similar rows together.
 
-Clusters of ``tests/worlds.py`` rarely have such rows. Most rows here are healthy, and a few have different faults.
+Clusters of ``tests/cluster_strategies.py`` rarely have such rows. Most rows here are healthy, and a few have different
+faults.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from kframe import kernels
 from kframe.kernels import reference
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
-from tests.worlds import clusters, subset
+from tests.cluster_strategies import clusters, subset
 
 #: Arguments of ``store_states`` besides rows: leaders, leader epochs, recovery states, two kinds of epochs, ISRs.
 States: TypeAlias = tuple[Int32, Int32, NDArray[np.uint8], Int32, Int32, Ragged]
@@ -61,7 +61,7 @@ def tallied(module: ModuleType, cluster: ClusterState, rows: Int32, counted: Any
 
 
 @given(cluster=clusters(), data=st.data())
-def test_a_tally_equals_its_twin_and_a_recount(cluster: ClusterState, data: st.DataObject) -> None:
+def test_partition_counts_equal_the_reference_and_a_recount(cluster: ClusterState, data: st.DataObject) -> None:
     """Count in pieces, with repeated rows, and again after the columns have changed."""
     p = cluster.partitions
     count = len(p)

@@ -17,7 +17,7 @@ from kframe.kernels import _sweep
 from kframe.kernels.reference import sweep as reference
 from kframe.model.cluster import ClusterState
 from kframe.whatif.sweep_healthy import rack_bits
-from tests.worlds import clusters
+from tests.cluster_strategies import clusters
 
 Settings = tuple[list[int], list[int], list[int], int]
 

@@ -1,4 +1,4 @@
-"""The sweep's kernels process healthy rows of one topic in blocks.
+"""The sweep's kernels process healthy rows of case topic in blocks.
 
 They equal their references for any different row and any racks.
 """
@@ -23,7 +23,7 @@ BROKERS: Final = 12
 
 
 def uniform(replicas: int, least: int = 2, racks: int = 4) -> SimpleNamespace:
-    """Rows of one topic with replicas in random order. From the middle on, any replica may be the leader."""
+    """Rows of case topic with replicas in random order. From the middle on, any replica may be the leader."""
     rng = np.random.default_rng(replicas)
     listed = np.argsort(rng.random((ROWS, BROKERS)), axis=1)[:, :replicas].astype(np.int16)
     position = rng.integers(0, replicas, ROWS) * (np.arange(ROWS) >= ROWS // 2)
@@ -39,17 +39,17 @@ def uniform(replicas: int, least: int = 2, racks: int = 4) -> SimpleNamespace:
     return case
 
 
-def check(one: Any, first: int = 0, last: int = ROWS) -> None:
+def check(case: Any, first: int = 0, last: int = ROWS) -> None:
     b, racks = BROKERS, BROKERS + 1
     shapes = {"totals": (2, 8), "brokers": (b, 8), "racks": (racks, 8), "leads": (2, b), "broker_leads": (b, b),
               "rack_leads": (racks, b), "successors": (7, b, b), "further": (7, b), "shared_racks": (7, b)}  # fmt: skip
     arguments = {"first": first, "last": last, "scratch": np.empty((3, 20), np.int32)}
     single = {name: np.full(shape, 7, np.int32) for name, shape in shapes.items()}
-    both(kernels, reference, "count_failures", one, arguments, single)
+    both(kernels, reference, "count_failures", case, arguments, single)
     pairs = {"pairs": np.full((b * (b - 1) // 2, 8), 7, np.int32), "lead_key": np.zeros(4 * ROWS, np.int64),
              "lead_change": np.zeros(4 * ROWS, np.int8), "third_key": np.full(ROWS, 7, np.int64),
              "further_pairs": np.full((3, b, b), 7, np.int32)}  # fmt: skip
-    both(kernels, reference, "count_pair_failures", one, arguments, pairs)
+    both(kernels, reference, "count_pair_failures", case, arguments, pairs)
 
 
 @pytest.mark.parametrize("least", [1, 2, 3, 9])
@@ -75,69 +75,70 @@ def test_any_number_of_racks(replicas: int, racks: int) -> None:
     check(case)
 
 
-def gone(one: Any, row: int) -> None:
-    one.registered[one.replica[one.slot_start[row]]] = 0
-    one.rack_bit = rack_bits(one.rack, one.registered)
+def with_unregistered_broker(case: Any, row: int) -> None:
+    case.registered[case.replica[case.slot_start[row]]] = 0
+    case.rack_bit = rack_bits(case.rack, case.registered)
 
 
-def led_by_nobody(one: Any, row: int) -> None:
-    one.leader[row] = -1
+def without_leader(case: Any, row: int) -> None:
+    case.leader[row] = -1
 
 
-def led_by_another(one: Any, row: int) -> None:
-    one.leader[row] = next(iter(set(range(BROKERS)) - set(one.replica[one.slot_start[row] :][:3].tolist())))
+def with_unassigned_leader(case: Any, row: int) -> None:
+    case.leader[row] = next(iter(set(range(BROKERS)) - set(case.replica[case.slot_start[row] :][:3].tolist())))
 
 
-def without_state(one: Any, row: int) -> None:
-    one.partition_epoch[row] = -1
+def without_state(case: Any, row: int) -> None:
+    case.partition_epoch[row] = -1
 
 
-def out_of_sync(one: Any, row: int) -> None:
-    one.isr_count[row] -= 1
+def out_of_sync(case: Any, row: int) -> None:
+    case.isr_count[row] -= 1
 
 
-def in_another_order(one: Any, row: int) -> None:
-    members = slice(one.slot_start[row], one.slot_start[row] + 3)
-    one.isr[members] = one.isr[members][::-1].copy()
+def with_reordered_isr(case: Any, row: int) -> None:
+    members = slice(case.slot_start[row], case.slot_start[row] + 3)
+    case.isr[members] = case.isr[members][::-1].copy()
 
 
-def joined_by_another(one: Any, row: int) -> None:
-    led_by_another(one, row)
-    one.isr[one.slot_start[row] + 2] = one.leader[row]
+def with_unassigned_isr_leader(case: Any, row: int) -> None:
+    with_unassigned_leader(case, row)
+    case.isr[case.slot_start[row] + 2] = case.leader[row]
 
 
-def of_fewer(one: Any, row: int) -> None:
-    one.replica_count[row] = one.isr_count[row] = 2
+def with_fewer_replicas(case: Any, row: int) -> None:
+    case.replica_count[row] = case.isr_count[row] = 2
 
 
-def elsewhere(one: Any, row: int) -> None:
-    one.slot_start[row] = 0
+def with_foreign_slots(case: Any, row: int) -> None:
+    case.slot_start[row] = 0
 
 
-def of_no_topic(one: Any, row: int) -> None:
-    one.topic[row] = -1
+def of_no_topic(case: Any, row: int) -> None:
+    case.topic[row] = -1
 
 
-def of_the_next_topic(one: Any, row: int) -> None:
-    one.topic[row:] = 1
+def of_the_next_topic(case: Any, row: int) -> None:
+    case.topic[row:] = 1
 
 
-def of_a_topic_that_goes(one: Any, row: int) -> None:
-    one.topic[row:], one.deleting[1] = 1, 1
+def of_deleting_topic(case: Any, row: int) -> None:
+    case.topic[row:], case.deleting[1] = 1, 1
 
 
-def that_needs_nobody(one: Any, row: int) -> None:
-    one.topic[row:], one.min_insync[1] = 1, 0
+def with_min_isr_zero(case: Any, row: int) -> None:
+    case.topic[row:], case.min_insync[1] = 1, 0
 
 
 @pytest.mark.parametrize("row", [0, 1, BLOCK - 1, BLOCK, BLOCK + 7, ROWS - 6, ROWS - 1])
 @pytest.mark.parametrize(
-    "bend",
-    [gone, led_by_nobody, led_by_another, without_state, out_of_sync, in_another_order, joined_by_another, of_fewer,
-     elsewhere, of_no_topic, of_the_next_topic, of_a_topic_that_goes, that_needs_nobody],
+    "mutate",
+    [with_unregistered_broker, without_leader, with_unassigned_leader, without_state, out_of_sync,
+     with_reordered_isr, with_unassigned_isr_leader, with_fewer_replicas, with_foreign_slots, of_no_topic,
+     of_the_next_topic, of_deleting_topic, with_min_isr_zero],
 )  # fmt: skip
-def test_a_row_unlike_the_rest(bend: Callable[[Any, int], None], row: int) -> None:
+def test_single_differing_row(mutate: Callable[[Any, int], None], row: int) -> None:
     case = uniform(3)
-    bend(case, row)
+    mutate(case, row)
     check(case)
     check(case, row, min(row + BLOCK, ROWS))

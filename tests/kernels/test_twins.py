@@ -23,7 +23,7 @@ from kframe.kernels.reference import kraft_partitions, requests, sweep
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import COLUMNS, Int32, Ragged
 from kframe.model.ids import ElectionKind
-from tests.worlds import clusters, subset
+from tests.cluster_strategies import clusters, subset
 
 Array: TypeAlias = NDArray[Any]
 
@@ -33,7 +33,7 @@ GUARDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class KernelFixture:
     """A cluster and the other arguments of kernels."""
 
     cluster: ClusterState
@@ -53,7 +53,7 @@ class World:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def kernel_fixtures(draw: st.DrawFn) -> KernelFixture:
     cluster = draw(clusters())
     rows, brokers = subset(draw, len(cluster)), len(cluster.brokers)
     bits = st.integers(0, 1)
@@ -78,7 +78,7 @@ def worlds(draw: st.DrawFn) -> World:
         "pair_brokers": np.array([broker for broker, _ in pairs], np.int32),
         "pair_rows": np.array([row for _, row in pairs], np.int32),
     }
-    return World(cluster, rows, extra)
+    return KernelFixture(cluster, rows, extra)
 
 
 def _lists_like(draw: st.DrawFn, cluster: ClusterState, rows: Int32) -> Ragged:
@@ -91,44 +91,44 @@ def _lists_like(draw: st.DrawFn, cluster: ClusterState, rows: Int32) -> Ragged:
     ])  # fmt: skip
 
 
-def _k(world: World) -> int:
-    return len(world.rows)
+def _k(fixture: KernelFixture) -> int:
+    return len(fixture.rows)
 
 
-def _n(world: World) -> int:
-    return len(world.cluster)
+def _n(fixture: KernelFixture) -> int:
+    return len(fixture.cluster)
 
 
-def _s(world: World) -> int:
-    return world.cluster.partitions.slot_count
+def _s(fixture: KernelFixture) -> int:
+    return fixture.cluster.partitions.slot_count
 
 
-def _b(world: World) -> int:
-    return len(world.cluster.brokers)
+def _b(fixture: KernelFixture) -> int:
+    return len(fixture.cluster.brokers)
 
 
-def _m(world: World) -> int:
-    return len(world.extra["pair_rows"])
+def _m(fixture: KernelFixture) -> int:
+    return len(fixture.extra["pair_rows"])
 
 
-def _replicas(world: World) -> int:
-    return int(world.cluster.partitions.replica_count[world.rows].sum())
+def _replicas(fixture: KernelFixture) -> int:
+    return int(fixture.cluster.partitions.replica_count[fixture.rows].sum())
 
 
-def _members(world: World) -> int:
-    p = world.cluster.partitions
-    return int(np.maximum(p.replica_count, p.isr_count)[world.rows].sum())
+def _members(fixture: KernelFixture) -> int:
+    p = fixture.cluster.partitions
+    return int(np.maximum(p.replica_count, p.isr_count)[fixture.rows].sum())
 
 
-def _everywhere(world: World) -> int:
-    return int(world.cluster.partitions.replica_count.sum())
+def _everywhere(fixture: KernelFixture) -> int:
+    return int(fixture.cluster.partitions.replica_count.sum())
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """The call of a kernel: the sizes of OUT arrays, and sources of arguments whose name is not that of a column."""
 
-    out: Mapping[str, Callable[[World], int]]
+    out: Mapping[str, Callable[[KernelFixture], int]]
     inputs: Mapping[str, str]
 
 
@@ -186,16 +186,16 @@ BYTES: Final = {
 }
 
 
-def call(module: ModuleType, name: str, world: World) -> tuple[int, dict[str, Array]]:
+def call(module: ModuleType, name: str, fixture: KernelFixture) -> tuple[int, dict[str, Array]]:
     """Return the result of a kernel, and its OUT arrays with guards. Its inputs are read-only."""
     case, guarded, arguments = CASES[name], {}, []
     for parameter in inspect.signature(getattr(reference, name)).parameters:
         if parameter in case.out:
-            size = case.out[parameter](world) + 2 * GUARDS
+            size = case.out[parameter](fixture) + 2 * GUARDS
             guarded[parameter] = np.full(size, GUARD, np.uint8 if parameter in BYTES else np.int32)
             arguments.append(guarded[parameter][GUARDS:-GUARDS])
             continue
-        value = world.value(case.inputs.get(parameter, parameter))
+        value = fixture.value(case.inputs.get(parameter, parameter))
         if isinstance(value, np.ndarray):
             value = value.copy()
             value.flags.writeable = False
@@ -233,10 +233,10 @@ def test_twins_take_the_same_arguments(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-@given(world=worlds())
-def test_a_kernel_equals_its_twin_and_writes_nothing_else(name: str, world: World) -> None:
-    count, written = call(kernels, name, world)
-    expected_count, expected = call(reference, name, world)
+@given(fixture=kernel_fixtures())
+def test_a_kernel_equals_its_twin_and_writes_nothing_else(name: str, fixture: KernelFixture) -> None:
+    count, written = call(kernels, name, fixture)
+    expected_count, expected = call(reference, name, fixture)
     assert count == expected_count
     assert {key: array.tolist() for key, array in written.items()} == {
         key: array.tolist() for key, array in expected.items()
@@ -246,12 +246,12 @@ def test_a_kernel_equals_its_twin_and_writes_nothing_else(name: str, world: Worl
         assert (array[-GUARDS:] == GUARD).all()
 
 
-@given(world=worlds())
-def test_slots_of_no_replica_keep_their_state(world: World) -> None:
-    p = world.cluster.partitions
+@given(fixture=kernel_fixtures())
+def test_slots_of_no_replica_keep_their_state(fixture: KernelFixture) -> None:
+    p = fixture.cluster.partitions
     spare = np.ones(p.slot_count, np.bool_)
     spare[p.slots_of(np.arange(len(p)))] = False
-    _, written = call(kernels, "initialize_replica_states", world)
+    _, written = call(kernels, "initialize_replica_states", fixture)
     assert (written["replica_state"][GUARDS:-GUARDS][spare] == GUARD).all()
 
 
@@ -265,7 +265,7 @@ def test_an_empty_cluster_is_no_special_case(module: ModuleType, name: str) -> N
         "unclean_allowed": np.empty(0, np.uint8), "pair_brokers": nothing, "pair_rows": nothing,
         "list_offsets": np.zeros(1, np.int32), "list_values": nothing, "list_flags": np.empty(0, np.uint8),
     }  # fmt: skip
-    count, _ = call(module, name, World(ClusterState(), nothing, extra))
+    count, _ = call(module, name, KernelFixture(ClusterState(), nothing, extra))
     assert count == 0
 
 

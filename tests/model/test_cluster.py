@@ -16,7 +16,7 @@ from kframe.model.columns import BROKERS_MAX, Int32, Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, RecoveryState, ReplicaFlag, ReplicaState
 from kframe.model.topics import UNSET, ZERO_TOPIC_ID, Topics, topic_name_problem
 from kframe.testing.clusters import PartitionSpec, StateSpec, change_of, cluster_of, described, healthy
-from tests.worlds import clusters
+from tests.cluster_strategies import clusters
 
 
 def at(*numbers: int) -> Int32:
@@ -116,7 +116,7 @@ def test_topics_start_without_settings_and_without_partitions() -> None:
     assert topics.row_of(0, 0) is None
 
 
-def test_rows_are_found_through_every_expansion() -> None:
+def test_rows_resolve_after_every_expansion() -> None:
     """Partitions 3 and 4 directly follow partitions 0 to 2. Rows of another topic precede partitions 5 and 6. Partition
     7 directly follows them."""
     topics = Topics()
@@ -292,7 +292,7 @@ def test_a_topic_may_be_held_in_part() -> None:
         cluster.grow_topic(1, Ragged.of([[1]]))
 
 
-def test_a_topic_whose_id_was_cleared_is_found_by_name_alone() -> None:
+def test_topic_with_cleared_id_resolves_by_name_only() -> None:
     cluster = cluster_of({"t": [PartitionSpec((1,))]}, [1])
     topics = cluster.topics
     index = topics.find("t")

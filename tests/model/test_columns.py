@@ -36,7 +36,7 @@ def two_rows() -> Partitions:
 
 
 @given(LISTS)
-def test_packed_lists_are_found_again(lists: list[list[int]]) -> None:
+def test_packed_lists_round_trip(lists: list[list[int]]) -> None:
     packed = Ragged.of(lists)
     assert len(packed) == len(lists)
     assert unpacked(packed) == lists
@@ -84,12 +84,12 @@ MASKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("lists, mask, counts, kept", [row[1:] for row in MASKS], ids=[row[0] for row in MASKS])
-def test_masks(lists: list[list[int]], mask: list[int], counts: list[int], kept: list[list[int]]) -> None:
+@pytest.mark.parametrize("lists, mask, counts, selected", [row[1:] for row in MASKS], ids=[row[0] for row in MASKS])
+def test_masks(lists: list[list[int]], mask: list[int], counts: list[int], selected: list[list[int]]) -> None:
     packed, hit = Ragged.of(lists), np.array(mask, np.bool_)
     assert packed.count(hit).tolist() == counts
     assert packed.any(hit).tolist() == [count > 0 for count in counts]
-    assert unpacked(packed.keep(hit)) == kept
+    assert unpacked(packed.keep(hit)) == selected
 
 
 @given(LISTS, st.data())
@@ -113,7 +113,7 @@ SIGNED = st.lists(st.lists(st.integers(-2, 3), max_size=5), max_size=6)
 
 
 @given(SIGNED, SIGNED)
-def test_lists_against_one_another(left: list[list[int]], right: list[list[int]]) -> None:
+def test_lists_compare_element_by_element(left: list[list[int]], right: list[list[int]]) -> None:
     """Values below 0 are unknown, and match no value of another list."""
     count = min(len(left), len(right))
     pairs = list(zip(left[:count], right[:count], strict=True))

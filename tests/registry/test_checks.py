@@ -98,13 +98,13 @@ def test_every_check_is_a_test_of_the_contract() -> None:
     assert tests == {f"test_{check_name(check).replace('-', '_')}" for check in CHECKS}
 
 
-def test_the_contract_wants_to_know_how_to_make_one() -> None:
+def test_contract_requires_a_factory() -> None:
     with pytest.raises(NotImplementedError):
         SelectorContract().test_is_safe()
 
 
 @pytest.mark.parametrize("selector", SHIPPED, ids=lambda selector: selector.name)
-def test_shipped_selectors_look_at_one_partition_at_a_time(selector: LeaderSelector) -> None:
+def test_shipped_selectors_depend_on_single_partitions(selector: LeaderSelector) -> None:
     assert "row-by-row" not in failed(list(run_checks(lambda: selector, SHIPPED[selector], row_by_row=True)))
 
 
@@ -113,7 +113,7 @@ def test_shipped_selectors_look_at_one_partition_at_a_time(selector: LeaderSelec
     lambda batch, leader: leader.fill(-1) if batch.seed % 2 else None,
     lambda batch, leader: leader.__setitem__(batch.topic == 1, -1),
 ], ids=["place in the batch", "seed", "topic index"])  # fmt: skip
-def test_what_hangs_on_more_than_its_partition_is_found(act: Callable[[ElectionBatch, Int32], Any]) -> None:
+def test_dependence_on_other_partitions_is_detected(act: Callable[[ElectionBatch, Int32], Any]) -> None:
     findings = list(run_checks(lambda: Acting(act), OFFLINE, row_by_row=True))
     assert failed(findings).keys() == {"row-by-row"}
 

@@ -111,13 +111,13 @@ def test_choosing_on_the_columns_equals_choosing_for_a_batch(
 
 
 @KINDS
-@pytest.mark.parametrize("away", OFFLINE_BROKERS)
+@pytest.mark.parametrize("unregistered", OFFLINE_BROKERS)
 @pytest.mark.parametrize("width", [1, 3, 4, 9])
 @pytest.mark.parametrize("name", ["last_in_sync", "from_everything", "always_out_of_range", "vandal"])
 def test_many_rows_at_a_time_are_chosen_for_as_in_a_batch(
-    compiled: Compiled, name: str, width: int, away: int, kind: ElectionKind
+    compiled: Compiled, name: str, width: int, unregistered: int, kind: ElectionKind
 ) -> None:
-    cluster = even_cluster(width, width, away, odd=0.05)
+    cluster = even_cluster(width, width, unregistered, fault_rate=0.05)
     for rows, allowed in even_rows(width, cluster):
         batch = election_batch(cluster, kind, rows, allowed)
         seen = [ctypes.c_uint64(0), ctypes.c_uint64(0)]
@@ -287,7 +287,7 @@ def test_an_answer_out_of_range_is_a_fault_and_the_built_in_rule_decides(compile
     assert selection.faults == {("wild", FaultKind.NOT_A_CANDIDATE): 200}
 
 
-def test_a_function_that_writes_through_const_cannot_make_its_choice_lawful(compiled: Compiled) -> None:
+def test_write_through_const_cannot_make_a_choice_eligible(compiled: Compiled) -> None:
     cluster, rows = random_cluster(8), np.arange(200, dtype=np.int32)
     before = copy.deepcopy(cluster)
     selection = Selection({ElectionKind.OFFLINE: NativeSelector("vandal", compiled.function("vandal"))}, elect_none)

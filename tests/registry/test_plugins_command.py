@@ -208,7 +208,7 @@ def test_a_mistake_ends_with_code_2(folder: Path, arguments: list[str], says: st
     assert result.stdout == ""
 
 
-def test_two_plugins_of_one_name_end_with_code_2_until_one_is_left_out(folder: Path) -> None:
+def test_duplicate_plugin_name_exits_with_2_until_disabled(folder: Path) -> None:
     (folder / "again.py").write_text(SAFE)
     result = run("list", "--plugins-dir", folder)
     assert result.exit_code == 2

@@ -98,7 +98,7 @@ def test_kframe_s_own_offers() -> None:
     assert registry.broken == ()
 
 
-def test_an_entry_point_is_found_and_loaded_only_when_a_registry_is_built(install: Callable[..., None]) -> None:
+def test_entry_point_is_loaded_only_when_a_registry_is_built(install: Callable[..., None]) -> None:
     install("kframe-nobody", {"nobody": "nobody_plugin"}, nobody_plugin=PLUGIN_TEXT.format("nobody"))
     assert "nobody_plugin" not in sys.modules
     registry = build_registry(allowed=["nobody"])
@@ -128,7 +128,7 @@ def test_an_entry_point_that_is_not_wanted_is_not_imported(
         (PLUGIN_TEXT.format("Bad Name"), "selector 'Bad Name': expected lower-case"),
     ],
 )
-def test_a_broken_entry_point_is_reported_and_hides_nobody(
+def test_broken_entry_point_is_reported_and_others_load(
     install: Callable[..., None], module: str, error: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     number = zlib.crc32(module.encode())
@@ -198,7 +198,7 @@ def observer_spec(name: str) -> ObserverSpec:
         ("kframe_observers", observer_spec("twin"), "observer 'twin'"),
     ],
 )
-def test_one_name_offered_twice_is_an_error_that_names_both(hook: str, spec: object, what: str) -> None:
+def test_duplicate_name_is_an_error_that_names_both_plugins(hook: str, spec: object, what: str) -> None:
     first, second = (plugin(name, **{hook: lambda: [spec]}) for name in ("One", "Other"))
     with pytest.raises(PluginError) as caught:
         build(first, second)
@@ -213,7 +213,7 @@ def test_a_name_of_kframe_s_own_cannot_be_taken() -> None:
         build(selectors("Thief", selector_spec("preferred")))
 
 
-def test_two_distributions_with_one_entry_point_name(install: Callable[..., None]) -> None:
+def test_two_distributions_with_the_same_entry_point_name(install: Callable[..., None]) -> None:
     install("kframe-one", {"same": "one_module"}, one_module=PLUGIN_TEXT.format("one"))
     install("kframe-other", {"same": "other_module"}, other_module=PLUGIN_TEXT.format("other"))
     with pytest.raises(PluginError, match=r"plugin 'same' is offered by kframe-one 1.2 and by kframe-other 1.2"):

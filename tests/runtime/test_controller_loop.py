@@ -28,7 +28,7 @@ from kframe.model.events import (
     ResignRequested,
 )
 from kframe.model.ids import NO_BROKER_EPOCH
-from kframe.model.ports import Met
+from kframe.model.ports import BrokersLoaded
 from kframe.model.requests import ControlRequests
 from kframe.runtime.loop import ControllerLoop
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
@@ -445,12 +445,12 @@ def test_brokers_may_register_from_another_thread() -> None:
 class Foretold(MemoryStore):
     """An in-memory store that reports the registered brokers early."""
 
-    def foretell(self, met: Met) -> None:
-        self.met = met
+    def report_brokers(self, callback: BrokersLoaded) -> None:
+        self.callback = callback
 
     def load(self) -> ClusterState:
         cluster = super().load()
-        self.met([registration for registration in cluster.brokers.registrations if registration is not None])
+        self.callback([registration for registration in cluster.brokers.registrations if registration is not None])
         return cluster
 
 

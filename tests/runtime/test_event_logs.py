@@ -13,7 +13,6 @@ from kframe.core.event_log import EventLog, spaced
 from kframe.core.reassignment import partition_reassignment
 from kframe.model import events
 from kframe.model.admin import NewPartitions, NewTopic
-from kframe.model.asks import Claim
 from kframe.model.columns import Ragged
 from kframe.model.events import (
     AlterPartitionRequested,
@@ -31,6 +30,7 @@ from kframe.model.events import (
     ResignRequested,
 )
 from kframe.model.log_entries import LogEntry, Message
+from kframe.model.store_requests import Claim
 from kframe.model.tables import Targets
 from kframe.runtime import controller_log, state_change_log
 from kframe.runtime.controller_log import EVENT_NAMES

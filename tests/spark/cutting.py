@@ -19,7 +19,7 @@ from kframe.model.columns import Ragged
 from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.ids import ElectionKind
-from kframe.model.requests import ControlRequests, Occasion
+from kframe.model.requests import BatchCause, ControlRequests
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.spark.play import ANNOUNCED, IMPACT_COUNTS, PARTS, TO_PLAY, Engine, play
 from kframe.spark.requests import encode, sent
@@ -57,12 +57,12 @@ def alone(
     selectors: Mapping[ElectionKind, LeaderSelector] | None = None, cluster: str = "east",
 ) -> dict[str, Rows]:  # fmt: skip
     """Return one machine's result of a scenario in the rows of a fleet."""
-    step, requests_sent, sequence = 1, [], defaultdict[tuple[int, Occasion], int](int)
+    step, requests_sent, sequence = 1, [], defaultdict[tuple[int, BatchCause], int](int)
     settings = ControllerConfig(dict(config or {}))
 
     def batch(state: ClusterState, requests: ControlRequests) -> None:
-        key = step, requests.occasion
-        shared = [cluster, scenario_row["scenario"], step, requests.occasion.name.lower(), sequence[key]]
+        key = step, requests.cause
+        shared = [cluster, scenario_row["scenario"], step, requests.cause.name.lower(), sequence[key]]
         sequence[key] += 1
         requests_sent.extend(sent(state, requests, settings, shared, keep=True).to_pylist())
 

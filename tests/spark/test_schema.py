@@ -12,7 +12,9 @@ from kframe.spark.schema import FleetTable
 
 MODULES = (schema, ingest, rules, shards, play, requests, sweeping, report)
 TABLES = list(
-    {value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, FleetTable)}.values()
+    {
+        value.name: value for module in MODULES for value in vars(module).values() if isinstance(value, FleetTable)
+    }.values()
 )
 
 

@@ -14,7 +14,7 @@ from kframe.model.columns import Ragged
 from kframe.snapshot import BrokerFacts, PartitionFacts, Snapshot, Source, TopicFacts
 from kframe.whatif import FailOn, Outcome, WhatIf
 from kframe.whatif.sweep import sweep
-from tests.worlds import clusters
+from tests.cluster_strategies import clusters
 
 #: (a topic's configs).
 CONFIGS = st.fixed_dictionaries(

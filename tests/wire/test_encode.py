@@ -144,7 +144,7 @@ def test_stop_replica_before_version_3_comes_twice_with_deletions_first(version:
 
 
 @pytest.mark.parametrize(("stops", "flag"), [(STOPS[1:3], True), (STOPS[::3], False)])
-def test_stop_replica_without_mixed_deletions_is_one_request(stops: list[list[int]], flag: bool) -> None:
+def test_stop_replica_without_mixed_deletions_is_a_single_request(stops: list[list[int]], flag: bool) -> None:
     assert [request.delete_partitions for request in decoded(stop_case(stops), "StopReplica", 0)] == [flag]
 
 

@@ -95,7 +95,7 @@ def test_sections_and_groups_are_as_full_as_can_be(
 
 
 #: Broker 3 is not included; the others are in the order 2, 0, 1.
-TOLD = np.array([3, 1, 2, 0], np.int32)
+ENTRY_SIZE = np.array([3, 1, 2, 0], np.int32)
 LEADER = np.array([3, 0, 3, -1, 0, 1, 2], np.int16)
 
 
@@ -103,13 +103,13 @@ def tails(module: Any, length_change: int = 0) -> tuple[list[int], bytes, list[i
     """Return the measured lengths, tails, the last section of each broker, and the number of correct lengths."""
     start, rows = np.array([0, 3, 5, 7], np.int32), np.arange(7, dtype=np.int32)
     named, length = np.full(4, -7, np.int32), np.empty(3, np.int64)
-    assert module.measure_live_leaders(start, rows, LEADER, TOLD, 3, True, named, length) == length.sum()
+    assert module.measure_live_leaders(start, rows, LEADER, ENTRY_SIZE, 3, True, named, length) == length.sum()
     assert named.tolist() == [1, 2, 2, -1]
     measured = length.tolist()
     length[1] += length_change
     offsets, out = np.cumsum([0, *length]), np.full(length.sum() + 8, 99, np.uint8)
     tail = np.array([2, 0, 1], np.int32), b"CCAAAB"
-    result = module.write_live_leaders(start, rows, LEADER, TOLD, *tail, True, offsets, length, named, out)
+    result = module.write_live_leaders(start, rows, LEADER, ENTRY_SIZE, *tail, True, offsets, length, named, out)
     return measured, out.tobytes(), named.tolist(), result
 
 
@@ -130,7 +130,7 @@ def test_the_search_for_leaders_is_bounded(module: Any) -> None:
     start, rows = np.array([0, 7], np.int32), np.arange(7, dtype=np.int32)
     for most, marked in [(0, [-1, -1, -1, -1]), (1, [0, -1, -1, -1]), (2, [0, 0, -1, -1]), (4, [0, 0, 0, -1])]:
         named = np.full(4, -7, np.int32)
-        module.measure_live_leaders(start, rows, LEADER, TOLD, most, False, named, np.empty(1, np.int64))
+        module.measure_live_leaders(start, rows, LEADER, ENTRY_SIZE, most, False, named, np.empty(1, np.int64))
         assert named.tolist() == marked
 
 

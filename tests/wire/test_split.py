@@ -74,7 +74,7 @@ def test_a_limit_just_reached_splits_nothing(api: str, version: int) -> None:
 
 @pytest.mark.parametrize("version", range(9))
 @pytest.mark.parametrize("byte_limit", [700, 2**20])
-def test_metadata_is_one_object_for_all_brokers(version: int, byte_limit: int) -> None:
+def test_metadata_body_is_shared_by_all_brokers(version: int, byte_limit: int) -> None:
     cluster, requests = build(random_case(Random(5), widest=300))
     assert len(requests.metadata_brokers) > 1
     shared: dict[int, list[int]] = {}

@@ -12,10 +12,10 @@ from kframe.core.topics.topic_validation import settings_problem
 from kframe.errors import ErrorCode
 from kframe.model import broker_configs, topic_configs
 from kframe.model.admin import ConfigChange, ConfigOperation
-from kframe.model.asks import ReadConfigs, WriteConfigs
 from kframe.model.config import UNCLEAN
 from kframe.model.events import AlterConfigsRequested
 from kframe.model.log_entries import Message
+from kframe.model.store_requests import ReadConfigs, WriteConfigs
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from kframe.core.event_log import names_of
 from kframe.core.state_machines import leader_election, partition_state_machine
 from kframe.core.state_machines.partition_state_machine import PartitionTransitions
 from kframe.errors import ErrorCode
-from kframe.model.asks import DropPreferredElection, ReadPreferredElection
 from kframe.model.columns import Int16, Int32
 from kframe.model.effects import Enqueue
 from kframe.model.events import ElectionRequested, ElectionType, PreferredElectionLeft, TopicPartition
 from kframe.model.ids import NO_STATE, PartitionState
 from kframe.model.log_entries import Message
+from kframe.model.store_requests import DropPreferredElection, ReadPreferredElection
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,7 @@ def elect_leaders(
     p = cluster.partitions
     rows, unknown = _resolve(context, request)
     codes = np.zeros(len(rows), np.int16)
-    deleting = cluster.doomed(rows)
+    deleting = cluster.is_deleting(rows)
     stateless = p.partition_epoch[rows] == NO_STATE
     not_needed = ~deleting & ~stateless & _already_valid(context, request.election_type, rows)
     codes[deleting] = ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -13,12 +13,12 @@ from kframe.core.event_log import NAMES_LOGGED, sample_of
 from kframe.core.reassignment import partition_reassignment, protocols
 from kframe.core.state_machines import leader_election, partition_state_machine, replica_state_machine
 from kframe.core.topics import topic_metadata
-from kframe.model.asks import ReadTopicNames, ReadTopics
 from kframe.model.columns import Int32
 from kframe.model.effects import Enqueue
 from kframe.model.events import DeletionsMarked
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.log_entries import Message, TopicAssignments
+from kframe.model.store_requests import ReadTopicNames, ReadTopics
 from kframe.model.tables import TopicTable
 
 _NO_ROWS = np.empty(0, np.int32)

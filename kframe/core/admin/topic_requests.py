@@ -16,7 +16,6 @@ from kframe.core.topics.replica_placement import AssignableBrokers, assign_autom
 from kframe.core.topics.topic_validation import creation_error, growth_error, settings_problem
 from kframe.errors import ErrorCode
 from kframe.model.admin import NewTopic
-from kframe.model.asks import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.changes import WriteCode
 from kframe.model.columns import Bool, Int16, Int32, Ragged
 from kframe.model.events import (
@@ -28,6 +27,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.model.lists import members, repeated
+from kframe.model.store_requests import CreateTopics, QueueDeletions, WriteAssignments
 from kframe.model.tables import Targets, TopicTable
 from kframe.model.topics import metric_name
 

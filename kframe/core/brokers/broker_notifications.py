@@ -12,11 +12,11 @@ from kframe.core.reassignment import offline_log_dirs, protocols
 from kframe.core.state_machines import replica_state_machine
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.errors import ErrorCode
-from kframe.model.asks import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 from kframe.model.columns import Int32
 from kframe.model.events import LeaderAndIsrAnswered, UpdateMetadataAnswered
 from kframe.model.ids import ReplicaFlag, ReplicaState
 from kframe.model.log_entries import Message
+from kframe.model.store_requests import DropNotifications, ReadIsrChanges, ReadLogDirEvents
 
 _OFFLINE = np.uint8(ReplicaFlag.OFFLINE_DIR)
 

@@ -18,7 +18,7 @@ from kframe.model.columns import Int32
 from kframe.model.events import ControlledShutdownRequested
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, PartitionState, ReplicaState
 from kframe.model.log_entries import Message
-from kframe.model.requests import Occasion
+from kframe.model.requests import BatchCause
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -52,14 +52,14 @@ def shut_down(context: Context, request: ControlledShutdownRequested) -> Operati
     brokers.shutting_down[broker] = 1
     hosted = replica_state_machine.replicas_on(context, context.mask(np.array([broker], np.int32)))
     rows = hosted.rows
-    moved = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.doomed(rows)
+    moved = (p.replica_count[rows] > 1) & (p.partition_epoch[rows] != NO_STATE) & ~cluster.is_deleting(rows)
     hosted = hosted.where(moved)
     led = p.leader[hosted.rows] == broker
     followed = hosted.where(~led)
     yield from partition_state_machine.transition(
         context, hosted.where(led).rows, PartitionState.ONLINE, leader_election.CONTROLLED_SHUTDOWN
     )
-    batch = context.batch(Occasion.STOP)
+    batch = context.batch(BatchCause.STOP)
     batch.add_stop_replica(np.full(len(followed), broker, np.int32), followed.rows, delete=False)
     yield from context.send(batch)
     yield from replica_state_machine.transition(context, followed, ReplicaState.OFFLINE)

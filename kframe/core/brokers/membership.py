@@ -12,13 +12,13 @@ from kframe.core.reassignment import offline_log_dirs, partition_reassignment, p
 from kframe.core.state_machines import last_replica_hold, partition_state_machine, replica_state_machine
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics import topic_deletion
-from kframe.model.asks import ReadBrokers
 from kframe.model.brokers import Registration
 from kframe.model.columns import Int32, UInt8
 from kframe.model.effects import CloseChannels, OpenChannels
 from kframe.model.ids import PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.log_entries import Message
-from kframe.model.requests import Occasion
+from kframe.model.requests import BatchCause
+from kframe.model.store_requests import ReadBrokers
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def on_replicas_offline(context: Context, replicas: PartitionReplicas) -> Operat
     UpdateMetadata tells all brokers which brokers are left.
     """
     cluster = context.cluster
-    deleting = cluster.doomed(replicas.rows)
+    deleting = cluster.is_deleting(replicas.rows)
     remaining = replicas.where(~deleting)
     yield from partition_state_machine.transition(context, _rows_without_leader(context), PartitionState.OFFLINE)
     removals = replica_state_machine.plan_first_removals(context, remaining)
@@ -119,7 +119,7 @@ def on_replicas_offline(context: Context, replicas: PartitionReplicas) -> Operat
     if deleting.any():
         yield from topic_deletion.fail_replicas(context, replicas.where(deleting))
     if len(remaining) == 0 and len(result.elected) == 0:
-        yield from context.announce(context.registered(), occasion=Occasion.UNHEARD)
+        yield from context.announce(context.registered(), cause=BatchCause.UNHEARD)
 
 
 def _rows_without_leader(context: Context) -> Int32:

@@ -7,9 +7,9 @@ from typing import Final
 
 from kframe.core.context import Context, Operation, ask
 from kframe.errors import ErrorCode
-from kframe.model.asks import AllocateProducerIds
 from kframe.model.events import ProducerIdsRequested
 from kframe.model.ids import NO_BROKER_EPOCH
+from kframe.model.store_requests import AllocateProducerIds
 
 #: Producer ids in a block.
 BLOCK_LENGTH: Final = 1000

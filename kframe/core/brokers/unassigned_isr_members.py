@@ -47,7 +47,7 @@ def correct_leaders(context: Context, rows: Int32, proposed: Ragged) -> Operatio
     if not context.config[STRICT_MOVES] or len(rows) == 0:
         return
     outdated = rows[proposed.any(~members(proposed, p.lists("replica", rows)))]
-    outdated = np.unique(outdated[~context.cluster.doomed(outdated)]).astype(np.int32)
+    outdated = np.unique(outdated[~context.cluster.is_deleting(outdated)]).astype(np.int32)
     yield from _remove_unassigned(context, outdated)
     yield from partition_reassignment.announce(context, outdated)
 

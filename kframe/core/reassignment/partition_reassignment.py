@@ -25,13 +25,13 @@ from kframe.core.topics.replica_assignment import (
     targets_in_sync,
 )
 from kframe.core.topics.stored_reassignments import forget_stored, locate, remove_stored
-from kframe.model.asks import ReadReassignments
 from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.config import STRICT_MOVES
 from kframe.model.ids import NO_LEADER, NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.lists import members
 from kframe.model.log_entries import Message
+from kframe.model.store_requests import ReadReassignments
 
 _NONE = np.empty(0, np.int32)
 #: A replica with one of these flags cannot lead after the reassignment.
@@ -85,7 +85,7 @@ def resume(context: Context, rows: Int32) -> Operation[None]:
     """
     rows = np.sort(rows)
     if context.config[STRICT_MOVES]:
-        rows = rows[~context.cluster.doomed(rows)]
+        rows = rows[~context.cluster.is_deleting(rows)]
     yield from reassign(context, rows, current(context.cluster.partitions, rows))
 
 

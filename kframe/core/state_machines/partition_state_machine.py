@@ -19,7 +19,7 @@ from kframe.model.changes import StateChange
 from kframe.model.columns import Int32
 from kframe.model.ids import PartitionState
 from kframe.model.log_entries import Message
-from kframe.model.requests import Occasion
+from kframe.model.requests import BatchCause
 
 
 def _no_rows() -> Int32:
@@ -98,7 +98,7 @@ def _bring_online(
 ) -> Operation[PartitionTransitions]:
     """Initialise New partitions, elect leaders of the others, and send the requests of both in one batch."""
     state = context.cluster.partitions.state
-    batch = context.batch(Occasion.ELECTION)
+    batch = context.batch(BatchCause.ELECTION)
     new = state[rows] == PartitionState.NEW
     initialised = yield from leader_election.initialise(context, rows[new], batch)
     context.log.add_partitions(Message.PARTITION_INITIALIZED, context.cluster, initialised)

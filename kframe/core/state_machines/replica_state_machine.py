@@ -18,7 +18,7 @@ from kframe.model.changes import StateChange
 from kframe.model.columns import Bool, Int32, Partitions, Ragged, UInt8
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaFlag, ReplicaState
 from kframe.model.log_entries import Message
-from kframe.model.requests import Occasion
+from kframe.model.requests import BatchCause
 
 _NO_ROWS = np.empty(0, np.int32)
 
@@ -100,7 +100,7 @@ def startup(context: Context) -> Operation[None]:
 
 
 def transition(
-    context: Context, replicas: PartitionReplicas, target: ReplicaState, occasion: Occasion = Occasion.REPLICAS
+    context: Context, replicas: PartitionReplicas, target: ReplicaState, cause: BatchCause = BatchCause.REPLICAS
 ) -> Operation[PartitionReplicas]:
     """Change replicas to ``target``, with the requests that the transition requires; return the refused replicas.
 
@@ -116,7 +116,7 @@ def transition(
         refused, replicas, slots = replicas.where(legal == 0), replicas.where(legal), slots[legal != 0]
         context.log_refused("Replica of", refused.rows, f"no legal move to {target.name}")
     counted = bool(context.cluster.topics.deleting.any())
-    batch, before = context.batch(occasion), p.replica_state[slots] if counted else None
+    batch, before = context.batch(cause), p.replica_state[slots] if counted else None
     if target is ReplicaState.OFFLINE:
         yield from _take_offline(context, replicas, slots, batch)
     elif target is ReplicaState.NEW:
@@ -207,7 +207,7 @@ def _take_broker_offline(
     removed = yield from remove_from_isrs(context, broker, replicas.where(stated).rows)
     replica = int(cluster.brokers.ids[broker])
     context.log.add_partitions(Message.ISR_SHRUNK, cluster, removed, replica=replica)
-    remaining = ~cluster.doomed(removed)
+    remaining = ~cluster.is_deleting(removed)
     notified = removed if remaining.all() else removed[remaining]
     others = cluster.brokers.registered.copy()
     others[broker] = 0
@@ -258,7 +258,9 @@ def remove_from_isrs(context: Context, broker: int, rows: Int32) -> Operation[In
             break
         lost = change.rows[~result.accepted & ~stale(result)]
         context.log_refused(
-            "Replica of", lost[~context.cluster.doomed(lost)], "stays as it is: storage has no state for its partition"
+            "Replica of",
+            lost[~context.cluster.is_deleting(lost)],
+            "stays as it is: storage has no state for its partition",
         )
         raced = change.rows[stale(result)]
         remaining, _ = yield from context.refresh(raced)

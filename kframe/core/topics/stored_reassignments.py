@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kframe.core.context import Context, Operation, ask
-from kframe.model.asks import ReadReassignments, WriteReassignments
 from kframe.model.columns import Int32, Ragged
 from kframe.model.effects import Enqueue
 from kframe.model.events import ReassignmentsLeft, TopicPartition
 from kframe.model.lists import same_lists
+from kframe.model.store_requests import ReadReassignments, WriteReassignments
 from kframe.model.tables import Targets
 
 _NONE = np.empty(0, np.int32)

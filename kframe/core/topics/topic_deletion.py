@@ -16,15 +16,15 @@ from kframe.core.state_machines import partition_state_machine, replica_state_ma
 from kframe.core.state_machines.replica_state_machine import PartitionReplicas
 from kframe.core.topics.stored_reassignments import forget_stored
 from kframe.errors import ErrorCode
-from kframe.model.asks import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
 from kframe.model.columns import Int32
 from kframe.model.config import STRICT_MOVES
 from kframe.model.events import StopReplicaAnswered
 from kframe.model.ids import PartitionState, ReplicaState
 from kframe.model.log_entries import Message, TopicNames
-from kframe.model.requests import Occasion
+from kframe.model.requests import BatchCause
+from kframe.model.store_requests import DeleteTopics, DropDeletions, ReadDeletions, ReadTopicNames
 
-_DELETION = Occasion.DELETION
+_DELETION = BatchCause.DELETION
 #: Kafka's reason for halting a deletion during a reassignment.
 REASSIGNING = "topic reassignment in progress"
 
@@ -250,7 +250,7 @@ def _rows(context: Context, indexes: Int32) -> Int32:
 
 def _of_queued(context: Context, replicas: PartitionReplicas) -> PartitionReplicas:
     cluster = context.cluster
-    return replicas.where(cluster.doomed(replicas.rows))
+    return replicas.where(cluster.is_deleting(replicas.rows))
 
 
 def _topics_of(context: Context, replicas: PartitionReplicas) -> list[int]:

@@ -45,7 +45,7 @@ class AclOperation(IntEnum):
     DESCRIBE_TOKENS = 14
 
 
-class AclFieldKind(IntEnum):
+class AclResourceType(IntEnum):
     """Types of resources (``ResourceType``)."""
 
     ANY = 1
@@ -75,19 +75,19 @@ class Permission(IntEnum):
 
 
 #: The operations of each resource type (``AclEntry.supportedOperations``).
-SUPPORTED: Final[Mapping[AclFieldKind, tuple[AclOperation, ...]]] = {
-    AclFieldKind.TOPIC: (
+SUPPORTED: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = {
+    AclResourceType.TOPIC: (
         AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE, AclOperation.DESCRIBE, AclOperation.DELETE,
         AclOperation.ALTER, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
     ),
-    AclFieldKind.GROUP: (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE),
-    AclFieldKind.CLUSTER: (
+    AclResourceType.GROUP: (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE),
+    AclResourceType.CLUSTER: (
         AclOperation.CREATE, AclOperation.CLUSTER_ACTION, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS,
         AclOperation.IDEMPOTENT_WRITE, AclOperation.ALTER, AclOperation.DESCRIBE,
     ),
-    AclFieldKind.TRANSACTIONAL_ID: (AclOperation.DESCRIBE, AclOperation.WRITE),
-    AclFieldKind.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
-    AclFieldKind.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
+    AclResourceType.TRANSACTIONAL_ID: (AclOperation.DESCRIBE, AclOperation.WRITE),
+    AclResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    AclResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
 }  # fmt: skip
 
 
@@ -128,7 +128,7 @@ class Acl:
 class ResourcePattern(NamedTuple):
     """The resources of an entry: a single resource, or all resources whose names have a prefix."""
 
-    kind: AclFieldKind
+    kind: AclResourceType
     pattern_type: PatternType
     name: str
 
@@ -152,7 +152,7 @@ class AclFilter:
 
     def matches_pattern(self, pattern: ResourcePattern) -> bool:
         """Whether entries of this resource pattern may be selected (``ResourcePatternFilter.matches``)."""
-        if self.kind not in (AclFieldKind.ANY, pattern.kind):
+        if self.kind not in (AclResourceType.ANY, pattern.kind):
             return False
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern.pattern_type):
             return False
@@ -179,17 +179,21 @@ class AclFilter:
         if self.name is None or self.kind not in SUPPORTED:
             return []
         types = tuple(_ROOTS) if self.pattern_type == PatternType.ANY else (self.pattern_type,)
-        return [ResourcePattern(AclFieldKind(self.kind), PatternType(each), self.name) for each in types if each in _ROOTS]
+        return [
+            ResourcePattern(AclResourceType(self.kind), PatternType(each), self.name)
+            for each in types
+            if each in _ROOTS
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class AclTable:
     """All entries, by resource name and by prefix."""
 
-    literal: Mapping[tuple[AclFieldKind, str], tuple[Acl, ...]] = field(default_factory=dict)
-    prefixed: Mapping[tuple[AclFieldKind, str], tuple[Acl, ...]] = field(default_factory=dict)
+    literal: Mapping[tuple[AclResourceType, str], tuple[Acl, ...]] = field(default_factory=dict)
+    prefixed: Mapping[tuple[AclResourceType, str], tuple[Acl, ...]] = field(default_factory=dict)
 
-    def entries_of(self, kind: AclFieldKind, name: str) -> list[Acl]:
+    def entries_of(self, kind: AclResourceType, name: str) -> list[Acl]:
         """The entries that apply to a resource: its own, those of ``*``, and those of prefixes of its name."""
         entries = [*self.literal.get((kind, name), ()), *self.literal.get((kind, WILDCARD), ())]
         for length in range(1, len(name) + 1):
@@ -219,7 +223,7 @@ def read_acl_changes(records: Records) -> object:
     ]
 
 
-def _read_tree(records: Records, root: str) -> dict[tuple[AclFieldKind, str], tuple[Acl, ...]]:
+def _read_tree(records: Records, root: str) -> dict[tuple[AclResourceType, str], tuple[Acl, ...]]:
     table = {}
     for kind, folder in _KIND_NAMES.items():
         for name in records.read_record_names(f"{root}/{folder}"):

@@ -16,8 +16,8 @@ from kframe.plugin import KframeError
 from kframe_kafka_wire.acls import (
     WILDCARD,
     AclOperation,
+    AclResourceType,
     AclTable,
-    AclFieldKind,
     PatternType,
     ResourcePattern,
     read_acl_changes,
@@ -44,10 +44,12 @@ _IMPLIED: Final = {
 class Authorizer(Protocol):
     """Decides whether a principal may do an operation."""
 
-    def allows(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind, name: str) -> bool:
+    def allows(
+        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str
+    ) -> bool:
         """Whether ``principal`` on ``host`` may do the operation on the resource. Callable from any thread."""
 
-    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind) -> bool:
+    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
         """Whether ``principal`` may do the operation on any resource of this type. Callable from any thread.
 
         See ``authorizeByResourceType``.
@@ -64,11 +66,13 @@ class Everybody:
         """Always true."""
         return True
 
-    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind) -> bool:
+    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
         """Always true."""
         return True
 
-    def allows(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind, name: str) -> bool:
+    def allows(
+        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str
+    ) -> bool:
         """Always true."""
         return True
 
@@ -83,11 +87,13 @@ class SuperUsersOnly:
         """Always true."""
         return True
 
-    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind) -> bool:
+    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
         """Whether the principal is a super user."""
         return str(principal) in self._super_users
 
-    def allows(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind, name: str) -> bool:
+    def allows(
+        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str
+    ) -> bool:
         """Whether the principal is a super user."""
         return str(principal) in self._super_users
 
@@ -140,7 +146,9 @@ class AclAuthorizer:
             else:
                 _log.debug("ACLs cannot be read yet: %s", error)
 
-    def allows(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind, name: str) -> bool:
+    def allows(
+        self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType, name: str
+    ) -> bool:
         """A denying entry wins over an allowing one. Without any entry for the resource the configured default
         applies."""
         if str(principal) in self._super_users:
@@ -155,7 +163,7 @@ class AclAuthorizer:
         enough = {operation} | _IMPLIED.get(operation, set())
         return not denied and any(acl.applies_to(principal, host, enough) for acl in entries if acl.allow)
 
-    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclFieldKind) -> bool:
+    def allows_any(self, principal: Principal, host: str, operation: AclOperation, kind: AclResourceType) -> bool:
         """Whether an entry allows the operation, and no denying entry covers all of it (Kafka 3.9
         ``AclAuthorizer``)."""
         if str(principal) in self._super_users:

@@ -13,7 +13,7 @@ from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, Endpoint, Registration
 from kframe.plugin.server import Controller
 from kframe.plugin.wire import LATEST, InterBrokerProtocol
-from kframe_kafka_wire.acls import CLUSTER, SUPPORTED, AclOperation, AclFieldKind
+from kframe_kafka_wire.acls import CLUSTER, SUPPORTED, AclOperation, AclResourceType
 from kframe_kafka_wire.authorizer import Authorizer, Everybody
 from kframe_kafka_wire.broker_settings import BrokerSettings
 from kframe_kafka_wire.codec import API_NAMES, Header
@@ -167,7 +167,9 @@ class Call:
         """The timeout of the request."""
         return int(self.body.get("timeout", 0))
 
-    def may(self, operation: AclOperation, kind: AclFieldKind = AclFieldKind.CLUSTER, name: str = CLUSTER) -> bool:
+    def may(
+        self, operation: AclOperation, kind: AclResourceType = AclResourceType.CLUSTER, name: str = CLUSTER
+    ) -> bool:
         """Whether the client is authorized."""
         session = self.session
         allowed = self.desk.authorizer.allows(session.principal, session.host, operation, kind, name)
@@ -184,16 +186,16 @@ class Call:
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             raise RequestError(code, f"Request {name} of {self.session.principal} is not authorized.")
 
-    def may_some(self, operation: AclOperation, kind: AclFieldKind) -> bool:
+    def may_some(self, operation: AclOperation, kind: AclResourceType) -> bool:
         """Whether the client may do the operation on any resource of this type."""
         session = self.session
         return self.desk.authorizer.allows_any(session.principal, session.host, operation, kind)
 
     def may_any(self, operation: AclOperation, names: Sequence[str]) -> set[str]:
         """The topics on which the client may do the operation."""
-        return {name for name in names if self.may(operation, AclFieldKind.TOPIC, name)}
+        return {name for name in names if self.may(operation, AclResourceType.TOPIC, name)}
 
-    def operations(self, kind: AclFieldKind, name: str) -> int:
+    def operations(self, kind: AclResourceType, name: str) -> int:
         """The authorized operations on a resource as a bit mask."""
         return sum(1 << operation for operation in SUPPORTED[kind] if self.may(operation, kind, name))
 

@@ -12,7 +12,7 @@ from kframe_kafka_wire.acls import (
     Acl,
     AclFilter,
     AclOperation,
-    AclFieldKind,
+    AclResourceType,
     PatternType,
     Permission,
     ResourcePattern,
@@ -197,7 +197,7 @@ def test_whatever_stands_in_records_is_read_or_refused() -> None:
         paths = ("/kafka-acl/Topic/t", "/delegation_token/tokens/x", "/config/users/u")
         records = RawRecords(dict.fromkeys(paths, raw))
         table = read_acls(records)
-        assert table.literal[AclFieldKind.TOPIC, "t"] is not None
+        assert table.literal[AclResourceType.TOPIC, "t"] is not None
         list(tokens.read_all(records))
         settings_of_user(records, "u")
 
@@ -235,12 +235,14 @@ def test_whether_there_is_a_topic_to_write_to(stored: dict[str, str], allowed: b
     authorizer = authorizer_of(CONFIG, FakeRecords(stored))
     assert isinstance(authorizer, AclAuthorizer)
     authorizer.refresh()
-    assert authorizer.allows_any(Principal("a"), "h", AclOperation.WRITE, AclFieldKind.TOPIC) is allowed
-    assert authorizer.allows_any(Principal("ANONYMOUS"), "h", AclOperation.WRITE, AclFieldKind.TOPIC)
+    assert authorizer.allows_any(Principal("a"), "h", AclOperation.WRITE, AclResourceType.TOPIC) is allowed
+    assert authorizer.allows_any(Principal("ANONYMOUS"), "h", AclOperation.WRITE, AclResourceType.TOPIC)
 
 
 def test_a_filter_names_the_patterns_that_it_may_select() -> None:
-    acl_filter = AclFilter(AclFieldKind.TOPIC, PatternType.ANY, "t", None, None, AclOperation.ANY, Permission.ANY)
-    literal, prefixed = (ResourcePattern(AclFieldKind.TOPIC, each, "t") for each in (PatternType.LITERAL, PatternType.PREFIXED))
+    acl_filter = AclFilter(AclResourceType.TOPIC, PatternType.ANY, "t", None, None, AclOperation.ANY, Permission.ANY)
+    literal, prefixed = (
+        ResourcePattern(AclResourceType.TOPIC, each, "t") for each in (PatternType.LITERAL, PatternType.PREFIXED)
+    )
     assert acl_filter.exact_patterns() == [literal, prefixed]
     assert acl_filter.matches_entry(Acl("User:a", allow=True, operation=AclOperation.READ, host="*"))

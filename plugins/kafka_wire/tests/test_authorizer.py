@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclFieldKind
+from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclResourceType
 from kframe_kafka_wire.authorizer import ACL_AUTHORIZER, AclAuthorizer, authorizer_of
 from kframe_kafka_wire.principals import Principal, distinguished_name, name_mapper
 from kframe_kafka_wire.testing.served import FakeRecords, Served
@@ -31,7 +31,7 @@ ACLS = {
     "/kafka-acl/Cluster/kafka-cluster": acl(("User:broker", "Allow", "ClusterAction", "*")),
     "/kafka-acl-extended/prefixed/Topic/team-": acl(("User:alice", "Allow", "Create", "*")),
 }
-TOPIC, READ, WRITE, DESCRIBE = AclFieldKind.TOPIC, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
+TOPIC, READ, WRITE, DESCRIBE = AclResourceType.TOPIC, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
 
 #: (user, host, operation, kind, name, allowed)
 TABLE = [
@@ -51,10 +51,10 @@ TABLE = [
     ("alice", "h", AclOperation.CREATE, TOPIC, "team", False),
     ("alice", "h", READ, TOPIC, "broken", False),
     ("carol", "h", READ, TOPIC, "broken", False),
-    ("broker", "h", AclOperation.CLUSTER_ACTION, AclFieldKind.CLUSTER, CLUSTER, True),
-    ("broker", "h", AclOperation.ALTER, AclFieldKind.CLUSTER, CLUSTER, False),
-    ("alice", "h", READ, AclFieldKind.GROUP, "t", False),  # Another resource type.
-    ("root", "h", AclOperation.ALTER, AclFieldKind.CLUSTER, CLUSTER, True),
+    ("broker", "h", AclOperation.CLUSTER_ACTION, AclResourceType.CLUSTER, CLUSTER, True),
+    ("broker", "h", AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER, False),
+    ("alice", "h", READ, AclResourceType.GROUP, "t", False),  # Another resource type.
+    ("root", "h", AclOperation.ALTER, AclResourceType.CLUSTER, CLUSTER, True),
     ("CN=admin,O=x", "h", READ, TOPIC, "broken", True),
     ("ANONYMOUS", "h", READ, TOPIC, "t", False),
 ]
@@ -72,7 +72,13 @@ def authorizer() -> AclAuthorizer:
 
 @pytest.mark.parametrize("user, host, operation, kind, name, allowed", TABLE)
 def test_rules(
-    user: str, host: str, operation: AclOperation, kind: AclFieldKind, name: str, allowed: bool, authorizer: AclAuthorizer
+    user: str,
+    host: str,
+    operation: AclOperation,
+    kind: AclResourceType,
+    name: str,
+    allowed: bool,
+    authorizer: AclAuthorizer,
 ) -> None:
     assert authorizer.allows(Principal(user), host, operation, kind, name) is allowed
 

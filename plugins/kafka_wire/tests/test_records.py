@@ -10,7 +10,7 @@ from kframe_kafka_wire import plugin
 from kframe_kafka_wire.acls import (
     Acl,
     AclOperation,
-    AclFieldKind,
+    AclResourceType,
     PatternType,
     ResourcePattern,
     encode_acls,
@@ -110,13 +110,15 @@ def test_records_in_zookeeper(tmp_path: Path) -> None:
         assert client.get(f"/x/config/changes/{name}")[0] == b'{"version":2,"entity_path":"users/new%20one"}'
         _written_and_deleted(store)
         added = Acl("User:b", allow=True, operation=AclOperation.WRITE, host="*")
-        update_acls(store, ResourcePattern(AclFieldKind.TOPIC, PatternType.LITERAL, "new"), lambda acls: acls | {added})
+        update_acls(
+            store, ResourcePattern(AclResourceType.TOPIC, PatternType.LITERAL, "new"), lambda acls: acls | {added}
+        )
         assert client.get("/x/kafka-acl/Topic/new")[0] == encode_acls({added})
         (change,) = client.get_children("/x/kafka-acl-changes")
         assert (change, client.get(f"/x/kafka-acl-changes/{change}")[0]) == ("acl_changes_0000000000", b"TOPIC:new")
         table = read_acls(store)
-        assert [entry.operation for entry in table.entries_of(AclFieldKind.TOPIC, "t")] == [AclOperation.READ]
-        assert [entry.principal for entry in table.entries_of(AclFieldKind.TOPIC, "u-1")] == ["User:a"]
+        assert [entry.operation for entry in table.entries_of(AclResourceType.TOPIC, "t")] == [AclOperation.READ]
+        assert [entry.principal for entry in table.entries_of(AclResourceType.TOPIC, "u-1")] == ["User:a"]
     finally:
         store.close()
         client.stop()

@@ -18,7 +18,7 @@ import numpy as np
 from kframe.plugin import ZnodeError
 from kframe.plugin.cluster import WRITTEN_LATELY, ClusterState, Registration
 from kframe.plugin.columns import Int32, Int64, positions_within
-from kframe.plugin.store import Met, reload
+from kframe.plugin.store import BrokersLoaded, reload
 from kframe_zookeeper import paths
 from kframe_zookeeper.connection import Connection
 from kframe_zookeeper.foreign import refuse_own_id, warn_of_registrations
@@ -34,7 +34,7 @@ from kframe_zookeeper.znodes import decode_broker, is_controller_only
 _LISTS: Final = (paths.BROKER_IDS, paths.TOPICS, paths.CONFIG_CHANGES, paths.ISR_CHANGES, paths.LOG_DIR_EVENTS)
 
 
-def load_cluster(connection: Connection, memory: Memory, on_brokers_loaded: Met) -> ClusterState:
+def load_cluster(connection: Connection, memory: Memory, on_brokers_loaded: BrokersLoaded) -> ClusterState:
     """Read the cluster and arm the watches; malformed znodes are quarantined.
 
     ``on_brokers_loaded`` is called with the registered brokers while the server reads states. Raises StoreError.
@@ -46,7 +46,7 @@ def load_cluster(connection: Connection, memory: Memory, on_brokers_loaded: Met)
 class _Load:
     """A load; ``cluster`` is its result."""
 
-    def __init__(self, connection: Connection, memory: Memory, on_brokers_loaded: Met) -> None:
+    def __init__(self, connection: Connection, memory: Memory, on_brokers_loaded: BrokersLoaded) -> None:
         self.cluster = ClusterState()
         self._connection, self._memory, self._on_brokers_loaded = connection, memory, on_brokers_loaded
         self._parts: list[TopicPart] = []

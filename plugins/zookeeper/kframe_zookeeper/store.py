@@ -22,7 +22,16 @@ from kazoo.protocol.states import EventType
 from kframe.plugin import ConfigError, KframeError, StoreError, ZnodeError
 from kframe.plugin.cluster import ClusterState, Registration
 from kframe.plugin.columns import Int32
-from kframe.plugin.store import Elect, Event, Met, Notify, SessionExpired, StateChange, StoredStates, WriteResult
+from kframe.plugin.store import (
+    BrokersLoaded,
+    Elect,
+    Event,
+    Notify,
+    SessionExpired,
+    StateChange,
+    StoredStates,
+    WriteResult,
+)
 from kframe_zookeeper import paths
 from kframe_zookeeper.acls import acl_of
 from kframe_zookeeper.chroot import require_cluster
@@ -72,7 +81,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         self._presence: Presence | None = None
         self._instance: InstanceRecord | None = None
         self._highest_epoch = 0
-        self._on_brokers_loaded: Met = _ignore_registrations
+        self._on_brokers_loaded: BrokersLoaded = _ignore_registrations
         self._cluster_checked = True
         """Whether the chroot is known to hold a cluster."""
 
@@ -149,7 +158,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         """Read the cluster and arm the watches. Malformed znodes are left out; see ``quarantined``."""
         return load_cluster(self._connected(), self._memory, self._on_brokers_loaded)
 
-    def foretell(self, on_brokers_loaded: Met) -> None:
+    def report_brokers(self, on_brokers_loaded: BrokersLoaded) -> None:
         """Have ``load`` report the registered brokers while the server reads states."""
         self._on_brokers_loaded = on_brokers_loaded
 
@@ -166,7 +175,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         connection = self._connected()
         return connection.writer.write(new_states(connection, cluster, change))
 
-    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+    def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         """``write_states`` of ``change``; the batches of ``following`` are sent right behind."""
         connection = self._connected()
         first, second = (new_states(connection, cluster, states) for states in (change, following))

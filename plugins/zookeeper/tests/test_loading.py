@@ -87,7 +87,7 @@ def test_states_are_loaded_with_their_zxids(make_fixture: FixtureFactory) -> Non
 def test_each_load_reports_the_registered_brokers(make_fixture: FixtureFactory) -> None:
     fixture, loads = make_fixture(small_cluster()), list[list[int]]()
     store = opened(fixture)
-    store.foretell(lambda registrations: loads.append([broker.broker_id for broker in registrations]))
+    store.report_brokers(lambda registrations: loads.append([broker.broker_id for broker in registrations]))
     for has_multi_read in (True, False):
         store._connected().session.has_multi_read = has_multi_read
         store.load()

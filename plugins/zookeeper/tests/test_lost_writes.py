@@ -18,9 +18,9 @@ from kframe_zookeeper.testing.zookeeper_fixture import FixtureFactory, ZooKeeper
 from kframe_zookeeper.znodes import decode_config, encode_state
 
 from kframe.core.state.stored_states import apply
-from kframe.model.asks import WriteStates
 from kframe.model.cluster import ClusterState
 from kframe.model.ids import NO_STATE
+from kframe.model.store_requests import WriteStates
 from kframe.testing.clusters import StateSpec, change_of, described
 from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
 

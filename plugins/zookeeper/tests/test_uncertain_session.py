@@ -50,8 +50,8 @@ class Sleepy(ZooKeeperStore):
         self._sleep()
         return result
 
-    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        result = super().write_ahead(cluster, change, following)
+    def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+        result = super().write_pipelined(cluster, change, following)
         self._sleep()
         return result
 

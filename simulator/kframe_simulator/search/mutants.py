@@ -139,7 +139,7 @@ MUTANTS: dict[str, SearchMutant] = {
         leader_election.queue_election, (("queue_leader_and_isr(", "(lambda *a, **b: None)("),), "I12", 2
     ),
     "a request is not answered": SearchMutant(
-        operations.operate, (("elif token != NOBODY:", "elif False:"),), "I26", 2
+        operations.operate, (("elif token != NO_TOKEN:", "elif False:"),), "I26", 2
     ),
     "who has lost the role goes on": SearchMutant(
         controller.ControllerCore._follow, (("if self.active and not holder.ours:", "if False:"),), "I3", 2

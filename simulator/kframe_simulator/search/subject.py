@@ -24,7 +24,7 @@ from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded.describe import Api, describe_requests
 from kframe.errors import ControllerFenced, ErrorCode, StoreError
-from kframe.model import asks, effects, events
+from kframe.model import effects, events, store_requests
 from kframe.model.brokers import Registration
 from kframe.model.changes import StoredStates, WriteCode, WriteResult
 from kframe.model.cluster import ClusterState
@@ -38,9 +38,9 @@ TOPIC: Final = "t"
 TOPIC_ID: Final = bytes(15) + b"\1"
 #: Reads whose result never changes in this space: answered at once.
 UNCHANGING: Final[dict[type[Any], Callable[[Any], Any]]] = {
-    asks.ReadDeletions: lambda _: frozenset(),
-    asks.ReadReassignments: lambda _: None,
-    asks.ReadPreferredElection: lambda _: None,
+    store_requests.ReadDeletions: lambda _: frozenset(),
+    store_requests.ReadReassignments: lambda _: None,
+    store_requests.ReadPreferredElection: lambda _: None,
 }
 #: The fields that identify a controller between two events. Fields without influence on decisions are excluded: meters,
 #: gauges, and indexes that can be rebuilt from the columns.
@@ -249,19 +249,25 @@ def _asked(ask: effects.Effect, controller: ControllerCore) -> tuple[Any, ...]:
             return "send", tuple(
                 (request["broker"], _message(request, epochs[request["broker"]])) for request in described
             )
-        case asks.WriteStates(change=change):
+        case store_requests.WriteStates(change=change):
             assert len(change) == 1, "there is one partition"
             leader, *isr = controller.cluster.brokers.ids_of([*change.leader, *change.isr[0]])
             return (
                 "write", leader, int(change.leader_epoch[0]), tuple(isr), int(change.recovery[0]),
                 int(change.expected[0]), change.controller_epoch,
             )  # fmt: skip
-        case asks.WriteAssignments(table=table):
+        case store_requests.WriteAssignments(table=table):
             lists = table.replicas, table.adding, table.removing
             return "assign", *(tuple(replicas.values.tolist()) for replicas in lists)
-        case asks.Claim(takeover=takeover):
+        case store_requests.Claim(takeover=takeover):
             return "claim", takeover
-        case asks.ReadController() | asks.Prepare() | asks.Load() | asks.ReadBrokers() | asks.ReadStates():
+        case (
+            store_requests.ReadController()
+            | store_requests.Prepare()
+            | store_requests.Load()
+            | store_requests.ReadBrokers()
+            | store_requests.ReadStates()
+        ):
             return (type(ask).__name__,)
     raise NotImplementedError(f"{type(ask).__name__} in the small space")
 
@@ -294,7 +300,7 @@ def _made(given: tuple[Any, ...], controller: ControllerCore) -> events.Event | 
         case ("failed", _):
             return events.Failed(StoreError("the session is over"))
         case ("done", "ReadController", owner, ours):
-            return events.Done(asks.Holder(owner, ours))
+            return events.Done(store_requests.Holder(owner, ours))
         case ("done", "ReadBrokers", registered):
             return events.Done(tuple(_registrations(registered)))
         case ("done", "Load", stored):

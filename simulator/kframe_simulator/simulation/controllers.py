@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
-from kframe.model.asks import AskStore
 from kframe.model.config import ControllerConfig
 from kframe.model.effects import Effect
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
+from kframe.model.store_requests import StoreRequest
 from kframe.runtime.loop import ControllerLoop
 from kframe_simulator.simulation.network import ENSEMBLE
 from kframe_simulator.simulation.scheduler import ProcessClock
@@ -175,7 +175,7 @@ class ControllerProcess:
             return
         if self._stopped():
             return
-        if isinstance(self._next, AskStore) and not self.store.linked:
+        if isinstance(self._next, StoreRequest) and not self.store.linked:
             self._plan(20.0)  # The call waits for the connection.
             return
         if self._steps is None:
@@ -191,7 +191,7 @@ class ControllerProcess:
         if self._next is None:
             self._end()
         else:
-            self._plan(CALL_MS if isinstance(self._next, AskStore) else STEP_MS)
+            self._plan(CALL_MS if isinstance(self._next, StoreRequest) else STEP_MS)
 
     def _stopped(self) -> bool:
         """Whether a fault crashed or paused the process within the event."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from kframe.embedded.layout import CONTROLLER, broker_path
-from kframe.embedded.records import StoredRecordError, RecordTree, WatchEvent
+from kframe.embedded.records import RecordTree, StoredRecordError, WatchEvent
 from kframe.embedded.states import StateColumns
 from kframe.embedded.store import MemoryStore
 from kframe.embedded.topics import StoredTopics
@@ -299,14 +299,14 @@ class SimStore(MemoryStore):
     # -- Writes.
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Create or compare-and-set each row that ``write_ahead`` has not written."""
+        """Create or compare-and-set each row that ``write_pipelined`` has not written."""
         pipelined, write = self._pipelined, partial(self._write_states, cluster)
         if pipelined is None or not (asked := pipelined.asked(change)).any():
             return write(change)
         self._pipelined = None
         return pipelined.answer(change, asked, write)
 
-    def write_ahead(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
+    def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
         """Perform both writes before the result of ``change`` is known. If the connection is lost, both may have been
         done, and the outcome is unknown."""
         lost = bool(self.faults) and self.faults[0] == "after"

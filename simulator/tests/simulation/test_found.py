@@ -12,10 +12,10 @@ from kframe.core.selectors.leader_selection import Selection
 from kframe.embedded import EmbeddedBrokers, MemoryEnsemble, VirtualClock
 from kframe.embedded.layout import REASSIGN_PARTITIONS
 from kframe.errors import ErrorCode
-from kframe.model.asks import Claim
 from kframe.model.cluster import ClusterState
 from kframe.model.config import ControllerConfig
 from kframe.model.events import Event, LeaderAndIsrAnswered, TopicPartition
+from kframe.model.store_requests import Claim
 from kframe.runtime.loop import ControllerLoop
 from kframe.scenario.format import parse_scenario
 from kframe.scenario.runner import ScenarioRunner

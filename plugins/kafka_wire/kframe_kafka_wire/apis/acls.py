@@ -13,7 +13,7 @@ from kframe_kafka_wire.acls import (
     Acl,
     AclFilter,
     AclOperation,
-    AclFieldKind,
+    AclResourceType,
     PatternType,
     Permission,
     ResourcePattern,
@@ -130,7 +130,7 @@ def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
     """The entry to create. Raises RequestError for an invalid entry
     (``AuthorizerUtils``, ``AclAuthorizer.validateAclBinding``)."""
     kind, name = fields["resource_type"], fields["resource_name"]
-    if kind == AclFieldKind.CLUSTER and name != CLUSTER:
+    if kind == AclResourceType.CLUSTER and name != CLUSTER:
         raise RequestError(ErrorCode.INVALID_REQUEST, f"The only valid name for the CLUSTER resource is {CLUSTER}")
     if not name:
         raise RequestError(ErrorCode.INVALID_REQUEST, "Invalid empty resource name")
@@ -145,7 +145,7 @@ def _binding(fields: Fields) -> tuple[ResourcePattern, Acl]:
         raise RequestError(ErrorCode.INVALID_REQUEST, _FAILED) from None
     allow = fields["permission_type"] == Permission.ALLOW
     acl = Acl(str(principal), allow, AclOperation(fields["operation"]), fields["host"])
-    return ResourcePattern(AclFieldKind(kind), PatternType(pattern_type), name), acl
+    return ResourcePattern(AclResourceType(kind), PatternType(pattern_type), name), acl
 
 
 _OPERATIONS: Final = frozenset(AclOperation) - {AclOperation.ANY}

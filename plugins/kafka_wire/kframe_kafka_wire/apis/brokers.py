@@ -8,7 +8,7 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_BROKER_EPOCH
 from kframe.plugin.server import FeatureUpdate
-from kframe_kafka_wire.acls import AclOperation, AclFieldKind
+from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.calls import Call, RequestError
 
 Fields = Mapping[str, Any]
@@ -39,7 +39,7 @@ async def init_producer_id(call: Call) -> Fields:
     """An id for an idempotent producer, from a block of the controller. Transactions need a coordinator."""
     if call.body["transactional_id"] is not None:
         raise RequestError(ErrorCode.NOT_COORDINATOR)
-    if not call.may(AclOperation.IDEMPOTENT_WRITE) and not call.may_some(AclOperation.WRITE, AclFieldKind.TOPIC):
+    if not call.may(AclOperation.IDEMPOTENT_WRITE) and not call.may_some(AclOperation.WRITE, AclResourceType.TOPIC):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if call.body.get("producer_id", -1) >= 0 and call.body.get("producer_epoch", -1) < 0:
         raise RequestError(ErrorCode.INVALID_REQUEST)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode, KframeError
 from kframe.plugin.cluster import ClusterState, topic_name_problem
 from kframe.plugin.server import ConfigChange, ConfigOperation
-from kframe_kafka_wire.acls import AclOperation, AclFieldKind
+from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.topic_settings import BROKER_KEYS, TOPIC_SETTINGS, Type, broker_synonyms, of_broker
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.records import NoRecords, Records, settings_at
@@ -103,7 +103,7 @@ def _refusal(
     """The error code of a resource that cannot be described or changed here, else 0."""
     ours = str(call.desk.node.broker_id)
     if kind == TOPIC:
-        if not call.may(operation, AclFieldKind.TOPIC, name):
+        if not call.may(operation, AclResourceType.TOPIC, name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason(call, ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         if not name:
             return ErrorCode.INVALID_REQUEST, "a topic without a name"

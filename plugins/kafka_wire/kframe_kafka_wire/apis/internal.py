@@ -12,7 +12,7 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_STATE, ClusterState, Endpoint
 from kframe.plugin.server import NewTopic
-from kframe_kafka_wire.acls import AclOperation, AclFieldKind
+from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.calls import Call
 
 Fields = Mapping[str, Any]
@@ -32,8 +32,8 @@ _SIZES: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 #: By key type: the internal topic, the resource type, and the error of a denied request.
 _KEYS: Final = {
-    0: (OFFSETS, AclFieldKind.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-    1: (TRANSACTIONS, AclFieldKind.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    0: (OFFSETS, AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+    1: (TRANSACTIONS, AclResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 }
 
 

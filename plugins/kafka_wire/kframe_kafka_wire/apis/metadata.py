@@ -13,7 +13,7 @@ from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import NO_LEADER, NO_STATE, ClusterState, Registration, ReplicaFlag, topic_name_problem
 from kframe.plugin.columns import Int32, Ragged
 from kframe.plugin.server import NewTopic
-from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclFieldKind
+from kframe_kafka_wire.acls import CLUSTER, AclOperation, AclResourceType
 from kframe_kafka_wire.apis.internal import INTERNAL, creation
 from kframe_kafka_wire.calls import NOT_ASKED, Call
 from kframe_kafka_wire.frames import Refused
@@ -152,7 +152,7 @@ def _cluster_operations(call: Call) -> int:
     """The authorized cluster operations if the client requests them; 0 unless it may describe the cluster."""
     if not call.body.get("include_cluster_authorized_operations"):
         return NOT_ASKED
-    return call.operations(AclFieldKind.CLUSTER, CLUSTER) if call.may(AclOperation.DESCRIBE) else 0
+    return call.operations(AclResourceType.CLUSTER, CLUSTER) if call.may(AclOperation.DESCRIBE) else 0
 
 
 def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
@@ -168,7 +168,7 @@ def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
 
 
 async def _by_name(call: Call, view: ClusterView, name: str) -> Fields:
-    if not call.may(AclOperation.DESCRIBE, AclFieldKind.TOPIC, name):
+    if not call.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, name):
         return _missing(name, ZERO_ID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if name in view.topics:
         return _known(call, view, view.topics[name])
@@ -180,7 +180,7 @@ async def _by_name(call: Call, view: ClusterView, name: str) -> Fields:
 def _by_id(call: Call, view: ClusterView, topic: TopicView | None, topic_id: bytes) -> Fields:
     if topic is None:
         return _missing(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
-    if not call.may(AclOperation.DESCRIBE, AclFieldKind.TOPIC, topic.name):
+    if not call.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, topic.name):
         return _missing(None, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return _known(call, view, topic)
 
@@ -190,7 +190,7 @@ async def _create(call: Call, name: str) -> int:
     allowed = call.body.get("allow_auto_topic_creation", True)
     if not (allowed and call.desk.enabled("auto.create.topics.enable", default=True)):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if not call.may(AclOperation.CREATE) and not call.may(AclOperation.CREATE, AclFieldKind.TOPIC, name):
+    if not call.may(AclOperation.CREATE) and not call.may(AclOperation.CREATE, AclResourceType.TOPIC, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = await creation(call, name) if name in INTERNAL else NewTopic(name)
     if topic is None:
@@ -237,7 +237,7 @@ def _known(call: Call, view: ClusterView, topic: TopicView) -> Fields:
         )
     operations = NOT_ASKED
     if call.body.get("include_topic_authorized_operations"):
-        operations = call.operations(AclFieldKind.TOPIC, topic.name)
+        operations = call.operations(AclResourceType.TOPIC, topic.name)
     return {
         "error_code": ErrorCode.NONE, "name": topic.name, "topic_id": topic.topic_id,
         "is_internal": topic.name in INTERNAL, "partitions": partitions, "topic_authorized_operations": operations,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kframe.plugin import ErrorCode, KframeError
-from kframe_kafka_wire.acls import AclOperation, AclFieldKind
+from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.calls import Call, Desk, RequestError
 from kframe_kafka_wire.principals import ANONYMOUS, Principal
 from kframe_kafka_wire.records import RecordWriter
@@ -31,7 +31,7 @@ async def create_token(call: Call) -> Fields:
     tokens = call.desk.tokens
     if not _is_allowed(call):
         return _refused(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, involved)
-    if owner != requester and not call.may(AclOperation.CREATE_TOKENS, AclFieldKind.USER, str(owner)):
+    if owner != requester and not call.may(AclOperation.CREATE_TOKENS, AclResourceType.USER, str(owner)):
         return _refused(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED, involved)
     if any(renewer.kind != _USER for renewer in renewers):
         return _refused(ErrorCode.INVALID_PRINCIPAL_TYPE, involved)
@@ -113,8 +113,8 @@ def _is_wanted(token: Token, owners: list[Principal] | None) -> bool:
 def _is_visible(call: Call, token: Token) -> bool:
     return (
         token.belongs_to(call.session.principal)
-        or call.may(AclOperation.DESCRIBE, AclFieldKind.DELEGATION_TOKEN, token.token_id)
-        or call.may(AclOperation.DESCRIBE_TOKENS, AclFieldKind.USER, str(token.owner))
+        or call.may(AclOperation.DESCRIBE, AclResourceType.DELEGATION_TOKEN, token.token_id)
+        or call.may(AclOperation.DESCRIBE_TOKENS, AclResourceType.USER, str(token.owner))
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kframe.plugin import ErrorCode
 from kframe.plugin.cluster import ClusterState
 from kframe.plugin.server import NewPartitions, NewTopic
-from kframe_kafka_wire.acls import AclOperation, AclFieldKind
+from kframe_kafka_wire.acls import AclOperation, AclResourceType
 from kframe_kafka_wire.apis.configs import configs_of
 from kframe_kafka_wire.calls import Call, reason
 from kframe_kafka_wire.shapes import ZERO_ID
@@ -40,7 +40,7 @@ async def create_topics(call: Call) -> Fields:
             code = ErrorCode.NOT_CONTROLLER
         elif listed[name] > 1:
             code = ErrorCode.INVALID_REQUEST
-        elif not everywhere and not call.may(AclOperation.CREATE, AclFieldKind.TOPIC, name):
+        elif not everywhere and not call.may(AclOperation.CREATE, AclResourceType.TOPIC, name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif room < 0:
             code = ErrorCode.INVALID_PARTITIONS
@@ -61,7 +61,7 @@ async def create_topics(call: Call) -> Fields:
 
 async def _shown(call: Call, made: list[NewTopic]) -> dict[str, Fields]:
     """Id, partitions, replicas and settings of new or validated topics, if the client may describe settings."""
-    visible = [topic for topic in made if call.may(AclOperation.DESCRIBE_CONFIGS, AclFieldKind.TOPIC, topic.name)]
+    visible = [topic for topic in made if call.may(AclOperation.DESCRIBE_CONFIGS, AclResourceType.TOPIC, topic.name)]
     if not visible:
         return {}
     shapes = await call.desk.look(lambda cluster: shapes_of(cluster, [topic.name for topic in visible]))
@@ -146,10 +146,10 @@ async def delete_topics(call: Call) -> Fields:
             responses.append(_deleted(call, None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
         elif listed[name] > 1:
             responses.append(_deleted(call, requested_name, topic_id, ErrorCode.INVALID_REQUEST))
-        elif not call.may(AclOperation.DELETE, AclFieldKind.TOPIC, name):
+        elif not call.may(AclOperation.DELETE, AclResourceType.TOPIC, name):
             shown = (
                 requested_name
-                if requested_name is not None or not call.may(AclOperation.DESCRIBE, AclFieldKind.TOPIC, name)
+                if requested_name is not None or not call.may(AclOperation.DESCRIBE, AclResourceType.TOPIC, name)
                 else name
             )
             responses.append(_deleted(call, shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -198,7 +198,7 @@ async def create_partitions(call: Call) -> Fields:
             code = ErrorCode.NOT_CONTROLLER
         elif listed[name] > 1:
             code = ErrorCode.INVALID_REQUEST
-        elif not call.may(AclOperation.ALTER, AclFieldKind.TOPIC, name):
+        elif not call.may(AclOperation.ALTER, AclResourceType.TOPIC, name):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif room < 0:
             code = ErrorCode.INVALID_PARTITIONS

@@ -15,14 +15,14 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.effects import Ask
 from kframe.model.events import TopicPartition
-from kframe.model.ports import Store, WritingAhead
+from kframe.model.ports import Pipelining, Store
 from kframe.model.tables import Notifications, Targets, TopicSettings, TopicTable
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class AskStore(Ask[Value]):
+class StoreRequest(Ask[Value]):
     """A request to storage. ``perform`` makes the matching call of the port; the core itself never calls it."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Value:
@@ -39,7 +39,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadController(AskStore[Holder]):
+class ReadController(StoreRequest[Holder]):
     """Read the id of the active controller, and watch for the next change."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Holder:
@@ -48,7 +48,7 @@ class ReadController(AskStore[Holder]):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(AskStore[int | None]):
+class Claim(StoreRequest[int | None]):
     """Try to become controller. The value is our new controller epoch, or None if the role is taken.
 
     ``takeover``: take the role even if another controller holds it; ``brokers_only``: only if that holder is a broker.
@@ -66,7 +66,7 @@ class Claim(AskStore[int | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Prepare(AskStore[None]):
+class Prepare(StoreRequest[None]):
     """Before a failover loads the cluster: set ``/feature``, delete log-dir and ISR notifications."""
 
     def perform(self, store: Store, cluster: ClusterState) -> None:
@@ -75,7 +75,7 @@ class Prepare(AskStore[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Load(AskStore[ClusterState]):
+class Load(StoreRequest[ClusterState]):
     """Read the whole cluster; the core owns the result."""
 
     def perform(self, store: Store, cluster: ClusterState) -> ClusterState:
@@ -84,7 +84,7 @@ class Load(AskStore[ClusterState]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBrokers(AskStore[tuple[Registration, ...]]):
+class ReadBrokers(StoreRequest[tuple[Registration, ...]]):
     """Read all registrations, and watch for the next change."""
 
     def perform(self, store: Store, cluster: ClusterState) -> tuple[Registration, ...]:
@@ -93,7 +93,7 @@ class ReadBrokers(AskStore[tuple[Registration, ...]]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WriteStates(AskStore[WriteResult]):
+class WriteStates(StoreRequest[WriteResult]):
     """Store these states if our controller epoch and the version of each row are still current.
 
     ``following``: rows that a later write will request regardless of this result. A store may start that write early.
@@ -103,14 +103,14 @@ class WriteStates(AskStore[WriteResult]):
     following: StateChange | None = None
 
     def perform(self, store: Store, cluster: ClusterState) -> WriteResult:
-        """``Store.write_states``, or ``WritingAhead.write_ahead``."""
-        if self.following is not None and isinstance(store, WritingAhead):
-            return store.write_ahead(cluster, self.change, self.following)
+        """``Store.write_states``, or ``Pipelining.write_pipelined``."""
+        if self.following is not None and isinstance(store, Pipelining):
+            return store.write_pipelined(cluster, self.change, self.following)
         return store.write_states(cluster, self.change)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadStates(AskStore[StoredStates]):
+class ReadStates(StoreRequest[StoredStates]):
     """Read the states of these rows."""
 
     rows: Int32
@@ -121,7 +121,7 @@ class ReadStates(AskStore[StoredStates]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTopicNames(AskStore[frozenset[str]]):
+class ReadTopicNames(StoreRequest[frozenset[str]]):
     """Read which topics exist, and watch for the next change."""
 
     def perform(self, store: Store, cluster: ClusterState) -> frozenset[str]:
@@ -130,7 +130,7 @@ class ReadTopicNames(AskStore[frozenset[str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTopics(AskStore[TopicTable]):
+class ReadTopics(StoreRequest[TopicTable]):
     """Read ids and assignments of topics, and watch each for the next change. Deleted topics are omitted."""
 
     names: tuple[str, ...]
@@ -141,7 +141,7 @@ class ReadTopics(AskStore[TopicTable]):
 
 
 @dataclass(frozen=True, slots=True)
-class GiveTopicIds(AskStore[tuple[bytes, ...]]):
+class GiveTopicIds(StoreRequest[tuple[bytes, ...]]):
     """Assign random ids to topics that have none, and store them."""
 
     names: tuple[str, ...]
@@ -152,7 +152,7 @@ class GiveTopicIds(AskStore[tuple[bytes, ...]]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CreateTopics(AskStore[tuple[WriteCode, ...]]):
+class CreateTopics(StoreRequest[tuple[WriteCode, ...]]):
     """Store new topics with their configs (one mapping per topic): OK, EXISTS or FAILED for each. ``with_ids`` assigns
     random ids to topics that have none."""
 
@@ -166,7 +166,7 @@ class CreateTopics(AskStore[tuple[WriteCode, ...]]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WriteAssignments(AskStore[tuple[WriteCode, ...]]):
+class WriteAssignments(StoreRequest[tuple[WriteCode, ...]]):
     """Replace whole assignments of topics: OK for each, STALE if another client wrote the topic since we read it."""
 
     table: TopicTable
@@ -177,7 +177,7 @@ class WriteAssignments(AskStore[tuple[WriteCode, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class QueueDeletions(AskStore[None]):
+class QueueDeletions(StoreRequest[None]):
     """Mark topics for deletion, as DeleteTopics does."""
 
     names: tuple[str, ...]
@@ -188,7 +188,7 @@ class QueueDeletions(AskStore[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadDeletions(AskStore[frozenset[str]]):
+class ReadDeletions(StoreRequest[frozenset[str]]):
     """Read which topics are marked for deletion, and watch for the next mark."""
 
     def perform(self, store: Store, cluster: ClusterState) -> frozenset[str]:
@@ -197,7 +197,7 @@ class ReadDeletions(AskStore[frozenset[str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class DropDeletions(AskStore[None]):
+class DropDeletions(StoreRequest[None]):
     """Remove deletion marks without deleting the topics."""
 
     names: tuple[str, ...]
@@ -208,7 +208,7 @@ class DropDeletions(AskStore[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteTopics(AskStore[None]):
+class DeleteTopics(StoreRequest[None]):
     """Delete topics with their states, configs and deletion marks."""
 
     names: tuple[str, ...]
@@ -219,7 +219,7 @@ class DeleteTopics(AskStore[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadReassignments(AskStore[Targets | None]):
+class ReadReassignments(StoreRequest[Targets | None]):
     """Read the reassignments that an operator has requested, None if there are none, and watch for the next request."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Targets | None:
@@ -228,7 +228,7 @@ class ReadReassignments(AskStore[Targets | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteReassignments(AskStore[None]):
+class WriteReassignments(StoreRequest[None]):
     """Replace the record of requested reassignments; an empty ``targets`` deletes the record."""
 
     targets: Targets
@@ -239,7 +239,7 @@ class WriteReassignments(AskStore[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadPreferredElection(AskStore[tuple[TopicPartition, ...] | None]):
+class ReadPreferredElection(StoreRequest[tuple[TopicPartition, ...] | None]):
     """Read the partitions of a requested preferred election, None if there is none, and watch for the next request."""
 
     def perform(self, store: Store, cluster: ClusterState) -> tuple[TopicPartition, ...] | None:
@@ -248,7 +248,7 @@ class ReadPreferredElection(AskStore[tuple[TopicPartition, ...] | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class DropPreferredElection(AskStore[None]):
+class DropPreferredElection(StoreRequest[None]):
     """Delete the record of the requested preferred election."""
 
     def perform(self, store: Store, cluster: ClusterState) -> None:
@@ -257,7 +257,7 @@ class DropPreferredElection(AskStore[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadIsrChanges(AskStore[Notifications[TopicPartition]]):
+class ReadIsrChanges(StoreRequest[Notifications[TopicPartition]]):
     """Read which ISRs leaders have changed directly in storage, and watch for the next change."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Notifications[TopicPartition]:
@@ -266,7 +266,7 @@ class ReadIsrChanges(AskStore[Notifications[TopicPartition]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadLogDirEvents(AskStore[Notifications[int]]):
+class ReadLogDirEvents(StoreRequest[Notifications[int]]):
     """Read the ids of brokers that have lost a log directory, and watch for the next notification."""
 
     def perform(self, store: Store, cluster: ClusterState) -> Notifications[int]:
@@ -275,7 +275,7 @@ class ReadLogDirEvents(AskStore[Notifications[int]]):
 
 
 @dataclass(frozen=True, slots=True)
-class DropNotifications(AskStore[None]):
+class DropNotifications(StoreRequest[None]):
     """Delete notifications that were read."""
 
     paths: tuple[str, ...]
@@ -286,7 +286,7 @@ class DropNotifications(AskStore[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTopicSettings(AskStore[tuple[TopicSettings, ...]]):
+class ReadTopicSettings(StoreRequest[tuple[TopicSettings, ...]]):
     """Read the settings of topics that a controller acts on."""
 
     names: tuple[str, ...]
@@ -297,7 +297,7 @@ class ReadTopicSettings(AskStore[tuple[TopicSettings, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadConfigs(AskStore[Mapping[str, str]]):
+class ReadConfigs(StoreRequest[Mapping[str, str]]):
     """Read all settings of a topic, or of all brokers if ``topic`` is None; empty where there are none."""
 
     topic: str | None
@@ -308,7 +308,7 @@ class ReadConfigs(AskStore[Mapping[str, str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class WriteConfigs(AskStore[None]):
+class WriteConfigs(StoreRequest[None]):
     """Replace the settings of a topic, or of all brokers, and write a config change notification."""
 
     topic: str | None
@@ -320,7 +320,7 @@ class WriteConfigs(AskStore[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class AllocateProducerIds(AskStore[int]):
+class AllocateProducerIds(StoreRequest[int]):
     """Reserve the next block of producer ids for a broker. The value is the first id of the block."""
 
     broker_id: int
