@@ -29,7 +29,7 @@ FOLDERS: Final = (
     *(path.parent.relative_to(ROOT) for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))),
 )
 MINORS: Final = (11, 12, 13, 14)
-SMOKE: Final = ROOT / "tests" / "dist" / "smoke.py"
+SMOKE: Final = ROOT / "tests" / "packaging" / "smoke.py"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,7 +120,8 @@ def install_and_run(python: Path, out: Path, sources: Sequence[Path]) -> None:
         path = str(folder / "bin")
         # A compiler elsewhere than on the path would fail too.
         without_compiler = {"PATH": path, "CC": "false", "CXX": "false"}
-        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
+        # pure-sasl has no wheel of its newest release; it is Python code, which pip builds without a compiler.
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--prefer-binary"]
         run([*pip, "--find-links", out, *names], without_compiler)
         # In that folder Python finds no source tree.
         run([folder / "bin" / "python", SMOKE], {"PATH": path}, Path(temporary))
