@@ -119,12 +119,12 @@ def install_and_run(python: Path, out: Path, sources: Sequence[Path]) -> None:
         names = [source.name.rpartition("-")[0].replace("_", "-") for source in sources]
         path = str(folder / "bin")
         # A compiler elsewhere than on the path would fail too.
-        without_compiler = {"PATH": path, "CC": "false", "CXX": "false"}
+        without_compiler = {"PATH": path, "PYTHONPATH": "", "CC": "false", "CXX": "false"}
         # pure-sasl has no wheel of its newest release; it is Python code, which pip builds without a compiler.
         pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--prefer-binary"]
         run([*pip, "--find-links", out, *names], without_compiler)
         # In that folder Python finds no source tree.
-        run([folder / "bin" / "python", SMOKE], {"PATH": path}, Path(temporary))
+        run([folder / "bin" / "python", SMOKE], without_compiler, Path(temporary))
 
 
 def run(command: Sequence[object], environment: Mapping[str, str] = {}, folder: Path = ROOT) -> None:
