@@ -147,7 +147,7 @@ def test_cibuildwheel_builds_these_wheels(linters: Path, platform: str, architec
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("folder", ["simulator", "plugins/kafka_wire", "plugins/zookeeper"])
+@pytest.mark.parametrize("folder", ["simulator", "plugins/kafka_wire", "plugins/kraft", "plugins/zookeeper"])
 def test_other_distributions_use_the_settings_of_the_root(linters: Path, folder: str) -> None:
     command = [linters / "cibuildwheel", "--config-file", "pyproject.toml", "--print-build-identifiers"]
     identifiers = lint([*command, "--platform", "macos", "--archs", "arm64", folder]).split()
