@@ -30,7 +30,12 @@ NO_LIMIT: Final = 2**40
 #: Kernels that the roofline does not measure, with the reason.
 NOT_MEASURED: Final[Mapping[str, str]] = {
     "write_live_leaders": "returns once every leader is listed, after a few hundred rows",
-}
+    **dict.fromkeys(
+        ("choose_kraft_leaders", "list_rows_in_directory", "list_rows_with_broker", "mark_acceptable_replicas",
+         "mark_completed_reassignments", "mark_list_changes", "mark_missing_members", "update_elrs"),
+        "reads columns of KRaft mode; this cluster is in ZooKeeper mode",
+    ),
+}  # fmt: skip
 PER: Final = {column.name: column.per for column in COLUMNS}
 
 Arguments: TypeAlias = dict[str, Any]

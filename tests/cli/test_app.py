@@ -99,6 +99,18 @@ def test_errors_end_in_one_line(failing: dict[str, Exception], problem: Exceptio
     assert result.stderr == f"error: {problem if isinstance(problem, KframeError) else 'interrupted'}\n"
 
 
+@pytest.fixture
+def restored_logging() -> Iterator[None]:
+    """Restore the levels and handlers that ``-v`` changes for the whole process."""
+    loggers = [logging.getLogger(), logging.getLogger("kframe")]
+    saved = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, level, handlers in saved:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+@pytest.mark.usefixtures("restored_logging")
 def test_verbose_prints_where_an_unexpected_error_was_raised(failing: dict[str, Exception]) -> None:
     failing["it"] = ZeroDivisionError("ours")
     quiet, verbose = (CliRunner().invoke(app.cli, [*option, "failing"]) for option in ([], ["-v"]))

@@ -16,6 +16,10 @@ from kframe.cli.exits import EXIT_CODES
 from tests.cli.running import HEALTHY, PLAN, kframe
 
 KFRAME = (sys.executable, "-m", "kframe.cli")
+#: ``kframe`` with Python's handler of SIGINT. Tests in a background job of a shell inherit that the signal is ignored.
+_INTERRUPTIBLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from kframe.cli.app import main; main()"
+)
 #: Commands that print much and little, as tables and as data.
 _PRINTING = (
     ("whatif", "fail", HEALTHY, "--brokers", "4"), ("whatif", "fail", HEALTHY, "--brokers", "4", "-o", "json"),
@@ -44,7 +48,8 @@ def test_closed_pipe_is_quiet() -> None:
 def test_interrupt_ends_a_command_with_130(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    process = subprocess.Popen([*KFRAME, "snapshot", "show", str(pipe)], stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", _INTERRUPTIBLE, "snapshot", "show", str(pipe)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     with pipe.open("wb"):  # Returns when the command reads the pipe.
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)

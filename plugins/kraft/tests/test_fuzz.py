@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from kframe_kraft.testing.fuzz.targets import CORPUS, targets
 
-from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, Target, read_corpus, report, run, signature
+from kframe_simulator.fuzz import CASES, PEAK_BYTES_MAX, Base, Batch, DecoderTarget, read_corpus, report, run, signature
 
 SEED = 20
 SAVED = read_corpus(CORPUS)
@@ -32,7 +32,7 @@ def test_corpus_covers_every_target() -> None:
 
 
 @pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
-def test_corpus_outcomes_are_unchanged(target: Target) -> None:
+def test_corpus_outcomes_are_unchanged(target: DecoderTarget) -> None:
     entries = [entry for entry in SAVED if entry.target == target.name]
     outcomes = target.evaluate(Batch.of([Base(entry.kind, entry.raw) for entry in entries]))
     assert [
