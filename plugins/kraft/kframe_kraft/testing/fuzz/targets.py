@@ -18,7 +18,7 @@ from kframe_kraft.errors import LogError, RecordError
 from kframe_kraft.partition_columns import PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
 from kframe_kraft.records import decode_control, decode_record, encode_control, encode_record
 from kframe_kraft.testing.random_records import random_record
-from kframe_simulator.fuzz import Base, Batch, Outcome, DecoderTarget, bases_of, read_corpus
+from kframe_simulator.fuzz import Base, Batch, DecoderTarget, Outcome, bases_of, read_corpus
 
 CORPUS: Final = Path(__file__).with_name("corpus.tsv")
 #: Byte sequences that are likely to break readers of the flexible encoding.
