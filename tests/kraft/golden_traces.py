@@ -29,9 +29,9 @@ from kframe.core.kraft import (
     registration,
     topics,
 )
-from kframe.core.kraft.configs import ConfigOperation
+from kframe.core.kraft.configs import KraftConfigOperation
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
-from kframe.core.kraft.decision import Decision, RequestRefused, VersionedRecord
+from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused
 from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.membership import has_leaderships
 from kframe.core.kraft.random_source import JavaRandom
@@ -81,7 +81,7 @@ def symbolic_epoch(name: str) -> int:
     return int(broker) * 1_000 + int(number)
 
 
-def parse_record(node: Mapping[str, Any]) -> VersionedRecord:
+def parse_record(node: Mapping[str, Any]) -> RecordAndVersion:
     """A record of a trace as kframe's record."""
     kind = "".join(part.capitalize() for part in node["type"].split("_"))
     record_type: Any = getattr(records, kind)
@@ -90,7 +90,7 @@ def parse_record(node: Mapping[str, Any]) -> VersionedRecord:
         key = re.sub(r"_(\w)", lambda match: match[1].upper(), field.name)
         if key in node["data"]:
             values[field.name] = _value(field.name, node["data"][key])
-    return VersionedRecord(record_type(**values), node["version"])
+    return RecordAndVersion(record_type(**values), node["version"])
 
 
 def _value(name: str, value: Any) -> Any:
@@ -111,7 +111,7 @@ def _value(name: str, value: Any) -> Any:
     return value
 
 
-def step_records(step: Step) -> Iterator[VersionedRecord]:
+def step_records(step: Step) -> Iterator[RecordAndVersion]:
     """The records of a step that the rules decide."""
     for batch in step["batches"]:
         if not batch.get("control"):
@@ -148,7 +148,7 @@ class GoldenCluster:
             twin.context.heartbeats.register(broker, registered.fenced)
         return twin
 
-    def apply(self, decided: VersionedRecord) -> None:
+    def apply(self, decided: RecordAndVersion) -> None:
         record = decided.record
         if isinstance(record, records.RegisterBrokerRecord):
             self.registrations[record.broker_id] = record.broker_epoch % 1_000
@@ -173,7 +173,7 @@ class GoldenCluster:
     def registration(self, broker: int) -> BrokerRegistration:
         return self.metadata.brokers.registrations[broker]
 
-    def register(self, broker: int, options: Mapping[str, Any]) -> Decision:
+    def register(self, broker: int, options: Mapping[str, Any]) -> ControllerResult:
         """Register a new process of a broker."""
         known = self.brokers.setdefault(broker, {"id": broker})
         known |= {name: value for name, value in options.items() if name in ("rack", "directories")}
@@ -206,73 +206,75 @@ def _ids(argument: Any) -> list[tuple[int, Mapping[str, Any]]]:
     return [(item["id"], item) if isinstance(item, dict) else (item, {}) for item in items]
 
 
-def fence(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def fence(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     for broker, _ in _ids(argument):
-        yield Decision(broker_events.fence_broker(cluster.context, cluster.registration(broker)))
+        yield ControllerResult(broker_events.fence_broker(cluster.context, cluster.registration(broker)))
 
 
-def unfence(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def unfence(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     fenced = [broker for broker, _ in _ids(argument) if cluster.registration(broker).fenced]
     for broker in fenced:
-        yield Decision(broker_events.unfence_broker(cluster.context, cluster.registration(broker)))
+        yield ControllerResult(broker_events.unfence_broker(cluster.context, cluster.registration(broker)))
 
 
-def register(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def register(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     for broker, options in _ids(argument):
         yield cluster.register(broker, options)
 
 
-def start(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def start(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     for broker, options in _ids(argument):
         yield cluster.register(broker, options)
-        yield Decision(broker_events.unfence_broker(cluster.context, cluster.registration(broker)))
+        yield ControllerResult(broker_events.unfence_broker(cluster.context, cluster.registration(broker)))
 
 
-def clean_stop(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def clean_stop(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     """Controlled shutdown if the broker leads, then fencing; and again when the session ends."""
     waits = not isinstance(argument, dict) or argument.get("wait", True)
     brokers = argument["brokers"] if isinstance(argument, dict) else argument
     for broker, _ in _ids(brokers):
         if has_leaderships(cluster.metadata, broker):
-            yield Decision(broker_events.begin_controlled_shutdown(cluster.context, cluster.registration(broker)))
-        yield Decision(broker_events.fence_broker(cluster.context, cluster.registration(broker)))
+            yield ControllerResult(
+                broker_events.begin_controlled_shutdown(cluster.context, cluster.registration(broker))
+            )
+        yield ControllerResult(broker_events.fence_broker(cluster.context, cluster.registration(broker)))
     for broker, _ in _ids(brokers) if waits else ():
-        yield Decision(broker_events.fence_broker(cluster.context, cluster.registration(broker)))
+        yield ControllerResult(broker_events.fence_broker(cluster.context, cluster.registration(broker)))
 
 
-def unregister(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def unregister(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     for broker, _ in _ids(argument):
         yield broker_events.unregister_broker(cluster.context, broker)
 
 
-def reassign(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Decision]:
+def reassign(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[ControllerResult]:
     named = dict(argument)
     allowed = named.pop("allow_replication_factor_change", True)
     requests = [
-        reassignment.Reassignment(*_partition(name), None if replicas is None else tuple(replicas))
+        reassignment.RequestedReassignment(*_partition(name), None if replicas is None else tuple(replicas))
         for name, replicas in named.items()
     ]
     yield reassignment.reassign_partitions(cluster.context, requests, allow_factor_change=allowed)
 
 
-def cancel(cluster: GoldenCluster, argument: list[str]) -> Iterator[Decision]:
+def cancel(cluster: GoldenCluster, argument: list[str]) -> Iterator[ControllerResult]:
     yield from reassign(cluster, dict.fromkeys(argument))
 
 
-def elect_leaders(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Decision]:
+def elect_leaders(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[ControllerResult]:
     kind = KraftElection[argument["type"].upper()]
     named = argument.get("partitions")
     yield elections.elect_leaders(cluster.context, kind, None if named is None else list(map(_partition, named)))
 
 
-def delete_topics(cluster: GoldenCluster, argument: list[str]) -> Iterator[Decision]:
+def delete_topics(cluster: GoldenCluster, argument: list[str]) -> Iterator[ControllerResult]:
     index = cluster.metadata.topics.index_by_name
     known = [name.removeprefix("id:") for name in argument]
     once = [name for name in dict.fromkeys(known) if name in index and known.count(name) == 1]
     yield topics.delete_topics(cluster.context, [cluster.metadata.topics.ids[index[name]] for name in once])
 
 
-def assign_directories(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Decision]:
+def assign_directories(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[ControllerResult]:
     broker, topic_ids = argument["broker"], cluster.metadata.topics
     assignments = []
     for name, directory in argument["partitions"].items():
@@ -285,21 +287,21 @@ def assign_directories(cluster: GoldenCluster, argument: Mapping[str, Any]) -> I
     yield directories.assign_directories(cluster.context, broker, epoch, assignments)
 
 
-def offline_directory(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Decision]:
+def offline_directory(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[ControllerResult]:
     broker = argument["broker"]
     lost = [symbolic_uuid(f"{broker}.{name}") for name in argument["directories"]]
-    yield Decision(directories.lose_directories(cluster.context, cluster.registration(broker), lost))
+    yield ControllerResult(directories.lose_directories(cluster.context, cluster.registration(broker), lost))
 
 
-def cordon(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Decision]:
+def cordon(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[ControllerResult]:
     broker = argument["broker"]
     cordoned = [symbolic_uuid(f"{broker}.{name}") for name in argument["directories"]]
-    yield Decision(directories.cordon_directories(cluster.registration(broker), cordoned))
+    yield ControllerResult(directories.cordon_directories(cluster.registration(broker), cordoned))
 
 
-def alter(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Decision]:
+def alter(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[ControllerResult]:
     """One request for each sender, in the order in which the senders are first named."""
-    requests: dict[tuple[int, int], list[alter_partition.IsrProposal]] = {}
+    requests: dict[tuple[int, int], list[alter_partition.KraftIsrProposal]] = {}
     for name, options in argument.items():
         sender, epoch, proposal = _proposal(cluster, name, options)
         requests.setdefault((sender, epoch), []).append(proposal)
@@ -309,7 +311,7 @@ def alter(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Decis
 
 def _proposal(
     cluster: GoldenCluster, name: str, options: Mapping[str, Any]
-) -> tuple[int, int, alter_partition.IsrProposal]:
+) -> tuple[int, int, alter_partition.KraftIsrProposal]:
     topic, partition = _partition(name)
     row, p = cluster.metadata.row(topic, partition), cluster.metadata.partitions
     index = cluster.metadata.topics.index_by_name.get(topic)
@@ -320,7 +322,7 @@ def _proposal(
         stored = cluster.metadata.brokers.registrations.get(member)
         epochs = {int(broker): epoch for broker, epoch in options.get("broker_epochs", {}).items()}
         members.append((member, epochs.get(member, -1 if stored is None else stored.broker_epoch)))
-    proposal = alter_partition.IsrProposal(
+    proposal = alter_partition.KraftIsrProposal(
         topic_id=symbolic_uuid(topic) if index is None else cluster.metadata.topics.ids[index],
         partition=partition,
         isr=tuple(members),
@@ -337,7 +339,7 @@ def config_value(value: Any) -> str | None:
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def feature(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Decision]:
+def feature(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[ControllerResult]:
     named = dict(argument)
     validate_only = named.pop("validate_only", False)
     updates = {}
@@ -347,7 +349,7 @@ def feature(cluster: GoldenCluster, argument: Mapping[str, Any]) -> Iterator[Dec
     yield features.update_features(cluster.context, updates, validate_only=validate_only)
 
 
-def create_topics(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def create_topics(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     requested = argument["topics"] if isinstance(argument, dict) else argument
     validate_only = isinstance(argument, dict) and argument.get("validate_only", False)
     new_topics = []
@@ -359,7 +361,7 @@ def create_topics(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
         replicas = tuple((index, replicas[index % len(replicas)][1]) for index in range(count)) or replicas
         values = {key: config_value(value) for key, value in topic.get("config", {}).items()}
         new_topics.append(
-            topics.NewTopic(
+            topics.CreatableTopic(
                 topic["name"], topic.get("partitions", -1), topic.get("replication_factor", -1), replicas, values
             )
         )
@@ -370,41 +372,41 @@ def _replica_lists(assignments: Any) -> tuple[tuple[int, ...], ...] | None:
     return None if assignments is None else tuple(map(tuple, assignments))
 
 
-def create_partitions(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def create_partitions(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     requested = argument if isinstance(argument, list) else [argument]
     requests = [
-        topics.NewPartitions(topic["topic"], topic["count"], _replica_lists(topic.get("assignments")))
+        topics.CreatePartitionsTopic(topic["topic"], topic["count"], _replica_lists(topic.get("assignments")))
         for topic in requested
     ]
     yield topics.create_partitions(cluster.context, requests)
 
 
-def set_config(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def set_config(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     yield from _alter_configs(cluster, argument, replaces_all=False)
 
 
-def replace_config(cluster: GoldenCluster, argument: Any) -> Iterator[Decision]:
+def replace_config(cluster: GoldenCluster, argument: Any) -> Iterator[ControllerResult]:
     yield from _alter_configs(cluster, argument, replaces_all=True)
 
 
-def _alter_configs(cluster: GoldenCluster, argument: Any, *, replaces_all: bool) -> Iterator[Decision]:
+def _alter_configs(cluster: GoldenCluster, argument: Any, *, replaces_all: bool) -> Iterator[ControllerResult]:
     changes = []
     for resource in argument["resources"] if isinstance(argument, dict) else argument:
         kind = next(name for name in ("topic", "broker", "group", "client-metrics") if name in resource)
-        operations: dict[str, tuple[ConfigOperation, str | None]] = {}
-        for operation in ConfigOperation:
+        operations: dict[str, tuple[KraftConfigOperation, str | None]] = {}
+        for operation in KraftConfigOperation:
             named = resource.get(operation.value, {})
             values = named if isinstance(named, dict) else dict.fromkeys(named)
             operations |= {key: (operation, config_value(value)) for key, value in values.items()}
         name = int(ResourceType[kind.upper().replace("-", "_")]), str(resource[kind])
-        changes.append(configs.ConfigChange(name, operations, replaces_all))
+        changes.append(configs.KraftConfigChange(name, operations, replaces_all))
     decision = configs.alter_configs(cluster.context, changes)
     validates = isinstance(argument, dict) and argument.get("validate_only", False)
-    yield Decision(response=decision.response) if validates else decision
+    yield ControllerResult(response=decision.response) if validates else decision
 
 
 #: The steps that the rules decide from the state alone.
-STEPS: Final[dict[str, Callable[[GoldenCluster, Any], Iterator[Decision]]]] = {
+STEPS: Final[dict[str, Callable[[GoldenCluster, Any], Iterator[ControllerResult]]]] = {
     "heartbeat_stop": fence,
     "fence": fence,
     "unfence": unfence,
@@ -453,10 +455,10 @@ def is_decided(cluster: GoldenCluster, step: Step) -> bool:
     return name in STEPS and not draws_replicas and not depends
 
 
-def decide(cluster: GoldenCluster, step: Step) -> list[VersionedRecord]:
+def decide(cluster: GoldenCluster, step: Step) -> list[RecordAndVersion]:
     """The records that kframe decides for a step; each decision is applied before the next."""
     ((name, argument),) = step["step"].items()
-    decided: list[VersionedRecord] = []
+    decided: list[RecordAndVersion] = []
     try:
         for decision in STEPS[name](cluster, argument):
             decided += [item for item in decision.records if not isinstance(item.record, records.NoOpRecord)]

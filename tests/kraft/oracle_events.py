@@ -17,8 +17,8 @@ from kframe.core.kraft import (
     registration,
     topics,
 )
-from kframe.core.kraft.configs import ConfigOperation
-from kframe.core.kraft.decision import Decision, PartitionResult, RequestRefused
+from kframe.core.kraft.configs import KraftConfigOperation
+from kframe.core.kraft.decision import ControllerResult, PartitionResult, RequestRefused
 from kframe.errors import ErrorCode
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, ResourceType
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Event: TypeAlias = Mapping[str, Any]
 #: The decision, the response in JSON, and a broker whose controlled shutdown begins with the batch.
-Decided: TypeAlias = tuple[Decision, Any, int | None]
+Decided: TypeAlias = tuple[ControllerResult, Any, int | None]
 
 
 class NotApplicable(Exception):
@@ -62,18 +62,18 @@ def _uuids(values: Any) -> tuple[UUID, ...]:
 
 
 def broker_fenced(oracle: Oracle, event: Event) -> Decided:
-    return Decision(broker_events.fence_broker(oracle.context, _registration(oracle, event))), None, None
+    return ControllerResult(broker_events.fence_broker(oracle.context, _registration(oracle, event))), None, None
 
 
 def broker_unfenced(oracle: Oracle, event: Event) -> Decided:
-    return Decision(broker_events.unfence_broker(oracle.context, _registration(oracle, event))), None, None
+    return ControllerResult(broker_events.unfence_broker(oracle.context, _registration(oracle, event))), None, None
 
 
 def controlled_shutdown_begun(oracle: Oracle, event: Event) -> Decided:
     stored = _registration(oracle, event)
     if stored.fenced:
         raise NotApplicable
-    return Decision(broker_events.begin_controlled_shutdown(oracle.context, stored)), None, stored.broker_id
+    return ControllerResult(broker_events.begin_controlled_shutdown(oracle.context, stored)), None, stored.broker_id
 
 
 def heartbeat(oracle: Oracle, event: Event) -> Decided:
@@ -98,7 +98,7 @@ def heartbeat(oracle: Oracle, event: Event) -> Decided:
     return decision, response, request.broker_id if reply.in_controlled_shutdown else None
 
 
-def _pass(decision: Decision) -> Decided:
+def _pass(decision: ControllerResult) -> Decided:
     return decision, {"more": decision.response}, None
 
 
@@ -146,12 +146,12 @@ def broker_unregistered(oracle: Oracle, event: Event) -> Decided:
 
 def directories_offline(oracle: Oracle, event: Event) -> Decided:
     records = directories.lose_directories(oracle.context, _registration(oracle, event), _uuids(event["directories"]))
-    return Decision(records), None, None
+    return ControllerResult(records), None, None
 
 
 def directories_cordoned(oracle: Oracle, event: Event) -> Decided:
     records = directories.cordon_directories(_registration(oracle, event), _uuids(event["directories"]))
-    return Decision(records), None, None
+    return ControllerResult(records), None, None
 
 
 def assign_directories(oracle: Oracle, event: Event) -> Decided:
@@ -195,7 +195,7 @@ def alter_partitions(oracle: Oracle, event: Event) -> Decided:
     return decision, _sorted(response), None
 
 
-def _proposal(oracle: Oracle, item: Event, version: int) -> alter_partition.IsrProposal:
+def _proposal(oracle: Oracle, item: Event, version: int) -> alter_partition.KraftIsrProposal:
     topic_id, metadata = oracle.topic_id(item["topic"]), oracle.context.metadata
     topic = metadata.topics.index_by_id.get(topic_id)
     row = None if topic is None else metadata.topics.row_of(topic, item["partition"])
@@ -205,7 +205,7 @@ def _proposal(oracle: Oracle, item: Event, version: int) -> alter_partition.IsrP
         (member["id"], member["epoch"]) if isinstance(member, dict) else (member, _epoch(oracle, member))
         for member in item["isr"]
     ]
-    return alter_partition.IsrProposal(
+    return alter_partition.KraftIsrProposal(
         topic_id=topic_id,
         partition=item["partition"],
         isr=tuple((member, -1) if version < 3 else (member, epoch) for member, epoch in members),
@@ -223,7 +223,7 @@ def elect_leaders(oracle: Oracle, event: Event) -> Decided:
     return decision, _partition_results(decision), None
 
 
-def _partition_results(decision: Decision) -> list[dict[str, Any]]:
+def _partition_results(decision: ControllerResult) -> list[dict[str, Any]]:
     results: list[PartitionResult] = decision.response
     return _sorted(
         [{"topic": result.topic, "partition": result.partition, "error": result.error.name} for result in results]
@@ -232,7 +232,7 @@ def _partition_results(decision: Decision) -> list[dict[str, Any]]:
 
 def reassign(oracle: Oracle, event: Event) -> Decided:
     requests = [
-        reassignment.Reassignment(
+        reassignment.RequestedReassignment(
             item["topic"],
             item["partition"],
             None if event["type"] == "cancel" or item.get("replicas") is None else tuple(item["replicas"]),
@@ -257,7 +257,7 @@ def list_reassignments(oracle: Oracle, event: Event) -> Decided:
         }
         for item in reassignment.list_reassignments(oracle.context, names)
     ]
-    return Decision(), _sorted(response), None
+    return ControllerResult(), _sorted(response), None
 
 
 def create_topics(oracle: Oracle, event: Event) -> Decided:
@@ -273,7 +273,7 @@ def create_topics(oracle: Oracle, event: Event) -> Decided:
 
     validate_only = event.get("validateOnly", False)
     new_topics = [
-        topics.NewTopic(
+        topics.CreatableTopic(
             item["name"],
             item.get("partitions", -1),
             item.get("replicationFactor", -1),
@@ -302,7 +302,7 @@ def _assignment(index: int, value: Any) -> tuple[int, tuple[int, ...]]:
 
 def create_partitions(oracle: Oracle, event: Event) -> Decided:
     requests = [
-        topics.NewPartitions(
+        topics.CreatePartitionsTopic(
             item["name"],
             item["count"],
             None if item.get("assignments") is None else tuple(tuple(replicas) for replicas in item["assignments"]),
@@ -312,7 +312,7 @@ def create_partitions(oracle: Oracle, event: Event) -> Decided:
     decision = topics.create_partitions(oracle.context, requests)
     response = [{"topic": result.topic, "error": result.error.name} for result in decision.response]
     if event.get("validateOnly"):
-        decision = Decision(atomic=True, response=decision.response)
+        decision = ControllerResult(atomic=True, response=decision.response)
     return decision, _sorted(response), None
 
 
@@ -327,14 +327,14 @@ def delete_topics(oracle: Oracle, event: Event) -> Decided:
 def set_config(oracle: Oracle, event: Event) -> Decided:
     kinds = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER,
              "client-metrics": ResourceType.CLIENT_METRICS, "group": ResourceType.GROUP}  # fmt: skip
-    operations: dict[str, tuple[ConfigOperation, str | None]] = {
-        key: (ConfigOperation.DELETE if value is None else ConfigOperation.SET, value)
+    operations: dict[str, tuple[KraftConfigOperation, str | None]] = {
+        key: (KraftConfigOperation.DELETE if value is None else KraftConfigOperation.SET, value)
         for key, value in event.get("configs", {}).items()
     }
-    for name, operation in (("append", ConfigOperation.APPEND), ("subtract", ConfigOperation.SUBTRACT)):
+    for name, operation in (("append", KraftConfigOperation.APPEND), ("subtract", KraftConfigOperation.SUBTRACT)):
         operations |= {key: (operation, value) for key, value in event.get(name, {}).items()}
     resource = int(kinds[event["resource"]]), event["name"]
-    change = configs.ConfigChange(resource, operations, event.get("replaceAll", False))
+    change = configs.KraftConfigChange(resource, operations, event.get("replaceAll", False))
     decision = configs.alter_configs(oracle.context, [change], forwarded=event.get("forwarded", True))
     return decision, {"error": decision.response[0].error.name}, None
 
@@ -346,18 +346,18 @@ def update_features(oracle: Oracle, event: Event) -> Decided:
         validate_only = event.get("validateOnly", False)
         decision = features.update_features(oracle.context, updates, validate_only=validate_only, kraft_version=1)
     except RequestRefused as refusal:
-        return Decision(), {"error": refusal.error.name}, None
+        return ControllerResult(), {"error": refusal.error.name}, None
     return decision, {"error": "NONE"}, None
 
 
 def advance_time(oracle: Oracle, event: Event) -> Decided:
     oracle.context.now_ns += event["ms"] * 1_000_000
-    return Decision(), None, None
+    return ControllerResult(), None, None
 
 
 def failover(oracle: Oracle, event: Event) -> Decided:
     oracle.activate()
-    return Decision(), None, None
+    return ControllerResult(), None, None
 
 
 def _sorted(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:

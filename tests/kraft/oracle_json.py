@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import VersionedRecord
+from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.ids import RecoveryState
 from kframe.model.kraft import records
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType
@@ -68,7 +68,7 @@ def value_json(value: Any) -> Any:
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def record_json(versioned: VersionedRecord) -> dict[str, Any]:
+def record_json(versioned: RecordAndVersion) -> dict[str, Any]:
     """A record as ``kafka-dump-log`` prints it."""
     record, version = versioned
     data = {}
@@ -83,10 +83,10 @@ def record_json(versioned: VersionedRecord) -> dict[str, Any]:
     return {"type": kind, "version": version, "data": data}
 
 
-def sort_runs(decided: list[VersionedRecord], names: dict[UUID, str]) -> list[VersionedRecord]:
+def sort_runs(decided: list[RecordAndVersion], names: dict[UUID, str]) -> list[RecordAndVersion]:
     """Sort each run of records of one type as the oracle does."""
-    result: list[VersionedRecord] = []
-    run: list[VersionedRecord] = []
+    result: list[RecordAndVersion] = []
+    run: list[RecordAndVersion] = []
     for versioned in decided:
         if run and type(run[0].record) is not type(versioned.record):
             result += sorted(run, key=lambda item: _sort_key(item, names))
@@ -95,7 +95,7 @@ def sort_runs(decided: list[VersionedRecord], names: dict[UUID, str]) -> list[Ve
     return result + sorted(run, key=lambda item: _sort_key(item, names))
 
 
-def _sort_key(versioned: VersionedRecord, names: dict[UUID, str]) -> tuple[str, int, str]:
+def _sort_key(versioned: RecordAndVersion, names: dict[UUID, str]) -> tuple[str, int, str]:
     record = versioned.record
     if isinstance(record, records.PartitionChangeRecord | records.PartitionRecord):
         return names[record.topic_id], record.partition_id, ""

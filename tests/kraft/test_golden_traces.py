@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from kframe.core.kraft.decision import VersionedRecord
+from kframe.core.kraft.decision import RecordAndVersion
 from kframe.model.kraft.ids import ResourceType
 from kframe.model.kraft.records import TopicRecord
 from kframe.model.kraft.views import partition_record
@@ -42,7 +42,7 @@ def name_of(path: Path) -> str:
     return path.name.split(".")[0]
 
 
-def names(cluster: GoldenCluster, decided: list[VersionedRecord]) -> dict[UUID, str]:
+def names(cluster: GoldenCluster, decided: list[RecordAndVersion]) -> dict[UUID, str]:
     created = [item.record for item in decided if isinstance(item.record, TopicRecord)]
     topics = cluster.metadata.topics
     return dict(zip(topics.ids, topics.names, strict=True)) | {record.topic_id: record.name for record in created}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kframe.core.kraft import broker_events, elections, reassignment, topics
-from kframe.core.kraft.decision import RECORDS_MAX, Decision, RequestRefused
+from kframe.core.kraft.decision import RECORDS_MAX, ControllerResult, RequestRefused
 from kframe.core.kraft.random_source import CallableRandom, JavaRandom, shuffle
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import KraftElection
@@ -21,7 +21,7 @@ PARTITIONS = 12_000
 def test_fencing_is_cut_into_batches_and_the_fencing_record_is_the_last() -> None:
     context = large_cluster(3, PARTITIONS)
     records = broker_events.fence_broker(context, context.metadata.brokers.registrations[0])
-    batches = list(Decision(records).batches())
+    batches = list(ControllerResult(records).batches())
     assert [len(batch) for batch in batches] == [RECORDS_MAX, PARTITIONS + 1 - RECORDS_MAX]
     assert all(isinstance(item.record, PartitionChangeRecord) for item in records[:-1])
     assert isinstance(records[-1].record, BrokerRegistrationChangeRecord)
@@ -59,17 +59,17 @@ def test_a_pass_of_the_balance_timer_elects_1000_leaders() -> None:
 
 def test_a_topic_has_9999_new_partitions_at_most() -> None:
     context = large_cluster(3, 3)
-    most = topics.NewTopic("most", 9_999, 1)
+    most = topics.CreatableTopic("most", 9_999, 1)
     assert len(topics.create_topics(context, [most], lambda name: UUID(int=1)).records) == RECORDS_MAX
     with pytest.raises(RequestRefused) as refused:
-        topics.create_topics(context, [topics.NewTopic("more", 10_000, 1)], lambda name: UUID(int=1))
+        topics.create_topics(context, [topics.CreatableTopic("more", 10_000, 1)], lambda name: UUID(int=1))
     assert refused.value.error is ErrorCode.POLICY_VIOLATION
 
 
 def test_reassignments_beyond_the_limit_of_a_batch_are_answered_with_an_error() -> None:
     context = large_cluster(4, PARTITIONS)
     requests = [
-        reassignment.Reassignment("t0", partition, tuple((partition + k + 1) % 4 for k in range(3)))
+        reassignment.RequestedReassignment("t0", partition, tuple((partition + k + 1) % 4 for k in range(3)))
         for partition in range(RECORDS_MAX + 2)
     ]
     decision = reassignment.reassign_partitions(context, requests)
@@ -79,10 +79,10 @@ def test_reassignments_beyond_the_limit_of_a_batch_are_answered_with_an_error() 
     ]  # fmt: skip
 
 
-def test_a_plain_random_source_places_replicas_on_distinct_brokers() -> None:
+def test_random_placement_uses_distinct_brokers() -> None:
     context = large_cluster(5, 5)
     context.random = CallableRandom(lambda bound: bound - 1)
-    decision = topics.create_topics(context, [topics.NewTopic("t", 40, 3)], lambda name: UUID(int=1))
+    decision = topics.create_topics(context, [topics.CreatableTopic("t", 40, 3)], lambda name: UUID(int=1))
     replicas = [record.replicas for record, _ in decision.records[1:]]  # type: ignore[attr-defined]
     assert all(len(set(brokers)) == 3 for brokers in replicas)
     assert {brokers[0] for brokers in replicas} == set(range(5))

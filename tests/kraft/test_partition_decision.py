@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kframe.core.kraft.context import KraftContext, KraftSettings
-from kframe.core.kraft.decision import VersionedRecord, partition_version
+from kframe.core.kraft.decision import RecordAndVersion, partition_version
 from kframe.core.kraft.heartbeats import Heartbeats
-from kframe.core.kraft.partition_changes import Targets, change_partitions
+from kframe.core.kraft.partition_changes import TargetReplicas, change_partitions
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.columns import Ragged
 from kframe.model.kraft.ids import ELR_VERSION, KraftElection, MetadataLevel
@@ -82,7 +82,7 @@ def targets(draw: st.DrawFn, metadata: ClusterMetadata, row: int) -> Target:
     )
 
 
-def naive(fixture: Fixture, target: Target) -> VersionedRecord | None:
+def naive(fixture: Fixture, target: Target) -> RecordAndVersion | None:
     metadata = fixture.context.metadata
     stored = partition_record(metadata, target.row)
     first = partition_record(metadata, target.row - stored.partition_id)
@@ -103,7 +103,7 @@ def naive(fixture: Fixture, target: Target) -> VersionedRecord | None:
         unclean_broker=fixture.unclean_broker,
     )
     record = decision.build()
-    return None if record is None else VersionedRecord(record, partition_version(metadata.metadata_version))
+    return None if record is None else RecordAndVersion(record, partition_version(metadata.metadata_version))
 
 
 def is_acceptable(metadata: ClusterMetadata, stored: PartitionRecord, broker: int) -> bool:
@@ -119,7 +119,7 @@ def test_decisions_over_columns_equal_naive_decisions(fixture: Fixture) -> None:
     index = metadata.brokers.indexes_of
     decided = change_partitions(
         fixture.context,
-        Targets(
+        TargetReplicas(
             rows=np.array([target.row for target in drawn], np.int32),
             kinds=np.array([target.kind for target in drawn], np.uint8),
             isr=Ragged.of([index(target.isr) for target in drawn]),
@@ -139,7 +139,7 @@ def test_absent_targets_stand_for_what_is_stored(fixture: Fixture, kind: KraftEl
     rows = np.array([target.row for target in fixture.targets], np.int32)
     kinds = np.full(len(rows), kind, np.uint8)
     p = fixture.context.metadata.partitions
-    stored = Targets(
+    stored = TargetReplicas(
         rows=rows,
         kinds=kinds,
         isr=p.lists("isr", rows),
@@ -150,5 +150,5 @@ def test_absent_targets_stand_for_what_is_stored(fixture: Fixture, kind: KraftEl
         recovery=p.recovery[rows],
         active=fixture.context.metadata.brokers.active,
     )
-    absent = Targets(rows=rows, kinds=kinds)
+    absent = TargetReplicas(rows=rows, kinds=kinds)
     assert change_partitions(fixture.context, absent) == change_partitions(fixture.context, stored)

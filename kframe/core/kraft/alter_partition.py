@@ -9,9 +9,9 @@ from uuid import UUID
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decision, VersionedRecord
+from kframe.core.kraft.decision import ControllerResult, RecordAndVersion
 from kframe.core.kraft.membership import configured_kinds
-from kframe.core.kraft.partition_changes import Targets, change_partitions
+from kframe.core.kraft.partition_changes import TargetReplicas, change_partitions
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.ids import RecoveryState
@@ -23,7 +23,7 @@ UNKNOWN_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
-class IsrProposal:
+class KraftIsrProposal:
     """The ISR that a leader proposes: broker ids, each with the broker epoch that the leader has seen."""
 
     topic_id: UUID
@@ -49,8 +49,8 @@ class IsrResult:
 
 
 def alter_partitions(
-    context: KraftContext, broker_id: int, broker_epoch: int, proposals: Sequence[IsrProposal]
-) -> Decision:
+    context: KraftContext, broker_id: int, broker_epoch: int, proposals: Sequence[KraftIsrProposal]
+) -> ControllerResult:
     """Change ISRs as a leader proposes; the answer is a list of IsrResult.
 
     Raises RequestRefused for a stale broker epoch. Each proposal is decided from the stored state.
@@ -70,20 +70,20 @@ def alter_partitions(
         record = change.record if change is not None else None
         assert record is None or isinstance(record, PartitionChangeRecord)
         results.append(_result(context, broker_id, proposal, record))
-    return Decision(records, response=results)
+    return ControllerResult(records, response=results)
 
 
-def _row(context: KraftContext, proposal: IsrProposal) -> int | None:
+def _row(context: KraftContext, proposal: KraftIsrProposal) -> int | None:
     topics = context.metadata.topics
     return topics.row_of(topics.index_by_id[proposal.topic_id], proposal.partition)
 
 
-def _change(context: KraftContext, proposals: Sequence[IsrProposal]) -> list[VersionedRecord | None]:
+def _change(context: KraftContext, proposals: Sequence[KraftIsrProposal]) -> list[RecordAndVersion | None]:
     if not proposals:
         return []
     rows = np.array([_row(context, proposal) for proposal in proposals], np.int32)
     index_of = context.metadata.brokers.index_of
-    targets = Targets(
+    targets = TargetReplicas(
         rows=rows,
         kinds=configured_kinds(context, rows),
         isr=Ragged.of([[index_of(broker_id) for broker_id, _ in proposal.isr] for proposal in proposals]),
@@ -93,7 +93,7 @@ def _change(context: KraftContext, proposals: Sequence[IsrProposal]) -> list[Ver
 
 
 def _result(
-    context: KraftContext, broker_id: int, proposal: IsrProposal, change: PartitionChangeRecord | None
+    context: KraftContext, broker_id: int, proposal: KraftIsrProposal, change: PartitionChangeRecord | None
 ) -> IsrResult:
     """NEW_LEADER_ELECTED if another broker leads now, else the state after the change."""
     row = _row(context, proposal)
@@ -115,7 +115,7 @@ def _result(
     )
 
 
-def _check(context: KraftContext, broker_id: int, proposal: IsrProposal) -> ErrorCode:
+def _check(context: KraftContext, broker_id: int, proposal: KraftIsrProposal) -> ErrorCode:
     """The first error of a proposal (Kafka ``validateAlterPartitionData``)."""
     metadata = context.metadata
     if proposal.topic_id not in metadata.topics.index_by_id:
@@ -136,7 +136,7 @@ def _check(context: KraftContext, broker_id: int, proposal: IsrProposal) -> Erro
     return _check_isr(context, broker_id, proposal, row)
 
 
-def _check_isr(context: KraftContext, broker_id: int, proposal: IsrProposal, row: int) -> ErrorCode:
+def _check_isr(context: KraftContext, broker_id: int, proposal: KraftIsrProposal, row: int) -> ErrorCode:
     p, brokers = context.metadata.partitions, context.metadata.brokers
     members = [member for member, _ in proposal.isr]
     replicas = brokers.ids_of(p.list_of("replica", row))

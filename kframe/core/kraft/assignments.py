@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RequestRefused, VersionedRecord, partition_version
+from kframe.core.kraft.decision import RecordAndVersion, RequestRefused, partition_version
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import MetadataLevel
 from kframe.model.kraft.records import DirectoryIds, PartitionRecord
@@ -41,7 +41,7 @@ def active_replicas(context: KraftContext, replicas: Sequence[int]) -> tuple[int
 
 def new_partition(
     context: KraftContext, topic_id: UUID, partition: int, replicas: Sequence[int], isr: tuple[int, ...]
-) -> VersionedRecord:
+) -> RecordAndVersion:
     """The record of a new partition, led by the first ISR member."""
     metadata = context.metadata
     directories: DirectoryIds = ()
@@ -60,4 +60,4 @@ def new_partition(
         partition_epoch=0,
         directories=directories,
     )
-    return VersionedRecord(record, partition_version(context.level))
+    return RecordAndVersion(record, partition_version(context.level))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decision, RequestRefused, VersionedRecord, check_record_count
+from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused, check_record_count
 from kframe.core.kraft.directories import cordon_directories, lose_directories
-from kframe.core.kraft.heartbeats import BrokerState
+from kframe.core.kraft.heartbeats import BrokerControlState
 from kframe.core.kraft.membership import (
     add_broker,
     has_leaderships,
@@ -59,27 +59,27 @@ class HeartbeatReply:
     should_shut_down: bool
 
 
-def fence_broker(context: KraftContext, registration: BrokerRegistration) -> list[VersionedRecord]:
+def fence_broker(context: KraftContext, registration: BrokerRegistration) -> list[RecordAndVersion]:
     """Take a broker out of ISRs and leaderships, then fence it."""
     broker_id = registration.broker_id
     records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
     return [*records, _fencing_record(registration, FencingChange.FENCE)]
 
 
-def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> list[VersionedRecord]:
+def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> list[RecordAndVersion]:
     """Unfence a broker, then elect leaders of leaderless partitions."""
     elections = add_broker(context, registration.broker_id, leaderless_rows(context.metadata))
     return [_fencing_record(registration, FencingChange.UNFENCE), *elections]
 
 
-def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> VersionedRecord:
+def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> RecordAndVersion:
     record = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, fenced=change
     )
-    return VersionedRecord(record, 0)
+    return RecordAndVersion(record, 0)
 
 
-def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> list[VersionedRecord]:
+def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> list[RecordAndVersion]:
     """Mark a broker as in controlled shutdown, once, and take it out of ISRs and leaderships."""
     broker_id = registration.broker_id
     records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
@@ -88,10 +88,10 @@ def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistr
     change = BrokerRegistrationChangeRecord(
         broker_id=broker_id, broker_epoch=registration.broker_epoch, in_controlled_shutdown=1
     )
-    return [VersionedRecord(change, 1), *records]
+    return [RecordAndVersion(change, 1), *records]
 
 
-def clean_up_incarnation(context: KraftContext, broker_id: int, *, clean: bool) -> list[VersionedRecord]:
+def clean_up_incarnation(context: KraftContext, broker_id: int, *, clean: bool) -> list[RecordAndVersion]:
     """Take the former process of a broker out of ISRs; with ELR an unclean stop takes it out of ELRs too."""
     rows = rows_with_isr_member(context.metadata, broker_id)
     if clean or not context.metadata.elr_enabled:
@@ -100,7 +100,7 @@ def clean_up_incarnation(context: KraftContext, broker_id: int, *, clean: bool) 
     return records + remove_unclean_broker(context, broker_id, rows_with_elr_member(context.metadata, broker_id))
 
 
-def unregister_broker(context: KraftContext, broker_id: int) -> Decision:
+def unregister_broker(context: KraftContext, broker_id: int) -> ControllerResult:
     """Remove a registration. Raises RequestRefused if there is none, or for more than RECORDS_MAX records."""
     metadata = context.metadata
     registration = metadata.brokers.registrations.get(broker_id)
@@ -110,12 +110,12 @@ def unregister_broker(context: KraftContext, broker_id: int) -> Decision:
     records = remove_broker(context, broker_id, rows_with_isr_member(metadata, broker_id))
     records += remove_broker(context, broker_id, rows_with_elr_member(metadata, broker_id))
     removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=registration.broker_epoch)
-    records.append(VersionedRecord(removal, 0))
+    records.append(RecordAndVersion(removal, 0))
     check_record_count(records)
-    return Decision(records)
+    return ControllerResult(records)
 
 
-def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Decision:
+def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> ControllerResult:
     """Process a heartbeat; the answer is a HeartbeatReply. Raises RequestRefused for a stale broker epoch."""
     broker_id, heartbeats = heartbeat.broker_id, context.heartbeats
     heartbeats.contact_ns[broker_id, heartbeat.broker_epoch] = context.now_ns
@@ -129,35 +129,35 @@ def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Decis
         is_caught_up=is_caught_up,
         has_leaderships=lambda: has_leaderships(context.metadata, broker_id),
     )
-    records: list[VersionedRecord] = []
+    records: list[RecordAndVersion] = []
     if state is not present:
-        transition = unfence_broker if state is BrokerState.UNFENCED else fence_broker
-        transition = begin_controlled_shutdown if state is BrokerState.CONTROLLED_SHUTDOWN else transition
+        transition = unfence_broker if state is BrokerControlState.UNFENCED else fence_broker
+        transition = begin_controlled_shutdown if state is BrokerControlState.CONTROLLED_SHUTDOWN else transition
         records += transition(context, registration)
-    is_fenced = state in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
+    is_fenced = state in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
     heartbeats.touch(broker_id, is_fenced, heartbeat.metadata_offset)
     if context.level >= MetadataLevel.DIRECTORIES:
         records += lose_directories(context, registration, heartbeat.offline_directories)
     if context.level >= MetadataLevel.CORDONED_DIRECTORIES and heartbeat.cordoned_directories is not None:
         records += cordon_directories(registration, heartbeat.cordoned_directories)
-    in_shutdown = state is BrokerState.CONTROLLED_SHUTDOWN
-    reply = HeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerState.SHUTDOWN_NOW)
-    return Decision(records, response=reply)
+    in_shutdown = state is BrokerControlState.CONTROLLED_SHUTDOWN
+    reply = HeartbeatReply(is_caught_up, is_fenced, in_shutdown, state is BrokerControlState.SHUTDOWN_NOW)
+    return ControllerResult(records, response=reply)
 
 
-def fence_stale_broker(context: KraftContext) -> Decision:
+def fence_stale_broker(context: KraftContext) -> ControllerResult:
     """Fence a broker whose session has expired; the answer says whether there may be another."""
     expired = context.heartbeats.expired_sessions(context.now_ns)
     if not expired:
-        return Decision(response=False)
+        return ControllerResult(response=False)
     broker_id, broker_epoch = expired[0]
     del context.heartbeats.contact_ns[broker_id, broker_epoch]
     registration = context.metadata.brokers.registrations.get(broker_id)
     if registration is None:
         context.heartbeats.brokers.pop(broker_id, None)
-        return Decision(response=True)
+        return ControllerResult(response=True)
     if registration.broker_epoch != broker_epoch:
-        return Decision(response=True)
+        return ControllerResult(response=True)
     records = fence_broker(context, registration)
     context.heartbeats.fence(broker_id)
-    return Decision(records, response=True)
+    return ControllerResult(records, response=True)

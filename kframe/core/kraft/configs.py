@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decision, RequestRefused, VersionedRecord, check_record_count
+from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused, check_record_count
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import Resource
@@ -29,7 +29,7 @@ TOPIC_LISTS: Final[dict[str, str]] = {
 }
 
 
-class ConfigOperation(Enum):
+class KraftConfigOperation(Enum):
     """The operations of IncrementalAlterConfigs."""
 
     SET = "set"
@@ -39,11 +39,11 @@ class ConfigOperation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigChange:
+class KraftConfigChange:
     """Operations on the configurations of a resource by key; ``replaces_all`` deletes those that are not named."""
 
     resource: Resource
-    operations: Mapping[str, tuple[ConfigOperation, str | None]] = field(default_factory=dict)
+    operations: Mapping[str, tuple[KraftConfigOperation, str | None]] = field(default_factory=dict)
     replaces_all: bool = False
 
 
@@ -56,12 +56,14 @@ class ConfigResult:
     message: str | None = None
 
 
-def alter_configs(context: KraftContext, changes: Sequence[ConfigChange], *, forwarded: bool = True) -> Decision:
+def alter_configs(
+    context: KraftContext, changes: Sequence[KraftConfigChange], *, forwarded: bool = True
+) -> ControllerResult:
     """Change configurations; the answer is a list of ConfigResult. All records are atomic.
 
     With ELR each change of ``min.insync.replicas`` clears ELRs. ``forwarded``: a broker has validated the request.
     """
-    results, records = [], list[VersionedRecord]()
+    results, records = [], list[RecordAndVersion]()
     for change in changes:
         try:
             records += _resource_records(context, change, forwarded)
@@ -70,12 +72,12 @@ def alter_configs(context: KraftContext, changes: Sequence[ConfigChange], *, for
             results.append(ConfigResult(change.resource, refusal.error, refusal.message))
     records += clear_elr_records(context, records)
     check_record_count(records)
-    return Decision(records, atomic=True, response=results)
+    return ControllerResult(records, atomic=True, response=results)
 
 
 def alter_resource(
     context: KraftContext, resource: Resource, values: Mapping[str, str | None], *, is_new: bool = False
-) -> list[VersionedRecord]:
+) -> list[RecordAndVersion]:
     """The records that set values of a resource, or delete them where the value is None. Raises RequestRefused."""
     stored = context.metadata.configs.get(resource, {})
     records = [
@@ -89,13 +91,13 @@ def alter_resource(
     return records
 
 
-def clear_elr_records(context: KraftContext, records: Sequence[VersionedRecord]) -> list[VersionedRecord]:
+def clear_elr_records(context: KraftContext, records: Sequence[RecordAndVersion]) -> list[RecordAndVersion]:
     """With ELR, a ClearElr for each record that changes ``min.insync.replicas``."""
     configs = [record.record for record in records if isinstance(record.record, ConfigRecord)]
     if not context.metadata.elr_enabled:
         return []
     return [
-        VersionedRecord(ClearElrRecord(topic_name=_topic_of(config)), 0)
+        RecordAndVersion(ClearElrRecord(topic_name=_topic_of(config)), 0)
         for config in configs
         if config.name == MIN_INSYNC_REPLICAS
     ]
@@ -105,12 +107,12 @@ def _topic_of(config: ConfigRecord) -> str:
     return config.resource_name if config.resource_type == ResourceType.TOPIC else ""
 
 
-def _record(resource: Resource, key: str, value: str | None) -> VersionedRecord:
+def _record(resource: Resource, key: str, value: str | None) -> RecordAndVersion:
     record = ConfigRecord(resource_type=int(resource[0]), resource_name=resource[1], name=key, value=value)
-    return VersionedRecord(record, 0)
+    return RecordAndVersion(record, 0)
 
 
-def _resource_records(context: KraftContext, change: ConfigChange, forwarded: bool) -> list[VersionedRecord]:
+def _resource_records(context: KraftContext, change: KraftConfigChange, forwarded: bool) -> list[RecordAndVersion]:
     resource = change.resource
     stored = context.metadata.configs.get(resource, {})
     values = {
@@ -129,25 +131,25 @@ def _resource_records(context: KraftContext, change: ConfigChange, forwarded: bo
 
 
 def _new_value(
-    resource: Resource, key: str, stored: str | None, operation: ConfigOperation, value: str | None
+    resource: Resource, key: str, stored: str | None, operation: KraftConfigOperation, value: str | None
 ) -> str | None:
-    if operation is ConfigOperation.SET:
+    if operation is KraftConfigOperation.SET:
         return value
-    if operation is ConfigOperation.DELETE:
+    if operation is KraftConfigOperation.DELETE:
         return None
     if resource[0] != ResourceType.TOPIC or key not in TOPIC_LISTS:
         message = f"Can't {operation.name} to key {key} because its type is not LIST."
         raise RequestRefused(ErrorCode.INVALID_CONFIG, message)
     parts = [part for part in (TOPIC_LISTS[key] if stored is None else stored).split(",") if part]
     for part in (value or "").split(","):
-        if operation is ConfigOperation.APPEND and part not in parts:
+        if operation is KraftConfigOperation.APPEND and part not in parts:
             parts.append(part)
-        elif operation is ConfigOperation.SUBTRACT and part in parts:
+        elif operation is KraftConfigOperation.SUBTRACT and part in parts:
             parts.remove(part)
     return ",".join(parts)
 
 
-def _check_records(context: KraftContext, records: Sequence[VersionedRecord], *, forwarded: bool) -> None:
+def _check_records(context: KraftContext, records: Sequence[RecordAndVersion], *, forwarded: bool) -> None:
     for record in records:
         config = record.record
         assert isinstance(config, ConfigRecord)

@@ -14,7 +14,7 @@ from kframe.model.kraft.records import MetadataRecord
 RECORDS_MAX: Final = 10_000
 
 
-class VersionedRecord(NamedTuple):
+class RecordAndVersion(NamedTuple):
     """A record and the version in which it is written (Kafka ``ApiMessageAndVersion``)."""
 
     record: MetadataRecord
@@ -31,14 +31,14 @@ class RequestRefused(KframeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ControllerResult:
     """Records in the order of the log. ``atomic`` records are in one batch; ``response`` answers the request."""
 
-    records: list[VersionedRecord] = field(default_factory=list)
+    records: list[RecordAndVersion] = field(default_factory=list)
     atomic: bool = False
     response: Any = None
 
-    def batches(self) -> Iterator[list[VersionedRecord]]:
+    def batches(self) -> Iterator[list[RecordAndVersion]]:
         """The records in batches of at most RECORDS_MAX."""
         for start in range(0, len(self.records), RECORDS_MAX):
             yield self.records[start : start + RECORDS_MAX]
@@ -54,7 +54,7 @@ class PartitionResult:
     message: str | None = None
 
 
-def check_record_count(records: list[VersionedRecord]) -> None:
+def check_record_count(records: list[RecordAndVersion]) -> None:
     """Refuse a request with more records than a batch may have (Kafka ``BoundedList``)."""
     if len(records) > RECORDS_MAX:
         message = f"Unable to perform excessively large batch operation: {len(records):,} records."

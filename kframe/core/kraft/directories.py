@@ -9,9 +9,9 @@ from uuid import UUID
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decision, RequestRefused, VersionedRecord
+from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused
 from kframe.core.kraft.membership import remove_broker, rows_in_directory
-from kframe.core.kraft.partition_changes import Targets, change_records
+from kframe.core.kraft.partition_changes import TargetReplicas, change_records
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.kraft.brokers import BrokerRegistration
@@ -38,34 +38,34 @@ class DirectoryAssignmentResult:
 
 def lose_directories(
     context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]
-) -> list[VersionedRecord]:
+) -> list[RecordAndVersion]:
     """Take a broker's replicas in these directories out of ISRs and leaderships, then write the directories left."""
     lost = [directory for directory in registration.directories if directory in offline]
     if not lost:
         return []
-    records: list[VersionedRecord] = []
+    records: list[RecordAndVersion] = []
     for index in context.metadata.directories.indexes_of(lost):
         records += remove_broker(context, registration.broker_id, rows_in_directory(context.metadata, index))
     left = tuple(directory for directory in registration.directories if directory not in offline)
     change = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, log_dirs=left
     )
-    return [*records, VersionedRecord(change, 2)]
+    return [*records, RecordAndVersion(change, 2)]
 
 
-def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID]) -> list[VersionedRecord]:
+def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID]) -> list[RecordAndVersion]:
     """Write the cordoned directories of a broker if they differ."""
     if registration.cordoned is not None and set(registration.cordoned) == set(cordoned):
         return []
     change = BrokerRegistrationChangeRecord(
         broker_id=registration.broker_id, broker_epoch=registration.broker_epoch, cordoned_log_dirs=tuple(cordoned)
     )
-    return [VersionedRecord(change, 3)]
+    return [RecordAndVersion(change, 3)]
 
 
 def assign_directories(
     context: KraftContext, broker_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
-) -> Decision:
+) -> ControllerResult:
     """Store the directories of a broker's replicas; a replica in an offline directory leaves ISR and leadership.
 
     The answer is a list of DirectoryAssignmentResult. Both changes of a replica are decided from the stored state.
@@ -86,12 +86,12 @@ def assign_directories(
         if row is not None and not registration.has_online_directory(assignment.directory)
     }
     records += remove_broker(context, broker_id, np.array(sorted(offline), np.int32))
-    return Decision(records, response=results)
+    return ControllerResult(records, response=results)
 
 
 def _store_directories(
     context: KraftContext, broker_id: int, rows: list[int], assignments: Sequence[DirectoryAssignment]
-) -> list[VersionedRecord]:
+) -> list[RecordAndVersion]:
     if not rows:
         return []
     metadata, broker = context.metadata, context.metadata.brokers.index_of(broker_id)
@@ -100,7 +100,9 @@ def _store_directories(
     new = np.array(metadata.directories.indexes_of(assignment.directory for assignment in assignments), np.int32)
     values = np.where(replicas.values == broker, new[replicas.owners], directories.values)
     kinds = np.full(len(rows), KraftElection.ONLINE, np.uint8)
-    return change_records(context, Targets(rows=indexes, kinds=kinds, directories=Ragged(directories.offsets, values)))
+    return change_records(
+        context, TargetReplicas(rows=indexes, kinds=kinds, directories=Ragged(directories.offsets, values))
+    )
 
 
 def _row(context: KraftContext, assignment: DirectoryAssignment) -> int | None:

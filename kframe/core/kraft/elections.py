@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decision, PartitionResult, VersionedRecord, check_record_count
+from kframe.core.kraft.decision import ControllerResult, PartitionResult, RecordAndVersion, check_record_count
 from kframe.core.kraft.membership import leaderless_rows
-from kframe.core.kraft.partition_changes import Targets, change_partitions
+from kframe.core.kraft.partition_changes import TargetReplicas, change_partitions
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int32
 from kframe.model.ids import NO_LEADER
@@ -23,7 +23,9 @@ _UNAVAILABLE = {
 }
 
 
-def elect_leaders(context: KraftContext, kind: KraftElection, partitions: Sequence[tuple[str, int]] | None) -> Decision:
+def elect_leaders(
+    context: KraftContext, kind: KraftElection, partitions: Sequence[tuple[str, int]] | None
+) -> ControllerResult:
     """Elect leaders of named partitions, or of all; the answer is a list of PartitionResult.
 
     PREFERRED elects where the first replica does not lead, UNCLEAN where no broker leads. For all partitions the
@@ -50,36 +52,36 @@ def elect_leaders(context: KraftContext, kind: KraftElection, partitions: Sequen
             error = _UNAVAILABLE[kind]
         if partitions is not None or error is not ErrorCode.ELECTION_NOT_NEEDED:
             results.append(PartitionResult(topic, partition, error))
-    return Decision(records, response=results)
+    return ControllerResult(records, response=results)
 
 
-def balance_leaders(context: KraftContext) -> Decision:
+def balance_leaders(context: KraftContext) -> ControllerResult:
     """A pass of the timer for preferred leaders; the answer says whether there may be more to do at once."""
     p = context.metadata.partitions
     rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
     return _timer_pass(context, KraftElection.PREFERRED, rows)
 
 
-def elect_unclean_leaders(context: KraftContext) -> Decision:
+def elect_unclean_leaders(context: KraftContext) -> ControllerResult:
     """A pass of the timer for leaderless partitions whose configuration allows unclean elections."""
     rows = leaderless_rows(context.metadata)
     return _timer_pass(context, KraftElection.UNCLEAN, rows[context.unclean_enabled(rows) != 0])
 
 
-def _timer_pass(context: KraftContext, kind: KraftElection, rows: Int32) -> Decision:
+def _timer_pass(context: KraftContext, kind: KraftElection, rows: Int32) -> ControllerResult:
     rows = rows[_needs_election(context.metadata, kind, rows)]
-    limit, records = context.settings.max_elections, list[VersionedRecord]()
+    limit, records = context.settings.max_elections, list[RecordAndVersion]()
     for start in range(0, len(rows), limit):
         records += [record for record in _elect(context, kind, rows[start : start + limit]) if record is not None]
         if len(records) >= limit:
             break
-    return Decision(records[:limit], response=len(records) >= limit)
+    return ControllerResult(records[:limit], response=len(records) >= limit)
 
 
-def _elect(context: KraftContext, kind: KraftElection, rows: Int32) -> list[VersionedRecord | None]:
+def _elect(context: KraftContext, kind: KraftElection, rows: Int32) -> list[RecordAndVersion | None]:
     if not len(rows):
         return []
-    return change_partitions(context, Targets(rows=rows, kinds=np.full(len(rows), kind, np.uint8)))
+    return change_partitions(context, TargetReplicas(rows=rows, kinds=np.full(len(rows), kind, np.uint8)))
 
 
 def _needs_election(metadata: ClusterMetadata, kind: KraftElection, rows: Int32) -> Bool:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decision, RequestRefused, VersionedRecord, check_record_count
+from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused, check_record_count
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
 from kframe.model.kraft.records import BrokerFeature, ConfigRecord, FeatureLevelRecord, NoOpRecord
@@ -33,7 +33,7 @@ def update_features(
     *,
     validate_only: bool = False,
     kraft_version: int = 0,
-) -> Decision:
+) -> ControllerResult:
     """Change feature levels, all or none.
 
     Turning ELR on writes the cluster's ``min.insync.replicas`` if it has none, and deletes those of brokers. An upgrade
@@ -41,7 +41,7 @@ def update_features(
     """
     proposed = {**context.metadata.features, METADATA_VERSION: context.level}
     proposed |= {name: level for name, (level, _) in updates.items()}
-    records: list[VersionedRecord] = []
+    records: list[RecordAndVersion] = []
     for name, (level, upgrade_type) in updates.items():
         present = kraft_version if name == KRAFT_VERSION else context.metadata.features.get(name, 0)
         present = context.level if name == METADATA_VERSION else present
@@ -50,18 +50,18 @@ def update_features(
             message = f"Invalid update version {level} for feature {name}. {problem}"
             raise RequestRefused(ErrorCode.INVALID_UPDATE_VERSION, message)
         if name != KRAFT_VERSION:
-            records.append(VersionedRecord(FeatureLevelRecord(name=name, feature_level=level), 0))
+            records.append(RecordAndVersion(FeatureLevelRecord(name=name, feature_level=level), 0))
         elif upgrade_type is UpgradeType.UPGRADE:
-            records.append(VersionedRecord(NoOpRecord(), 0))
+            records.append(RecordAndVersion(NoOpRecord(), 0))
     if validate_only:
-        return Decision()
+        return ControllerResult()
     if updates.get(ELR_VERSION, (0, UpgradeType.UPGRADE))[0] > 0:
         records = [*_elr_safety_records(context), *records]
     check_record_count(records)
-    return Decision(records, atomic=True)
+    return ControllerResult(records, atomic=True)
 
 
-def _elr_safety_records(context: KraftContext) -> list[VersionedRecord]:
+def _elr_safety_records(context: KraftContext) -> list[RecordAndVersion]:
     """Configurations that make ``min.insync.replicas`` equal on all brokers."""
     configs = context.metadata.configs
     values: dict[str, str | None] = {}
@@ -73,7 +73,7 @@ def _elr_safety_records(context: KraftContext) -> list[VersionedRecord]:
         if kind == ResourceType.BROKER and name and MIN_INSYNC_REPLICAS in configs[kind, name]
     }
     return [
-        VersionedRecord(
+        RecordAndVersion(
             ConfigRecord(
                 resource_type=ResourceType.BROKER.value, resource_name=name, name=MIN_INSYNC_REPLICAS, value=value
             ),

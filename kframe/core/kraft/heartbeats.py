@@ -27,7 +27,7 @@ UNKNOWN_OFFSET: Final = -1
 NEVER: Final = 2**63 - 1
 
 
-class BrokerState(Enum):
+class BrokerControlState(Enum):
     """The states of a broker's process as its heartbeats change them (Kafka ``BrokerControlState``)."""
 
     FENCED = "fenced"
@@ -45,11 +45,11 @@ class HeartbeatState:
     controlled_shutdown_offset: int = UNKNOWN_OFFSET
 
     @property
-    def state(self) -> BrokerState:
+    def state(self) -> BrokerControlState:
         """The present state."""
         if self.controlled_shutdown_offset >= 0:
-            return BrokerState.CONTROLLED_SHUTDOWN
-        return BrokerState.FENCED if self.fenced else BrokerState.UNFENCED
+            return BrokerControlState.CONTROLLED_SHUTDOWN
+        return BrokerControlState.FENCED if self.fenced else BrokerControlState.UNFENCED
 
 
 class Heartbeats:
@@ -110,28 +110,30 @@ class Heartbeats:
 
     def lowest_active_offset(self) -> int:
         """The lowest offset that an unfenced broker outside of controlled shutdown has applied; NEVER without any."""
-        active = [broker.metadata_offset for broker in self.brokers.values() if broker.state is BrokerState.UNFENCED]
+        active = [
+            broker.metadata_offset for broker in self.brokers.values() if broker.state is BrokerControlState.UNFENCED
+        ]
         return min(active, default=NEVER)
 
     def next_state(
         self, broker_id: int, *, want_fence: bool, want_shut_down: bool, is_caught_up: bool,
         has_leaderships: Callable[[], bool],
-    ) -> BrokerState:  # fmt: skip
+    ) -> BrokerControlState:  # fmt: skip
         """The state after a heartbeat (Kafka ``BrokerHeartbeatManager.calculateNextBrokerState``)."""
         broker = self.brokers[broker_id]
-        if broker.state is BrokerState.FENCED:
+        if broker.state is BrokerControlState.FENCED:
             if want_shut_down:
-                return BrokerState.SHUTDOWN_NOW
-            return BrokerState.UNFENCED if is_caught_up and not want_fence else BrokerState.FENCED
-        if broker.state is BrokerState.UNFENCED:
+                return BrokerControlState.SHUTDOWN_NOW
+            return BrokerControlState.UNFENCED if is_caught_up and not want_fence else BrokerControlState.FENCED
+        if broker.state is BrokerControlState.UNFENCED:
             if want_fence:
-                return BrokerState.SHUTDOWN_NOW if want_shut_down else BrokerState.FENCED
+                return BrokerControlState.SHUTDOWN_NOW if want_shut_down else BrokerControlState.FENCED
             if not want_shut_down:
-                return BrokerState.UNFENCED
-            return BrokerState.CONTROLLED_SHUTDOWN if has_leaderships() else BrokerState.SHUTDOWN_NOW
+                return BrokerControlState.UNFENCED
+            return BrokerControlState.CONTROLLED_SHUTDOWN if has_leaderships() else BrokerControlState.SHUTDOWN_NOW
         if has_leaderships() or broker.controlled_shutdown_offset > self.lowest_active_offset():
-            return BrokerState.CONTROLLED_SHUTDOWN
-        return BrokerState.SHUTDOWN_NOW
+            return BrokerControlState.CONTROLLED_SHUTDOWN
+        return BrokerControlState.SHUTDOWN_NOW
 
     def before_replay(self, metadata: ClusterMetadata, record: MetadataRecord) -> None:
         """Forget a broker whose registration a record is about to replace or remove."""

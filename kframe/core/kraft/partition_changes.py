@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import VersionedRecord, partition_version
+from kframe.core.kraft.decision import RecordAndVersion, partition_version
 from kframe.core.kraft.leader_selection import Candidates, choose_leaders
 from kframe.model.columns import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import NO_LEADER, RecoveryState
@@ -23,7 +23,7 @@ NO_BROKER: Final = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Targets:
+class TargetReplicas:
     """What an event wants of rows; None stands for what is stored. Brokers and directories are indexes."""
 
     rows: Int32
@@ -43,7 +43,7 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartitionChanges:
+class PartitionChangeBatch:
     """Changes of rows in columns. A mask says whether a record has the field; lists have one entry a row."""
 
     rows: Int32
@@ -125,14 +125,14 @@ def _written_values(values: NDArray[Any], writes: Bool, changed: NDArray[np.intp
     return zip(positions.tolist(), values[changed[positions]].tolist(), strict=True)
 
 
-def change_partitions(context: KraftContext, targets: Targets) -> list[VersionedRecord | None]:
+def change_partitions(context: KraftContext, targets: TargetReplicas) -> list[RecordAndVersion | None]:
     """The record of each row of ``targets``, or None where nothing changes."""
     version = partition_version(context.level)
     records = plan_changes(context, targets).records(context.metadata)
-    return [None if record is None else VersionedRecord(record, version) for record in records]
+    return [None if record is None else RecordAndVersion(record, version) for record in records]
 
 
-def change_records(context: KraftContext, targets: Targets) -> list[VersionedRecord]:
+def change_records(context: KraftContext, targets: TargetReplicas) -> list[RecordAndVersion]:
     """The records of the rows that change, in the order of ``targets``."""
     return [record for record in change_partitions(context, targets) if record is not None]
 
@@ -146,7 +146,7 @@ class _Lists:
     removing: Ragged
 
 
-def plan_changes(context: KraftContext, targets: Targets) -> PartitionChanges:
+def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionChangeBatch:
     """Decide the changes of rows. The stored state stays as it is."""
     metadata, rows = context.metadata, targets.rows
     p = metadata.partitions
@@ -182,7 +182,7 @@ def plan_changes(context: KraftContext, targets: Targets) -> PartitionChanges:
     reported = recovery != stored_recovery
     has_replicas = target.replicas.counts > 0
     stores_directories = context.level >= MetadataLevel.DIRECTORIES
-    return PartitionChanges(
+    return PartitionChangeBatch(
         rows=rows,
         leader=leader,
         writes_leader=writes_leader,
@@ -205,7 +205,7 @@ def plan_changes(context: KraftContext, targets: Targets) -> PartitionChanges:
     )
 
 
-def _complete_reassignments(targets: Targets, stored: _Lists) -> _Lists:
+def _complete_reassignments(targets: TargetReplicas, stored: _Lists) -> _Lists:
     """The target lists, without the removing replicas of complete reassignments."""
     isr = stored.isr if targets.isr is None else targets.isr
     replicas = stored.replicas if targets.replicas is None else targets.replicas

@@ -11,13 +11,13 @@ from kframe.core.kraft.assignments import check_assignment
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import (
     RECORDS_MAX,
-    Decision,
+    ControllerResult,
     PartitionResult,
+    RecordAndVersion,
     RequestRefused,
-    VersionedRecord,
 )
 from kframe.core.kraft.membership import configured_kinds
-from kframe.core.kraft.partition_changes import Targets, change_partitions
+from kframe.core.kraft.partition_changes import TargetReplicas, change_partitions
 from kframe.errors import ErrorCode
 from kframe.model.columns import Ragged
 from kframe.model.kraft.ids import KraftElection
@@ -26,7 +26,7 @@ from kframe.model.kraft.views import partition_record
 
 
 @dataclass(frozen=True, slots=True)
-class Reassignment:
+class RequestedReassignment:
     """The replicas that a partition is to get; None cancels its reassignment."""
 
     topic: str
@@ -46,7 +46,7 @@ class OngoingReassignment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
+class _ReassignmentTarget:
     row: int
     kind: int
     isr: tuple[int, ...]
@@ -56,13 +56,13 @@ class _Target:
 
 
 def reassign_partitions(
-    context: KraftContext, reassignments: Sequence[Reassignment], *, allow_factor_change: bool = True
-) -> Decision:
+    context: KraftContext, reassignments: Sequence[RequestedReassignment], *, allow_factor_change: bool = True
+) -> ControllerResult:
     """Start or cancel reassignments; the answer is a list of PartitionResult, one for each of ``reassignments``.
 
     Each is decided from the stored state, and all records are atomic.
     """
-    targets: list[_Target] = []
+    targets: list[_ReassignmentTarget] = []
     results = []
     for reassignment in reassignments:
         try:
@@ -70,7 +70,7 @@ def reassign_partitions(
             results.append(PartitionResult(reassignment.topic, reassignment.partition))
         except RequestRefused as refusal:
             results.append(PartitionResult(reassignment.topic, reassignment.partition, refusal.error, refusal.message))
-    records: list[VersionedRecord] = []
+    records: list[RecordAndVersion] = []
     changes = iter(_change(context, targets))
     for index, result in enumerate(results):
         change = next(changes) if result.error is ErrorCode.NONE else None
@@ -79,7 +79,7 @@ def reassign_partitions(
             results[index] = PartitionResult(result.topic, result.partition, ErrorCode.UNKNOWN_SERVER_ERROR, message)
         elif change is not None:
             records.append(change)
-    return Decision(records, atomic=True, response=results)
+    return ControllerResult(records, atomic=True, response=results)
 
 
 def list_reassignments(
@@ -104,7 +104,7 @@ def list_reassignments(
     ]
 
 
-def _change(context: KraftContext, targets: Sequence[_Target]) -> list[VersionedRecord | None]:
+def _change(context: KraftContext, targets: Sequence[_ReassignmentTarget]) -> list[RecordAndVersion | None]:
     if not targets:
         return []
     metadata = context.metadata
@@ -112,7 +112,7 @@ def _change(context: KraftContext, targets: Sequence[_Target]) -> list[Versioned
     indexes_of = metadata.brokers.indexes_of
     return change_partitions(
         context,
-        Targets(
+        TargetReplicas(
             rows=rows,
             kinds=np.array([target.kind for target in targets], np.uint8),
             isr=Ragged.of([indexes_of(target.isr) for target in targets]),
@@ -124,7 +124,7 @@ def _change(context: KraftContext, targets: Sequence[_Target]) -> list[Versioned
     )
 
 
-def _directories(context: KraftContext, target: _Target) -> list[int]:
+def _directories(context: KraftContext, target: _ReassignmentTarget) -> list[int]:
     """The stored directory of each replica, or the default directory of a new one."""
     p, brokers = context.metadata.partitions, context.metadata.brokers
     stored_replicas = brokers.ids_of(p.list_of("replica", target.row))
@@ -132,7 +132,9 @@ def _directories(context: KraftContext, target: _Target) -> list[int]:
     return [stored[replica] if replica in stored else brokers.default_directory(replica) for replica in target.replicas]
 
 
-def _target(context: KraftContext, reassignment: Reassignment, allow_factor_change: bool) -> _Target:
+def _target(
+    context: KraftContext, reassignment: RequestedReassignment, allow_factor_change: bool
+) -> _ReassignmentTarget:
     """What to change. Raises RequestRefused."""
     row = context.metadata.row(reassignment.topic, reassignment.partition)
     if row is None:
@@ -147,7 +149,7 @@ def _target(context: KraftContext, reassignment: Reassignment, allow_factor_chan
         _check_factor(partition, replicas)
     removing = tuple(sorted(set(partition.replicas) - set(replicas)))
     adding = tuple(sorted(set(replicas) - set(partition.replicas)))
-    return _Target(
+    return _ReassignmentTarget(
         row=row,
         kind=KraftElection.ONLINE,
         isr=partition.isr,
@@ -157,7 +159,7 @@ def _target(context: KraftContext, reassignment: Reassignment, allow_factor_chan
     )
 
 
-def _cancelled(context: KraftContext, row: int, partition: PartitionRecord) -> _Target:
+def _cancelled(context: KraftContext, row: int, partition: PartitionRecord) -> _ReassignmentTarget:
     """The replicas and ISR without the adding replicas (Kafka ``PartitionReassignmentRevert``)."""
     if not (partition.adding_replicas or partition.removing_replicas):
         raise RequestRefused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
@@ -172,7 +174,7 @@ def _cancelled(context: KraftContext, row: int, partition: PartitionRecord) -> _
             message = "Unable to revert the assignment because it would require an unclean leader election."
             raise RequestRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         isr = replicas[:1]
-    return _Target(row, kind, isr, replicas, (), ())
+    return _ReassignmentTarget(row, kind, isr, replicas, (), ())
 
 
 def _check_factor(partition: PartitionRecord, replicas: tuple[int, ...]) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from kframe.core.kraft.broker_events import clean_up_incarnation
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import Decision, RequestRefused, VersionedRecord, register_broker_version
+from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused, register_broker_version
 from kframe.errors import ErrorCode
 from kframe.model.kraft.directories import NO_BROKER
 from kframe.model.kraft.directory_ids import is_reserved
@@ -34,7 +34,7 @@ class BrokerRegistrationRequest:
 
 def register_broker(
     context: KraftContext, request: BrokerRegistrationRequest, broker_epoch: int, kraft_version: int = 0
-) -> Decision:
+) -> ControllerResult:
     """Register a process of a broker; the answer is its broker epoch.
 
     ``broker_epoch`` is the end of the log. A new incarnation gets it; the same incarnation keeps its epoch and states.
@@ -48,7 +48,7 @@ def register_broker(
     finalized = {**context.metadata.features, METADATA_VERSION: context.level, KRAFT_VERSION: kraft_version}
     _check_features(request, finalized)
     same_process = stored is not None and stored.incarnation_id == request.incarnation_id
-    records: list[VersionedRecord] = []
+    records: list[RecordAndVersion] = []
     if not same_process:
         previous = -2 if stored is None else stored.broker_epoch
         clean = request.detects_clean_shutdown and previous == request.previous_broker_epoch
@@ -64,11 +64,11 @@ def register_broker(
         in_controlled_shutdown=same_process and stored is not None and stored.in_controlled_shutdown,
         log_dirs=request.directories if context.level >= MetadataLevel.DIRECTORIES else (),
     )
-    records.append(VersionedRecord(record, register_broker_version(context.level)))
+    records.append(RecordAndVersion(record, register_broker_version(context.level)))
     if not same_process:
         context.heartbeats.brokers.pop(broker_id, None)
     context.heartbeats.register(broker_id, record.fenced)
-    return Decision(records, response=record.broker_epoch)
+    return ControllerResult(records, response=record.broker_epoch)
 
 
 def _check_request(context: KraftContext, request: BrokerRegistrationRequest) -> None:

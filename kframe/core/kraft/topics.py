@@ -10,7 +10,13 @@ from uuid import UUID
 from kframe.core.kraft.assignments import active_replicas, check_assignment, new_partition
 from kframe.core.kraft.configs import alter_resource, clear_elr_records
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RECORDS_MAX, Decision, RequestRefused, VersionedRecord, check_record_count
+from kframe.core.kraft.decision import (
+    RECORDS_MAX,
+    ControllerResult,
+    RecordAndVersion,
+    RequestRefused,
+    check_record_count,
+)
 from kframe.core.kraft.placement import distribute_replicas
 from kframe.errors import ErrorCode
 from kframe.model.kraft.ids import ResourceType
@@ -24,7 +30,7 @@ PARTITIONS_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class NewTopic:
+class CreatableTopic:
     """A topic of a CreateTopics request: numbers, or replicas by partition number, in the order of the request."""
 
     name: str
@@ -35,7 +41,7 @@ class NewTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class NewPartitions:
+class CreatePartitionsTopic:
     """The number of partitions that a topic is to have, with the replicas of the new ones, or None."""
 
     topic: str
@@ -44,7 +50,7 @@ class NewPartitions:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicResult:
+class CreatableTopicResult:
     """The result of a request for a topic."""
 
     topic: str
@@ -54,33 +60,37 @@ class TopicResult:
 
 
 def create_topics(
-    context: KraftContext, topics: Sequence[NewTopic], new_id: Callable[[str], UUID], *, validate_only: bool = False
-) -> Decision:
+    context: KraftContext,
+    topics: Sequence[CreatableTopic],
+    new_id: Callable[[str], UUID],
+    *,
+    validate_only: bool = False,
+) -> ControllerResult:
     """Create topics; the answer is a list of TopicResult. ``new_id`` draws the id of a topic by name.
 
     All records are atomic. Raises RequestRefused for too many partitions or records.
     """
     _check_partition_count(context, topics)
-    results, records = [], list[VersionedRecord]()
+    results, records = [], list[RecordAndVersion]()
     for topic in topics:
         try:
             assignments, configs = _new_topic(context, topic)
         except RequestRefused as refusal:
-            results.append(TopicResult(topic.name, refusal.error, refusal.message))
+            results.append(CreatableTopicResult(topic.name, refusal.error, refusal.message))
             continue
         topic_id = new_id(topic.name)
-        records.append(VersionedRecord(TopicRecord(name=topic.name, topic_id=topic_id), 0))
+        records.append(RecordAndVersion(TopicRecord(name=topic.name, topic_id=topic_id), 0))
         records += configs
         records += [
             new_partition(context, topic_id, partition, replicas, active_replicas(context, replicas))
             for partition, replicas in sorted(assignments.items())
         ]
         check_record_count(records)
-        results.append(TopicResult(topic.name, topic_id=topic_id))
-    return Decision([] if validate_only else records, atomic=True, response=results)
+        results.append(CreatableTopicResult(topic.name, topic_id=topic_id))
+    return ControllerResult([] if validate_only else records, atomic=True, response=results)
 
 
-def _check_partition_count(context: KraftContext, topics: Sequence[NewTopic]) -> None:
+def _check_partition_count(context: KraftContext, topics: Sequence[CreatableTopic]) -> None:
     total = 0
     for topic in topics:
         if topic.assignments:
@@ -91,7 +101,9 @@ def _check_partition_count(context: KraftContext, topics: Sequence[NewTopic]) ->
         raise RequestRefused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
-def _new_topic(context: KraftContext, topic: NewTopic) -> tuple[dict[int, tuple[int, ...]], list[VersionedRecord]]:
+def _new_topic(
+    context: KraftContext, topic: CreatableTopic
+) -> tuple[dict[int, tuple[int, ...]], list[RecordAndVersion]]:
     """Replicas by partition, and records of configurations. Raises RequestRefused."""
     metadata = context.metadata
     if topic.name in metadata.topics.index_by_name:
@@ -111,7 +123,7 @@ def _new_topic(context: KraftContext, topic: NewTopic) -> tuple[dict[int, tuple[
     return _assignments(context, topic), configs
 
 
-def _assignments(context: KraftContext, topic: NewTopic) -> dict[int, tuple[int, ...]]:
+def _assignments(context: KraftContext, topic: CreatableTopic) -> dict[int, tuple[int, ...]]:
     if topic.assignments:
         return _manual_assignments(context, topic)
     if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
@@ -128,7 +140,7 @@ def _assignments(context: KraftContext, topic: NewTopic) -> dict[int, tuple[int,
     return dict(enumerate(placed))
 
 
-def _manual_assignments(context: KraftContext, topic: NewTopic) -> dict[int, tuple[int, ...]]:
+def _manual_assignments(context: KraftContext, topic: CreatableTopic) -> dict[int, tuple[int, ...]]:
     if topic.replication_factor != DEFAULT or topic.partitions != DEFAULT:
         message = "A manual partition assignment was specified, so the two numbers must be -1."
         raise RequestRefused(ErrorCode.INVALID_REQUEST, message)
@@ -155,7 +167,7 @@ def _require_active(context: KraftContext, assignments: Sequence[tuple[int, ...]
             raise RequestRefused(error, message)
 
 
-def create_partitions(context: KraftContext, requests: Sequence[NewPartitions]) -> Decision:
+def create_partitions(context: KraftContext, requests: Sequence[CreatePartitionsTopic]) -> ControllerResult:
     """Add partitions to topics; the answer is a list of TopicResult. All records are atomic.
 
     The replication factor is that of partition 0, adding and removing replicas included.
@@ -164,23 +176,23 @@ def create_partitions(context: KraftContext, requests: Sequence[NewPartitions]) 
     if total > PARTITIONS_MAX:
         message = "Excessively large number of additional partitions per request."
         raise RequestRefused(ErrorCode.POLICY_VIOLATION, message)
-    results, records = [], list[VersionedRecord]()
+    results, records = [], list[RecordAndVersion]()
     for request in requests:
         try:
             records += _new_partitions(context, request)
-            results.append(TopicResult(request.topic))
+            results.append(CreatableTopicResult(request.topic))
         except RequestRefused as refusal:
-            results.append(TopicResult(request.topic, refusal.error, refusal.message))
-    return Decision(records, atomic=True, response=results)
+            results.append(CreatableTopicResult(request.topic, refusal.error, refusal.message))
+    return ControllerResult(records, atomic=True, response=results)
 
 
-def _additional(context: KraftContext, request: NewPartitions) -> int:
+def _additional(context: KraftContext, request: CreatePartitionsTopic) -> int:
     topics = context.metadata.topics
     topic = topics.index_by_name.get(request.topic)
     return 0 if topic is None else max(request.count - len(topics.rows_of(topic)), 0)
 
 
-def _new_partitions(context: KraftContext, request: NewPartitions) -> list[VersionedRecord]:
+def _new_partitions(context: KraftContext, request: CreatePartitionsTopic) -> list[RecordAndVersion]:
     metadata = context.metadata
     topic = metadata.topics.index_by_name.get(request.topic)
     if topic is None:
@@ -210,17 +222,17 @@ def _new_partitions(context: KraftContext, request: NewPartitions) -> list[Versi
     ]
 
 
-def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> Decision:
+def delete_topics(context: KraftContext, topic_ids: Sequence[UUID]) -> ControllerResult:
     """Delete topics by id; the answer is a list of TopicResult. All records are atomic."""
     topics = context.metadata.topics
-    results, records = [], list[VersionedRecord]()
+    results, records = [], list[RecordAndVersion]()
     for topic_id in topic_ids:
         index = topics.index_by_id.get(topic_id)
         if index is None:
-            results.append(TopicResult("", ErrorCode.UNKNOWN_TOPIC_ID, topic_id=topic_id))
+            results.append(CreatableTopicResult("", ErrorCode.UNKNOWN_TOPIC_ID, topic_id=topic_id))
         elif len(records) == RECORDS_MAX:
-            results.append(TopicResult(topics.names[index], ErrorCode.UNKNOWN_SERVER_ERROR, topic_id=topic_id))
+            results.append(CreatableTopicResult(topics.names[index], ErrorCode.UNKNOWN_SERVER_ERROR, topic_id=topic_id))
         else:
-            records.append(VersionedRecord(RemoveTopicRecord(topic_id=topic_id), 0))
-            results.append(TopicResult(topics.names[index], topic_id=topic_id))
-    return Decision(records, atomic=True, response=results)
+            records.append(RecordAndVersion(RemoveTopicRecord(topic_id=topic_id), 0))
+            results.append(CreatableTopicResult(topics.names[index], topic_id=topic_id))
+    return ControllerResult(records, atomic=True, response=results)

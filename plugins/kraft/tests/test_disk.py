@@ -13,7 +13,7 @@ from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_dat
 from kframe_kraft.disk import (
     CheckpointWriter,
     CommittedEnd,
-    History,
+    LogHistory,
     MetaProperties,
     QuorumState,
     SnapshotId,
@@ -45,7 +45,7 @@ def topic(number: int) -> VersionedRecord:
     return VersionedRecord(records.TopicRecord(name=f"topic-{number}", topic_id=UUID(int=1000 + number)), 0)
 
 
-def names(history: History, end: int | None = None) -> list[str]:
+def names(history: LogHistory, end: int | None = None) -> list[str]:
     rows = [(part.batch, row) for part in history.rows(end) for row in part.rows.tolist()]
     return [getattr(batch.records()[row].record, "name", "") for batch, row in rows]
 

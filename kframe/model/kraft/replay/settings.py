@@ -59,8 +59,8 @@ def replay_client_quota(metadata: ClusterMetadata, record: ClientQuotaRecord, of
 def replay_producer_ids(metadata: ClusterMetadata, record: ProducerIdsRecord, offset: int) -> None:
     """Advance the next free producer id. Raises InputError if it does not grow."""
     if record.next_producer_id <= metadata.next_producer_id:
-        found, expected = str(record.next_producer_id), f"more than {metadata.next_producer_id}"
-        raise InputError("ProducerIdsRecord.nextProducerId", found, expected)
+        actual, expected = str(record.next_producer_id), f"more than {metadata.next_producer_id}"
+        raise InputError("ProducerIdsRecord.nextProducerId", actual, expected)
     metadata.next_producer_id = record.next_producer_id
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 from kframe_kraft.disk.bootstrap import read_bootstrap, write_bootstrap
 from kframe_kraft.disk.checkpoints import Checkpoint, CheckpointWriter, read_checkpoint
 from kframe_kraft.disk.committed import CommittedEnd, committed_end
-from kframe_kraft.disk.history import History, read_history
+from kframe_kraft.disk.history import LogHistory, read_history
 from kframe_kraft.disk.names import SnapshotId
 from kframe_kraft.disk.properties import MetaProperties, read_properties, write_properties
 from kframe_kraft.disk.quorum_state import QuorumState, read_quorum_state, write_quorum_state
-from kframe_kraft.disk.segments import Log, read_log
+from kframe_kraft.disk.segments import MetadataLog, read_log
 from kframe_kraft.disk.transactions import Rows, TransactionFilter
 
 __all__ = [
     "Checkpoint",
     "CheckpointWriter",
     "CommittedEnd",
-    "History",
-    "Log",
+    "LogHistory",
     "MetaProperties",
+    "MetadataLog",
     "QuorumState",
     "Rows",
     "SnapshotId",

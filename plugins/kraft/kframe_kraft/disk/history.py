@@ -13,7 +13,7 @@ from kframe_kraft.disk.checkpoints import Checkpoint, read_checkpoint
 from kframe_kraft.disk.committed import CommittedEnd, committed_end, voters_of
 from kframe_kraft.disk.names import BOOTSTRAP_ID, SnapshotId, segments_in, snapshots_in
 from kframe_kraft.disk.quorum_state import QuorumState, read_quorum_state
-from kframe_kraft.disk.segments import Log, read_segments
+from kframe_kraft.disk.segments import MetadataLog, read_segments
 from kframe_kraft.disk.transactions import Rows, TransactionFilter
 from kframe_kraft.errors import LogError
 
@@ -22,12 +22,12 @@ _ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class History:
+class LogHistory:
     """What a log's directory contains. ``snapshot`` is None if the log begins at offset 0."""
 
     snapshot_id: SnapshotId
     snapshot: Checkpoint | None
-    log: Log
+    log: MetadataLog
     quorum_state: QuorumState | None
     voters: tuple[int, ...]
     committed: CommittedEnd
@@ -52,7 +52,7 @@ class History:
                 yield from transactions.apply(batch)
 
 
-def read_history(directory: Path) -> History:
+def read_history(directory: Path) -> LogHistory:
     """Return the history in a log's directory, which a node may be writing.
 
     Raises LogError if a file is damaged, or the log begins after the snapshot's end.
@@ -71,7 +71,7 @@ def _names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def _read_history(directory: Path) -> History:
+def _read_history(directory: Path) -> LogHistory:
     # Segments are listed before snapshots: a node deletes segments only after the snapshot that replaces them.
     segments = segments_in(directory)
     snapshots = {snapshot_id: path for snapshot_id, path in snapshots_in(directory).items() if snapshot_id.offset}
@@ -83,9 +83,9 @@ def _read_history(directory: Path) -> History:
             str(directory), f"a log from offset {log.start}", f"a snapshot at or above it, not {snapshot_id.offset}"
         )
     if log.end < snapshot_id.offset:  # the snapshot replaces a log that is behind it
-        log = Log(snapshot_id.offset, snapshot_id.offset, ())
+        log = MetadataLog(snapshot_id.offset, snapshot_id.offset, ())
     if log.batches and log.batches[0].header.base_offset < snapshot_id.offset:
         raise LogError(log.batches[0].where, f"a batch across offset {snapshot_id.offset}", "a batch that begins there")
     state = read_quorum_state(directory)
     voters = voters_of(log.batches, snapshot.voters if snapshot else None, state)
-    return History(snapshot_id, snapshot, log, state, voters, committed_end(log.end, snapshot_id.offset, voters))
+    return LogHistory(snapshot_id, snapshot, log, state, voters, committed_end(log.end, snapshot_id.offset, voters))

@@ -17,7 +17,7 @@ from kframe_kraft.errors import BatchError, LogError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Log:
+class MetadataLog:
     """The batches of a log. ``torn_bytes`` follow the last complete batch; ``torn_reason`` says what is wrong there."""
 
     start: int
@@ -32,12 +32,12 @@ class Log:
         return self.batches[-1].header.leader_epoch if self.batches else -1
 
 
-def read_log(directory: Path, first: int = 0) -> Log:
+def read_log(directory: Path, first: int = 0) -> MetadataLog:
     """Return the batches of the log in a directory; see read_segments."""
     return read_segments(segments_in(directory), first)
 
 
-def read_segments(segments: Mapping[int, Path], first: int = 0) -> Log:
+def read_segments(segments: Mapping[int, Path], first: int = 0) -> MetadataLog:
     """Return the batches with offsets from ``first`` on, of segments by base offset, ascending, that may be growing.
 
     ``start`` is the first offset of the log on disk. Raises LogError if the log is damaged; FileNotFoundError if a
@@ -45,7 +45,7 @@ def read_segments(segments: Mapping[int, Path], first: int = 0) -> Log:
     """
     bases = list(segments)
     if not bases:
-        return Log(first, first, ())
+        return MetadataLog(first, first, ())
     # Skip segments that end at or below the first offset.
     needed = [
         base
@@ -77,7 +77,7 @@ def read_segments(segments: Mapping[int, Path], first: int = 0) -> Log:
             position += header.size
             if end > first:
                 batches.append(batch)
-    return Log(bases[0], end, tuple(batches), torn_bytes, torn_reason)
+    return MetadataLog(bases[0], end, tuple(batches), torn_bytes, torn_reason)
 
 
 def _batch_follows(data: bytes, position: int, name: str) -> bool:

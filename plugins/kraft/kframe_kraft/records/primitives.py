@@ -33,9 +33,9 @@ class Reader:
         """Bytes that are not read yet."""
         return self.end - self.position
 
-    def error(self, found: str, expected: str) -> RecordError:
+    def error(self, actual: str, expected: str) -> RecordError:
         """Return an error at the current byte."""
-        return RecordError(f"{self.where}, byte {self.position}", found, expected)
+        return RecordError(f"{self.where}, byte {self.position}", actual, expected)
 
     def skip(self, size: int) -> int:
         """Return the position, and move ``size`` bytes past it."""

@@ -30,7 +30,7 @@ PIECES: Final = [
 _CRC_AT: Final = CHECKED_AT - 4
 
 
-class Records:
+class RecordCases:
     """Values of data records. A decoded record has bytes that decode to the same."""
 
     name = "record"
@@ -87,7 +87,7 @@ def targets() -> Sequence[DecoderTarget]:
     """All targets, with the corpus among their base cases."""
     corpus = read_corpus(CORPUS)
     return [
-        Records(bases_of(corpus, Records.name)),
+        RecordCases(bases_of(corpus, RecordCases.name)),
         ControlRecords(bases_of(corpus, ControlRecords.name)),
         Batches(bases_of(corpus, Batches.name)),
     ]
