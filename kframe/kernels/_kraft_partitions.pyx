@@ -187,7 +187,8 @@ def choose_kraft_leaders(
     cdef bint in_sync
     with nogil:
         for i in range(new_leader.shape[0]):
-            start, end, first, last = stored_offsets[i], stored_offsets[i + 1], replica_offsets[i], replica_offsets[i + 1]
+            start, end = stored_offsets[i], stored_offsets[i + 1]
+            first, last = replica_offsets[i], replica_offsets[i + 1]
             chosen, unclean[i] = NO_LEADER, 0
             for k in range(-2, last - first):  # -2 is the preferred replica, -1 the present leader
                 if k == -2 and (kinds[i] != ELECTION_PREFERRED or first == last):

@@ -4,9 +4,9 @@ Decoding has two passes. ``parse_*`` reads the fixed fields and notes where the 
 ``copy_directories`` then fill lists of exactly the right size. The fields are those of Kafka 4.4's
 ``PartitionRecord.json`` and ``PartitionChangeRecord.json``; versions 0 to 2.
 
-The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL. ``_naive_partitions.py``
-has a reference implementation with the same names and signatures. No read or write passes the end of a view. The cost
-is linear in the bytes.
+The rules are those of ``kframe/_core.pyx``: typed views, IN and OUT, no allocation, and no GIL.
+``_naive_partitions.py`` has a reference implementation with the same names and signatures. No read or write passes the
+end of a view. The cost is linear in the bytes.
 
 Common arguments: ``list_at`` and ``list_count`` have a row for each list, in the order of the enum below. A count of -1
 is null. Where decoding uses ``list_at`` for bytes, encoding uses it for elements.
