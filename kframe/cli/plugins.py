@@ -51,7 +51,10 @@ def plugin_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_settings(
         *args: Any, plugins_dir: Path | None, no_plugin: tuple[str, ...], trace_plugins: bool, **kwargs: Any
     ) -> Any:
-        return command(*args, plugins=PluginSettings(plugins_dir, no_plugin, trace_plugins), **kwargs)
+        settings = PluginSettings(plugins_dir, no_plugin, trace_plugins)
+        if plugins_dir is not None or no_plugin:
+            settings.registry()  # Refuse a missing directory or an unknown name also where no plugin is needed.
+        return command(*args, plugins=settings, **kwargs)
 
     options = (
         click.option(

@@ -68,13 +68,16 @@ def build_registry(
     ``extra``, in this order and by name. Plugins in ``disabled`` are not loaded, nor are entry points missing from
     ``allowed`` unless it is None. ``trace`` receives a line for each step.
 
-    Raises PluginError if two enabled plugins have or offer the same name, and ConfigError if the directory does not
-    exist. Broken plugins are in ``Registry.broken``.
+    Raises PluginError if two enabled plugins have or offer the same name or if ``disabled`` names no plugin, and
+    ConfigError if the directory does not exist. Broken plugins are in ``Registry.broken``.
     """
     offered = [BUILTIN, *sources.from_entry_points()]
     offered += sources.from_directory(plugins_dir) if plugins_dir is not None else ()
     offered += sources.from_objects(extra)
     refused = set(disabled)
+    for name in sorted(refused - {plugin.name for plugin in offered}):
+        names = ", ".join(sorted(plugin.name for plugin in offered))
+        raise PluginError(f"disabled plugins: found {name}, expected one of {names}")
     if allowed is not None:
         refused |= {
             plugin.name

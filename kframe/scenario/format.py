@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from kframe.errors import ScenarioError
 from kframe.model.topics import topic_name_problem
+from kframe.scenario import strict_yaml
 
 SCHEMA: Final = "kframe.scenario/v1"
 #: People write scenarios by hand; a longer file is a mistake.
@@ -89,15 +88,7 @@ def read_scenario(path: str | Path) -> Scenario:
 
 def parse_scenario(text: str, source: str) -> Scenario:
     """Check the text of a scenario; ``source`` names it in errors. Raises ScenarioError."""
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f"{source}:{mark.line + 1}" if mark else source
-        raise ScenarioError(where, str(getattr(error, "problem", None) or error), "YAML") from error
-    except (RecursionError, ValueError) as error:
-        raise ScenarioError(source, f"unreadable YAML ({error})", "a scenario") from error
-    fields = Fields(source, "", document)
+    fields = Fields(source, "", strict_yaml.load(text, source))
     fields.allow("schema", "name", "config", "brokers", "topics", "steps", "brokers_replicate", "admin")
     fields.expect(fields.get("schema") == SCHEMA, "schema", f"schema: {SCHEMA}")
     replicate = fields.get("brokers_replicate")

@@ -5,10 +5,11 @@ The controller, or ``plan_check``, decides whether the plan is valid for a clust
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -25,16 +26,18 @@ from kframe.snapshot.reassignment import PROPOSED_HEADING, documents
 _Number: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
-class _Entry(msgspec.Struct):
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     topic: str
     partition: _Number
     replicas: list[_Number]
     log_dirs: list[str] | None = None
 
 
-class _PlanDocument(msgspec.Struct):
+class _PlanDocument(msgspec.Struct, forbid_unknown_fields=True):
     version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[_Entry]
+    kframe: msgspec.Raw | None = None
+    """The stamp, which ``execution.read_stamp`` reads."""
 
 
 _DOCUMENT: Final = msgspec.json.Decoder(_PlanDocument)
@@ -83,6 +86,7 @@ def read_plan(path: InputFile) -> Plan:
 def plan_of(document: bytes, where: str, name: str) -> Plan:
     """A bare reassignment document as a plan called ``name``. Raises SnapshotError, which names ``where``."""
     entries = decode(_DOCUMENT, document, where).partitions
+    _check_keys(document, len(entries), where)
     numbers: dict[str, int] = {}
     topic, partition, replicas = array("i"), array("i"), GrowingLists()
     for entry in entries:
@@ -94,3 +98,30 @@ def plan_of(document: bytes, where: str, name: str) -> Plan:
     )
     differ = (entry.log_dirs is not None and len(entry.log_dirs) != len(entry.replicas) for entry in entries)
     return Plan(name, targets, np.fromiter(differ, np.bool_, len(entries)))
+
+
+def _check_keys(document: bytes, entries: int, where: str) -> None:
+    """Raise SnapshotError for a key that occurs twice in an object, because the decoder would take the last value.
+
+    Counting names is enough for nearly every plan. Only where a count differs, for instance because a topic has such a
+    name, each object is examined.
+    """
+    expected = {
+        b'"topic"': entries,
+        b'"partition"': entries,
+        b'"replicas"': entries,
+        b'"version"': 1,
+        b'"partitions"': 1,
+    }
+    if all(document.count(name) == count for name, count in expected.items()) and (
+        document.count(b'"log_dirs"') in (0, entries) and document.count(b'"kframe"') < 2
+    ):
+        return
+
+    def unique(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        for position, key in enumerate(keys):
+            if key in keys[:position]:
+                raise SnapshotError(where, f"key {key} twice in one object", "each key once")
+
+    json.loads(document, object_pairs_hook=unique)

@@ -176,7 +176,7 @@ def test_a_plan_is_read_in_columns(tmp_path: Path) -> None:
         {"topic": "a", "partition": 0, "replicas": [], "log_dirs": ["any"]},
         {"topic": "b", "partition": 0, "replicas": [2, 2]},
     ]
-    plan = read_plan(write(tmp_path / "plan.json", entries, comment="what Kafka passes over"))
+    plan = read_plan(write(tmp_path / "plan.json", entries))
     assert plan.targets.names == ("b", "a")
     assert plan.targets.topic.tolist() == [0, 1, 0]
     assert plan.targets.partition.tolist() == [1, 0, 0]
@@ -206,6 +206,11 @@ BAD: list[tuple[str | bytes, str]] = [
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[2147483648]}]}', "found 2147483648"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":null}]}', "field partitions[0].replicas"),
     ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"log_dirs":[1]}]}', "log_dirs[0]: found 1"),
+    ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"leader":1}]}', "only the fields"),
+    ('{"version":1,"partitions":[],"throttle":1}', "only the fields"),
+    ('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1],"replicas":[2]}]}', "key replicas twice"),
+    ('{"version":1,"partitions":[],"partitions":[]}', "key partitions twice"),
+    ('{"version":1,"partitions":[{"topic":"topic","topic":"u","partition":0,"replicas":[1]}]}', "key topic twice"),
     (b'{"version":1,"partitions":[{"topic":"\xff","partition":0,"replicas":[1]}]}', "plan.json"),
     ('Current partition replica assignment\n{"version":1,"partitions":[]}\n', "found the current assignment only"),
 ]  # fmt: skip
@@ -218,6 +223,13 @@ def test_what_is_not_a_plan(tmp_path: Path, content: str | bytes, said: str) -> 
     with pytest.raises(SnapshotError) as problem:
         read_plan(path)
     assert said in str(problem.value)
+
+
+@pytest.mark.parametrize("name", ["topic", "replicas", "log_dirs", "kframe", "version"])
+def test_topics_with_names_of_fields(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [1]}]}))
+    assert read_plan(path).targets.names == (name,)
 
 
 def test_counts_of_a_document_are_those_of_its_rows() -> None:
