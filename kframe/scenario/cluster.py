@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import ScenarioError
 from kframe.model.brokers import Endpoint, Registration
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
@@ -34,7 +33,7 @@ def build_cluster(scenario: Scenario) -> ClusterState:
     for topic in scenario.topics:
         _add_topic(cluster, topic)
         index = cluster.topics.find(topic.name)
-        cluster.topics.unclean[index] = _unclean(scenario, topic)
+        cluster.topics.unclean[index] = _unclean(topic)
     return cluster
 
 
@@ -60,11 +59,6 @@ def _add_topic(cluster: ClusterState, topic: ScenarioTopic) -> None:
         cluster.flag_replicas(int(row), index_of(partition.removing_replicas), ReplicaFlag.REMOVING)
 
 
-def _unclean(scenario: Scenario, topic: ScenarioTopic) -> int:
+def _unclean(topic: ScenarioTopic) -> int:
     value = topic.config.get("unclean.leader.election.enable")
-    if value is None:
-        return UNSET
-    if value.lower() not in _TRUTH:
-        where = f"{scenario.source}: topic {topic.name} unclean.leader.election.enable"
-        raise ScenarioError(where, repr(value), "true or false")
-    return _TRUTH[value.lower()]
+    return UNSET if value is None else _TRUTH[value.strip().lower()]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kframe.errors import ScenarioError
+from kframe.model.topic_configs import config_problem
 from kframe.model.topics import topic_name_problem
 from kframe.scenario import strict_yaml
 
@@ -209,6 +210,9 @@ def _topic(source: str, path: str, value: Any) -> ScenarioTopic:
         bool(numbers) and numbers == list(range(len(numbers))), "partitions", "partitions 0 to n - 1, each once"
     )
     config = {key: config_text(item) for key, item in fields.mapping("config").items()}
+    refused = config_problem(config, remote_storage=True)
+    if refused is not None:
+        raise ScenarioError(f"{source}: {path}.config", refused.text, "settings that Kafka accepts for a topic")
     return ScenarioTopic(name, tuple(sorted(partitions, key=lambda entry: entry.partition)), config)
 
 

@@ -97,6 +97,15 @@ def test_check_tells_of_every_file(scenario: Path, tmp_path: Path) -> None:
     assert run("check", scenario).exit_code == 0
 
 
+def test_check_refuses_what_run_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "late.yaml"
+    path.write_text(GOOD.replace("broker_failure: [1]", "broker_failure: [9]"))
+    ran, checked = run("run", path), run("check", path)
+    assert (ran.exit_code, checked.exit_code) == (2, 2)
+    assert "found broker 9, expected a broker that is registered at this step" in ran.output
+    assert "found broker 9, expected a broker that is registered at this step" in checked.output
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_play(path: Path) -> None:
     assert run("run", path).exit_code == 0
