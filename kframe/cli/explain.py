@@ -11,7 +11,7 @@ import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions
 from kframe.cli.findings import announce_mode
-from kframe.cli.output import OutputTable, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.studies import StudySettings, broker_ids, study_options
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
         if not explanation.elections:
             click.echo(f"\nafter broker{'s' if len(fail) > 1 else ''} {_ids(fail)} failed: no election was needed")
         click.echo(f"\nin the end: {leader}, ISR {_ids(explanation.isr)}")
-    for text in explanation.assumptions:
-        click.echo(f"assumption: {text}")
+    emit_assumptions(explanation.assumptions, output)
 
 
 def _emit_decision(decision: Decision, output: str) -> None:

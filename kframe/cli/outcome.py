@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.output import OutputTable, emit_heading, emit_record, emit_rows
+from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows
 
 if TYPE_CHECKING:
     from kframe.whatif import Outcome, WhatIf
@@ -100,9 +100,9 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
         click.echo()
         emit_rows(OutputTable("", _TOPIC_COLUMNS, document["topics"]), output)
     _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden)
-    for title in ("notes", "assumptions"):
-        for text in document[title]:
-            click.echo(f"{title.removesuffix('s')}: {text}")
+    for text in document["notes"]:
+        click.echo(f"note: {text}")
+    emit_assumptions(document["assumptions"], output)
     if outcome.bytes_unknown is not None:
         click.echo(f"bytes unknown: {outcome.bytes_unknown}")
 

@@ -127,6 +127,16 @@ def emit_reasons(heading: str, reasons: Mapping[str, str]) -> None:
         click.echo(f"  {cell(path)}: {cell(reason)}")
 
 
+def emit_assumptions(texts: Sequence[str], output: str) -> None:
+    """Print assumptions: a line each in wide output, otherwise one line that names their subjects."""
+    if output == "wide":
+        for text in texts:
+            click.echo(f"assumption: {text}")
+    elif texts:
+        subjects = ", ".join(text.partition(":")[0].partition(" unknown")[0] for text in texts)
+        click.echo(f"assumptions about {subjects} (-o wide lists them in full)")
+
+
 def cell(value: Any) -> str:
     """A value in a table: ``-`` for unknown or none, lists with commas, control characters escaped."""
     match value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from kframe.cli.findings import announce_mode, check_elr, end_with, fail_on_option, findings
-from kframe.cli.output import BadInput, OutputTable, emit_heading, emit_record, emit_rows, output_option
+from kframe.cli.output import (
+    BadInput,
+    OutputTable,
+    emit_assumptions,
+    emit_heading,
+    emit_record,
+    emit_rows,
+    output_option,
+)
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH, ClusterSettings, cluster_options
 
@@ -83,6 +91,7 @@ def sweep(
     """
     from kframe.whatif import sweep as play
     from kframe.whatif.files import PICTURES, check_file
+    from kframe.whatif.settings import assumptions_of
     from kframe.whatif.sweep_export import write_plot, write_table
 
     if plot is not None and swept.depth == 1:
@@ -93,6 +102,7 @@ def sweep(
     snapshot, by = cluster.read(), swept.by
     with progress("sweeping") as tick:
         every = play(snapshot, cluster.config, depth=swept.depth, racks=swept.racks, progress=tick)
+    assumptions = assumptions_of(snapshot, cluster.config)
     check_elr(snapshot, fail_on)
     result = findings(fail_on, lambda what: _bringing(every, what))
     if out is not None:
@@ -101,9 +111,9 @@ def sweep(
         write_plot(every, by, plot)
     announce_mode(snapshot, output)
     if output in ("table", "wide"):
-        _emit_tables(every, snapshot, by, output, top)
+        _emit_tables(every, snapshot, assumptions, by, output, top)
     else:
-        _emit_data(every, snapshot, every.ranked(by), output)
+        _emit_data(every, snapshot, assumptions, every.ranked(by), output)
     end_with(result, "failure")
 
 
@@ -113,7 +123,7 @@ def _bringing(swept: Sweep, what: FailOn) -> int | None:
     return None if partitions is None else int((partitions > 0).sum())
 
 
-def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
+def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> dict[str, Any]:
     """The summary besides single failures."""
     from dataclasses import asdict
 
@@ -131,15 +141,15 @@ def _summary(swept: Sweep, snapshot: Snapshot) -> dict[str, Any]:
         "failures": {str(kind): int((swept.kind == number).sum()) for number, kind in enumerate(KINDS)},
         "before": {**swept.before, "leader_skew": asdict(swept.before_skew)},
         "findings": {str(what): _bringing(swept, what) for what in FailOn},
-        "assumptions": list(snapshot.assumptions),
+        "assumptions": list(assumptions),
     }
 
 
-def _emit_data(swept: Sweep, snapshot: Snapshot, ranked: Int64, output: str) -> None:
+def _emit_data(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], ranked: Int64, output: str) -> None:
     if output in ("csv", "jsonl"):
         emit_rows(OutputTable(_SCHEMA, COLUMNS, swept.records(ranked)), output)
         return
-    summary = _summary(swept, snapshot)
+    summary = _summary(swept, snapshot, assumptions)
     if output == "yaml":
         emit_record(_SCHEMA, {**summary, "rows": list(swept.records(ranked))}, output)
         return
@@ -151,10 +161,10 @@ def _emit_data(swept: Sweep, snapshot: Snapshot, ranked: Int64, output: str) -> 
     click.echo("\n  ]\n}")
 
 
-def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, top: int) -> None:
+def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], by: Any, output: str, top: int) -> None:
     from kframe.whatif.sweep import KINDS
 
-    summary = _summary(swept, snapshot)
+    summary = _summary(swept, snapshot, assumptions)
     source = summary["snapshot"]
     tried = ", ".join(f"every {kind}" for kind, count in summary["failures"].items() if count)
     emit_heading(
@@ -181,8 +191,7 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, by: Any, output: str, top: in
         emit_rows(OutputTable("", COLUMNS, shown(swept.records(ranked)), WIDE), output)
         if count > top:
             click.echo(f"and {count - top:,} more")
-    for text in summary["assumptions"]:
-        click.echo(f"assumption: {text}")
+    emit_assumptions(assumptions, output)
 
 
 def shown(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

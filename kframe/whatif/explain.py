@@ -112,7 +112,7 @@ def explain(study: WhatIf, topic: str, partition: int, fail: Iterable[int] = ())
             study.election_watch = None
     view = cluster.view(row)
     return Explanation(
-        topic, partition, view.replicas, before, tuple(elections), _leader(view), view.isr, study.snapshot.assumptions
+        topic, partition, view.replicas, before, tuple(elections), _leader(view), view.isr, study.assumptions
     )
 
 

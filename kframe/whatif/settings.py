@@ -10,12 +10,27 @@ from kframe.snapshot import Snapshot
 
 #: The cluster-wide dynamic settings in a snapshot that a what-if applies.
 DYNAMIC_KEYS: Final = ("unclean.leader.election.enable", "min.insync.replicas")
+_MIN_INSYNC: Final = "min.insync.replicas"
 
 
 def config_of(snapshot: Snapshot, config: Mapping[str, object] | None = None) -> ControllerConfig:
     """The settings of the controller of a what-if: ``config``, and the DYNAMIC_KEYS of the snapshot that it lacks."""
     dynamic = {key: value for key, value in (snapshot.broker_default_configs or {}).items() if key in DYNAMIC_KEYS}
     return ControllerConfig({**dynamic, **(config or {})})
+
+
+def knows_min_insync(snapshot: Snapshot, config: Mapping[str, object] | None) -> bool:
+    """Whether ``min.insync.replicas`` of every topic is known: from the snapshot, or stated by ``config`` for topics
+    whose settings are unknown."""
+    return snapshot.topics.configs is not None or _MIN_INSYNC in (config or {})
+
+
+def assumptions_of(snapshot: Snapshot, config: Mapping[str, object] | None) -> tuple[str, ...]:
+    """The assumptions of a snapshot, with the setting that ``config`` states for topics whose settings are unknown."""
+    stated = (config or {}).get(_MIN_INSYNC)
+    if stated is None or snapshot.topics.configs is not None:
+        return snapshot.assumptions
+    return (*snapshot.assumptions, f"{_MIN_INSYNC}: {stated} for every topic, as stated")
 
 
 def controller_id_of(snapshot: Snapshot) -> int:

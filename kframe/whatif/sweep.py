@@ -16,7 +16,7 @@ from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.whatif.health import Skew
 from kframe.whatif.outcome import FailOn
-from kframe.whatif.settings import config_of
+from kframe.whatif.settings import config_of, knows_min_insync
 from kframe.whatif.sweep_counts import METRICS, FailureCounts, count_failures
 
 Float64 = NDArray[np.float64]
@@ -155,7 +155,7 @@ def sweep(
         raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
     settings = config_of(snapshot, config)
     counts = count_failures(snapshot.to_cluster(), settings, depth=depth, racks=racks, progress=progress)
-    return sweep_of(counts, configs_known=snapshot.topics.configs is not None)
+    return sweep_of(counts, configs_known=knows_min_insync(snapshot, config))
 
 
 def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:

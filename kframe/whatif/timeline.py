@@ -29,7 +29,7 @@ class ElectionHeld:
         """The event as a line for people."""
         unclean = f", {self.unclean:,} of them unclean" if self.unclean else ""
         leaderless = self.partitions - self.elected
-        failed = f", {leaderless:,} found nobody" if leaderless else ""
+        failed = f", {leaderless:,} without an eligible replica" if leaderless else ""
         return f"{kind_name(self.kind)} election: {self.elected:,} elected{unclean}{failed}"
 
     def record(self) -> dict[str, Any]:

@@ -41,7 +41,13 @@ from kframe.whatif.observe import (
 )
 from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline
-from kframe.whatif.settings import config_of, controller_epoch_of, controller_id_of
+from kframe.whatif.settings import (
+    assumptions_of,
+    config_of,
+    controller_epoch_of,
+    controller_id_of,
+    knows_min_insync,
+)
 from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
 
 _PROTOCOL: Final = "inter.broker.protocol.version"
@@ -83,6 +89,9 @@ class WhatIf:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
         self.snapshot = snapshot
         self.config = config_of(snapshot, config)
+        self._knows_min_insync = knows_min_insync(snapshot, config)
+        self.assumptions = assumptions_of(snapshot, config)
+        """What the snapshot leaves open, and how it is decided, a sentence each."""
         self._selectors = dict(selectors or {})
         self.election_watch: ElectionWatch | None = None
         """Called at every election, before its results are stored."""
@@ -138,7 +147,7 @@ class WhatIf:
         return self._health_of(cluster)
 
     def _health_of(self, cluster: ClusterState) -> ClusterHealth:
-        return health_of(cluster, self.config, self.snapshot.topics.configs is not None)
+        return health_of(cluster, self.config, self._knows_min_insync)
 
     def follow(self, topic: str, partition: int) -> PartitionTimeline:
         """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""
@@ -314,7 +323,7 @@ class WhatIf:
             traffic=record.traffic,
             findings=findings,
             bytes_unknown=self._transport.bytes_unknown,
-            assumptions=self.snapshot.assumptions,
+            assumptions=self.assumptions,
             notes=(*notes, *self._faults()),
             encode_ms=self._transport.encode_ms - encoded_ms,
         )
