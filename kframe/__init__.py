@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from kframe.registry.registry import build_registry as build_registry
     from kframe.runtime.metrics import exposition as exposition
     from kframe.runtime.status import Status as Status
+    from kframe.snapshot import Snapshot as Snapshot
+    from kframe.snapshot import read_snapshot as read_snapshot
+    from kframe.snapshot import write_snapshot as write_snapshot
+    from kframe.whatif import Outcome as Outcome
+    from kframe.whatif import WhatIf as WhatIf
+    from kframe.whatif import load_plan as load_plan
 
 __version__ = "0.1.0"
 
@@ -38,11 +44,17 @@ _PUBLIC = {
     "KframeError": "kframe.errors",
     "NewPartitions": "kframe.model.events",
     "NewTopic": "kframe.model.events",
+    "Outcome": "kframe.whatif",
+    "Snapshot": "kframe.snapshot",
     "Status": "kframe.runtime.status",
+    "WhatIf": "kframe.whatif",
     "build_registry": "kframe.registry.registry",
     "events": "kframe.model.events",
     "exposition": "kframe.runtime.metrics",
     "hookimpl": "kframe.registry.hookspecs",
+    "load_plan": "kframe.whatif",
+    "read_snapshot": "kframe.snapshot",
+    "write_snapshot": "kframe.snapshot",
 }
 
 

@@ -50,11 +50,11 @@ def check(plan: InputFile, source: InputFile | None, source_format: str | None, 
 
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
-    from kframe.whatif.plan import read_plan
+    from kframe.whatif.plan import load_plan
     from kframe.whatif.plan_report import PlanReport
 
     if source is None:
-        report = PlanReport.of(read_plan(plan), None)
+        report = PlanReport.of(load_plan(plan), None)
     else:
         comparison = _held(plan, source, source_format)
         report = PlanReport.of(comparison.plan, comparison)
@@ -129,12 +129,12 @@ def apply(
     """
     from kframe.cli.admin import apply as carry_out
     from kframe.whatif.execution import read_stamp
-    from kframe.whatif.plan import read_plan
+    from kframe.whatif.plan import load_plan
 
     if not wait and batch_size is not None:
         raise BadInput("--no-wait with --batch-size: a batch begins when the last has ended")
     code = carry_out(
-        admin, read_plan(plan), read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
+        admin, load_plan(plan), read_stamp(plan), execute=execute, rollback=rollback, batch_size=batch_size, wait=wait,
         output=output, limit=limit, how_to_cancel=f"kframe plan cancel {plan} gives it up",
     )  # fmt: skip
     click.get_current_context().exit(code)
@@ -149,18 +149,18 @@ def cancel(admin: Administration, plan: InputFile, execute: bool, output: str) -
     """Cancel the reassignments of PLAN that are under way: adding replicas are removed, the others stay."""
     from kframe.cli.reassign import give_up
     from kframe.whatif.execution import to_cancel
-    from kframe.whatif.plan import read_plan
+    from kframe.whatif.plan import load_plan
 
-    partitions = to_cancel(dict(admin.reassignments()), read_plan(plan))
+    partitions = to_cancel(dict(admin.reassignments()), load_plan(plan))
     click.get_current_context().exit(give_up(admin, partitions, execute, output))
 
 
 def _held(plan: InputFile, source: InputFile, source_format: str | None) -> CheckedPlan:
     from kframe.snapshot import read_snapshot
-    from kframe.whatif.plan import read_plan
+    from kframe.whatif.plan import load_plan
     from kframe.whatif.plan_check import hold
 
-    planned = read_plan(plan)
+    planned = load_plan(plan)
     with progress("reading") as tick:
         return hold(planned, read_snapshot(source, source_format, tick))
 

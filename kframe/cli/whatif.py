@@ -147,10 +147,10 @@ def reassign(study: StudySettings, plan: InputFile, reporting: Reporting) -> Non
     """
 
     def act(whatif: WhatIf) -> Outcome:
-        from kframe.whatif import read_plan
+        from kframe.whatif import load_plan
         from kframe.whatif import reassign as play
 
-        return play(whatif, read_plan(plan))
+        return play(whatif, load_plan(plan))
 
     _run(study, reporting, act)
 

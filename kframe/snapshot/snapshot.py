@@ -15,6 +15,7 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
 from kframe.snapshot.facts import ELR_COLUMNS, BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import Faults
+from kframe.snapshot.frames import Tabular
 
 #: What ``to_cluster`` assumes where the snapshot has no value.
 _TAKEN_AS: Final[Mapping[str, str]] = {
@@ -37,8 +38,8 @@ _LEADERSHIP: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Snapshot(Tabular):
     """One moment of a cluster. Treat its arrays as read-only: tables may share them.
 
     ``brokers`` ascend by id and name every broker that anything else names. ``provenance`` says, by
@@ -71,6 +72,16 @@ class Snapshot:
 
         bare = snapshot_of(cluster)
         return replace(bare, cluster_id=cluster_id, controller_id=controller_id, controller_epoch=controller_epoch)
+
+    def to_arrow(self) -> Any:
+        """The partitions as a ``pyarrow.Table``: the columns of ``partitions.parquet``."""
+        from kframe.snapshot.tables import partitions_table
+
+        return partitions_table(self.topics, self.partitions)
+
+    def _summary(self) -> tuple[str, Mapping[str, object]]:
+        title = f"{self.source.format} {self.source.name}".rstrip()
+        return title, {"partitions": len(self), "topics": len(self.topics), "brokers": len(self.brokers)}
 
     def to_cluster(self) -> ClusterState:
         """A controller context with this state; ``assumptions`` lists what it assumes.

@@ -9,7 +9,7 @@ from kframe.whatif.delete import delete
 from kframe.whatif.health import CONDITIONS, ClusterHealth, Skew
 from kframe.whatif.outcome import ControllerResponse, FailOn, Impact, Operation, Outcome, StepOutcome, Verb
 from kframe.whatif.partition_timeline import PartitionTimeline, TimelineEntry
-from kframe.whatif.plan import Plan, read_plan
+from kframe.whatif.plan import Plan, load_plan
 from kframe.whatif.reassign import reassign
 from kframe.whatif.reassignment_result import ReassignmentResult
 from kframe.whatif.sweep import Failure, SortBy, Sweep, sweep
@@ -47,7 +47,7 @@ __all__ = [
     "WhatIf",
     "create",
     "delete",
-    "read_plan",
+    "load_plan",
     "reassign",
     "sweep",
 ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
 from kframe.model.columns import Bool, Int16, Int32
+from kframe.snapshot.frames import Tabular
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.health import ClusterHealth, newly
 from kframe.whatif.observe import Traffic
@@ -137,8 +138,8 @@ class Impact:
     bytes: int | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Outcome(Tabular):
     """All that came of one operation. Brokers stand by index in ``broker_ids`` (b,), partitions in columns."""
 
     operation: Operation
@@ -163,6 +164,19 @@ class Outcome:
     """What became of each partition of a reassignment, if the operation was one."""
     topics: tuple[TopicResult, ...] = ()
     """What became of each topic that was to be created or deleted."""
+
+    def to_arrow(self) -> Any:
+        """The changed partitions as a ``pyarrow.Table``: the columns of ``--out``."""
+        from kframe.whatif.export import partitions_table
+
+        return partitions_table(self)
+
+    def _summary(self) -> tuple[str, Mapping[str, object]]:
+        numbers = {
+            "partitions changed": len(self.changes),
+            **{f"partitions {what}": self.count_of(what) for what in FailOn},
+        }
+        return self.operation.text(), {name: "unknown" if count is None else count for name, count in numbers.items()}
 
     def count_of(self, what: FailOn) -> int | None:
         """In how many partitions the what-if found this; None if the snapshot lacks what decides it.

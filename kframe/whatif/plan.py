@@ -9,6 +9,7 @@ import json
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
@@ -75,8 +76,9 @@ class Plan:
         return np.sort(order[same]).astype(np.int32)
 
 
-def read_plan(path: InputFile) -> Plan:
+def load_plan(source: InputFile | str) -> Plan:
     """Read a reassignment: a bare document, or the proposed one of what ``--generate`` prints. Raises SnapshotError."""
+    path = Path(source) if isinstance(source, str) else source
     documents_ = documents(path)
     if PROPOSED_HEADING not in documents_:
         raise SnapshotError(str(path), "the current assignment only", f'a document under "{PROPOSED_HEADING}"')

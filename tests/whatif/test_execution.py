@@ -28,7 +28,7 @@ from kframe.whatif.execution import (
     rollback_document,
     to_cancel,
 )
-from kframe.whatif.plan import Plan, read_plan
+from kframe.whatif.plan import Plan, load_plan
 from kframe.whatif.plan_check import hold
 
 NONE = ErrorCode.NONE
@@ -166,7 +166,7 @@ def test_the_way_back_leads_back(admin: EmbeddedAdmin, tmp_path: Path) -> None:
     plan = Plan.of([(("t", 0), (3, 4)), (("t", 1), (4, 3)), (("nowhere", 0), (1,))])
     path = tmp_path / "back.json"
     path.write_text(rollback_document(hold(plan, admin.capture())))
-    back = read_plan(path)
+    back = load_plan(path)
     assert json.loads(path.read_text()) == {
         "version": 1,
         "partitions": [
@@ -218,7 +218,7 @@ def test_stamped_plans_are_read_as_others(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(plan_document(PLAN.targets, Stamp("c1", None, "a")))
     assert read_stamp(path) == Stamp("c1", None, "a")
-    plan = read_plan(path)
+    plan = load_plan(path)
     assert [plan.partition_name(position) for position in range(3)] == ["t-0", "u-0", "t-2"]
     path.write_text(plan_document(PLAN.targets))
     assert read_stamp(path) is None

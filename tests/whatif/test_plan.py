@@ -13,7 +13,7 @@ import pytest
 from kframe.errors import SnapshotError
 from kframe.snapshot import Snapshot, read_snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import Plan, read_plan
+from kframe.whatif import Plan, load_plan
 from kframe.whatif.plan_check import SEVERITY, Check, hold
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
@@ -157,7 +157,7 @@ def test_partition_rows_say_what_changes() -> None:
 
 @pytest.mark.parametrize("name", ["healthy.kcat.json.gz", "healthy.topics-describe.txt.gz", "reassignment.json"])
 def test_poorer_snapshots_do(name: str) -> None:
-    plan = read_plan(CLUSTER / "reassignment.json")
+    plan = load_plan(CLUSTER / "reassignment.json")
     report = PlanReport.of(plan, hold(plan, read_snapshot(CLUSTER / name)))
     assert report.valid
     document = report.document()
@@ -176,7 +176,7 @@ def test_a_plan_is_read_in_columns(tmp_path: Path) -> None:
         {"topic": "a", "partition": 0, "replicas": [], "log_dirs": ["any"]},
         {"topic": "b", "partition": 0, "replicas": [2, 2]},
     ]
-    plan = read_plan(write(tmp_path / "plan.json", entries))
+    plan = load_plan(write(tmp_path / "plan.json", entries))
     assert plan.targets.names == ("b", "a")
     assert plan.targets.topic.tolist() == [0, 1, 0]
     assert plan.targets.partition.tolist() == [1, 0, 0]
@@ -221,7 +221,7 @@ def test_what_is_not_a_plan(tmp_path: Path, content: str | bytes, said: str) -> 
     path = tmp_path / "plan.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(SnapshotError) as problem:
-        read_plan(path)
+        load_plan(path)
     assert said in str(problem.value)
 
 
@@ -229,11 +229,11 @@ def test_what_is_not_a_plan(tmp_path: Path, content: str | bytes, said: str) -> 
 def test_topics_with_names_of_fields(tmp_path: Path, name: str) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({"version": 1, "partitions": [{"topic": name, "partition": 0, "replicas": [1]}]}))
-    assert read_plan(path).targets.names == (name,)
+    assert load_plan(path).targets.names == (name,)
 
 
 def test_counts_of_a_document_are_those_of_its_rows() -> None:
-    plan = read_plan(CLUSTER / "reassignment.json")
+    plan = load_plan(CLUSTER / "reassignment.json")
     document: Mapping[str, Any] = PlanReport.of(
         plan, hold(plan, read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
     ).document()

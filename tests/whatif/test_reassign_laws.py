@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kframe.snapshot import Health, Snapshot, generate, read_snapshot
-from kframe.whatif import Plan, WhatIf, read_plan, reassign
+from kframe.whatif import Plan, WhatIf, load_plan, reassign
 from kframe.whatif.plan_check import hold, replica_loads
 from kframe.whatif.plan_report import PlanReport
 from tests.architecture.source import ROOT
@@ -114,7 +114,7 @@ def test_a_check_foretells_what_the_controller_refuses(case: Case) -> None:
 
 def test_the_real_plan_on_the_real_cluster() -> None:
     whatif = WhatIf(read_snapshot(CLUSTER / "healthy.zookeeper.jsonl.gz"))
-    plan = read_plan(CLUSTER / "reassignment.json")
+    plan = load_plan(CLUSTER / "reassignment.json")
     outcome = reassign(whatif, plan)
     moves = outcome.reassignment
     assert moves is not None
@@ -131,7 +131,7 @@ def test_the_real_plan_on_the_real_cluster() -> None:
 
 
 def test_generate_output_plans_the_same() -> None:
-    printed, bare = read_plan(CLUSTER / "reassign-generate.txt"), read_plan(CLUSTER / "reassignment.json")
+    printed, bare = load_plan(CLUSTER / "reassign-generate.txt"), load_plan(CLUSTER / "reassignment.json")
     assert printed.targets.names == bare.targets.names
     assert printed.targets.replicas.values.tolist() == bare.targets.replicas.values.tolist()
 
@@ -139,7 +139,7 @@ def test_generate_output_plans_the_same() -> None:
 def test_the_real_cluster_with_a_dead_broker_goes_on() -> None:
     # The reassignment had started when broker 4 was killed. If requested again, it can complete where a leader exists.
     whatif = WhatIf(read_snapshot(CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"))
-    outcome = reassign(whatif, read_plan(CLUSTER / "reassignment.json"))
+    outcome = reassign(whatif, load_plan(CLUSTER / "reassignment.json"))
     assert outcome.reassignment is not None
     assert {problem["reason"] for problem in outcome.reassignment.problems()} <= {
         "no live leader: nobody brings the new replicas into the ISR"
