@@ -20,6 +20,7 @@ from kframe.spark.failover import cluster_facts, shards
 from kframe.spark.part import BESIDE_FACTS, ClusterFacts, leaders_unknown, parts_of
 from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster
 from kframe.spark.shards import TARGET_ROWS
+from kframe.whatif.settings import knows_min_insync
 from kframe.whatif.sweep import KINDS, SortBy, sweep_of
 from kframe.whatif.sweep_counts import METRICS
 from kframe.whatif.sweep_export import failures_table
@@ -69,7 +70,7 @@ def counted(batches: Iterable[pa.RecordBatch], how: Sweeping) -> Iterator[pa.Rec
             continue
         counts = part_counts(part, how.config, depth=how.depth, racks=how.racks)
         yield _of_cluster(row["cluster"], rows_of(counts))
-        if part.topics.configs is None:
+        if not knows_min_insync(part.topics, how.config):
             yield _of_cluster(row["cluster"], _marker_row(UNKNOWN))
 
 
@@ -89,7 +90,7 @@ def sweep_whole(cluster: str, snapshot: Snapshot, how: Sweeping) -> pa.Table:
     if snapshot.partitions.leader is None or snapshot.partitions.isr is None:
         return _failures(pa.table({"cluster": [cluster], PROBLEM: [str(leaders_unknown(f"cluster {cluster}"))]}))
     counts = [_of_cluster(cluster, rows_of(part_counts(snapshot, how.config, depth=how.depth, racks=how.racks)))]
-    if snapshot.topics.configs is None:
+    if not knows_min_insync(snapshot.topics, how.config):
         counts.append(_of_cluster(cluster, _marker_row(UNKNOWN)))
     return _ranked(pa.Table.from_batches(counts), ClusterFacts.of_snapshot(cluster, snapshot), how)
 

@@ -37,7 +37,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 class _PlanDocument(msgspec.Struct, forbid_unknown_fields=True):
     version: Annotated[int, msgspec.Meta(ge=1, le=1)]
     partitions: list[_Entry]
-    kframe: msgspec.Raw | None = None
+    kframe: Any = None
     """The stamp, which ``execution.read_stamp`` reads."""
 
 

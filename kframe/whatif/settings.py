@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kframe.model.config import ControllerConfig
-from kframe.snapshot import Snapshot
+from kframe.snapshot import Snapshot, TopicFacts
 
 #: The cluster-wide dynamic settings in a snapshot that a what-if applies.
 DYNAMIC_KEYS: Final = ("unclean.leader.election.enable", "min.insync.replicas")
@@ -19,10 +19,10 @@ def config_of(snapshot: Snapshot, config: Mapping[str, object] | None = None) ->
     return ControllerConfig({**dynamic, **(config or {})})
 
 
-def knows_min_insync(snapshot: Snapshot, config: Mapping[str, object] | None) -> bool:
-    """Whether ``min.insync.replicas`` of every topic is known: from the snapshot, or stated by ``config`` for topics
+def knows_min_insync(topics: TopicFacts, config: Mapping[str, object] | None) -> bool:
+    """Whether ``min.insync.replicas`` of all ``topics`` is known: from the snapshot, or stated by ``config`` for topics
     whose settings are unknown."""
-    return snapshot.topics.configs is not None or _MIN_INSYNC in (config or {})
+    return topics.configs is not None or _MIN_INSYNC in (config or {})
 
 
 def assumptions_of(snapshot: Snapshot, config: Mapping[str, object] | None) -> tuple[str, ...]:

@@ -155,7 +155,7 @@ def sweep(
         raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
     settings = config_of(snapshot, config)
     counts = count_failures(snapshot.to_cluster(), settings, depth=depth, racks=racks, progress=progress)
-    return sweep_of(counts, configs_known=knows_min_insync(snapshot, config))
+    return sweep_of(counts, configs_known=knows_min_insync(snapshot.topics, config))
 
 
 def sweep_of(counts: FailureCounts, *, configs_known: bool = True) -> Sweep:

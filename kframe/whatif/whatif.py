@@ -89,9 +89,8 @@ class WhatIf:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
         self.snapshot = snapshot
         self.config = config_of(snapshot, config)
-        self._knows_min_insync = knows_min_insync(snapshot, config)
+        self._knows_min_insync = knows_min_insync(snapshot.topics, config)
         self.assumptions = assumptions_of(snapshot, config)
-        """What the snapshot leaves open, and how it is decided, a sentence each."""
         self._selectors = dict(selectors or {})
         self.election_watch: ElectionWatch | None = None
         """Called at every election, before its results are stored."""

@@ -34,7 +34,7 @@ def test_frames_of_an_outcome_have_the_changed_partitions(outcome: kframe.Outcom
     assert set(outcome.to_polars()["leader_before"]) >= {4}
 
 
-def test_reprs_are_one_short_line(snapshot: kframe.Snapshot, outcome: kframe.Outcome) -> None:
+def test_reprs_are_short(snapshot: kframe.Snapshot, outcome: kframe.Outcome) -> None:
     name = "zookeeper healthy.zookeeper.jsonl.gz"
     assert repr(snapshot) == f"<Snapshot {name}: 645 partitions, 51 topics, 6 brokers>"
     assert repr(outcome).startswith("<Outcome fail broker 4: ")

@@ -28,7 +28,7 @@ _PRINTING = (
 
 
 @pytest.mark.parametrize("arguments", _PRINTING, ids=lambda words: " ".join(Path(str(word)).name for word in words))
-def test_full_disk_is_one_line(arguments: tuple[object, ...]) -> None:
+def test_full_disk_is_reported_without_traceback(arguments: tuple[object, ...]) -> None:
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
             [*KFRAME, *map(str, arguments)], check=False, stdout=full, stderr=subprocess.PIPE, text=True
@@ -90,7 +90,7 @@ def test_help_lists_every_command_and_exit_code() -> None:
     assert all(f"  {code} " in text for code, _ in EXIT_CODES)
 
 
-def test_an_unexpected_error_is_one_line_and_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_is_reported_without_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ValueError("max() arg is an empty sequence")
 

@@ -251,7 +251,7 @@ def test_a_plugins_directory_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_an_error_that_helps() -> None:
-    registry = build(selectors("Broken", "?"), disabled=["Other"])
+    registry = build(selectors("Broken", "?"))
     with pytest.raises(PluginError) as caught:
         registry.selector("prefered")
     assert str(caught.value).startswith(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kframe.model.columns import Int32
 from kframe.snapshot import Health, Snapshot, generate
+from kframe.whatif.settings import knows_min_insync
 from kframe.whatif.sweep import Sweep, sweep, sweep_of
 from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
 from tests.whatif.test_sweep_laws import configs, snapshots
@@ -47,7 +48,7 @@ def test_parts_in_any_order_add_up(snapshot: Snapshot, config: dict[str, object]
     batches = [rows_of(part_counts(part, config)) for part in data.draw(st.permutations(parts))]
     rows = pa.Table.from_batches(batches, SCHEMA)
     sums = rows.group_by(list(KEY)).aggregate([("count", "sum")]).rename_columns({"count_sum": "count"})
-    has_configs = snapshot.topics.configs is not None
+    has_configs = knows_min_insync(snapshot.topics, config)
     whole = sweep(snapshot, config)
     for given_rows in (rows, sums):
         assert same(sweep_of(counts_of(given_rows, snapshot.brokers), configs_known=has_configs), whole)
