@@ -17,16 +17,11 @@ from kframe.model.kraft.ids import MetadataLevel, ResourceType
 from kframe.model.kraft.metadata import Resource
 from kframe.model.kraft.records import ClearElrRecord, ConfigRecord
 from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
+from kframe.model.topic_configs import LIST_CONFIGS
 
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 #: Longest value of a configuration, in characters.
 VALUE_LENGTH_MAX: Final = 32_767
-#: Topic configurations whose values are lists, with their defaults (Kafka ``LogConfig``).
-TOPIC_LISTS: Final[dict[str, str]] = {
-    "cleanup.policy": "delete",
-    "follower.replication.throttled.replicas": "",
-    "leader.replication.throttled.replicas": "",
-}
 
 
 class KraftConfigOperation(Enum):
@@ -137,10 +132,10 @@ def _new_value(
         return value
     if operation is KraftConfigOperation.DELETE:
         return None
-    if resource[0] != ResourceType.TOPIC or key not in TOPIC_LISTS:
+    if resource[0] != ResourceType.TOPIC or key not in LIST_CONFIGS:
         message = f"Can't {operation.name} to key {key} because its type is not LIST."
         raise RequestRefused(ErrorCode.INVALID_CONFIG, message)
-    parts = [part for part in (TOPIC_LISTS[key] if stored is None else stored).split(",") if part]
+    parts = [part for part in (LIST_CONFIGS[key] if stored is None else stored).split(",") if part]
     for part in (value or "").split(","):
         if operation is KraftConfigOperation.APPEND and part not in parts:
             parts.append(part)
