@@ -29,6 +29,14 @@ class ZnodeError(SnapshotError):
     """The data of a znode, from a dump or from a live ZooKeeper, is malformed; ``where`` ends with path and field."""
 
 
+class LogError(SnapshotError):
+    """A record, batch or file of a metadata log is malformed; ``where`` names it and the byte."""
+
+
+class RecordError(LogError):
+    """A metadata record cannot be decoded, or its content does not fit the version to encode."""
+
+
 class ScenarioError(InputError):
     """A scenario file is malformed or contains an impossible request."""
 

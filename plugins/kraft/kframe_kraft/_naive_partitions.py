@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kframe.plugin.columns import Int32, Int64, UInt8
-from kframe.plugin.kraft import records
+from kframe.plugin.kraft import TABLES, records
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records.codec import Codec
 from kframe_kraft.records.frames import encode_record
 from kframe_kraft.records.primitives import Reader
-from kframe_kraft.records.tables import TABLES
 
 #: The lists in the order of the kernel's enum.
 LISTS: Final = (

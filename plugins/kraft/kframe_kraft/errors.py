@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from kframe.plugin import SnapshotError
+from kframe.plugin.kraft import LogError, RecordError
 
-
-class LogError(SnapshotError):
-    """A record, batch or file of the metadata log is malformed; ``where`` names it and the byte."""
-
-
-class RecordError(LogError):
-    """A record cannot be decoded, or its content does not fit the version to encode."""
+__all__ = ["BatchError", "LogError", "RecordError"]
 
 
 class BatchError(LogError):

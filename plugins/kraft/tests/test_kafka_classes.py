@@ -15,15 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from kframe_kraft.batches import BatchPosition, Compression, encode_data_batch, read_batch
 from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_checkpoint
 from kframe_kraft.records import decode_control, decode_record, encode_control, encode_record, from_json, to_json
-from kframe_kraft.records.control_tables import CONTROL_TABLES
-from kframe_kraft.records.fields import Kind, Table
-from kframe_kraft.records.tables import TABLES
 from kframe_kraft.testing.kafka_records import KafkaRecords
 from kframe_kraft.testing.random_records import random_record
 from kframe_kraft.testing.record_strategies import control_records
 from kframe_zookeeper.testing.java import fetched, missing
 
-from kframe.plugin.kraft import control
+from kframe.plugin.kraft import CONTROL_TABLES, TABLES, Kind, Table, control
 
 pytestmark = pytest.mark.real
 

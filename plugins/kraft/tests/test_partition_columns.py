@@ -14,10 +14,9 @@ from kframe_kraft.batches import BatchPosition, encode_data_batch, read_batch
 from kframe_kraft.errors import RecordError
 from kframe_kraft.partition_columns import ID_LISTS, PARTITION, PARTITION_CHANGE, decode_rows, encode_rows
 from kframe_kraft.records import VersionedRecord, encode_record
-from kframe_kraft.records.tables import TABLES
 from kframe_kraft.testing.record_strategies import struct_values
 
-from kframe.plugin.kraft import records
+from kframe.plugin.kraft import TABLES, records
 
 POSITION = BatchPosition(base_offset=0, leader_epoch=1, timestamp=0)
 KINDS: dict[int, Any] = {PARTITION: records.PartitionRecord, PARTITION_CHANGE: records.PartitionChangeRecord}

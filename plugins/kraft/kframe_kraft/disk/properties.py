@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from kframe.plugin.kraft import directory_ids
+from kframe.plugin.kraft import directory_ids, uuid_of_text, uuid_text
 from kframe_kraft.disk.atomic import replace_file
 from kframe_kraft.errors import LogError
-from kframe_kraft.records.json_form import uuid_of_text, uuid_text
 
 FILE_NAME: Final = "meta.properties"
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from kframe.plugin.kraft import control
+from kframe.plugin.kraft import CONTROL_TABLES_BY_TYPE, control
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records.codec import Codec
-from kframe_kraft.records.control_tables import CONTROL_TABLES_BY_TYPE
 from kframe_kraft.records.primitives import Reader
 
 _KEY: Final = struct.Struct(">hh")

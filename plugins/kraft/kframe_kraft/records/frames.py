@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kframe.plugin.kraft import records
+from kframe.plugin.kraft import TABLES_BY_TYPE, records
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records.codec import Codec
 from kframe_kraft.records.primitives import Reader, write_unsigned_varint
-from kframe_kraft.records.tables import TABLES_BY_TYPE
 
 FRAME_VERSION: Final = 1
 _CODECS: Final = {

@@ -7,9 +7,8 @@ from random import Random
 from typing import Any, Final
 from uuid import UUID
 
-from kframe_kraft.records.fields import Field, Kind, Table
+from kframe.plugin.kraft import TABLES, Field, Kind, Table
 from kframe_kraft.records.frames import VersionedRecord
-from kframe_kraft.records.tables import TABLES
 
 _VERSIONS: Final = [(table, version) for table in TABLES.values() for version in range(table.latest + 1)]
 _TEXT: Final = 'abcXYZ019._- äß€漢🙂\x00"\\/'

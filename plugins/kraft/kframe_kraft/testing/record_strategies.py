@@ -6,11 +6,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from kframe.plugin.kraft import control
-from kframe_kraft.records.control_tables import CONTROL_TABLES
-from kframe_kraft.records.fields import Field, Kind, Table
+from kframe.plugin.kraft import CONTROL_TABLES, TABLES, Field, Kind, Table, control
 from kframe_kraft.records.frames import VersionedRecord
-from kframe_kraft.records.tables import TABLES
 
 
 def _integers(bits: int) -> st.SearchStrategy[int]:

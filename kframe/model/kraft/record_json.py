@@ -13,12 +13,11 @@ import re
 from typing import Any, Final
 from uuid import UUID
 
-from kframe.plugin.kraft import control, records
-from kframe_kraft.errors import RecordError
-from kframe_kraft.records.control_tables import CONTROL_TABLES
-from kframe_kraft.records.fields import Field, Kind, Table
-from kframe_kraft.records.frames import VersionedRecord
-from kframe_kraft.records.tables import TABLES
+from kframe.errors import RecordError
+from kframe.model.kraft import control, records
+from kframe.model.kraft.control_tables import CONTROL_TABLES
+from kframe.model.kraft.record_fields import Field, Kind, Table
+from kframe.model.kraft.record_tables import TABLES
 
 _WORD: Final = re.compile(r"(?<!^)(?=[A-Z])")
 #: Kafka's name of each type (``MetadataRecordType``).
@@ -44,8 +43,8 @@ def control_to_json(record: control.ControlRecord) -> dict[str, Any]:
     return _struct_to_json(CONTROL_TABLES[type(record)], record, record.version)
 
 
-def from_json(document: Any) -> VersionedRecord:
-    """Return the record of a document. Raises RecordError if it is malformed."""
+def from_json(document: Any) -> tuple[records.MetadataRecord, int]:
+    """Return the record of a document, and its version. Raises RecordError if it is malformed."""
     if not isinstance(document, dict) or not isinstance(document.get("data"), dict):
         raise RecordError("record", repr(document)[:100], "an object with type, version and data")
     name, version = document.get("type"), document.get("version")
@@ -55,7 +54,7 @@ def from_json(document: Any) -> VersionedRecord:
     table = TABLES[record]
     if not isinstance(version, int) or not 0 <= version <= table.latest:
         raise RecordError(f"{name}, version", repr(version), f"0 to {table.latest}")
-    return VersionedRecord(_struct_from_json(table, document["data"], version, str(name)), version)
+    return _struct_from_json(table, document["data"], version, str(name)), version
 
 
 def uuid_text(value: UUID) -> str:

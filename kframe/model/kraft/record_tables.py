@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kframe.plugin.kraft import records
-from kframe_kraft.records.fields import Field, Kind, Table
+from kframe.model.kraft import records
+from kframe.model.kraft.record_fields import Field, Kind, Table
 
 BOOL, BYTES, FLOAT64, INT8, INT16 = Kind.BOOL, Kind.BYTES, Kind.FLOAT64, Kind.INT8, Kind.INT16
 INT32, INT64, STRING, UINT16, UUID = Kind.INT32, Kind.INT64, Kind.STRING, Kind.UINT16, Kind.UUID

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe.plugin.kraft import control
-from kframe_kraft.records.fields import Field, Kind, Table
+from kframe.model.kraft import control
+from kframe.model.kraft.record_fields import Field, Kind, Table
 
 VERSION: Final = Field("version", Kind.INT16)
 _LEADER_VOTER: Final = Table(
