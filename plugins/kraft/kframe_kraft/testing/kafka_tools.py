@@ -1,0 +1,82 @@
+"""Kafka's command line tools for tests: one JVM runs their main classes one after another."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from kframe_zookeeper.testing.java import JVM, compiled, fetched
+from kframe_zookeeper.testing.process import Process
+
+__all__ = ["TOOLS_VERSION", "KafkaTools", "ToolError", "node_jars", "tool_jars"]
+
+_HERE: Final = Path(__file__).parent
+#: The newest release whose tools are on Maven Central. They serve nodes of all releases.
+TOOLS_VERSION: Final = "4.3.1"
+#: The main class of each script in Kafka's ``bin`` folder.
+MAIN_CLASSES: Final = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "kafka-metadata-shell": "org.apache.kafka.shell.MetadataShell",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+}
+
+
+@cache
+def node_jars(version: str) -> Path:
+    """The folder of a node's jars. KFRAME_KRAFT_4_4_0_LIBS, for 4.4.0, selects another folder."""
+    variable = f"KFRAME_KRAFT_{version.replace('.', '_')}_LIBS"
+    return fetched(f"kraft-node-{version}", str(_HERE / "pom-node.xml"), variable, f"kafka.version={version}")
+
+
+@cache
+def tool_jars() -> Path:
+    """The folder of the tools' jars. KFRAME_KAFKA_TOOLS_LIBS selects another folder."""
+    return fetched(f"kafka-tools-{TOOLS_VERSION}", str(_HERE / "pom-tools.xml"), "KFRAME_KAFKA_TOOLS_LIBS")
+
+
+class ToolError(Exception):
+    """A tool has ended with another status than 0; the text is its output."""
+
+
+class KafkaTools(Process):
+    """The JVM of the tools. It is a context manager; ``close`` ends it."""
+
+    def __init__(self, folder: Path, libraries: Path | None = None) -> None:
+        """``libraries`` are the tools' jars of TOOLS_VERSION, or the jars of a node for its own kafka-storage."""
+        super().__init__()
+        folder.mkdir(parents=True, exist_ok=True)
+        class_path = compiled(_HERE / "KafkaTools.java", libraries or tool_jars())
+        log = "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"
+        self._launch(["java", *JVM, "-Xmx192m", log, "-cp", class_path, "KafkaTools"], folder, asked=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run(self, script: str, *arguments: object) -> str:
+        """Return the output of a tool, named as in Kafka's ``bin`` folder. Raises ToolError if it fails."""
+        reply = json.loads(self._answer(json.dumps([MAIN_CLASSES[script], *map(str, arguments)])))
+        if reply["status"]:
+            raise ToolError(f"{script} {' '.join(map(str, arguments))}: {reply['output']}{reply['errors']}")
+        return str(reply["output"])
+
+    def close(self) -> None:
+        """End the JVM."""
+        self.kill()
