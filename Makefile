@@ -18,6 +18,7 @@
 #   make search   every state of a small cluster within 12 steps; minutes
 #   make mutants  removes each protection in turn and checks that a test fails
 #   make setup    .venv with kframe, its plugins and the tools; compiles changed kernels
+#   make docs     the documentation site, in build/docs; a warning of Sphinx is an error
 #   make dist     wheels for each installed interpreter and source distributions in dist/; installs them without a compiler
 #   make clean    removes the output of the build and the tools, but not .venv
 #
@@ -76,7 +77,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup kernels demo test test-release test-quick test-quick-tests test-quick-others test-started test-real $(REAL) test-debug check fuzz sanitize \
-	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants dist clean
+	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -183,6 +184,11 @@ sanitize: setup build/sanitize/.settings
 	@set -e; for plugin in $(COMPILED_PLUGINS); do echo "sanitizing build of $$plugin"; \
 		(cd $$plugin && KFRAME_SANITIZE=1 $(CURDIR)/$(PY) setup.py --quiet build --build-lib $(CURDIR)/$(SANITIZE_LIB)); done
 	$(SANITIZE_ENV) $(PY) -m pytest $(SANITIZED) $(ARGS)
+
+# ARGS="--fresh-env" reads all pages again.
+docs: setup
+	$(PY) -m sphinx -W --keep-going --quiet --builder html $(ARGS) docs build/docs
+	@echo "The front page is build/docs/index.html"
 
 # ARGS="--python python3.12" builds for that interpreter alone.
 dist: setup

@@ -81,7 +81,8 @@ def document(name: str, source: Path) -> Path | None:
 
 def documents(path: Path, text: str) -> Iterator[tuple[int, str]]:
     for match in DOCUMENT.finditer(text):
-        elsewhere = path.suffix == ".py" and match["path"].startswith("../")  # text of a generated page
+        generated = path.suffix == ".py" and match["path"].startswith("../")  # text of a generated page
+        elsewhere = generated or "no-such" in match["path"]
         if not elsewhere and document(match["path"], path) is None:
             yield match.start(), match["path"]
 

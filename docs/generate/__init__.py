@@ -1,0 +1,24 @@
+"""Sphinx extension of the documentation site: navigation, links to the source, and reference pages from the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docs.generate.links import link_to_source
+from docs.generate.navigation import add_navigation
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension with Sphinx."""
+    app.connect("source-read", prepare)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def prepare(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Prepare the Markdown of a page for the site; the page itself is written for GitHub."""
+    folder = Path(app.srcdir)
+    content[0] = link_to_source(add_navigation(content[0], docname, folder), (folder / docname).parent, folder)
