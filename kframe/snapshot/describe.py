@@ -24,7 +24,7 @@ from kframe.model.ids import NO_LEADER
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import INT32_MAX, check_snapshot, shown
 from kframe.snapshot.decode import topic_id_bytes
-from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
 from kframe.snapshot.snapshot import Snapshot, named_brokers
@@ -168,7 +168,8 @@ class _Listing:
             )
         source = Source("describe", self._path.name)
         brokers = _brokers(partitions, leader, isr)
-        snapshot = Snapshot(brokers, topics, partitions, source, provenance=provenance)
+        kraft = None if self._without_elr else KraftFacts()
+        snapshot = Snapshot(brokers, topics, partitions, source, provenance=provenance, kraft=kraft)
         return check_snapshot(snapshot, assembled.locate, self._faults)
 
     def _take_topic(self, fields: Mapping[str, str], number: int) -> None:

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -23,8 +23,10 @@ from kframe.snapshot.checks import check_brokers_listed, check_snapshot, partiti
 from kframe.snapshot.facts import PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import Progress, ignore_progress
+from kframe.snapshot.kraft_tables import kraft_facts, kraft_manifest, read_registrations
 from kframe.snapshot.manifest import (
     MANIFEST_FILE,
+    RECORDS,
     SCHEMA,
     TABLES,
     Manifest,
@@ -33,26 +35,39 @@ from kframe.snapshot.manifest import (
     manifest_bytes,
     read_manifest,
 )
-from kframe.snapshot.parquet import TableFile, read_brokers, read_partitions, read_topics
+from kframe.snapshot.parquet import TableFile, read_brokers, read_directories, read_partitions, read_topics
 from kframe.snapshot.snapshot import Snapshot
-from kframe.snapshot.tables import arrow, brokers_table, partitions_table, topics_table
+from kframe.snapshot.tables import (
+    arrow,
+    brokers_table,
+    kraft_brokers_table,
+    partitions_table,
+    records_table,
+    topics_table,
+)
 
 ROW_GROUP_ROWS: Final = 131_072
 #: A bound on endpoints and configs together, which the manifest does not count.
 _SMALL_ENTRIES_MAX: Final = 1 << 24
-_OWN_FILES: Final = frozenset({MANIFEST_FILE, *(file_of(table) for table in TABLES)})
+_OWN_FILES: Final = frozenset({MANIFEST_FILE, *(file_of(table) for table in (*TABLES, RECORDS))})
 
 
 def read_directory(path: Path, progress: Progress = ignore_progress, faults: Faults = REFUSE) -> Snapshot:
     """Read and check a snapshot directory. Raises SnapshotError, always for files that do not match the manifest."""
     manifest = read_manifest(path)
     unknown = frozenset(manifest.unknown)
-    files = {table: _table_file(path, table, manifest) for table in TABLES}
+    files = {table: _table_file(path, table, manifest) for table in manifest.tables}
     topics = read_topics(files["topics"])
+    brokers, partitions = read_brokers(files["brokers"]), read_partitions(files["partitions"], topics)
+    if manifest.kraft is not None:
+        brokers = read_registrations(files["brokers"], brokers)
+        ids = len(manifest.kraft.directory_ids)
+        directories = read_directories(files["partitions"], partitions.replicas, ids)
+        partitions = replace(partitions, directories=directories)
     snapshot = Snapshot(
-        read_brokers(files["brokers"]), topics, read_partitions(files["partitions"], topics), manifest.source,
-        manifest.cluster_id, manifest.controller_id, manifest.controller_epoch, manifest.broker_default_configs,
-        manifest.provenance, manifest.capture,
+        brokers, topics, partitions, manifest.source, manifest.cluster_id, manifest.controller_id,
+        manifest.controller_epoch, manifest.broker_default_configs, manifest.provenance, manifest.capture,
+        None if manifest.kraft is None else kraft_facts(manifest.kraft, files[RECORDS]),
     )  # fmt: skip
 
     def locate(kind: Literal["topic", "row"], index: int, column: str) -> str:
@@ -96,7 +111,10 @@ def read_row_groups(path: Path, groups: Sequence[int]) -> PartOfSnapshot:
 
 def _table_file(path: Path, table: str, manifest: Manifest, groups: Sequence[int] | None = None) -> TableFile:
     entries = manifest.counts["replicas"] if table == "partitions" else _SMALL_ENTRIES_MAX
-    return TableFile(path / file_of(table), table, manifest.counts[table], entries, manifest.null_columns, groups)
+    return TableFile(
+        path / file_of(table), table, manifest.counts[table], entries, manifest.null_columns, groups,
+        kraft=manifest.kraft is not None,
+    )  # fmt: skip
 
 
 def write_directory(
@@ -116,11 +134,14 @@ def write_directory(
 
 
 def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> None:
+    kraft = snapshot.kraft
     tables = {
-        "partitions": partitions_table(snapshot.topics, snapshot.partitions),
-        "brokers": brokers_table(snapshot.brokers),
+        "partitions": partitions_table(snapshot.topics, snapshot.partitions, kraft=kraft is not None),
+        "brokers": (brokers_table if kraft is None else kraft_brokers_table)(snapshot.brokers),
         "topics": topics_table(snapshot.topics),
     }
+    if kraft is not None:
+        tables[RECORDS] = records_table(kraft.records or ())
     from pyarrow import parquet
 
     for name, table in tables.items():
@@ -137,7 +158,7 @@ def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> Non
             **{name: table.num_rows for name, table in tables.items()},
             "replicas": len(snapshot.partitions.replicas.values),
         },
-        files={file_of(table): file_entry(directory / file_of(table)) for table in TABLES},
+        files={file_of(table): file_entry(directory / file_of(table)) for table in tables},
         unknown=list(snapshot.unknown),
         mode=snapshot.mode,
         provenance=dict(snapshot.provenance),
@@ -148,6 +169,7 @@ def _write_files(snapshot: Snapshot, directory: Path, progress: Progress) -> Non
         if snapshot.broker_default_configs is None
         else dict(snapshot.broker_default_configs),
         capture=snapshot.capture,
+        kraft=None if kraft is None else kraft_manifest(kraft),
     )
     (directory / MANIFEST_FILE).write_bytes(manifest_bytes(manifest))
 

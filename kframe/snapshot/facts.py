@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Bool, Int32, Ragged, UInt8, positions_within, ragged_positions
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
+from kframe.model.kraft.records import DirectoryIds, MetadataRecord
 
 UNCLEAN_CONFIG: Final = "unclean.leader.election.enable"
 MIN_INSYNC_CONFIG: Final = "min.insync.replicas"
@@ -56,14 +59,35 @@ class CaptureFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class KraftFacts:
+    """The metadata of a KRaft cluster that no table has; None is not known.
+
+    ``features`` are the finalized levels. ``records`` are all further metadata as records: configurations of resources
+    other than existing topics and all brokers, controllers, quotas, ACLs, SCRAM credentials, delegation tokens, the
+    next producer id. ``directory_ids`` are those that ``PartitionFacts.directories`` refers to. ``offset`` is that of
+    the last record that the snapshot includes.
+    """
+
+    features: Mapping[str, int] | None = None
+    records: tuple[MetadataRecord, ...] | None = None
+    directory_ids: DirectoryIds = (MIGRATING, UNASSIGNED, LOST)
+    offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerFacts:
-    """One broker. ``registered`` None: the source does not say; other Nones: not known, or (``rack``) none."""
+    """One broker. ``registered`` None: the source does not say; other Nones: not known, or (``rack``) none.
+
+    ``registration`` is the whole registration in a KRaft cluster: fenced, in controlled shutdown, log directories,
+    cordoned directories, incarnation id, supported features.
+    """
 
     broker_id: int
     registered: bool | None
     broker_epoch: int | None = None
     endpoints: tuple[Endpoint, ...] | None = None
     rack: str | None = None
+    registration: BrokerRegistration | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +178,8 @@ class PartitionFacts:
     removing_replicas: Ragged | None = None
     elr: Ragged | None = None
     last_known_elr: Ragged | None = None
+    directories: Ragged | None = None
+    """The log directory of each replica of a KRaft cluster: positions in ``KraftFacts.directory_ids``."""
 
     def __len__(self) -> int:
         return len(self.replicas)
@@ -163,7 +189,16 @@ class PartitionFacts:
         rows = np.flatnonzero(mask)
         numbers = {name: None if column is None else column[rows] for name, column in self.numbers().items()}
         lists = {name: None if column is None else column.take(rows) for name, column in self.lists().items()}
-        return PartitionFacts(self.replicas.take(rows), **numbers, **lists)  # type: ignore[arg-type]
+        directories = None if self.directories is None else self.directories.take(rows)
+        return PartitionFacts(self.replicas.take(rows), **numbers, **lists, directories=directories)  # type: ignore[arg-type]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns; an array that columns share counts once."""
+        ragged = (self.replicas, *self.lists().values(), self.directories)
+        arrays = [*self.numbers().values()]
+        arrays += [array for lists in ragged if lists is not None for array in (lists.offsets, lists.values)]
+        return sum({id(array): array.nbytes for array in arrays if array is not None}.values())
 
     def numbers(self) -> dict[str, Int32 | None]:
         """The columns of NUMBER_COLUMNS by name."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from typing import Annotated, Final, Literal
+from uuid import UUID
 
 import msgspec
 
 from kframe.errors import SnapshotError
+from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
 from kframe.snapshot.checks import shown
 from kframe.snapshot.decode import Count, decode
 from kframe.snapshot.facts import ELR_COLUMNS, CaptureFacts, Source
@@ -17,6 +19,10 @@ from kframe.snapshot.files import LINE_BYTES_MAX, read_document
 SCHEMA: Final = "kframe.snapshot/v1"
 MANIFEST_FILE: Final = "manifest.json"
 TABLES: Final = ("partitions", "brokers", "topics")
+#: The table that only a KRaft cluster has.
+RECORDS: Final = "records"
+#: Columns of the tables that are null in every row of a KRaft cluster.
+_ZOOKEEPER_ONLY: Final = ("partitions.controller_epoch", "topics.deleting")
 
 _CHUNK_BYTES: Final = 1 << 20
 
@@ -28,11 +34,20 @@ class FileEntry(msgspec.Struct, frozen=True):
     sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
 
+class KraftManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """``KraftFacts`` without their records, which are in a table; ``has_records``: whether they are known."""
+
+    features: dict[str, Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]] | None = None
+    directory_ids: tuple[UUID, ...] = (MIGRATING, UNASSIGNED, LOST)
+    offset: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
+    has_records: bool = False
+
+
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``manifest.json``.
 
-    ``unknown`` lists the columns, as ``table.column``, that are null in every row. ELR columns are also null in every
-    row unless ``mode`` is ``kraft``.
+    ``unknown`` lists the columns, as ``table.column``, that are null in every row. So are the columns that a cluster in
+    this mode does not have: ELR columns unless ``mode`` is ``kraft``, and then controller epochs.
     """
 
     schema: str
@@ -47,12 +62,18 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broker_default_configs: dict[str, str] | None = None
     capture: CaptureFacts | None = None
     mode: Literal["zookeeper", "kraft"] = "zookeeper"
+    kraft: KraftManifest | None = None
 
     @property
     def null_columns(self) -> frozenset[str]:
         """``table.column`` of each column that is null in every row."""
-        absent = () if self.mode == "kraft" else (f"partitions.{name}" for name in ELR_COLUMNS)
+        absent = _ZOOKEEPER_ONLY if self.mode == "kraft" else (f"partitions.{name}" for name in ELR_COLUMNS)
         return frozenset((*self.unknown, *absent))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables of the directory."""
+        return (*TABLES, RECORDS) if self.kraft is not None else TABLES
 
 
 class _Schema(msgspec.Struct):
@@ -76,7 +97,8 @@ def read_manifest(directory: Path) -> Manifest:
         raise SnapshotError(f"{path} field schema", shown(schema) + newer, shown(SCHEMA))
     manifest = decode(_MANIFEST, raw, str(path))
     for field, entries in (("counts", manifest.counts), ("files", manifest.files)):
-        expected = {*TABLES, "replicas"} if field == "counts" else {file_of(table) for table in TABLES}
+        tables = manifest.tables
+        expected = {*tables, "replicas"} if field == "counts" else {file_of(table) for table in tables}
         if entries.keys() != expected:
             raise SnapshotError(f"{path} field {field}", shown(sorted(entries)), shown(sorted(expected)))
     for name, entry in manifest.files.items():
@@ -87,8 +109,9 @@ def read_manifest(directory: Path) -> Manifest:
 def manifest_bytes(manifest: Manifest) -> bytes:
     """A manifest as stored in its file: the same bytes for the same content."""
     fields = msgspec.to_builtins(manifest)
-    if manifest.capture is None:
-        del fields["capture"]
+    for name in ("capture", "kraft"):
+        if fields[name] is None:
+            del fields[name]
     return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
 
 

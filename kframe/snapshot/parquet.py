@@ -16,7 +16,7 @@ from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
 from kframe.snapshot.checks import INT32_MAX, check_topic_name, shown
 from kframe.snapshot.decode import topic_id_bytes
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
-from kframe.snapshot.tables import ENDPOINT_FIELDS, arrow, schemas
+from kframe.snapshot.tables import ENDPOINT_FIELDS, arrow, kraft_schemas, schemas
 
 PORT_MAX: Final = 65_535
 
@@ -27,15 +27,17 @@ class TableFile:
     """One Parquet file, checked against its schema; ``rows`` and ``entries`` are counts of the manifest.
 
     ``entries`` bounds the length of a list column: a file that declares more is refused before it is decoded. Only
-    the row groups ``groups`` (ascending) are read if these are given. Columns are read and released one by one, because
+    the row groups ``groups`` (ascending) are read if these are given. ``kraft``: the table has the columns of
+    ``kraft_schemas``. Columns are read and released one by one, because
     a decoded table takes several times the memory of the arrays that are made from it.
     """
 
     def __init__(
         self, path: Path, table: str, rows: int, entries: int, unknown: frozenset[str],
-        groups: Sequence[int] | None = None,
+        groups: Sequence[int] | None = None, *, kraft: bool = False,
     ) -> None:  # fmt: skip
         self.path = path
+        self.kraft = kraft
         self._table, self._unknown = table, unknown
         self._columns: dict[str, Any] = {}
         arrow()
@@ -114,7 +116,7 @@ class TableFile:
         return indexes
 
     def _check_shape(self, file: Any, rows: int, entries: int) -> None:
-        expected, actual = schemas()[self._table], file.schema_arrow
+        expected, actual = (kraft_schemas() if self.kraft else schemas())[self._table], file.schema_arrow
         if actual.names != expected.names or any(
             _plain(field.type) != expected_field.type for field, expected_field in zip(actual, expected, strict=True)
         ):
@@ -152,6 +154,19 @@ def read_brokers(file: TableFile) -> tuple[BrokerFacts, ...]:
         )
         brokers.append(BrokerFacts(broker_id, registered, broker_epoch, known, rack))
     return tuple(brokers)
+
+
+def read_directories(file: TableFile, replicas: Ragged, ids: int) -> Ragged | None:
+    """The directory of each replica, below ``ids``; None if unknown. Raises SnapshotError."""
+    if not file.kraft or not file.knows("directories"):
+        return None
+    directories = file.lists("directories")
+    if not np.array_equal(directories.offsets, replicas.offsets):
+        raise SnapshotError(f"{file.path} field directories", "lists of other lengths", "one directory a replica")
+    if len(directories.values) and not 0 <= int(directories.values.min()) <= int(directories.values.max()) < ids:
+        actual = f"{int(directories.values.min())} to {int(directories.values.max())}"
+        raise SnapshotError(f"{file.path} field directories", actual, f"positions in {ids} directory_ids")
+    return Ragged(replicas.offsets, directories.values)
 
 
 def read_topics(file: TableFile) -> TopicFacts:

@@ -5,17 +5,29 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kframe.errors import InputError
+from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32, Ragged
-from kframe.snapshot.facts import ELR_COLUMNS, BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.snapshot.facts import (
+    ELR_COLUMNS,
+    BrokerFacts,
+    CaptureFacts,
+    KraftFacts,
+    PartitionFacts,
+    Source,
+    TopicFacts,
+)
 from kframe.snapshot.faults import Faults
 from kframe.snapshot.frames import Tabular
+from kframe.snapshot.kraft_assumptions import kraft_assumptions
 
 #: What ``to_cluster`` assumes where the snapshot has no value.
 _TAKEN_AS: Final[Mapping[str, str]] = {
@@ -32,6 +44,13 @@ _TAKEN_AS: Final[Mapping[str, str]] = {
 }
 #: Facts about the cluster as a whole that a controller context does not hold.
 _NULLABLE: Final = frozenset({"cluster.cluster_id", "cluster.controller_id", "cluster.controller_epoch"})
+#: Columns that only a KRaft cluster has, and columns that it does not have.
+_KRAFT_ONLY: Final = frozenset({"partitions.directories", *(f"partitions.{name}" for name in ELR_COLUMNS)})
+_ZOOKEEPER_ONLY: Final = frozenset({"topics.deleting", "partitions.controller_epoch"})
+#: The mode of a cluster.
+Mode: TypeAlias = Literal["zookeeper", "kraft"]
+#: Formats that only a cluster in one mode has.
+_MODES: Final[Mapping[str, Mode]] = {"zookeeper": "zookeeper"}
 #: Columns that cannot matter where the leader is unknown.
 _LEADERSHIP: Final = frozenset(
     f"partitions.{name}" for name in ("leader_epoch", "controller_epoch", "zk_version", "leader_recovery_state")
@@ -58,6 +77,8 @@ class Snapshot(Tabular):
     provenance: Mapping[str, str] = field(default_factory=dict)
     capture: CaptureFacts | None = None
     """How it was read from a live cluster, if it was. ``digest`` ignores it, since it is no fact of the cluster."""
+    kraft: KraftFacts | None = None
+    """Further metadata of a KRaft cluster. None: the cluster is in ZooKeeper mode, or its source has ELRs alone."""
 
     def __len__(self) -> int:
         return len(self.partitions)
@@ -72,6 +93,45 @@ class Snapshot(Tabular):
 
         bare = snapshot_of(cluster)
         return replace(bare, cluster_id=cluster_id, controller_id=controller_id, controller_epoch=controller_epoch)
+
+    @staticmethod
+    def from_metadata(
+        metadata: ClusterMetadata, *, source: Source, cluster_id: str | None = None, controller_id: int | None = None,
+        controller_epoch: int | None = None, offset: int | None = None,
+    ) -> Snapshot:  # fmt: skip
+        """All of ``metadata``, the image of a KRaft cluster.
+
+        ``controller_epoch`` is the epoch of the quorum's leader, ``offset`` that of the last record in the image.
+        """
+        from kframe.snapshot.kraft_metadata import snapshot_of_metadata
+
+        return snapshot_of_metadata(
+            metadata, source=source, cluster_id=cluster_id, controller_id=controller_id,
+            controller_epoch=controller_epoch, offset=offset,
+        )  # fmt: skip
+
+    def to_metadata(self) -> ClusterMetadata:
+        """The metadata of a KRaft cluster with this state; ``assumptions`` lists what it assumes.
+
+        Raises InputError for a cluster in ZooKeeper mode.
+        """
+        from kframe.snapshot.kraft_metadata import metadata_of
+
+        if not self.is_kraft:
+            raise InputError("mode", "zookeeper", "a snapshot of a KRaft cluster")
+        return metadata_of(self)
+
+    def with_mode(self, mode: Mode) -> Snapshot:
+        """The snapshot with the mode that a user states for a text that does not show it.
+
+        Raises InputError if the snapshot shows another mode.
+        """
+        if mode == self.mode and (mode == "zookeeper" or self.kraft is not None):
+            return self
+        if mode == "zookeeper" or _MODES.get(self.source.format, mode) != mode:
+            raise InputError("mode", mode, f"{self.mode}, the mode that the snapshot shows")
+        topics = replace(self.topics, deleting=None)
+        return replace(self, topics=topics, kraft=self.kraft or KraftFacts())
 
     def to_arrow(self) -> Any:
         """The partitions as a ``pyarrow.Table``: the columns of ``partitions.parquet``."""
@@ -107,11 +167,11 @@ class Snapshot(Tabular):
 
     @property
     def is_kraft(self) -> bool:
-        """Whether the cluster is known to run KRaft: its source has eligible leader replicas (ELR)."""
-        return self.partitions.elr is not None
+        """Whether the cluster is known to run KRaft: its source has facts, or ELRs, that no other cluster has."""
+        return self.kraft is not None or self.partitions.elr is not None
 
     @property
-    def mode(self) -> Literal["zookeeper", "kraft"]:
+    def mode(self) -> Mode:
         """The mode of the cluster, as far as the source shows it."""
         return "kraft" if self.is_kraft else "zookeeper"
 
@@ -124,27 +184,27 @@ class Snapshot(Tabular):
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """``table.column`` of every whole column that the source lacks, ELR columns apart: other clusters have none."""
+        """``table.column`` of every whole column that the source lacks and that a cluster in this mode has."""
         topics = (
             ("topic_id", self.topics.topic_ids),
             ("deleting", self.topics.deleting),
             ("configs", self.topics.configs),
         )
         partitions = (*self.partitions.numbers().items(), *self.partitions.lists().items())
-        return (
+        columns = (
             *(f"topics.{name}" for name, column in topics if column is None),
-            *(f"partitions.{name}" for name, column in partitions if column is None and name not in ELR_COLUMNS),
+            *(f"partitions.{name}" for name, column in partitions if column is None),
+            *(("partitions.directories",) if self.partitions.directories is None else ()),
         )
+        absent = _ZOOKEEPER_ONLY if self.is_kraft else _KRAFT_ONLY
+        return tuple(column for column in columns if column not in absent)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The assumptions of ``to_cluster``, a sentence each."""
-        return tuple(self._assumptions())
+        """The assumptions of ``to_cluster``, or of ``to_metadata`` in KRaft mode, a sentence each."""
+        return tuple(kraft_assumptions(self) if self.is_kraft else self._assumptions())
 
     def _assumptions(self) -> Iterator[str]:
-        if self.is_kraft:
-            members = f"ELR members of {self.elr_partitions} partitions are not elected"
-            yield f"partitions.elr: the rules of ZooKeeper mode decide; {members}"
         unknown = set(self.unknown) | self._unknown_broker_columns()
         explained = set()
         for column, taken_as, broker_ids in self._unknown_broker_entries():
@@ -185,13 +245,21 @@ class Snapshot(Tabular):
         sha = hashlib.sha256()
         topics, partitions = self.topics, self.partitions
         configs = None if topics.configs is None else [topics.configs.get(index) for index in range(len(topics))]
-        plain = [self.cluster_id, self.controller_id, self.controller_epoch, self.broker_default_configs, self.brokers,
-                 topics.names, configs, self.unknown]  # fmt: skip
+        brokers = [
+            _DigestedBroker(facts.broker_id, facts.registered, facts.broker_epoch, facts.endpoints, facts.rack)
+            for facts in self.brokers
+        ]
+        plain: list[Any] = [self.cluster_id, self.controller_id, self.controller_epoch, self.broker_default_configs,
+                            brokers, topics.names, configs, self.unknown]  # fmt: skip
+        if self.is_kraft:
+            records = None if self.kraft is None else self.kraft.records
+            types = None if records is None else [record.api_key for record in records]
+            plain += [self.kraft, types, [facts.registration for facts in self.brokers]]
         sha.update(msgspec.json.encode(plain, order="deterministic"))
         arrays: list[NDArray[Any] | None] = [topics.partition_counts, topics.topic_ids, topics.deleting]
         arrays.append(topics.partitions)
         arrays += partitions.numbers().values()
-        for ragged in (partitions.replicas, *partitions.lists().values()):
+        for ragged in (partitions.replicas, *partitions.lists().values(), partitions.directories):
             arrays += [None, None] if ragged is None else [ragged.counts, ragged.values]
         for array in arrays:
             if array is not None:
@@ -199,6 +267,16 @@ class Snapshot(Tabular):
                 sha.update(len(little_endian).to_bytes(8, "little"))
                 sha.update(little_endian.data)
         return sha.hexdigest()
+
+
+class _DigestedBroker(msgspec.Struct, frozen=True):
+    """The facts of a broker that a cluster in any mode has."""
+
+    broker_id: int
+    registered: bool | None
+    broker_epoch: int | None
+    endpoints: tuple[Endpoint, ...] | None
+    rack: str | None
 
 
 def brokers_text(broker_ids: Iterable[int]) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kframe.errors import SnapshotError
 from kframe.model.columns import Ragged
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.records import MetadataRecord
 from kframe.snapshot.decode import topic_id_text
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
 
@@ -22,6 +25,25 @@ def arrow() -> Any:
     except ImportError:
         raise SnapshotError("pyarrow", "no such module", "the extra kframe-controller[arrow]") from None
     return pyarrow
+
+
+def kraft_schemas() -> dict[str, Any]:
+    """The Arrow schema of each table of a KRaft cluster: the columns of ``schemas``, and those that KRaft adds."""
+    pa = arrow()
+    int16, text = pa.int16(), pa.string()
+    feature = pa.struct([("name", text), ("min_supported_version", int16), ("max_supported_version", int16)])
+    added = {
+        "partitions": [("directories", pa.list_(pa.int32()))],
+        "brokers": [
+            ("fenced", pa.bool_()), ("in_controlled_shutdown", pa.bool_()), ("incarnation_id", text),
+            ("log_dirs", pa.list_(text)), ("cordoned_log_dirs", pa.list_(text)), ("features", pa.list_(feature)),
+            ("is_migrating_zk_broker", pa.bool_()), ("offset", pa.int64()),
+        ],
+        "topics": [],
+    }  # fmt: skip
+    plain = {name: pa.schema([*schema, *(pa.field(*field) for field in added[name])])
+             for name, schema in schemas().items()}  # fmt: skip
+    return {**plain, "records": pa.schema([("type", pa.int32()), ("record", text)])}
 
 
 def schemas() -> dict[str, Any]:
@@ -47,11 +69,13 @@ def schemas() -> dict[str, Any]:
 
 
 def partitions_table(
-    topics: TopicFacts, partitions: PartitionFacts, positions: NDArray[np.int64] | slice = slice(None)
+    topics: TopicFacts, partitions: PartitionFacts, positions: NDArray[np.int64] | slice = slice(None), *,
+    kraft: bool = False,
 ) -> Any:  # fmt: skip
     """The partition table, topic names as a dictionary; columns and lists are not copied.
 
-    ``partitions`` may be some of the rows that ``topics`` count: those at ``positions``.
+    ``partitions`` may be some of the rows that ``topics`` count: those at ``positions``. ``kraft`` adds the columns of
+    ``kraft_schemas``.
     """
     pa = arrow()
     owners = pa.array(topics.topic_of_rows()[positions])
@@ -60,7 +84,8 @@ def partitions_table(
     columns["replicas"] = _list_array(partitions.replicas)
     for name, numbers in partitions.numbers().items():
         columns[name] = pa.nulls(len(partitions), pa.int32()) if numbers is None else pa.array(numbers, pa.int32())
-    for name, lists in partitions.lists().items():
+    added = {"directories": partitions.directories} if kraft else {}
+    for name, lists in {**partitions.lists(), **added}.items():
         columns[name] = pa.nulls(len(partitions), pa.list_(pa.int32())) if lists is None else _list_array(lists)
     return pa.table(columns)
 
@@ -74,6 +99,29 @@ def brokers_table(brokers: tuple[BrokerFacts, ...]) -> Any:
     names = ("broker_id", "registered", "broker_epoch", "rack")
     columns = {name: [getattr(facts, name) for facts in brokers] for name in names}
     return arrow().table({**columns, "endpoints": endpoints}, schema=schemas()["brokers"])
+
+
+def kraft_brokers_table(brokers: tuple[BrokerFacts, ...]) -> Any:
+    """The broker table of a KRaft cluster; the columns that KRaft adds are null where no registration is known."""
+    table, rows = brokers_table(brokers), [_registration_row(facts.registration) for facts in brokers]
+    for field in list(kraft_schemas()["brokers"])[table.num_columns :]:
+        values = [None if row is None else row[field.name] for row in rows]
+        table = table.append_column(field, arrow().array(values, field.type))
+    return table
+
+
+def _registration_row(registration: BrokerRegistration | None) -> dict[str, Any] | None:
+    if registration is None:
+        return None
+    row: dict[str, Any] = msgspec.to_builtins(registration)
+    return {**row, "log_dirs": row["directories"], "cordoned_log_dirs": row["cordoned"]}
+
+
+def records_table(records: tuple[MetadataRecord, ...]) -> Any:
+    """Further metadata of a KRaft cluster: type and JSON of each record."""
+    texts = [msgspec.json.encode(record).decode() for record in records]
+    columns = {"type": [record.api_key for record in records], "record": texts}
+    return arrow().table(columns, schema=kraft_schemas()["records"])
 
 
 def topics_table(topics: TopicFacts) -> Any:

@@ -57,6 +57,10 @@ class ClusterMetadata:
         index = self.topics.index_by_name.get(topic)
         return None if index is None else self.topics.row_of(index, partition)
 
+    def name(self, row: int) -> str:
+        """``topic-partition`` of a row."""
+        return f"{self.topics.names[int(self.partitions.topic[row])]}-{int(self.partitions.partition[row])}"
+
     def copy(self) -> ClusterMetadata:
         """An independent copy; records are immutable and shared."""
         twin = ClusterMetadata()

@@ -102,6 +102,10 @@ class KraftTopics:
             rows.extend([NO_ROW] * (partition + 1 - len(rows)))
         rows[partition] = row
 
+    def set_rows(self, index: int, rows: NDArray[np.int32]) -> None:
+        """Record the rows of all partitions of a topic, in partition order; NO_ROW where there is no partition."""
+        self._rows[index] = array("i", rows.astype(np.int32).tobytes())
+
     def row_of(self, index: int, partition: int) -> int | None:
         """Row of a partition, or None."""
         rows = self._rows[index]

@@ -1,0 +1,27 @@
+"""Names of the levels of ``metadata.version`` (Kafka 4.4 ``MetadataVersion``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Each release with the number of its levels; the first level is 1.
+_RELEASES: Final = (
+    ("3.0", (1,)), ("3.1", (0,)), ("3.2", (0,)), ("3.3", (0, 1, 2, 3)), ("3.4", (0,)), ("3.5", (0, 1, 2)),
+    ("3.6", (0, 1, 2)), ("3.7", (0, 1, 2, 3, 4)), ("3.8", (0,)), ("3.9", (0,)), ("4.0", (0, 1, 2, 3)),
+    ("4.1", (0, 1)), ("4.2", (0, 1)), ("4.3", (0,)), ("4.4", (0, 1, 2)),
+)  # fmt: skip
+#: The name of each level, from level 1 on.
+LEVEL_NAMES: Final = tuple(f"{release}-IV{number}" for release, numbers in _RELEASES for number in numbers)
+
+
+def level_name(level: int) -> str:
+    """The name of a level, such as ``4.0-IV3``; the number in words if the level has no name."""
+    return LEVEL_NAMES[level - 1] if 1 <= level <= len(LEVEL_NAMES) else f"level {level}"
+
+
+def parse_level(text: str) -> int | None:
+    """The level that a number, a name or a release means (a release: its last level), or None."""
+    if text.isdecimal():
+        return int(text)
+    names = [name for name in LEVEL_NAMES if name == text or name.startswith(f"{text}-IV")]
+    return LEVEL_NAMES.index(names[-1]) + 1 if names else None

@@ -1,0 +1,269 @@
+"""Snapshot of a KRaft cluster to the metadata that a KRaft controller decides on, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.brokers import Endpoint
+from kframe.model.columns import Int32, Ragged, offsets_of, positions_within
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.columns import PartitionLists
+from kframe.model.kraft.directories import UNASSIGNED, Directories
+from kframe.model.kraft.ids import ResourceType
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import (
+    ClientQuotaRecord,
+    ConfigRecord,
+    EntityData,
+    MetadataRecord,
+    ProducerIdsRecord,
+    ZkMigrationStateRecord,
+)
+from kframe.model.kraft.replay import replay
+from kframe.model.kraft.topics import NO_ROW
+from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.kraft_assumptions import assumed_features, assumed_registration, assumed_topic_id
+from kframe.snapshot.snapshot import Snapshot
+from kframe.wire.brokers import SECURITY_PROTOCOLS
+
+_PROTOCOLS: Final = {number: name for name, number in SECURITY_PROTOCOLS.items()}
+_CLUSTER_CONFIGS: Final = (int(ResourceType.BROKER), "")
+
+
+def snapshot_of_metadata(
+    metadata: ClusterMetadata, *, source: Source, cluster_id: str | None = None, controller_id: int | None = None,
+    controller_epoch: int | None = None, offset: int | None = None,
+) -> Snapshot:  # fmt: skip
+    """See ``Snapshot.from_metadata``."""
+    topics, p = metadata.topics, metadata.partitions
+    names = sorted(topics.index_by_name)
+    order = np.array([topics.index_by_name[name] for name in names], np.int64)
+    rank = np.full(len(topics) + 1, -1, np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    rows, counts = _canonical_rows(metadata, rank)
+    numbers = p.partition[rows]
+    partitions, directory_ids = _partition_facts(metadata, rows)
+    topic_facts = TopicFacts(
+        names=tuple(names),
+        partition_counts=counts,
+        topic_ids=np.frombuffer(b"".join(topics.ids[index].bytes for index in order), np.uint8).reshape(-1, 16),
+        configs={
+            index: dict(configs)
+            for index, name in enumerate(names)
+            if (configs := metadata.configs.get((int(ResourceType.TOPIC), name)))
+        },
+        partitions=None if np.array_equal(numbers, positions_within(counts)) else numbers,
+    )
+    return Snapshot(
+        brokers=tuple(_broker_facts(metadata)),
+        topics=topic_facts,
+        partitions=partitions,
+        source=source,
+        cluster_id=cluster_id,
+        controller_id=controller_id,
+        controller_epoch=controller_epoch,
+        broker_default_configs=dict(metadata.configs.get(_CLUSTER_CONFIGS, {})),
+        kraft=KraftFacts(dict(metadata.features), tuple(_other_records(metadata)), directory_ids, offset),
+    )
+
+
+def _canonical_rows(metadata: ClusterMetadata, rank: Int32) -> tuple[NDArray[np.int64], Int32]:
+    """Rows topic by topic, partitions ascending, without rows of removed topics; and topic sizes."""
+    p = metadata.partitions
+    owners = rank[p.topic]
+    rows = np.flatnonzero(owners >= 0)
+    owners = owners[rows]
+    key = owners.astype(np.int64) << 32 | p.partition[rows]
+    if len(key) > 1 and bool(np.any(key[1:] <= key[:-1])):
+        order = np.argsort(key, kind="stable")
+        rows, owners = rows[order], owners[order]
+    return rows, np.bincount(owners, minlength=int(rank.max()) + 1).astype(np.int32)
+
+
+def _partition_facts(metadata: ClusterMetadata, rows: NDArray[np.int64]) -> tuple[PartitionFacts, tuple[UUID, ...]]:
+    p, ids = metadata.partitions, metadata.brokers.ids
+    empty = Ragged.empty(len(rows))
+
+    def broker_lists(name: str, shared: Int32 | None = None) -> Ragged:
+        """Lists of broker ids; equal offsets share one array, so that lists without entries take no room."""
+        lists = p.lists(name, rows)
+        if not len(lists.values):
+            return empty
+        same = shared is not None and np.array_equal(lists.offsets, shared)
+        return Ragged(shared if same and shared is not None else lists.offsets, ids[lists.values])
+
+    replicas = broker_lists("replica")
+    directories = p.lists("directory", rows)
+    directory_ids, values = _canonical_directories(metadata.directories, directories.values)
+    leader = p.leader[rows].astype(np.int32)
+    led = leader >= 0
+    leader[led] = ids[leader[led]]
+    facts = PartitionFacts(
+        replicas=replicas,
+        leader=leader,
+        isr=broker_lists("isr", replicas.offsets),
+        leader_epoch=p.leader_epoch[rows],
+        zk_version=p.partition_epoch[rows],
+        leader_recovery_state=p.recovery[rows].astype(np.int32),
+        adding_replicas=broker_lists("adding"),
+        removing_replicas=broker_lists("removing"),
+        elr=broker_lists("elr"),
+        last_known_elr=broker_lists("last_known_elr"),
+        directories=Ragged(replicas.offsets, values),
+    )
+    return facts, directory_ids
+
+
+def _canonical_directories(directories: Directories, values: Int32) -> tuple[tuple[UUID, ...], Int32]:
+    """The directory ids that ``values`` name, the reserved ones first and the others sorted; and ``values`` by them."""
+    reserved = len(Directories())
+    named = np.flatnonzero(np.bincount(values, minlength=reserved)) if len(values) else np.arange(0)
+    others = sorted(named[named >= reserved].tolist(), key=lambda index: directories.ids[index])
+    position = np.zeros(max(len(directories), 1), np.int32)
+    position[:reserved] = np.arange(reserved)
+    position[others] = np.arange(reserved, reserved + len(others))
+    return (*directories.ids[:reserved], *(directories.ids[index] for index in others)), position[values]
+
+
+def _broker_facts(metadata: ClusterMetadata) -> Iterator[BrokerFacts]:
+    for broker_id in sorted(metadata.brokers.ids.tolist()):
+        registration = metadata.brokers.registrations.get(broker_id)
+        yield BrokerFacts(broker_id, registered=False) if registration is None else broker_facts_of(registration)
+
+
+def broker_facts_of(registration: BrokerRegistration) -> BrokerFacts:
+    """The facts of a registered broker."""
+    endpoints = tuple(
+        Endpoint(point.name, point.host, point.port, _PROTOCOLS.get(point.security_protocol, "PLAINTEXT"))
+        for point in registration.end_points
+    )
+    return BrokerFacts(
+        registration.broker_id, True, registration.broker_epoch, endpoints, registration.rack, registration
+    )
+
+
+def _other_records(metadata: ClusterMetadata) -> Iterator[MetadataRecord]:
+    """The metadata that no table has, as records in an order that depends on nothing else."""
+    for (kind, name), configs in sorted(metadata.configs.items()):
+        is_topic = kind == ResourceType.TOPIC and name in metadata.topics.index_by_name
+        if is_topic or (kind, name) == _CLUSTER_CONFIGS:
+            continue
+        for key, value in sorted(configs.items()):
+            yield ConfigRecord(resource_type=int(kind), resource_name=name, name=key, value=value)
+    for _, controller in sorted(metadata.controllers.items()):
+        yield controller
+    for entity, quotas in sorted(metadata.quotas.items(), key=lambda item: str(item[0])):
+        data = tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity)
+        for key, quota in sorted(quotas.items()):
+            yield ClientQuotaRecord(entity=data, key=key, value=quota, remove=False)
+    for _, acl in sorted(metadata.acls.items()):
+        yield acl
+    for _, credential in sorted(metadata.scram.items()):
+        yield credential
+    for _, token in sorted(metadata.tokens.items()):
+        yield token
+    if metadata.next_producer_id:
+        yield ProducerIdsRecord(broker_id=-1, next_producer_id=metadata.next_producer_id)
+    if metadata.zk_migration_state is not None:
+        yield ZkMigrationStateRecord(zk_migration_state=metadata.zk_migration_state)
+
+
+def metadata_of(snapshot: Snapshot) -> ClusterMetadata:
+    """See ``Snapshot.to_metadata``."""
+    metadata = ClusterMetadata()
+    facts = snapshot.kraft or KraftFacts()
+    metadata.features = dict(assumed_features(snapshot) if facts.features is None else facts.features)
+    for broker in snapshot.brokers:
+        metadata.brokers.index_of(broker.broker_id)
+        registration = broker.registration or assumed_registration(broker)
+        if registration is not None:
+            metadata.brokers.register(registration)
+    for record in facts.records or ():
+        replay(metadata, record, facts.offset or 0)
+    if snapshot.broker_default_configs:
+        metadata.configs[_CLUSTER_CONFIGS] = dict(snapshot.broker_default_configs)
+    _add_topics(metadata, snapshot.topics)
+    _add_partitions(metadata, snapshot, facts)
+    return metadata
+
+
+def _add_topics(metadata: ClusterMetadata, topics: TopicFacts) -> None:
+    configs = topics.configs or {}
+    for index, name in enumerate(topics.names):
+        topic_id = topics.topic_ids[index] if topics.topic_ids is not None else None
+        known = topic_id is not None and bool(topic_id.any())
+        metadata.topics.add(
+            name, UUID(bytes=topic_id.tobytes()) if known and topic_id is not None else assumed_topic_id(index)
+        )
+        if index in configs:
+            metadata.configs[int(ResourceType.TOPIC), name] = dict(configs[index])
+            for key, value in configs[index].items():
+                metadata.topics.store_setting(index, key, value)
+
+
+def _add_partitions(metadata: ClusterMetadata, snapshot: Snapshot, facts: KraftFacts) -> None:
+    topics, columns = snapshot.topics, snapshot.partitions
+    count, replicas = len(columns), columns.replicas
+    ids = np.array([broker.broker_id for broker in snapshot.brokers], np.int32)
+    indexes = np.array(metadata.brokers.indexes_of(ids.tolist()), np.int32)
+
+    def broker_indexes(lists: Ragged | None) -> Ragged:
+        if lists is None or not len(lists.values):
+            return Ragged.empty(count)
+        return Ragged(lists.offsets, indexes[np.searchsorted(ids, lists.values)])
+
+    leader = np.full(count, NO_LEADER, np.int32)
+    if columns.leader is not None:
+        led = columns.leader >= 0
+        leader[led] = indexes[np.searchsorted(ids, columns.leader[led])]
+    mapped = np.array(metadata.directories.indexes_of(facts.directory_ids), np.int32)
+    directories = _unassigned(replicas) if columns.directories is None else mapped[columns.directories.values]
+    rows = metadata.partitions.append(
+        PartitionLists(
+            replicas=broker_indexes(replicas),
+            isr=broker_indexes(columns.isr),
+            directories=Ragged(replicas.offsets, directories),
+            elr=broker_indexes(columns.elr),
+            last_known_elr=broker_indexes(columns.last_known_elr),
+            adding=broker_indexes(columns.adding_replicas),
+            removing=broker_indexes(columns.removing_replicas),
+        ),
+        {
+            "topic": topics.topic_of_rows(),
+            "partition": topics.partition_of_rows(),
+            "leader": leader,
+            **_known_columns(columns),
+        },
+    )
+    _set_rows(metadata, topics, rows)
+
+
+def _unassigned(replicas: Ragged) -> Int32:
+    return np.full(len(replicas.values), UNASSIGNED, np.int32)
+
+
+def _known_columns(columns: PartitionFacts) -> Mapping[str, Any]:
+    named = {
+        "leader_epoch": columns.leader_epoch,
+        "partition_epoch": columns.zk_version,
+        "recovery": columns.leader_recovery_state,
+    }
+    return {name: column for name, column in named.items() if column is not None}
+
+
+def _set_rows(metadata: ClusterMetadata, topics: TopicFacts, rows: Int32) -> None:
+    """Record the row of each partition; of a part of a cluster, NO_ROW where there is none."""
+    first, numbers = offsets_of(topics.partition_counts).tolist(), topics.partition_of_rows()
+    for index in range(len(topics)):
+        span = slice(first[index], first[index + 1])
+        by_partition = rows[span]
+        if topics.partitions is not None and len(by_partition):
+            by_partition = np.full(int(numbers[span][-1]) + 1, NO_ROW, np.int32)
+            by_partition[numbers[span]] = rows[span]
+        metadata.topics.set_rows(index, by_partition)
