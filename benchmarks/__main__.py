@@ -108,7 +108,7 @@ PARTS: Final[Mapping[str, Callable[[argparse.Namespace, Measurements, Growing], 
 
 
 def targets(ratios: Sequence[Ratio]) -> list[TargetResult]:
-    """Every target with these figures; missing ones come from the last record that has them."""
+    """Every target with these figures. Missing ones come from the last record that has them."""
     records = {record["file"]: of_record(record) for folder in (RESULTS, LATEST) for record in newest(folder)}
     return compare_targets(ratios, records)
 

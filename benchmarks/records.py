@@ -82,7 +82,7 @@ class Growing:
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Measure one part in the block; progress and errors go to standard error."""
+        """Measure one part in the block. Progress and errors go to standard error."""
         print(f"-- {name}", file=sys.stderr)
         begun = time.monotonic()
         try:
@@ -95,13 +95,13 @@ class Growing:
         self.document = write_record(self._path, self._command, measured)
 
     def end(self) -> int:
-        """Print the failed parts; return the exit code of the command."""
+        """Print the failed parts. Return the exit code of the command."""
         if self.failed:
             print(f"failed, and not measured: {'; '.join(self.failed)}", file=sys.stderr)
         return 1 if self.failed else 0
 
 
 def newest(folder: Path) -> list[dict[str, Any]]:
-    """All records of a folder, the newest last; ``file`` has the name of the file of each."""
+    """All records of a folder, the newest last. ``file`` has the name of the file of each."""
     records = [{"file": path.name, **json.loads(path.read_text(encoding="utf-8"))} for path in folder.glob("*.json")]
     return sorted(records, key=lambda record: (str(record.get("when", "")), str(record["file"])))

@@ -65,7 +65,7 @@ def clusters(draw: st.DrawFn) -> ClusterState:
 
 
 def add(cluster: ClusterState, names: list[str], counts: list[int], drawn: list[Shape]) -> Int32:
-    """Append drawn partitions to the columns, topic by topic; return their rows."""
+    """Append drawn partitions to the columns, topic by topic. Return their rows."""
     values = {
         name: np.array([getattr(partition, name) for partition in drawn], np.int32)
         for name in ("leader", "leader_epoch", "partition_epoch")

@@ -26,7 +26,7 @@ INSTALLATION_S: Final = 600
 
 
 class ToolMissing(Exception):
-    """A tool is not installed and cannot be installed here; the message has the reason."""
+    """A tool is not installed and cannot be installed here. The message has the reason."""
 
 
 def group_bin(group: str) -> Path:

@@ -99,7 +99,7 @@ def _ours(controller: str, partitions: int, plan: Plan) -> list[Result]:
 
 
 def rows(controller: str, ours: Sequence[Result], figures: Mapping[str, kafka_classes.Figures]) -> list[Result]:
-    """A row for each pair that was measured, and one for memory; ``ours`` are results of kframe's benches on one
+    """A row for each pair that was measured, and one for memory. ``ours`` are results of kframe's benches on one
     cluster."""
     size = {key: ours[0][key] for key in ("partitions", "brokers")}
     table_rows = []

@@ -70,7 +70,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """What is measured: on one machine, on Spark; both give the number of rows that come of it."""
+    """What is measured: on one machine, on Spark. Both give the number of rows that come of it."""
 
     name: str
     alone: Callable[[Snapshot], int]

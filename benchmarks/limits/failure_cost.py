@@ -74,7 +74,7 @@ def failure(partitions: int, brokers: int, hosted: int) -> Record:
 
 
 def series(name: str, along: str, points: Sequence[Record]) -> Record:
-    """Points with the exponent of their times along one of their sizes; at least two sizes."""
+    """Points with the exponent of their times along one of their sizes. At least two sizes."""
     fitted = growth.exponent([point[along] for point in points], [point["seconds"] for point in points])
     return {"series": name, "along": along, "points": list(points), "exponent": fitted}
 

@@ -36,7 +36,7 @@ def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float:
 
 
 def lines(results: Sequence[Result]) -> list[tuple[str, ...]]:
-    """A table with its headings; all results are of the same sizes."""
+    """A table with its headings. All results are of the same sizes."""
     figure = "exponent" if "exponent" in results[0] else "ratio"
     headings = ("milliseconds at", *(f"{size:,}" for size in results[0]["partitions"]), figure, "at most")
     return [headings, *((*_cells(result), f"{result[figure]:.2f}", str(result["target"])) for result in results)]

@@ -164,7 +164,7 @@ def why(row: Record) -> str:
 
 
 def _checked(g: Ground, name: str, call: Call) -> Callable[[], None]:
-    """A call of a kernel; its arguments are looked up now, which takes longer than some kernels do.
+    """A call of a kernel. Its arguments are looked up now, which takes longer than some kernels do.
 
     It raises AssertionError if the answer is another: then something other than the work was timed.
     """
@@ -190,7 +190,7 @@ def line(row: Record) -> tuple[str, ...]:
 
 
 def nanoseconds(row: Record, figure: str) -> str:
-    """Seconds that a row takes, as a cell; nothing where that was not measured."""
+    """Seconds that a row takes, as a cell. Nothing where that was not measured."""
     return f"{row[figure] * 1e9:.1f}" if figure in row else ""
 
 

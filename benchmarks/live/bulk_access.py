@@ -124,7 +124,7 @@ class StoredStates:
 
 @contextmanager
 def server(hosts: str | None) -> Iterator[str]:
-    """Where ZooKeeper listens; one of our own unless there is one."""
+    """Where ZooKeeper listens. One of our own unless there is one."""
     if hosts is not None:
         yield hosts
         return

@@ -64,7 +64,7 @@ def free_port() -> int:
 
 
 def start_java(jars: Path, main: str, config: str, folder: Path, name: str, heap: str) -> subprocess.Popen[bytes]:
-    """Run a class of ``jars`` with a properties file; its log is beside that."""
+    """Run a class of ``jars`` with a properties file. Its log is beside that."""
     properties = folder / f"{name}.properties"
     properties.write_text(config)
     log4j = folder / "log4j.properties"
@@ -121,7 +121,7 @@ def controller_runs(arguments: argparse.Namespace) -> Iterator[ControllerRun]:
 
 
 def compiling(server: int) -> float:
-    """Processor seconds that the compiler threads of a JVM, a process, have used so far; 0 without /proc."""
+    """Processor seconds that the compiler threads of a JVM, a process, have used so far. 0 without /proc."""
     ticks = 0
     for thread in Path(f"/proc/{server}/task").glob("*"):
         with suppress(OSError):  # it has ended
@@ -214,7 +214,7 @@ def perform_run(
     brokers: list[StandInBroker],
     elected_at: list[float],
 ) -> None:
-    """Perform one run; ``elected_at`` receives the time of the election."""
+    """Perform one run. ``elected_at`` receives the time of the election."""
     folder.mkdir()
     reset_counters(brokers)
     process = start_controller(arguments, folder, zookeeper, run.command)

@@ -24,7 +24,7 @@ from benchmarks.records import describe_machine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code is 1 if a kill cost more than one controller epoch."""
+    """Run the command. The exit code is 1 if a kill cost more than one controller epoch."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.live.failovers", description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="how often the active instance is killed (SIGKILL)")
     parser.add_argument("--freezes", type=int, default=20, help="how often it is frozen (SIGSTOP) beyond its session")

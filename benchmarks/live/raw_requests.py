@@ -76,7 +76,7 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Raw:
-    """The requests, ready to be sent; reads as (operations, how many)."""
+    """The requests, ready to be sent. Reads as (operations, how many)."""
 
     partitions: int
     topic_paths: Sequence[str]
@@ -139,7 +139,7 @@ def _reads(paths_: Sequence[str], most: int) -> Iterator[tuple[bytes, int]]:
 
 
 def _median(action: Callable[[], None], rounds: int, pause_s: float = 0.0) -> float:
-    """Seconds, the first round left out; ``pause_s`` before each."""
+    """Seconds, the first round left out. ``pause_s`` before each."""
     seconds = []
     for _ in range(rounds + 1):
         time.sleep(pause_s)

@@ -38,7 +38,7 @@ class Compared:
 
     @property
     def left(self) -> float | None:
-        """How good the new one is, 1 being as good as the stored one; None where one of them is lacking."""
+        """How good the new one is, 1 being as good as the stored one. None where one of them is lacking."""
         if self.stored is None or self.new is None:
             return None
         better, worse = (self.stored, self.new) if self.less else (self.new, self.stored)
@@ -48,14 +48,14 @@ class Compared:
 
     @property
     def verdict(self) -> str:
-        """``WORSE``, ``better`` or nothing; ``new`` and ``not measured`` where there is no comparison."""
+        """``WORSE``, ``better`` or nothing. ``new`` and ``not measured`` where there is no comparison."""
         if self.left is None:
             return "new" if self.stored is None else "not measured"
         return "WORSE" if self.left < LEFT_MIN else "better" if self.left > 1 / LEFT_MIN else ""
 
 
 def compare(stored: Iterable[Ratio], new: Iterable[Ratio]) -> list[Compared]:
-    """Every ratio of both, by name; of several of one name the last stands. Absolute figures are left out."""
+    """Every ratio of both, by name. Of several of one name the last stands. Absolute figures are left out."""
     before = {ratio.name: ratio for ratio in stored if not ratio.absolute}
     after = {ratio.name: ratio for ratio in new if not ratio.absolute}
     compared = []

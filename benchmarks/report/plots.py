@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 def bars(panels: Sequence[Any], titles: Mapping[str, str], rows: Mapping[str, Sequence[Row]], unit: str) -> None:
-    """A panel for each title; a row of it is a group of bars: name, colour and seconds under ``shown``."""
+    """A panel for each title. A row of it is a group of bars: name, colour and seconds under ``shown``."""
     for axes, (key, title) in zip(panels, titles.items(), strict=True):
         for position, row in enumerate(rows[key]):
             shown = [bar for bar in row["shown"] if bar[2] is not None]

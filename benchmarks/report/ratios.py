@@ -31,13 +31,13 @@ def to_record(ratios: Iterable[Ratio]) -> list[dict[str, Any]]:
 
 
 def of_record(record: Mapping[str, Any]) -> list[Ratio]:
-    """The ratios of a record; none in the oldest records."""
+    """The ratios of a record. None in the oldest records."""
     return [Ratio(**ratio) for ratio in record.get("ratios", ())]
 
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
-    """A target and its measurement, if there is one; ``where`` names the run or the record."""
+    """A target and its measurement, if there is one. ``where`` names the run or the record."""
 
     target: Target
     measured: float | None = None

@@ -9,7 +9,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """``name`` is that of the ratio, ``text`` what people read; ``at_most`` or at least ``wanted`` of ``unit``."""
+    """``name`` is that of the ratio, ``text`` what people read. ``at_most`` or at least ``wanted`` of ``unit``."""
 
     name: str
     text: str

@@ -66,7 +66,7 @@ class Fixtures:
 
 
 def counted_runs(most: int, first: float, seconds: float | None) -> int:
-    """How many counted runs fit into ``seconds`` after a first one that took ``first`` seconds; at least one."""
+    """How many counted runs fit into ``seconds`` after a first one that took ``first`` seconds. At least one."""
     return most if seconds is None else max(1, min(most, int(seconds / first)))
 
 

@@ -46,7 +46,7 @@ class Part(NamedTuple):
     brokers: int
     only: tuple[str, ...] = ()
     runs: int | None = None
-    """Counted runs of each; by default as many as fit into the time limit."""
+    """Counted runs of each. By default as many as fit into the time limit."""
 
 
 def parts(

@@ -10,7 +10,7 @@ from kframe.plugin.cluster import NO_BROKER_EPOCH, Registration
 
 
 async def main() -> None:
-    """Create a topic; then reassign a partition and elect a leader at the same time."""
+    """Create a topic. Then reassign a partition and elect a leader at the same time."""
     ensemble = MemoryEnsemble.from_cluster(kframe.ClusterState())
     ensemble.register_brokers(Registration(broker_id, NO_BROKER_EPOCH) for broker_id in (1, 2, 3, 4))
     builder = kframe.ControllerBuilder(1000, store=ensemble.connect(), transport=EmbeddedBrokers(VirtualClock()))

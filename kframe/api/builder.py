@@ -52,7 +52,7 @@ class ControllerBuilder:
     a broker, but never from ``kframe.never.replicas`` or another node that is no broker."""
     clock: Clock = field(default_factory=SystemClock)
     registry: Registry | None = None
-    """The plugins for names and URLs; by default all that are installed."""
+    """The plugins for names and URLs. By default all that are installed."""
 
     def build(self) -> Controller:
         """Make the controller, not opened.

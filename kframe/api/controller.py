@@ -41,7 +41,7 @@ _NO_CLUSTER = ClusterState()
 
 @dataclass(frozen=True, slots=True)
 class IsrProposal:
-    """The ISR (broker ids) that the leader of a partition proposes; the topic is a name or a topic id."""
+    """The ISR (broker ids) that the leader of a partition proposes. The topic is a name or a topic id."""
 
     topic: str | bytes
     partition: int
@@ -50,7 +50,7 @@ class IsrProposal:
     isr: tuple[int, ...]
     recovery: RecoveryState = RecoveryState.RECOVERED
     isr_epochs: tuple[int, ...] | None = None
-    """The broker epoch of each member of the ISR, -1 where unknown; None if the request has none."""
+    """The broker epoch of each member of the ISR, -1 where unknown. None if the request has none."""
 
 
 class Controller:
@@ -205,7 +205,7 @@ class Controller:
         return self.submit(lambda token: events.DeleteTopicsRequested(tuple(names), timeout_ms, token), _codes)
 
     def reassign(self, targets: Targets | Mapping[TopicPartition, Sequence[int] | None]) -> Future[PartitionCodes]:
-        """Reassign partitions to broker ids, preferred leader first (AlterPartitionReassignments); None cancels a
+        """Reassign partitions to broker ids, preferred leader first (AlterPartitionReassignments). None cancels a
         reassignment. ``Targets`` has the same in columns."""
         columns = targets if isinstance(targets, Targets) else Targets.of(list(targets.items()))
         return self.submit(
@@ -238,7 +238,7 @@ class Controller:
         return self.submit(lambda token: events.ProducerIdsRequested(broker_id, broker_epoch, token))
 
     def controlled_shutdown(self, broker_id: int, broker_epoch: int = NO_BROKER_EPOCH) -> Future[RemainingPartitions]:
-        """Elect other leaders for a broker that shuts down (ControlledShutdown); -1 is no broker epoch."""
+        """Elect other leaders for a broker that shuts down (ControlledShutdown). -1 is no broker epoch."""
         return self._ask(
             lambda token: events.ControlledShutdownRequested(broker_id, broker_epoch, token), results.read_shutdown
         )
@@ -292,7 +292,7 @@ class Controller:
 
 
 def _isr_epochs(proposals: Sequence[IsrProposal]) -> Int64 | None:
-    """The broker epochs of all ISR members, in the order of proposals; None if no proposal has any."""
+    """The broker epochs of all ISR members, in the order of proposals. None if no proposal has any."""
     if all(proposal.isr_epochs is None for proposal in proposals):
         return None
     lists = [

@@ -11,7 +11,7 @@ from kframe.model.ids import NO_LEADER
 
 @dataclass(frozen=True, slots=True)
 class HealthStatus:
-    """The result of a health check; ``reasons`` are the problems."""
+    """The result of a health check. ``reasons`` are the problems."""
 
     reasons: tuple[str, ...]
     details: dict[str, Any]
@@ -27,7 +27,7 @@ class HealthStatus:
 
 
 def alive(controller: Controller) -> HealthStatus:
-    """Whether its thread handles events; a controller without should be restarted. Thread-safe."""
+    """Whether its thread handles events. A controller without should be restarted. Thread-safe."""
     return HealthStatus(
         () if controller.running else ("the thread that handles events has ended",), _details(controller)
     )

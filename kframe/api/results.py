@@ -60,7 +60,7 @@ class PartitionList:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionCodes:
-    """An error code for each partition; ``error`` is that of the request, NONE if partitions were handled."""
+    """An error code for each partition. ``error`` is that of the request, NONE if partitions were handled."""
 
     error: ErrorCode
     partitions: PartitionList
@@ -85,7 +85,7 @@ class RemainingPartitions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reassignments:
-    """Partitions being reassigned; the lists (broker ids) are in the order of ``partitions``."""
+    """Partitions being reassigned. The lists (broker ids) are in the order of ``partitions``."""
 
     error: ErrorCode
     partitions: PartitionList
@@ -133,7 +133,7 @@ def read_shutdown(cluster: ClusterState, response: ControlledShutdownResponse) -
 
 
 def read_reassignment(targets: Targets, response: ReassignmentResponse) -> PartitionCodes:
-    """A code for each target; if the request was refused, its error for each."""
+    """A code for each target. If the request was refused, its error for each."""
     codes = response.codes
     if response.error is not ErrorCode.NONE:
         codes = np.full(len(targets), response.error, np.int16)

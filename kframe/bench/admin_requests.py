@@ -81,7 +81,7 @@ def reassignment_completion(controller: TimedController, partitions: int) -> Act
 
 
 def deletion(controller: TimedController, _partitions: int) -> Action:
-    """Delete every topic by one request; brokers answer at once."""
+    """Delete every topic by one request. Brokers answer at once."""
     controller.adopt()
     controller.transport.answers_deletions = True
     names = tuple(controller.cluster.topics.names)

@@ -52,7 +52,7 @@ class TimedController:
         return self._loop.controller.cluster
 
     def open(self) -> None:
-        """Start the election; ``run_until_idle`` performs the failover."""
+        """Start the election. ``run_until_idle`` performs the failover."""
         self._loop.open()
 
     def adopt(self) -> None:
@@ -75,7 +75,7 @@ class TimedController:
             raise AssertionError(f"expected: {expectation}")
 
     def expect_led(self, partitions: int, preferred: bool = False) -> None:
-        """Check that this many partitions have live leaders; with ``preferred``, that these are the first replicas."""
+        """Check that this many partitions have live leaders. With ``preferred``, that these are the first replicas."""
         p, live = self.cluster.partitions, self.cluster.brokers.live
         led = (p.topic >= 0) & (p.leader >= 0) & (np.append(live, 0)[p.leader] != 0)
         if preferred:

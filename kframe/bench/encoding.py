@@ -28,7 +28,7 @@ _CONTROLLER: Final = (1_000_000, 2)
 
 
 class Recipients(NamedTuple):
-    """A cluster and the recipients of its state: ``brokers[i]`` gets ``rows[i]``; ``all_rows`` has each row once."""
+    """A cluster and the recipients of its state: ``brokers[i]`` gets ``rows[i]``. ``all_rows`` has each row once."""
 
     cluster: ClusterState
     brokers: Int32

@@ -34,10 +34,10 @@ class Phases:
     store_seconds: float = 0.0
     """The in-memory store. Figures of other controllers leave their in-memory store out, too."""
     encode_seconds: float = 0.0
-    """Encoding requests into buffers ready for sockets; shared sections are encoded once and not copied."""
+    """Encoding requests into buffers ready for sockets. Shared sections are encoded once and not copied."""
     requests: int = 0
     sent_bytes: int = 0
-    """Bytes for the sockets; shared sections count once for each broker."""
+    """Bytes for the sockets. Shared sections count once for each broker."""
     made_bytes: int = 0
     """Encoded bytes; shared sections count once."""
     batch_bytes: int = 0
@@ -122,7 +122,7 @@ class EncodingTransport:
         self.reset_digests(with_answer=False)
 
     def reset_digests(self, with_answer: bool) -> None:
-        """Restart the digests; ``with_answer`` includes the one of all bytes."""
+        """Restart the digests. ``with_answer`` includes the one of all bytes."""
         self._with_answer = with_answer
         self.digest = new_digest()
         """Of api, broker and size of each request: identifies the timed work."""

@@ -1,4 +1,4 @@
-"""A cluster in the text formats of other tools; all replicas are in sync, and the first replica leads."""
+"""A cluster in the text formats of other tools. All replicas are in sync, and the first replica leads."""
 
 from __future__ import annotations
 

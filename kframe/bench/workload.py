@@ -65,7 +65,7 @@ class Workload(Protocol):
 
     @property
     def events(self) -> int:
-        """Number of equal events that a run times; a single event may be too short."""
+        """Number of equal events that a run times. A single event may be too short."""
 
     def fixture(self, partitions: int, brokers: int) -> Fixture:
         """Make the initial state of all runs."""
@@ -188,7 +188,7 @@ def _reset_peak() -> None:
 
 
 def _peak_bytes() -> int | None:
-    """The peak resident set size since the reset; None where the system does not report it."""
+    """The peak resident set size since the reset. None where the system does not report it."""
     try:
         lines = _STATUS.read_text(encoding="ascii").splitlines()
     except OSError:

@@ -40,7 +40,7 @@ EXECUTE: Final = click.option("--execute", is_flag=True, help="Execute; without 
 
 
 def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--bootstrap-server`` and ``--command-config`` to a command; it receives a connected ``admin``."""
+    """Add ``--bootstrap-server`` and ``--command-config`` to a command. It receives a connected ``admin``."""
 
     @functools.wraps(command)
     def with_admin(
@@ -76,7 +76,7 @@ def apply(
     admin: Administration, plan: Plan, stamp: Stamp | None, *, execute: bool, rollback: Path | None,
     batch_size: int | None, wait: bool, output: str, limit: int, how_to_cancel: str,
 ) -> int:  # fmt: skip
-    """Print what a plan would change, or execute it; return the exit code."""
+    """Print what a plan would change, or execute it. Return the exit code."""
     from kframe.whatif import WhatIf, reassign
     from kframe.whatif.execution import PlanExecution, Stamp
     from kframe.whatif.plan_check import hold

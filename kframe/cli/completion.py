@@ -44,7 +44,7 @@ def complete_topics(ctx: click.Context, _param: click.Parameter, incomplete: str
 
 
 def complete_partitions(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The partitions of the snapshot as ``topic-partition``; of one topic, once it is complete."""
+    """The partitions of the snapshot as ``topic-partition``. Of one topic, once it is complete."""
 
     def names(snapshot: Snapshot) -> Iterable[str]:
         start = incomplete.rpartition("-")[0] or incomplete
@@ -73,7 +73,7 @@ def complete_selectors(ctx: click.Context, _param: click.Parameter, incomplete: 
 
 
 def _of_snapshot(ctx: click.Context, names: Callable[[Snapshot], Iterable[str]]) -> list[str]:
-    """Names from the snapshot of the command line; none if it is a stream, large or unreadable."""
+    """Names from the snapshot of the command line. None if it is a stream, large or unreadable."""
     from kframe.errors import KframeError
     from kframe.snapshot import read_snapshot
 

@@ -36,7 +36,7 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
 
 
 def _chosen(whatif: WhatIf) -> PartitionView | None:
-    """The first healthy partition with enough other brokers; an internal topic only if there is no other."""
+    """The first healthy partition with enough other brokers. An internal topic only if there is no other."""
     from kframe.whatif.replacement import replacement_brokers
 
     def movable(view: PartitionView) -> bool:

@@ -35,7 +35,7 @@ CONFIG_OPTION: Final = click.option(
 
 
 def live_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--zookeeper`` and ``--config`` to a command; it receives them as ``settings``."""
+    """Add ``--zookeeper`` and ``--config`` to a command. It receives them as ``settings``."""
 
     @functools.wraps(command)
     def with_settings(*args: Any, zookeeper: str | None, config: Path | None, **kwargs: Any) -> Any:

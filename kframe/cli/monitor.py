@@ -91,7 +91,7 @@ class Monitor:
         return HTTPStatus.OK, "application/json", json.dumps(document) + "\n"
 
     def stop(self) -> None:
-        """Close the listener; running requests are still answered."""
+        """Close the listener. Running requests are still answered."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()

@@ -44,7 +44,7 @@ _STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "sta
 
 
 def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> None:
-    """Print an outcome. Data has every changed partition; CSV and JSON lines have nothing else."""
+    """Print an outcome. Data has every changed partition. CSV and JSON lines have nothing else."""
     from kframe.whatif.document import SCHEMA, summary_document
 
     document = summary_document(outcome, whatif.snapshot, whatif.cluster)
@@ -108,7 +108,7 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
 
 
 def _nothing_changes(document: dict[str, Any]) -> str:
-    """One line for an operation without any effect; errors in the controller's answer are the reason."""
+    """One line for an operation without any effect. Errors in the controller's answer are the reason."""
     answers = [_answer_text(step["answer"]) for step in document["steps"] if step["answer"] is not None]
     return "; ".join(["nothing changes", *(text for text in answers if text != "answer: NONE")])
 

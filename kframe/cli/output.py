@@ -120,7 +120,7 @@ def emit_heading(text: str) -> None:
 
 
 def emit_reasons(heading: str, reasons: Mapping[str, str]) -> None:
-    """Print the problem of each path under a heading; nothing if there are none."""
+    """Print the problem of each path under a heading. Nothing if there are none."""
     if reasons:
         emit_heading(heading)
     for path, reason in reasons.items():

@@ -46,7 +46,7 @@ def group() -> None:
 @_LIMIT
 @output_option
 def check(plan: InputFile, source: InputFile | None, source_format: str | None, limit: int, output: str) -> None:
-    """Check PLAN alone and against a cluster; print one finding per row.
+    """Check PLAN alone and against a cluster. Print one finding per row.
 
     Exit code 0: it can be executed. 1: an error was found. 2: PLAN or SNAPSHOT cannot be read.
     """
@@ -166,7 +166,7 @@ def _held(plan: InputFile, source: InputFile, source_format: str | None) -> Chec
 
 
 def _emit_report(report: PlanReport, output: str, limit: int) -> None:
-    """Print the report; CSV and JSON lines have only the findings."""
+    """Print the report. CSV and JSON lines have only the findings."""
     from kframe.whatif.plan_report import SCHEMA
 
     if output in ("csv", "jsonl"):

@@ -45,7 +45,7 @@ class PluginSettings:
 
 
 def plugin_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for loading plugins to a command; it receives them as ``plugins``, a PluginSettings."""
+    """Add the options for loading plugins to a command. It receives them as ``plugins``, a PluginSettings."""
 
     @functools.wraps(command)
     def with_settings(
@@ -143,7 +143,7 @@ def new(directory: Path, name: str) -> None:
 
 
 def _checked(registry: Registry, spec: Spec, url: str | None, plugins: PluginSettings) -> Iterator[dict[str, Any]]:
-    """A row for each check of an offer; ``passed`` is None for checks that could not run."""
+    """A row for each check of an offer. ``passed`` is None for checks that could not run."""
     record = {"offer": _name(spec), "kind": _kind(spec)}
     try:
         for finding in _findings(registry, spec, url, plugins):
@@ -173,7 +173,7 @@ def _findings(registry: Registry, spec: Spec, url: str | None, plugins: PluginSe
 
 
 def _kind(spec: Spec) -> str | None:
-    """The kind of checks for a spec; None if there are none."""
+    """The kind of checks for a spec. None if there are none."""
     from kframe.registry.specs import SelectorSpec, StoreSpec, TransportSpec
 
     if isinstance(spec, SelectorSpec):

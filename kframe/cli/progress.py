@@ -14,7 +14,7 @@ DELAY_SECONDS: Final = 2.0
 
 
 class ProgressLine:
-    """Called with (done, total); draws nothing unless standard error is a terminal, and nothing under ``-q``."""
+    """Called with (done, total). Draws nothing unless standard error is a terminal, and nothing under ``-q``."""
 
     def __init__(self, label: str, stream: TextIO, clock: Callable[[], float]) -> None:
         self._label, self._stream, self._clock = label, stream, clock
@@ -49,7 +49,7 @@ class ProgressLine:
 def progress(
     label: str, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[ProgressLine]:
-    """A progress line during the block; rich (and its NO_COLOR) determines the style."""
+    """A progress line during the block. Rich (and its NO_COLOR) determines the style."""
     line = ProgressLine(label, sys.stderr if stream is None else stream, clock)
     try:
         yield line

@@ -19,7 +19,7 @@ _MOVING = ("topic", "partition", "replicas", "adding", "removing")
 
 @click.group("reassign", cls=ReportingGroup)
 def group() -> None:
-    """Move partitions of a live cluster, by its admin API; plans in files are for kframe plan apply."""
+    """Move partitions of a live cluster, by its admin API. Plans in files are for kframe plan apply."""
 
 
 @group.command()
@@ -76,7 +76,7 @@ def cancel(admin: Administration, partitions: tuple[str, ...], everything: bool,
 
 
 def give_up(admin: Administration, partitions: list[TopicPartition], execute: bool, output: str) -> int:
-    """Cancel these reassignments, or only list them; return the exit code."""
+    """Cancel these reassignments, or only list them. Return the exit code."""
     from kframe.errors import ErrorCode
     from kframe.whatif.execution import cancel
 

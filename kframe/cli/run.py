@@ -123,7 +123,7 @@ def assemble(
 
 
 def risks(settings: Settings, arrangement: Arrangement, brokers: Collection[int]) -> Iterator[str]:
-    """Warnings about these settings for the operator; ``brokers`` are registered."""
+    """Warnings about these settings for the operator. ``brokers`` are registered."""
     controller_id, (key, most) = own_id(settings), RESERVED_MAX
     if controller_id in brokers:
         yield f"id {controller_id} is that of a registered broker: clients and brokers will take one for the other"
@@ -154,7 +154,7 @@ def summary(settings: Settings, controller: Controller, arrangement: Arrangement
 
 
 def asked_to_stop() -> threading.Event:
-    """An event that SIGTERM or SIGINT sets; a second signal ends the process as without a handler."""
+    """An event that SIGTERM or SIGINT sets. A second signal ends the process as without a handler."""
     asked = threading.Event()
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -167,7 +167,7 @@ def asked_to_stop() -> threading.Event:
 
 
 def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> None:
-    """Run until a signal arrives; a second signal ends the process as without a handler.
+    """Run until a signal arrives. A second signal ends the process as without a handler.
 
     The text of ``begun`` is logged after everything is open. The controller stops in order: finish the current event,
     resign, answer waiting callers, close.

@@ -34,7 +34,7 @@ class Asked:
     election: str | None
 
     def table(self, brokers: Callable[[], Any]) -> Any:
-        """The scenarios as rows of SCENARIOS; calls ``brokers`` for the rows of BROKERS if they are needed.
+        """The scenarios as rows of SCENARIOS. Calls ``brokers`` for the rows of BROKERS if they are needed.
 
         Raises UsageError if there is none.
         """
@@ -156,7 +156,7 @@ def _run(
 
 
 def _count(parts: Iterable[Any], column: str) -> int | None:
-    """Number of rows with a value above 0 in a column; None if a value is null."""
+    """Number of rows with a value above 0 in a column. None if a value is null."""
     values = [value for part in parts for value in part[column].to_pylist()]
     return None if None in values else sum(value > 0 for value in values)
 

@@ -32,7 +32,7 @@ _EVERYWHERE: Final = ("0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The controller's own figures; ``problem`` is the reason if they are missing."""
+    """The controller's own figures. ``problem`` is the reason if they are missing."""
 
     queues: Mapping[str, int] | None = None
     quarantined: Mapping[str, str] | None = None

@@ -99,7 +99,7 @@ def fail(
 def restart(
     study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
 ) -> None:
-    """Start brokers that are down; bounce brokers that are up."""
+    """Start brokers that are down. Bounce brokers that are up."""
     _run(study, reporting, lambda whatif: whatif.restart(brokers, racks, together=together))
 
 

@@ -189,7 +189,7 @@ class ControllerCore:
         )
 
     def _follow(self, message: Message = Message.OTHER_ELECTED) -> Operation[Holder]:
-        """Read the active controller; resign if it is not this one any more (Kafka 3.9 ``maybeResign``).
+        """Read the active controller. Resign if it is not this one any more (Kafka 3.9 ``maybeResign``).
 
         ``message`` reports a change to another controller.
         """

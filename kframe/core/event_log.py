@@ -22,7 +22,7 @@ class EventLog:
 
     def __init__(self) -> None:
         self.partitions_max = 0
-        """Partitions of one bulk change that are sampled for the state-change log; 0 without that log."""
+        """Partitions of one bulk change that are sampled for the state-change log. 0 without that log."""
         self.failures_max = 0
         """Partitions of a failed bulk change that are sampled."""
         self.controller_epoch = NO_EPOCH

@@ -124,7 +124,7 @@ class RequestBatch:
         return order[ends] if len(order) else order, sticky
 
     def _order(self, brokers: Int32, rows: Int32) -> NDArray[Any]:
-        """Positions of pairs by broker, topic and partition; equal pairs keep their order."""
+        """Positions of pairs by broker, topic and partition. Equal pairs keep their order."""
         partitions = self._cluster.partitions
         if partitions.in_topic_order:
             return np.argsort(brokers.astype(np.int64) << 32 | rows, kind="stable")

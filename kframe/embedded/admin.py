@@ -41,14 +41,14 @@ class AdminStore(Protocol):
 
 
 class AdminCalls:
-    """Part of MemoryStore; ``ports.Store`` documents each call."""
+    """Part of MemoryStore. ``ports.Store`` documents each call."""
 
     def read_topic_names(self: AdminStore) -> frozenset[str]:
-        """Names of all topics; arms the watch on them."""
+        """Names of all topics. Arms the watch on them."""
         return frozenset(self._records.children(self._connected(), TOPICS, watch=True))
 
     def read_topics(self: AdminStore, names: tuple[str, ...]) -> TopicTable:
-        """Ids and assignments; arms a watch on each."""
+        """Ids and assignments. Arms a watch on each."""
         table = self._topics.read(names)
         for name in table.names:
             _, stat = self._records.get(self._connected(), topic_path(name), watch=True)
@@ -63,7 +63,7 @@ class AdminCalls:
     def create_topics(
         self: AdminStore, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
-        """Store new topics; existing ones are refused."""
+        """Store new topics. Existing ones are refused."""
         exists = [self._records.exists(self._connected(), topic_path(name)) is not None for name in table.names]
         fresh = np.flatnonzero(~np.array(exists, np.bool_))
         self._topics.create(self._connected(), table.take(fresh), tuple(configs[i] for i in fresh), with_ids)
@@ -115,11 +115,11 @@ class AdminCalls:
         self._records.multi(session, [Create(path) for path in paths if not self._records.exists(session, path)])
 
     def read_deletions(self: AdminStore) -> frozenset[str]:
-        """Topics marked for deletion; arms the watch on them."""
+        """Topics marked for deletion. Arms the watch on them."""
         return frozenset(self._records.children(self._connected(), DELETE_TOPICS, watch=True))
 
     def drop_deletions(self: AdminStore, names: tuple[str, ...]) -> None:
-        """Delete deletion marks; missing ones are ignored."""
+        """Delete deletion marks. Missing ones are ignored."""
         marked = set(self._records.children(self._connected(), DELETE_TOPICS))
         self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
@@ -131,7 +131,7 @@ class AdminCalls:
         self._write_fenced(*(Delete(f"{DELETE_TOPICS}/{name}") for name in names if name in marked))
 
     def read_reassignments(self: AdminStore) -> Targets | None:
-        """The requested reassignments; arms the watch on the record."""
+        """The requested reassignments. Arms the watch on the record."""
         session = self._connected()
         if self._records.exists(session, REASSIGN_PARTITIONS, watch=True) is None:
             return None
@@ -147,7 +147,7 @@ class AdminCalls:
             self._write_fenced(*[Delete(REASSIGN_PARTITIONS)] * exists)
 
     def read_preferred_election(self: AdminStore) -> tuple[TopicPartition, ...] | None:
-        """Partitions that the record names; arms the watch on the record."""
+        """Partitions that the record names. Arms the watch on the record."""
         session = self._connected()
         if self._records.exists(session, PREFERRED_ELECTION, watch=True) is None:
             return None
@@ -159,7 +159,7 @@ class AdminCalls:
         self._write_fenced(*[Delete(PREFERRED_ELECTION)] * exists)
 
     def read_isr_changes(self: AdminStore) -> Notifications[TopicPartition]:
-        """Partitions that all notifications name; arms the watch on them."""
+        """Partitions that all notifications name. Arms the watch on them."""
         session = self._connected()
         partitions: list[TopicPartition] = []
         paths = [f"{ISR_CHANGES}/{name}" for name in self._records.children(session, ISR_CHANGES, watch=True)]
@@ -168,7 +168,7 @@ class AdminCalls:
         return Notifications(tuple(paths), tuple(partitions))
 
     def read_log_dir_events(self: AdminStore) -> Notifications[int]:
-        """Brokers that all notifications name; arms the watch on them."""
+        """Brokers that all notifications name. Arms the watch on them."""
         session = self._connected()
         paths = [f"{LOG_DIR_EVENTS}/{name}" for name in self._records.children(session, LOG_DIR_EVENTS, watch=True)]
         return Notifications(tuple(paths), tuple(int(self._records.get(session, path)[0]) for path in paths))
@@ -179,7 +179,7 @@ class AdminCalls:
         self._write_fenced(*(Delete(path) for path in paths if self._records.exists(session, path) is not None))
 
     def allocate_producer_ids(self: AdminStore, broker_id: int) -> int:
-        """Allocate the next block; conditional on the version that was read, not fenced."""
+        """Allocate the next block. Conditional on the version that was read, not fenced."""
         session = self._connected()
         data, stat = self._records.get(session, PRODUCER_IDS)
         first = int(data or b"0")

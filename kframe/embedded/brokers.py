@@ -29,7 +29,7 @@ REQUEST_TIMEOUT_MS: Final = 30_000
 
 
 class AnswerTable:
-    """Configured answers: an error by broker and api, or by broker, api and partition; NONE by default."""
+    """Configured answers: an error by broker and api, or by broker, api and partition. NONE by default."""
 
     def __init__(self) -> None:
         self._said: dict[tuple[int, Api, str | None], str] = {}
@@ -149,7 +149,7 @@ class EmbeddedBrokers:
         self._notify, self._may_act = notify, may_act
 
     def close(self) -> None:
-        """Drop every queue and connection; received requests remain readable."""
+        """Drop every queue and connection. Received requests remain readable."""
         for broker_id in tuple(self._channels):
             self._drop(broker_id)
 
@@ -160,7 +160,7 @@ class EmbeddedBrokers:
             self._channels[broker_id] = FifoChannel()
 
     def disconnect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
-        """These brokers (indexes) have unregistered; their queues are dropped."""
+        """These brokers (indexes) have unregistered. Their queues are dropped."""
         for broker_id in cluster.brokers.ids_of(brokers):
             self._drop(broker_id)
 

@@ -17,7 +17,7 @@ class _Timer:
 
 
 class VirtualClock:
-    """Implements ``ports.Clock``. Timers fire in the order of their times; timers with equal times in the order of
+    """Implements ``ports.Clock``. Timers fire in the order of their times. Timers with equal times in the order of
     creation."""
 
     def __init__(self, now_ms: float = 0.0) -> None:
@@ -35,7 +35,7 @@ class VirtualClock:
         return {name: timer.due_ms for name, timer in sorted(self._timers.items(), key=_by_time)}
 
     def schedule(self, name: str, delay_ms: float, fire: Callable[[], None]) -> None:
-        """Call ``fire`` once, ``delay_ms`` from now; a timer of the same name is replaced.
+        """Call ``fire`` once, ``delay_ms`` from now. A timer of the same name is replaced.
 
         Raises InputError for a delay that is negative or not finite.
         """

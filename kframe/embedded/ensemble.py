@@ -91,7 +91,7 @@ class MemoryEnsemble:
         """Do nothing: all changes here are notified immediately."""
 
     def drop_controller(self) -> None:
-        """Delete ``/controller``, as an operator does to move the role; its holder keeps its session. Raises InputError
+        """Delete ``/controller``, as an operator does to move the role. Its holder keeps its session. Raises InputError
         if there is no controller."""
         try:
             self.records.delete(self._operator, CONTROLLER)
@@ -193,7 +193,7 @@ class MemoryEnsemble:
     def write_state(self, topic: str, partition: int, *, leader: int | None = None, isr: Sequence[int] | None = None,
                     leader_epoch: int | None = None, controller_epoch: int | None = None,
                     recovery: int | None = None) -> int:  # fmt: skip
-        """Write a state without the controller, as a broker with an old inter-broker protocol does; return its new
+        """Write a state without the controller, as a broker with an old inter-broker protocol does. Return its new
         version. Brokers are ids; omitted values remain. Raises InputError if there is no such partition."""
         return self.states.overwrite(
             topic, partition, leader=leader, isr=isr, leader_epoch=leader_epoch, controller_epoch=controller_epoch,

@@ -145,7 +145,7 @@ class _Transaction:
 
 
 class RecordTree:
-    """The records, the sessions and their watches. Transactions may come from several threads; sessions may not."""
+    """The records, the sessions and their watches. Transactions may come from several threads. Sessions may not."""
 
     def __init__(self) -> None:
         self.zxid = 0
@@ -158,7 +158,7 @@ class RecordTree:
         """Sessions by (whether they watch children, path), in the order in which they armed the watch."""
 
     def open_session(self, listener: Listener) -> int:
-        """Open a session; ``listener`` receives its watch events."""
+        """Open a session. ``listener`` receives its watch events."""
         self._sessions += 1
         self._listeners[self._sessions] = listener
         return self._sessions

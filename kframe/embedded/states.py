@@ -32,7 +32,7 @@ class StateColumns:
         directories, registered brokers and brokers shutting down. With ``copy`` False it takes ownership of
         ``cluster``."""
         self.cluster = cluster.copy() if copy else cluster
-        """The stored content; write it only through the methods."""
+        """The stored content. Write it only through the methods."""
         self._topic_tables: WeakKeyDictionary[Topics, tuple[tuple[int, int], Int32 | None]] = WeakKeyDictionary()
         partitions, brokers = self.cluster.partitions, self.cluster.brokers
         partitions.state[:] = PartitionState.NON_EXISTENT
@@ -51,7 +51,7 @@ class StateColumns:
         return cluster
 
     def _written_rows(self) -> Int64:
-        """``ClusterState.written_at`` of the stored rows; extended for new rows."""
+        """``ClusterState.written_at`` of the stored rows. Extended for new rows."""
         more = len(self.cluster) - len(self._written_at)
         if more:
             self._written_at = np.append(self._written_at, np.full(more, WRITTEN_LATELY))
@@ -142,7 +142,7 @@ class StateColumns:
         return int(versions[0])
 
     def _rows(self, cluster: ClusterState, rows: Int32) -> Int32:
-        """Our rows of the partitions at ``rows`` of ``cluster``; -1 for unknown partitions."""
+        """Our rows of the partitions at ``rows`` of ``cluster``. -1 for unknown partitions."""
         topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
         table = self._topic_table(cluster.topics)
         if table is not None:
@@ -158,7 +158,7 @@ class StateColumns:
         return _spread(known, self.cluster.partitions.partition_epoch[rows[known]], NO_STATE)
 
     def _topic_table(self, topics: Topics) -> Int32 | None:
-        """Our topic index by their topic index, -1 for unknown topics and as the last entry; None if the indexes are
+        """Our topic index by their topic index, -1 for unknown topics and as the last entry. None if the indexes are
         the same."""
         own = self.cluster.topics
         sizes = len(topics), len(own)
@@ -178,7 +178,7 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def _broker_table(source: Brokers, target: Brokers, used: tuple[Int32, ...] | None = None) -> Int32 | None:
-    """Index in ``target`` by index in ``source``, with NO_LEADER as the last entry; None if the indexes are the same.
+    """Index in ``target`` by index in ``source``, with NO_LEADER as the last entry. None if the indexes are the same.
 
     A broker that is new to ``target`` gets an index there; with ``used``, only if those arrays name it.
     """

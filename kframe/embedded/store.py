@@ -201,44 +201,44 @@ class MemoryStore(AdminCalls):
         return cluster
 
     def read_brokers(self) -> tuple[Registration, ...]:
-        """All registrations, by broker id; arms the watches on their children and content."""
+        """All registrations, by broker id. Arms the watches on their children and content."""
         registrations = read_registrations(self._records, self._connected(), watch=True)
         self._follows_brokers = True
         return registrations
 
     def write_states(self, cluster: ClusterState, change: StateChange) -> WriteResult:
-        """Create or compare-and-set each row; a few array passes over columns."""
+        """Create or compare-and-set each row. A few array passes over columns."""
         self._write_fenced()
         return self._states.write(cluster, change, self._records.zxid)
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """Read the states of these rows; a stored broker that is new to ``cluster`` gets an index in it."""
+        """Read the states of these rows. A stored broker that is new to ``cluster`` gets an index in it."""
         self._connected()
         return self._states.read(cluster, rows)
 
     def release(self) -> None:
-        """Delete ``/controller`` if we still hold the role; changes of registrations are no longer notified."""
+        """Delete ``/controller`` if we still hold the role. Changes of registrations are no longer notified."""
         with suppress(ControllerFenced, StoreError):  # Another controller has the role, or there is none.
             self._write_fenced(Delete(CONTROLLER))
         self._claim = None
         self._follows_brokers = False
 
     def read_record(self, path: str) -> bytes | None:
-        """The data at a path; None if there is no record."""
+        """The data at a path. None if there is no record."""
         try:
             return self._records.get(self._connected(), path)[0]
         except StoredRecordError:
             return None
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
-        """Names of the children of a path; none if there is no such record."""
+        """Names of the children of a path. None if there is no such record."""
         try:
             return tuple(self._records.children(self._connected(), path))
         except StoredRecordError:
             return ()
 
     def read_versioned_record(self, path: str) -> tuple[bytes, int] | None:
-        """A record and its version; None if there is no such record."""
+        """A record and its version. None if there is no such record."""
         try:
             data, stat = self._records.get(self._connected(), path)
         except StoredRecordError:
@@ -260,7 +260,7 @@ class MemoryStore(AdminCalls):
         return True
 
     def delete_record(self, path: str, version: int) -> bool:
-        """Delete a record of that version without children; False if it differs."""
+        """Delete a record of that version without children. False if it differs."""
         try:
             self._records.delete(self._connected(), path, version)
         except StoredRecordError:
@@ -299,7 +299,7 @@ class MemoryStore(AdminCalls):
             raise StoreError(str(error)) from error
 
     def _hear(self, event: WatchEvent) -> None:
-        """Notify the controller of a watch event; events that it does not use are ignored."""
+        """Notify the controller of a watch event. Events that it does not use are ignored."""
         match event.change, event.path.rpartition("/"):
             case Change.DELETED, ("", _, "controller"):
                 self._notify(Elect())
@@ -319,7 +319,7 @@ class MemoryStore(AdminCalls):
                 self._hear_topic(topic)
 
     def _hear_topic(self, name: str) -> None:
-        """A topic record was written: notify unless this session wrote it; in that case only arm the watch again."""
+        """A topic record was written: notify unless this session wrote it. In that case only arm the watch again."""
         session, path = self._connected(), topic_path(name)
         (version,) = self._records.versions(session, [path])
         if version != NO_VERSION and version == self._read_versions.get(name):

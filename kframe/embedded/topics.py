@@ -31,7 +31,7 @@ class StoredTopics:
     """The topics of one ensemble. Writes fire the watches of every session that armed them."""
 
     def __init__(self, records: RecordTree, states: StateColumns, session: int) -> None:
-        """Create a record for every topic of ``states``; ``session`` is the ensemble's own."""
+        """Create a record for every topic of ``states``. ``session`` is the ensemble's own."""
         self._records = records
         self._states = states
         self._created = 0
@@ -50,7 +50,7 @@ class StoredTopics:
         return table_of(self._states.cluster, np.array(indexes, np.int32))
 
     def settings(self, name: str) -> TopicSettings:
-        """The settings of a topic that a controller uses; invalid values count as unset."""
+        """The settings of a topic that a controller uses. Invalid values count as unset."""
         config = self.configs.get(name, {})
         minimum = config.get(MIN_INSYNC, "")
         return TopicSettings(
@@ -71,7 +71,7 @@ class StoredTopics:
         self.configure(name, config)
 
     def create(self, session: int, table: TopicTable, configs: tuple[Mapping[str, str], ...], with_ids: bool) -> None:
-        """Store new topics; ``with_ids`` gives each its own id."""
+        """Store new topics. ``with_ids`` gives each its own id."""
         if with_ids:
             named = zip(table.names, table.topic_ids, strict=True)
             table = replace(table, topic_ids=tuple(topic_id or self.new_id(name) for name, topic_id in named))

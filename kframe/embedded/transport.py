@@ -37,7 +37,7 @@ class RecordingTransport:
         """Get ready. Nothing is ever notified."""
 
     def close(self) -> None:
-        """Drop every connection; recorded requests remain readable."""
+        """Drop every connection. Recorded requests remain readable."""
         self._connected.clear()
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
@@ -68,7 +68,7 @@ class RecordingTransport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sent:
-    """Number of requests of one api to each broker, and of partitions in them; parallel to ``broker_ids``."""
+    """Number of requests of one api to each broker, and of partitions in them. Parallel to ``broker_ids``."""
 
     broker_ids: Int32
     requests: Int64
@@ -91,7 +91,7 @@ class CountingTransport:
         """Get ready. Nothing is ever notified."""
 
     def close(self) -> None:
-        """Drop every connection; the counts remain."""
+        """Drop every connection. The counts remain."""
         self._brokers.registered[:] = 0
 
     def connect(self, cluster: ClusterState, brokers: tuple[int, ...]) -> None:
@@ -117,7 +117,7 @@ class CountingTransport:
         return {}
 
     def sent(self, api: Api) -> Sent:
-        """All counts of one api since the start or ``reset``; brokers are in the order of their first use."""
+        """All counts of one api since the start or ``reset``. Brokers are in the order of their first use."""
         return Sent(self._brokers.ids.copy(), self._requests[api].copy(), self._partitions[api].copy())
 
     def reset(self) -> None:

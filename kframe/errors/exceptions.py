@@ -1,4 +1,4 @@
-"""Exceptions. Input errors name their source, what was found and what was expected; the command line exits with 2."""
+"""Exceptions. Input errors name their source, what was found and what was expected. The command line exits with 2."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SnapshotError(InputError):
 
 
 class ZnodeError(SnapshotError):
-    """The data of a znode, from a dump or from a live ZooKeeper, is malformed; ``where`` ends with path and field."""
+    """The data of a znode, from a dump or from a live ZooKeeper, is malformed. ``where`` ends with path and field."""
 
 
 class LogError(SnapshotError):
@@ -50,7 +50,7 @@ class PluginError(KframeError):
 
 
 class SelectorFault(KframeError):
-    """A leader selector failed or violated a safety rule; the built-in selector decided instead."""
+    """A leader selector failed or violated a safety rule. The built-in selector decided instead."""
 
     def __init__(self, selector: str, problem: str) -> None:
         super().__init__(f"leader selector {selector!r}: {problem}")

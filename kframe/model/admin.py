@@ -28,7 +28,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """A request to grow a topic to ``count`` partitions; ``assignments`` has the replicas of the new partitions."""
+    """A request to grow a topic to ``count`` partitions. ``assignments`` has the replicas of the new partitions."""
 
     name: str
     count: int
@@ -54,7 +54,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class FeatureUpdate:
-    """A feature level to finalise; ``downgrade`` allows a lower one."""
+    """A feature level to finalise. ``downgrade`` allows a lower one."""
 
     name: str
     level: int

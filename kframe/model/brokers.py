@@ -113,7 +113,7 @@ class Brokers:
         return result
 
     def ids_of(self, indexes: Iterable[int] | Int32 | Int64 | Bool) -> list[int]:
-        """Broker ids at ``indexes``; negative indexes (no leader) remain unchanged."""
+        """Broker ids at ``indexes``. Negative indexes (no leader) remain unchanged."""
         return [int(self.ids[index]) if index >= 0 else int(index) for index in indexes]
 
     def registered_ids(self) -> list[int]:
@@ -121,7 +121,7 @@ class Brokers:
         return sorted(int(broker_id) for broker_id in self.ids[self.registered != 0])
 
     def register(self, registrations: Sequence[Registration]) -> Int32:
-        """Mark these brokers as registered and not shutting down; return their indexes."""
+        """Mark these brokers as registered and not shutting down. Return their indexes."""
         indexes = self.index_of([registration.broker_id for registration in registrations])
         for index, registration in zip(indexes, registrations, strict=True):
             self.registrations[index] = registration

@@ -75,7 +75,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredStates:
-    """Leadership states read for ``rows``; ``found`` masks those that exist. ISRs hold broker indexes."""
+    """Leadership states read for ``rows``. ``found`` masks those that exist. ISRs hold broker indexes."""
 
     rows: Int32
     found: Bool

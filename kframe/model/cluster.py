@@ -111,7 +111,7 @@ class ClusterState:
         ids: Sequence[bytes | None] | None = None,
         partitions: Int32 | None = None,
     ) -> Int32:
-        """Add new topics with ``counts[i]`` partitions each; return the new rows.
+        """Add new topics with ``counts[i]`` partitions each. Return the new rows.
 
         ``replicas``, ``isr`` (broker indexes) and ``values`` (row columns) are ordered by topic, then by partition.
         ``partitions`` has the partition numbers, ascending in each topic; the default is ``0 .. counts[i] - 1``.
@@ -141,7 +141,7 @@ class ClusterState:
         return rows
 
     def grow_topic(self, topic: int, replicas: Ragged) -> Int32:
-        """Append partitions with these replicas (broker ids) to a topic; return the new rows."""
+        """Append partitions with these replicas (broker ids) to a topic. Return the new rows."""
         count, first = len(replicas), int(self.topics.partition_count[topic])
         indexes = Ragged(replicas.offsets, self.brokers.index_of(replicas.values))
         numbers = np.arange(first, first + count, dtype=np.int32)
@@ -155,7 +155,7 @@ class ClusterState:
         self.topics.cut_rows(topic, count)
 
     def drop_topics(self, topics: Int32) -> None:
-        """Remove topics and their partitions; their rows become empty and are never reused."""
+        """Remove topics and their partitions. Their rows become empty and are never reused."""
         self._empty(self.topics.rows_of_all(topics))
         for topic in topics.tolist():
             self.topics.drop(topic)

@@ -87,7 +87,7 @@ class Ragged:
 
     @staticmethod
     def of(lists: list[list[int]] | list[tuple[int, ...]]) -> Ragged:
-        """Pack Python lists; for tests and small inputs."""
+        """Pack Python lists. For tests and small inputs."""
         offsets = offsets_of([len(row) for row in lists])
         flat = [value for row in lists for value in row]
         return Ragged(offsets, np.array(flat, np.int32))
@@ -214,7 +214,7 @@ class SlotColumns:
         return leaders
 
     def preferred_of(self, rows: NDArray[Any]) -> Int32:
-        """Broker index of the first assigned replica of each of ``rows``; -1 where there are no replicas."""
+        """Broker index of the first assigned replica of each of ``rows``. -1 where there are no replicas."""
         some = self.replica_count[rows] > 0
         preferred = np.full(len(rows), -1, np.int32)
         preferred[some] = self.replica[self.slot_start[rows[some]]]
@@ -241,7 +241,7 @@ class SlotColumns:
         return self._rows if column.per == "row" else self._slots
 
     def _grow(self, rows: int, slots: int) -> tuple[int, int]:
-        """Allocate rows and slots; return the first new row and slot."""
+        """Allocate rows and slots. Return the first new row and slot."""
         first_row, first_slot = self._rows, self._slots
         if self._slots + slots > SLOTS_MAX:
             raise ShapeError(f"{self._slots + slots} replica slots; the most is {SLOTS_MAX}")
@@ -343,7 +343,7 @@ class Partitions(SlotColumns):
         return rows
 
     def replicas_of(self, row: int) -> Int32:
-        """Broker indexes of the row's assigned replicas; the first is the preferred replica."""
+        """Broker indexes of the row's assigned replicas. The first is the preferred replica."""
         start = self.slot_start[row]
         return self.replica[start : start + self.replica_count[row]].astype(np.int32)
 

@@ -37,7 +37,7 @@ class Send(Ask[bool]):
 
 @dataclass(frozen=True, slots=True)
 class OpenChannels(Effect):
-    """Connect to these newly registered brokers (indexes); requests queued for an earlier registration are dropped."""
+    """Connect to these newly registered brokers (indexes). Requests queued for an earlier registration are dropped."""
 
     brokers: tuple[int, ...]
 
@@ -66,7 +66,7 @@ class Enqueue(Effect):
 
 @dataclass(frozen=True, slots=True)
 class SetTimer(Effect):
-    """Append ``event`` to the event queue after ``delay_ms``; replaces a timer of the same name."""
+    """Append ``event`` to the event queue after ``delay_ms``. Replaces a timer of the same name."""
 
     name: str
     delay_ms: float

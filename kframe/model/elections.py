@@ -45,7 +45,7 @@ class ElectionBatch:
     unclean_allowed: UInt8
     broker_ids: Int32
     broker_rack: Int32
-    """Rack number by broker index, -1 where the broker has no rack; ``racks`` has the names."""
+    """Rack number by broker index, -1 where the broker has no rack. ``racks`` has the names."""
     broker_live: UInt8
     """By broker index: 1 where the broker is registered and not shutting down."""
     broker_shutting_down: UInt8
@@ -70,7 +70,7 @@ class NativeCall:
 
 @runtime_checkable
 class LeaderSelector(Protocol):
-    """Chooses leaders for a whole batch. This is the *bulk* tier; adapters map the other two tiers to it."""
+    """Chooses leaders for a whole batch. This is the *bulk* tier. Adapters map the other two tiers to it."""
 
     @property
     def name(self) -> str:

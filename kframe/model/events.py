@@ -109,7 +109,7 @@ class BrokerModified(Event):
 
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownRequested(Event):
-    """A broker requests controlled shutdown, so that its leaders move first; ``broker_epoch`` -1 is not checked."""
+    """A broker requests controlled shutdown, so that its leaders move first. ``broker_epoch`` -1 is not checked."""
 
     broker_id: int
     broker_epoch: int
@@ -119,7 +119,7 @@ class ControlledShutdownRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class ElectionRequested(Event):
-    """A client requests leader elections (ElectLeaders); ``partitions`` None means all."""
+    """A client requests leader elections (ElectLeaders). ``partitions`` None means all."""
 
     election_type: ElectionType
     partitions: tuple[TopicPartition, ...] | None
@@ -261,7 +261,7 @@ class ReassignmentRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class ListReassignmentsRequested(Event):
-    """A client requests the list of running reassignments (ListPartitionReassignments); None means all."""
+    """A client requests the list of running reassignments (ListPartitionReassignments). None means all."""
 
     partitions: tuple[TopicPartition, ...] | None = None
     token: int = NO_TOKEN
@@ -287,7 +287,7 @@ class BrokerDefaultsChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigsRequested(Event):
-    """A client requests changes of settings (IncrementalAlterConfigs); with ``replace`` the settings given here replace
+    """A client requests changes of settings (IncrementalAlterConfigs). With ``replace`` the settings given here replace
     all settings (AlterConfigs)."""
 
     changes: tuple[ConfigChange, ...]
@@ -350,7 +350,7 @@ class UpdateMetadataAnswered(Event):
 
 @dataclass(frozen=True, slots=True)
 class StopReplicaAnswered(Event):
-    """A broker answered StopReplica. ``rows`` are the replicas to delete; the rest is as in LeaderAndIsrAnswered."""
+    """A broker answered StopReplica. ``rows`` are the replicas to delete. The rest is as in LeaderAndIsrAnswered."""
 
     broker_id: int
     error: ErrorCode
@@ -367,13 +367,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Done(Answer):
-    """The effect was performed; ``value`` is its result."""
+    """The effect was performed. ``value`` is its result."""
 
     value: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class Failed(Answer):
-    """The effect could not be performed; the class of ``error`` determines the consequence (``errors.CONSEQUENCE``)."""
+    """The effect could not be performed. The class of ``error`` determines the consequence (``errors.CONSEQUENCE``)."""
 
     error: KframeError

@@ -21,19 +21,19 @@ class ExternalChanges(Protocol):
         """Return when all pending changes have been notified."""
 
     def drop_controller(self) -> None:
-        """Delete the controller record; the session of its holder stays alive."""
+        """Delete the controller record. The session of its holder stays alive."""
 
     def register_brokers(self, registrations: Iterable[Registration]) -> tuple[int, ...]:
-        """Register brokers at once; return their broker epochs."""
+        """Register brokers at once. Return their broker epochs."""
 
     def unregister_brokers(self, broker_ids: Iterable[int]) -> None:
         """Remove registrations at once."""
 
     def bounce_brokers(self, broker_ids: Iterable[int]) -> tuple[int, ...]:
-        """Replace registrations at once; return the new broker epochs."""
+        """Replace registrations at once. Return the new broker epochs."""
 
     def write_state(self, topic: str, partition: int, *, isr: Sequence[int]) -> int:
-        """Write another ISR as a leader does, without the controller; return the new version."""
+        """Write another ISR as a leader does, without the controller. Return the new version."""
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
         """Change settings of a topic, and write a config change notification."""

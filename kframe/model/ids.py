@@ -10,15 +10,15 @@ from enum import IntEnum
 from typing import Final, NewType
 
 BrokerId = NewType("BrokerId", int)
-"""The registered number of a broker; used in storage, on the wire and by operators."""
+"""The registered number of a broker. Used in storage, on the wire and by operators."""
 BrokerIndex = NewType("BrokerIndex", int)
-"""Dense position of a broker in the broker columns; partition columns hold this index."""
+"""Dense position of a broker in the broker columns. Partition columns hold this index."""
 TopicIndex = NewType("TopicIndex", int)
 """Dense position of a topic in the topic columns."""
 Row = NewType("Row", int)
 """Position of a partition in the partition columns."""
 ControllerEpoch = NewType("ControllerEpoch", int)
-"""Increases with each new controller; a broker rejects requests with an epoch below the highest that it received."""
+"""Increases with each new controller. A broker rejects requests with an epoch below the highest that it received."""
 BrokerEpoch = NewType("BrokerEpoch", int)
 """Identifies one registration of a broker (ZooKeeper's czxid)."""
 
@@ -75,7 +75,7 @@ class ReplicaFlag(IntEnum):
 
 
 class ElectionKind(IntEnum):
-    """The leader election strategies (Kafka 3.9 ``Election``); ``INITIAL`` is the rule for a new partition."""
+    """The leader election strategies (Kafka 3.9 ``Election``). ``INITIAL`` is the rule for a new partition."""
 
     OFFLINE = 0
     REASSIGN = 1

@@ -110,7 +110,7 @@ class Store(Protocol):
         """
 
     def write_assignments(self, table: TopicTable) -> tuple[WriteCode, ...]:
-        """Replace whole assignments: OK; STALE if another client wrote the topic since we read it; MISSING."""
+        """Replace whole assignments: OK. STALE if another client wrote the topic since we read it; MISSING."""
 
     def read_topic_settings(self, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
         """The settings of topics that a controller acts on."""
@@ -157,7 +157,7 @@ class Store(Protocol):
         """Delete notifications; missing ones are ignored."""
 
     def allocate_producer_ids(self, broker_id: int) -> int:
-        """Reserve the next 1,000 producer ids for a broker; return the first."""
+        """Reserve the next 1,000 producer ids for a broker. Return the first."""
 
     def release(self) -> None:
         """Release the role if we still hold it."""
@@ -229,14 +229,14 @@ class StoreReader(Protocol):
 
 
 class WaitingTimes(Protocol):
-    """How long requests waited in a queue, in milliseconds; implemented by ``kframe.runtime.samples.Samples``."""
+    """How long requests waited in a queue, in milliseconds. Implemented by ``kframe.runtime.samples.Samples``."""
 
     @property
     def count(self) -> int:
         """Number of requests that have left the queue."""
 
     def quantiles(self, wanted: tuple[float, ...]) -> list[float]:
-        """Quantiles (0 to 1) of the most recent waiting times; zeros before the first."""
+        """Quantiles (0 to 1) of the most recent waiting times. Zeros before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ class Clock(Protocol):
         """Milliseconds since an arbitrary fixed time."""
 
     def schedule(self, name: str, delay_ms: float, fire: Callable[[], None]) -> None:
-        """Call ``fire`` once, ``delay_ms`` from now; a timer of the same name is replaced."""
+        """Call ``fire`` once, ``delay_ms`` from now. A timer of the same name is replaced."""
 
     def cancel(self, name: str) -> None:
         """Cancel a timer, if it is set."""

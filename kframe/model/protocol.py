@@ -47,7 +47,7 @@ class InterBrokerProtocol:
 
     @property
     def alter_partition(self) -> bool:
-        """Whether leaders propose ISRs to the controller (KIP-497, from 2.7-IV2); before that, they write them to
+        """Whether leaders propose ISRs to the controller (KIP-497, from 2.7-IV2). Before that, they write them to
         ZooKeeper."""
         return self >= _ALTER_PARTITION_SINCE
 

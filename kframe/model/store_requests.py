@@ -32,7 +32,7 @@ class StoreRequest(Ask[Value]):
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The id of the active controller, -1 if there is none; ``ours`` only if our own session holds the role."""
+    """The id of the active controller, -1 if there is none. ``ours`` only if our own session holds the role."""
 
     controller_id: int
     ours: bool
@@ -76,7 +76,7 @@ class Prepare(StoreRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class Load(StoreRequest[ClusterState]):
-    """Read the whole cluster; the core owns the result."""
+    """Read the whole cluster. The core owns the result."""
 
     def perform(self, store: Store, cluster: ClusterState) -> ClusterState:
         """``Store.load``."""
@@ -229,7 +229,7 @@ class ReadReassignments(StoreRequest[Targets | None]):
 
 @dataclass(frozen=True, slots=True)
 class WriteReassignments(StoreRequest[None]):
-    """Replace the record of requested reassignments; an empty ``targets`` deletes the record."""
+    """Replace the record of requested reassignments. An empty ``targets`` deletes the record."""
 
     targets: Targets
 
@@ -298,7 +298,7 @@ class ReadTopicSettings(StoreRequest[tuple[TopicSettings, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadConfigs(StoreRequest[Mapping[str, str]]):
-    """Read all settings of a topic, or of all brokers if ``topic`` is None; empty where there are none."""
+    """Read all settings of a topic, or of all brokers if ``topic`` is None. Empty where there are none."""
 
     topic: str | None
 

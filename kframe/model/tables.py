@@ -32,7 +32,7 @@ class TopicTable:
 
     @staticmethod
     def of(names: Sequence[str], assignments: Sequence[Sequence[tuple[int, ...]]]) -> TopicTable:
-        """Topics without ids whose partitions have these replicas; for small inputs."""
+        """Topics without ids whose partitions have these replicas. For small inputs."""
         counts = np.array([len(partitions) for partitions in assignments], np.int32)
         replicas = Ragged.of([replicas for partitions in assignments for replicas in partitions])
         return TopicTable.starting(tuple(names), counts, replicas)
@@ -119,7 +119,7 @@ class Targets:
 
     @staticmethod
     def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int] | None]]) -> Targets:
-        """Build from pairs of (topic, partition) and replicas, with None to cancel; for small inputs."""
+        """Build from pairs of (topic, partition) and replicas, with None to cancel. For small inputs."""
         names = tuple(dict.fromkeys(topic for (topic, _), _ in wanted))
         indexes = {name: index for index, name in enumerate(names)}
         return Targets(
@@ -141,7 +141,7 @@ class Notifications(Generic[Item]):
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
-    """The settings of a topic that a controller uses; UNSET where the topic has no setting of its own."""
+    """The settings of a topic that a controller uses. UNSET where the topic has no setting of its own."""
 
     unclean: int
     min_insync: int

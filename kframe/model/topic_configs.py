@@ -89,7 +89,7 @@ class ConfigProblem:
 
 
 def config_problem(config: Mapping[str, str], remote_storage: bool = False) -> ConfigProblem | None:
-    """The reason why Kafka would reject the settings ``config`` of a topic; None if Kafka accepts them.
+    """The reason why Kafka would reject the settings ``config`` of a topic. None if Kafka accepts them.
 
     ``remote_storage``: whether the cluster has tiered storage (``remote.log.storage.system.enable``). Source: Kafka 3.9
     ``LogConfig.validate`` as ``AdminZkClient`` calls it.

@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 
 def topic_name_problem(name: str) -> str | None:
-    """What Kafka requires of a topic name, if ``name`` is invalid; None if it is valid (3.9 ``Topic.validate``)."""
+    """What Kafka requires of a topic name, if ``name`` is invalid. None if it is valid (3.9 ``Topic.validate``)."""
     if _NAME.fullmatch(name) and name not in (".", ".."):
         return None
     return "a topic name: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', other than '.' and '..'"
@@ -52,7 +52,7 @@ class Scattered:
     rows: Int32
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
-        """Rows of many partitions; -1 where there is none."""
+        """Rows of many partitions. -1 where there is none."""
         keys = topic.astype(np.int64) << 32 | partition
         positions = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[positions] == keys, self.rows[positions], np.int32(-1))
@@ -63,18 +63,18 @@ class Scattered:
         return self.rows[first:end]
 
     def without(self, topic: int) -> Scattered | None:
-        """The entries of the other topics; None if there are none."""
+        """The entries of the other topics. None if there are none."""
         retained = self.keys >> 32 != topic
         return Scattered(self.keys[retained], self.rows[retained]) if retained.any() else None
 
 
 class Topics:
-    """Topics by index. Per-topic arrays are replaced when topics are added; a dropped topic keeps its index."""
+    """Topics by index. Per-topic arrays are replaced when topics are added. A dropped topic keeps its index."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.ids: UInt8 = np.empty((0, 16), np.uint8)
-        """Topic ids, big-endian, one row a topic; zeros where the topic has none."""
+        """Topic ids, big-endian, one row a topic. Zeros where the topic has none."""
         self.first_row: Int32 = np.empty(0, np.int32)
         """Row of partition 0."""
         self.block_length: Int32 = np.empty(0, np.int32)
@@ -122,7 +122,7 @@ class Topics:
         return self._index_by_id.get(topic_id)
 
     def add(self, names: Sequence[str], ids: Sequence[bytes | None] | None = None) -> Int32:
-        """Add new topics without partitions; return their indexes."""
+        """Add new topics without partitions. Return their indexes."""
         first, count = len(self.names), len(names)
         for offset, name in enumerate(names):
             self._index[name] = first + offset
@@ -229,7 +229,7 @@ class Topics:
         return ragged_positions(self.first_row[topics], self.block_length[topics]).astype(np.int32)
 
     def locate(self, topic: NDArray[Any], partition: NDArray[Any]) -> Int32:
-        """Rows of many partitions; -1 where there is none."""
+        """Rows of many partitions. -1 where there is none."""
         rows: Int32 = (self.first_row[topic] + partition).astype(np.int32, copy=False)
         outside = np.flatnonzero((partition < 0) | (partition >= self.block_length[topic]))
         rows[outside] = -1
@@ -246,7 +246,7 @@ class Topics:
         return rows
 
     def drop(self, topic: int) -> None:
-        """Remove a topic's name and rows; its index is not reused."""
+        """Remove a topic's name and rows. Its index is not reused."""
         del self._index[self.names[topic]]
         self._mapped_names.discard(metric_name(self.names[topic]))
         self._index_by_id.pop(self.ids[topic].tobytes(), None)
@@ -257,7 +257,7 @@ class Topics:
         self.deleting[topic] = self.deletion_started[topic] = self.deletion_halted[topic] = 0
 
     def wire_names(self) -> tuple[Int32, bytes]:
-        """All names in UTF-8, concatenated, and their offsets; cached until a topic is added."""
+        """All names in UTF-8, concatenated, and their offsets. Cached until a topic is added."""
         if self._wire_names is None:
             encoded = [name.encode() for name in self.names]
             offsets = np.zeros(len(encoded) + 1, np.int32)
@@ -266,7 +266,7 @@ class Topics:
         return self._wire_names
 
     def all_names(self) -> tuple[str, ...]:
-        """``names`` as a tuple; cached until a topic is added, since a name never changes."""
+        """``names`` as a tuple. Cached until a topic is added, since a name never changes."""
         if len(self._all_names) != len(self.names):
             self._all_names = tuple(self.names)
         return self._all_names

@@ -132,7 +132,7 @@ def _outside(name: str, value: float, shown: str, least: int | None, most: int |
 
 
 def _elements(text: str) -> list[str]:
-    """The elements of Kafka's type LIST; blanks around commas are ignored."""
+    """The elements of Kafka's type LIST. Blanks around commas are ignored."""
     return re.split(r"\s*,\s*", text.strip()) if text.strip() else []
 
 

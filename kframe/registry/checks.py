@@ -119,7 +119,7 @@ def check_small_and_odd_batches(make: Maker, kinds: Sequence[ElectionKind]) -> N
 
 
 def check_row_by_row(make: Maker, kinds: Sequence[ElectionKind]) -> None:
-    """It chooses for a single partition as in a batch; seed and topic indexes do not matter."""
+    """It chooses for a single partition as in a batch. Seed and topic indexes do not matter."""
     selector = make()
     for batch in _batches(kinds):
         together = _choices(selector, batch)

@@ -67,7 +67,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_stores(self) -> Iterable[StoreSpec]:  # type: ignore[empty-body]
-        """Offer stores, each for the URLs of one scheme; ``factory(url)`` makes a ``kframe.model.ports.Store``.
+        """Offer stores, each for the URLs of one scheme. ``factory(url)`` makes a ``kframe.model.ports.Store``.
 
         Two stores for the same scheme stop the start-up. A complete plugin::
 

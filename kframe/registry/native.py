@@ -79,7 +79,7 @@ def include_dir() -> str:
 
 
 def normal_signature(signature: str) -> str | None:
-    """The canonical spelling of a C function type, without parameter names; None for other text."""
+    """The canonical spelling of a C function type, without parameter names. None for other text."""
     function = _FUNCTION.fullmatch(signature)
     if not function:
         return None

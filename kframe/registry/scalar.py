@@ -38,7 +38,7 @@ class PartitionElection(msgspec.Struct, frozen=True):
     leader_epoch: int
     unclean_allowed: bool
     racks: Mapping[int, str | None]
-    """Rack by broker id, None for a broker without rack; a single mapping for the whole batch."""
+    """Rack by broker id, None for a broker without rack. A single mapping for the whole batch."""
     seed: int
 
 

@@ -30,7 +30,7 @@ class PluginSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A plugin before loading; ``load`` imports it and may raise any exception."""
+    """A plugin before loading. ``load`` imports it and may raise any exception."""
 
     name: str
     distribution: str

@@ -30,7 +30,7 @@ class Tier(StrEnum):
     SCALAR = "scalar"
     """A Python function ``(PartitionElection) -> broker id or None``: easy to write, about 100 times slower."""
     NATIVE = "native"
-    """A C function in a PyCapsule or NativeFunction (``kframe/plugin/selector.h``): the fastest; must not crash."""
+    """A C function in a PyCapsule or NativeFunction (``kframe/plugin/selector.h``): the fastest. Must not crash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Option:
     doc: str
 
     def value(self, value: object, where: str) -> object:
-        """``value`` as this option's type; texts of a command line are parsed. Raises ConfigError."""
+        """``value`` as this option's type. Texts of a command line are parsed. Raises ConfigError."""
         if isinstance(value, str) and self.type is not str:
             try:
                 return _WORDS[value.lower()] if self.type is bool else self.type(value)
@@ -154,19 +154,19 @@ class ClusterSpec(PortSpec):
 
 
 class AdminSpec(PortSpec):
-    """Admin APIs of live clusters (``kframe.snapshot.administration.Administration``); ``config`` has the keys of
+    """Admin APIs of live clusters (``kframe.snapshot.administration.Administration``). ``config`` has the keys of
     Kafka's clients."""
 
 
 class ServerSpec(PortSpec):
-    """A Server (``kframe.api.serving``); ``broker.id`` in ``config`` is the controller's own id."""
+    """A Server (``kframe.api.serving``). ``broker.id`` in ``config`` is the controller's own id."""
 
 
 class Observer(Protocol):
-    """Receives every step of a controller. It changes nothing; its exceptions are logged."""
+    """Receives every step of a controller. It changes nothing. Its exceptions are logged."""
 
     def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
-        """The controller has handled ``cause``; ``effects`` are to be performed in this order."""
+        """The controller has handled ``cause``. ``effects`` are to be performed in this order."""
 
 
 @dataclass(frozen=True, slots=True)

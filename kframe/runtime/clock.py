@@ -19,7 +19,7 @@ class SystemClock:
         return time.monotonic() * 1000.0
 
     def schedule(self, name: str, delay_ms: float, fire: Callable[[], None]) -> None:
-        """Call ``fire`` once, ``delay_ms`` from now; a timer of the same name is replaced."""
+        """Call ``fire`` once, ``delay_ms`` from now. A timer of the same name is replaced."""
         timer = threading.Timer(delay_ms / 1000.0, fire)
         timer.daemon = True
         with self._lock:

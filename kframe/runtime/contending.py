@@ -36,7 +36,7 @@ class InstancesFirst:
         self._next_ms = float("-inf")
 
     def handled(self, event: Event) -> None:
-        """Contend after an event; an attempt to take the role is not followed by another attempt."""
+        """Contend after an event. An attempt to take the role is not followed by another attempt."""
         controller = self._controller
         if not isinstance(event, Elect | ControllerChanged) or (isinstance(event, Elect) and event.brokers_only):
             return

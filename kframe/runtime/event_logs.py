@@ -125,7 +125,7 @@ class EventLogs:
         return self._state_change_log, state_change_log.TEMPLATES[entry.message]
 
     def _write_deferred(self, deferred: list[_Deferred]) -> None:
-        """Write short entries completely; longer ones share the rest of the limit evenly."""
+        """Write short entries completely. Longer ones share the rest of the limit evenly."""
         budget = self._lines.available
         shares = dict.fromkeys(range(len(deferred)), 0)
         waiting = sorted(shares, key=lambda index: _size(deferred[index].content))
@@ -143,7 +143,7 @@ class EventLogs:
             self._write(self._state_change_log, logging.INFO, f"{prefix}{omitted} lines on requests are left out")
 
     def _write_shared(self, deferred: _Deferred, share: int) -> int:
-        """Write at most ``share`` lines of an entry; return the number of omitted lines on requests."""
+        """Write at most ``share`` lines of an entry. Return the number of omitted lines on requests."""
         own = self._controller.controller_id
         if isinstance(deferred.content, LogEntry):
             logger, template = self._template(deferred.content)

@@ -73,7 +73,7 @@ def _prefix(template: Template, entry: LogEntry, controller_id: int) -> str:
 
 
 class _Formatter(string.Formatter):
-    """``{value}`` joins lists by commas, as Scala's ``mkString(",")``; ``{value:Set}`` writes a Scala collection."""
+    """``{value}`` joins lists by commas, as Scala's ``mkString(",")``. ``{value:Set}`` writes a Scala collection."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         items, omitted = _items(value)
@@ -89,7 +89,7 @@ _FORMAT: Final = _Formatter()
 
 
 def _items(value: Any) -> tuple[list[str] | None, int]:
-    """At most NAMES_LOGGED items of a value that has several, and how many are left out; None for a single value."""
+    """At most NAMES_LOGGED items of a value that has several, and how many are left out. None for a single value."""
     match value:
         case TopicNames():
             return list(value.shown), value.count - len(value.shown)
@@ -168,7 +168,7 @@ def _targets(sample: PartitionSample, index: int) -> list[int]:
 
 
 def _leader_and_isr(sample: PartitionSample, index: int) -> str:
-    """Kafka 3.9 ``LeaderAndIsr.toString``; broker epochs of members are not stored in ZooKeeper."""
+    """Kafka 3.9 ``LeaderAndIsr.toString``. Broker epochs of members are not stored in ZooKeeper."""
     isr = ", ".join(f"BrokerState(brokerId={broker}, brokerEpoch=-1)" for broker in _brokers(sample, index, isr=True))
     return (
         f"LeaderAndIsr(leader={sample.leader[index]}, leaderEpoch={sample.leader_epoch[index]}, "

@@ -56,13 +56,13 @@ class ControllerLoop:
         *,
         instances_first: bool = False,
     ) -> None:
-        """``observers`` receive every step, by name; ``instances_first``: see ``contending``."""
+        """``observers`` receive every step, by name. ``instances_first``: see ``contending``."""
         self.controller = controller
         self.store = store
         self.transport = transport
         self.queue = EventQueue(clock)
         self.state = ControllerState.IDLE
-        """The kind of event being handled; Kafka's ControllerState gauge."""
+        """The kind of event being handled. Kafka's ControllerState gauge."""
         self.timers = Timers()
         self.observers = Observers(observers)
         self._clock = clock
@@ -80,7 +80,7 @@ class ControllerLoop:
         self._publish()
 
     def open(self, *, takeover: bool = False) -> None:
-        """Connect the store and the transport, and queue the election; ``takeover`` takes the role from its holder."""
+        """Connect the store and the transport, and queue the election. ``takeover`` takes the role from its holder."""
         self.open_store()
         self.stand(takeover=takeover)
 
@@ -166,7 +166,7 @@ class ControllerLoop:
             self._deliver()
 
     def run_until_idle(self) -> int:
-        """Handle events until none waits; return how many."""
+        """Handle events until none waits. Return how many."""
         handled = 0
         while (event := self.queue.take()) is not None:
             self.process(event)
@@ -189,7 +189,7 @@ class ControllerLoop:
         self.close()
 
     def finish(self) -> None:
-        """Resign and answer all pending requests; later requests are refused at once. ``close`` follows."""
+        """Resign and answer all pending requests. Later requests are refused at once. ``close`` follows."""
         for drained in self.queue.clear_and_put(_LAST):
             self._settle(self.controller.preempt(drained))
         ended = threading.Event()
@@ -218,7 +218,7 @@ class ControllerLoop:
                 return
 
     def _run(self) -> None:
-        """Handle events up to the last one; events that the resignation causes are dropped."""
+        """Handle events up to the last one. Events that the resignation causes are dropped."""
         event = None
         while event is not _LAST:
             event = self.queue.take(timeout_s=None)
@@ -244,7 +244,7 @@ class ControllerLoop:
         self._deliver()
 
     def _abandon(self, event: Event, error: Exception) -> None:
-        """Resign after an unexpected error; a further error is only logged."""
+        """Resign after an unexpected error. A further error is only logged."""
         try:
             effects = self.controller.abandon(f"{type(error).__name__}: {error}")
             self._logs.stepped()

@@ -14,12 +14,12 @@ _log = logging.getLogger("kframe.runtime")
 
 
 class Observers:
-    """The observers of a controller; names need not be unique."""
+    """The observers of a controller. Names need not be unique."""
 
     def __init__(self, observers: Iterable[tuple[str, Observer]]) -> None:
         self._observers = tuple(observers)
         self.failures: Counter[str] = Counter()
-        """Exceptions of observers by name; only the first of each is logged."""
+        """Exceptions of observers by name. Only the first of each is logged."""
 
     def stepped(self, cause: Event | Answer, effects: Sequence[Effect]) -> None:
         """Pass a step to all observers. An exception affects neither other observers nor the controller."""

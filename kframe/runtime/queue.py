@@ -26,7 +26,7 @@ class QueuedEvent:
 
 
 class EventQueue:
-    """Events for the controller. Any thread may call ``put``; only the controller's thread calls ``take``."""
+    """Events for the controller. Any thread may call ``put``. Only the controller's thread calls ``take``."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -53,7 +53,7 @@ class EventQueue:
             self._changed.notify()
 
     def clear_and_put(self, event: Event) -> list[Event]:
-        """Drain the queue and queue ``event``; return the drained events, which the controller only answers."""
+        """Drain the queue and queue ``event``. Return the drained events, which the controller only answers."""
         with self._changed:
             drained = [queued.event for queued in self._events]
             self._events.clear()
@@ -62,7 +62,7 @@ class EventQueue:
             return drained
 
     def take(self, timeout_s: float | None = 0.0) -> Event | None:
-        """The next event; None if none came within ``timeout_s`` (None waits for ever)."""
+        """The next event. None if none came within ``timeout_s`` (None waits for ever)."""
         with self._changed:
             if not self._changed.wait_for(lambda: bool(self._events), timeout_s):
                 return None

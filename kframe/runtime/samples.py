@@ -36,7 +36,7 @@ class Samples:
             self._last.clear()
 
     def quantile(self, quantile: float) -> float:
-        """A quantile (0 to 1) of the retained durations; 0 if there are none."""
+        """A quantile (0 to 1) of the retained durations. 0 if there are none."""
         return self.quantiles((quantile,))[0]
 
     def quantiles(self, probabilities: tuple[float, ...]) -> list[float]:

@@ -60,7 +60,7 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentRequests:
-    """The size of a batch for each broker; brokers are ids."""
+    """The size of a batch for each broker. Brokers are ids."""
 
     controller_epoch: int
     leader_and_isr: tuple[tuple[int, int, int], ...]

@@ -25,7 +25,7 @@ def registration(broker: ScenarioBroker) -> Registration:
 
 
 def build_cluster(scenario: Scenario) -> ClusterState:
-    """The topics of a scenario as stored; given states have controller epoch 0 and partition epoch 0.
+    """The topics of a scenario as stored. Given states have controller epoch 0 and partition epoch 0.
 
     Raises ScenarioError for a malformed topic setting.
     """

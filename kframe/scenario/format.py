@@ -28,7 +28,7 @@ class ScenarioBroker:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioPartition:
-    """A stored partition before the controller starts; ``leader`` None: assigned, but without state."""
+    """A stored partition before the controller starts. ``leader`` None: assigned, but without state."""
 
     partition: int
     replicas: tuple[int, ...]
@@ -106,7 +106,7 @@ def parse_scenario(text: str, source: str) -> Scenario:
 
 
 class Fields:
-    """The fields of one mapping; errors name the field."""
+    """The fields of one mapping. Errors name the field."""
 
     def __init__(self, source: str, path: str, value: Any) -> None:
         self._source = source
@@ -137,7 +137,7 @@ class Fields:
         return str(value)
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """A mapping with text keys; empty if absent."""
+        """A mapping with text keys. Empty if absent."""
         value = self._value.get(name) or {}
         self.expect(isinstance(value, dict) and all(isinstance(key, str) for key in value), name, "a mapping")
         return dict(value)
@@ -156,7 +156,7 @@ class Fields:
         return int(value)  # type: ignore[arg-type]
 
     def ids(self, name: str) -> tuple[int, ...]:
-        """A list of distinct broker ids; empty if absent."""
+        """A list of distinct broker ids. Empty if absent."""
         return broker_ids(self._where(name), self._value.get(name) or [])
 
     def _where(self, name: str) -> str:

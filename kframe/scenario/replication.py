@@ -34,11 +34,11 @@ class BrokerModels(Protocol):
         """Read registrations and topic settings again after a step."""
 
     def carry(self) -> bool:
-        """Deliver the messages that brokers send now; return whether there were any. Raises ScenarioError if they never
+        """Deliver the messages that brokers send now. Return whether there were any. Raises ScenarioError if they never
         end."""
 
     def produce(self, partition: TopicPartition, records: int, acks: int) -> str:
-        """Send records one after the other to the leader in storage; return the first error by name, or NONE."""
+        """Send records one after the other to the leader in storage. Return the first error by name, or NONE."""
 
 
 #: Makes the broker models from the runner, the scenario's settings, and the name of their source in errors.

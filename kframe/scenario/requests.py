@@ -102,7 +102,7 @@ def _alter_partition(runner: ScenarioRunner, proposals: dict[TopicPartition, Pro
 def _request(
     runner: ScenarioRunner, sender: int, proposals: Mapping[TopicPartition, Proposal]
 ) -> Callable[[int], AlterPartitionRequested]:
-    """The request of ``sender``; a sender that never registered sends broker epoch 0."""
+    """The request of ``sender``. A sender that never registered sends broker epoch 0."""
     known = runner.registrations.get(sender)
     isr = Ragged.of([proposal.isr for proposal in proposals.values()])
     epochs = [

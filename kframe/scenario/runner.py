@@ -85,12 +85,12 @@ class ScenarioRunner:
         }
 
     def play_steps(self) -> Iterator[dict[str, Any]]:
-        """Run step by step; yield the trace entry of each step once the controller is idle."""
+        """Run step by step. Yield the trace entry of each step once the controller is idle."""
         for step, action in zip(self.scenario.steps, self._steps, strict=True):
             yield self.play_step(step, action)
 
     def play_step(self, step: Step, action: Action) -> dict[str, Any]:
-        """Run one step until idle; return its entry of the trace."""
+        """Run one step until idle. Return its entry of the trace."""
         before = self.storage.stored()
         entries, topics = trace.stored_entries(before), trace.topic_names(before)
         self.brokers.take()
@@ -117,7 +117,7 @@ class ScenarioRunner:
             self.replication.follow()
 
     def call(self, event: Callable[[int], Event]) -> Any:
-        """Send a request to the controller, as a client or broker does, and wait for its answer; ``event`` takes the
+        """Send a request to the controller, as a client or broker does, and wait for its answer. ``event`` takes the
         token."""
         future = self.loop.submit(event)
         self.rest()
@@ -132,7 +132,7 @@ class ScenarioRunner:
         return None if row is None else cluster.view(row)
 
     def topic_id(self, topic: str) -> bytes:
-        """The id of a topic; an unknown id if there is no such topic."""
+        """The id of a topic. An unknown id if there is no such topic."""
         topics = self.storage.stored().topics
         index = topics.find(topic)
         return bytes([255] * 16) if index is None else topics.ids[index].tobytes()

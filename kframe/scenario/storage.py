@@ -14,7 +14,7 @@ class ScenarioStorage(ExternalChanges, Protocol):
     """Storage whose content can be inspected, such as ``kframe.embedded.MemoryEnsemble``."""
 
     def stored(self) -> ClusterState:
-        """The stored topics, assignments and states; read-only, and valid until the next change."""
+        """The stored topics, assignments and states. Read-only, and valid until the next change."""
 
     def registrations(self) -> tuple[Registration, ...]:
         """All registered brokers, by id."""

@@ -26,7 +26,7 @@ State = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A partition whose stored state differs from the expected one; None means no state."""
+    """A partition whose stored state differs from the expected one. None means no state."""
 
     topic: str
     partition: int

@@ -77,7 +77,7 @@ class Shadow:
 
     @property
     def controller(self) -> int:
-        """The id of the last known controller; -1 if there is none."""
+        """The id of the last known controller. -1 if there is none."""
         return self._holder
 
     def open(self) -> None:
@@ -138,7 +138,7 @@ class Shadow:
         return True
 
     def _read_states(self) -> None:
-        """Read all states. Leaders change ISRs themselves; without other changes such an ISR is taken as correct."""
+        """Read all states. Leaders change ISRs themselves. Without other changes such an ISR is taken as correct."""
         p, before = self._base.partitions, self._seen
         rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
         self._seen = seen = self._store.read_states(self._base, rows)
@@ -218,7 +218,7 @@ class Shadow:
             self._inputs.append(TopicsCame(table, self._store.read_topic_settings(table.names)))
 
     def _note_topic(self, name: str) -> None:
-        """Record new partitions of a topic; exclude it during a reassignment."""
+        """Record new partitions of a topic. Exclude it during a reassignment."""
         table, topic = self._store.read_topics((name,)), self._base.topics.find(name)
         if len(table) == 0:
             return

@@ -1,4 +1,4 @@
-"""The admin API of a live cluster, through whatever controller it has; a plugin offers it by ``kframe_admins``."""
+"""The admin API of a live cluster, through whatever controller it has. A plugin offers it by ``kframe_admins``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Administration(Protocol):
         """The cluster as its brokers describe it: no versions of storage, no topic settings."""
 
     def reassign(self, targets: Targets) -> tuple[ErrorCode, ...]:
-        """Begin, change or cancel reassignments (AlterPartitionReassignments); a code for each target."""
+        """Begin, change or cancel reassignments (AlterPartitionReassignments). A code for each target."""
 
     def reassignments(self) -> Mapping[TopicPartition, Moving]:
         """All ongoing reassignments (ListPartitionReassignments)."""

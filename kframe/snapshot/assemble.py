@@ -94,7 +94,7 @@ class Assembly:
         return int(np.count_nonzero(int32(self._topic) == ordinal))
 
     def finish(self, faults: Faults = REFUSE) -> Assembled:
-        """Sort, and check that each topic has partitions 0 to n-1 once each; topics at fault are left out.
+        """Sort, and check that each topic has partitions 0 to n-1 once each. Topics at fault are left out.
 
         Raises SnapshotError.
         """

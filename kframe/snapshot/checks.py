@@ -98,7 +98,7 @@ class PartitionFault:
 
 
 def partition_faults(partitions: PartitionFacts) -> Iterator[PartitionFault]:
-    """Every rule that a partition violates; no valid source of any cluster violates one.
+    """Every rule that a partition violates. No valid source of any cluster violates one.
 
     Lists and leaders come first: replica lists are not empty, no list repeats a broker, and leader and list members are
     replicas. Numbers and their ranges follow. An unknown column violates no rule.
@@ -144,7 +144,7 @@ def _wrong_ids(name: str, lists: Ragged) -> Iterator[PartitionFault]:
 
 
 def _not_in_replicas(name: str, lists: Ragged, replicas: Ragged) -> PartitionFault:
-    """Brokers in ``lists`` that are not replicas; negative ids are reported by the range check."""
+    """Brokers in ``lists`` that are not replicas. Negative ids are reported by the range check."""
     unassigned = ~members(lists, replicas) & (lists.values >= 0)
 
     def actual(row: int) -> str:
@@ -194,7 +194,7 @@ def _rows_hit(lists: Ragged, hit: Bool) -> NDArray[np.int64]:
 
 
 def _first_of_topics(rows: NDArray[np.int64], topics: TopicFacts, faults: Faults) -> list[int]:
-    """The first of ``rows`` in each topic; only the very first where one fault ends it all."""
+    """The first of ``rows`` in each topic. Only the very first where one fault ends it all."""
     if faults is REFUSE:
         return [int(rows[0])]
     ends = np.cumsum(topics.partition_counts)

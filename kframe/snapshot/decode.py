@@ -1,4 +1,4 @@
-"""Decode external JSON into typed records; errors name the location, the actual and the expected value."""
+"""Decode external JSON into typed records. Errors name the location, the actual and the expected value."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ class _Listing:
 
 
 def _brokers(partitions: PartitionFacts, leader: Int32, isr: Ragged) -> tuple[BrokerFacts, ...]:
-    """Every broker that is named; registered are those that lead, or are in the ISR of a partition that is led."""
+    """Every broker that is named. Registered are those that lead, or are in the ISR of a partition that is led."""
     led = np.flatnonzero(leader >= 0)
     live = set(np.concatenate([leader[led], isr.take(led).values]).tolist())
     ids = named_brokers(partitions).tolist()

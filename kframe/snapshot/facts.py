@@ -150,19 +150,19 @@ class TopicFacts:
         return f"{self.names[topic]}-{int(self.partition_of_rows()[row])}"
 
     def unclean(self, topic: int) -> bool | None:
-        """A topic's own ``unclean.leader.election.enable``; None where it has none or configs are unknown."""
+        """A topic's own ``unclean.leader.election.enable``. None where it has none or configs are unknown."""
         value = (self.configs or {}).get(topic, {}).get(UNCLEAN_CONFIG)
         return None if value is None else value.strip().lower() == "true"
 
     def min_insync(self, topic: int) -> int | None:
-        """A topic's own ``min.insync.replicas``; None where it has none or configs are unknown."""
+        """A topic's own ``min.insync.replicas``. None where it has none or configs are unknown."""
         value = (self.configs or {}).get(topic, {}).get(MIN_INSYNC_CONFIG)
         return None if value is None else int(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionFacts:
-    """Partitions, topic by topic by number; every column (n,) int32 or n lists of broker ids.
+    """Partitions, topic by topic by number. Every column (n,) int32 or n lists of broker ids.
 
     ``leader`` is NO_LEADER where there is none; ``leader`` and ``isr`` are known together or not at all.
     """

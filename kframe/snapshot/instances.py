@@ -29,21 +29,21 @@ class Instance:
     token: str
     """32 hexadecimal digits, chosen at random by each process."""
     machine: str = ""
-    """Identifies the boot of the machine and the process namespace; empty where the system does not tell."""
+    """Identifies the boot of the machine and the process namespace. Empty where the system does not tell."""
     birth: str = ""
-    """When the process started, in clock ticks since the boot; empty where the system does not tell."""
+    """When the process started, in clock ticks since the boot. Empty where the system does not tell."""
     metrics: str | None = None
     """HOST:PORT of its pages, if it serves any."""
 
     @staticmethod
     def of_this_process(controller_id: int) -> Instance:
-        """The process that calls this, under an id; with another token each time."""
+        """The process that calls this, under an id. With another token each time."""
         now_ms = time.time_ns() // 1_000_000
         host, pid, token = platform.node(), os.getpid(), uuid.uuid4().hex
         return Instance(controller_id, host, pid, now_ms, token, _machine(), _birth(pid) or "")
 
     def is_alive(self) -> bool | None:
-        """Whether the process lives; None if this machine cannot tell, because the process ran on another one."""
+        """Whether the process lives. None if this machine cannot tell, because the process ran on another one."""
         if not self.machine or not self.birth or self.machine != _machine():
             return None
         return _birth(self.pid) == self.birth
@@ -57,7 +57,7 @@ class Enlisting(Protocol):
     """A store that shows other instances which id this one has, and refuses an id that another one has."""
 
     def enlist(self, instance: Instance, *, duplicate: bool = False) -> None:
-        """Show this instance as long as the store is open; when called again, as it is described now.
+        """Show this instance as long as the store is open. When called again, as it is described now.
 
         Called before ``open``, which then raises ConfigError while another live instance has the id, unless
         ``duplicate``. Callable from any thread.
@@ -65,7 +65,7 @@ class Enlisting(Protocol):
 
 
 def utc_text(milliseconds: int) -> str:
-    """A point in time in UTC as ISO 8601; the bare number where it is beyond the calendar."""
+    """A point in time in UTC as ISO 8601. The bare number where it is beyond the calendar."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
     except (OverflowError, ValueError, OSError):
@@ -80,7 +80,7 @@ def _machine() -> str:
 
 
 def _birth(pid: int) -> str | None:
-    """Start time of a process, field 22 of Linux ``proc(5)`` stat; None if there is none of that number."""
+    """Start time of a process, field 22 of Linux ``proc(5)`` stat. None if there is none of that number."""
     with suppress(OSError):
         # The second field is the name in parentheses, which may hold blanks and parentheses.
         fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()

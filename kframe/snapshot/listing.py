@@ -1,4 +1,4 @@
-"""A snapshot as plain rows for people and programs, a partition at a time; never used in a bulk path."""
+"""A snapshot as plain rows for people and programs, a partition at a time. Never used in a bulk path."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def broker_rows(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
 
 
 def topic_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
-    """A row a topic, or one of ``names``; ``replication_factor`` is that of partition 0, as kafka-topics prints it:
+    """A row a topic, or one of ``names``. ``replication_factor`` is that of partition 0, as kafka-topics prints it:
     replicas that are being added do not count."""
     topics, conditions = snapshot.topics, conditions_of(snapshot)
     first_rows, widths, adding = (
@@ -81,7 +81,7 @@ def topic_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iter
 
 
 def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> Iterator[dict[str, Any]]:
-    """A row a partition, of all topics or those of ``names``; columns as in the Parquet table."""
+    """A row a partition, of all topics or those of ``names``. Columns as in the Parquet table."""
     topics, partitions = snapshot.topics, snapshot.partitions
     topic, partition = topics.topic_of_rows(), topics.partition_of_rows()
     selected = np.array([names is None or name in names for name in topics.names], bool)

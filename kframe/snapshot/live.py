@@ -1,4 +1,4 @@
-"""The interface to a live cluster, whatever stores its metadata; a plugin offers it by ``kframe_clusters``."""
+"""The interface to a live cluster, whatever stores its metadata. A plugin offers it by ``kframe_clusters``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LiveCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterStatus:
-    """The status of a live cluster; None is unknown or absent."""
+    """The status of a live cluster. None is unknown or absent."""
 
     controller_id: int | None
     controller_epoch: int | None
@@ -68,13 +68,13 @@ class Resignation:
 
 
 class LiveCluster(Protocol):
-    """One live cluster; each call connects for itself. All raise StoreError where storage cannot be reached."""
+    """One live cluster. Each call connects for itself. All raise StoreError where storage cannot be reached."""
 
     def store(self) -> Store:
         """A store for one controller, not open yet."""
 
     def reader(self) -> Store:
-        """A read-only store, not open yet; opening it writes nothing either."""
+        """A read-only store, not open yet. Opening it writes nothing either."""
 
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
         """Read everything, write nothing. ``Snapshot.capture`` names what changed meanwhile and what is unreadable.

@@ -23,7 +23,7 @@ _ABSENT_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One partition as Metadata has it; ``leader`` is -1 for none."""
+    """One partition as Metadata has it. ``leader`` is -1 for none."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""Read the Parquet files of a snapshot directory; neither their schema nor their content is trusted."""
+"""Read the Parquet files of a snapshot directory. Neither their schema nor their content is trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ORDER: Final = "rows sorted by topic and partition, each partition from 0 to th
 
 
 class TableFile:
-    """One Parquet file, checked against its schema; ``rows`` and ``entries`` are counts of the manifest.
+    """One Parquet file, checked against its schema. ``rows`` and ``entries`` are counts of the manifest.
 
     ``entries`` bounds the length of a list column: a file that declares more is refused before it is decoded. Only
     the row groups ``groups`` (ascending) are read if these are given. ``kraft``: the table has the columns of
@@ -69,7 +69,7 @@ class TableFile:
         return self._columns[name]
 
     def _take(self, name: str) -> Any:
-        """A column in a single chunk; the next call reads it again."""
+        """A column in a single chunk. The next call reads it again."""
         column = self._column(name)
         del self._columns[name]
         return column.combine_chunks()
@@ -106,7 +106,7 @@ class TableFile:
         return Ragged(offsets - offsets[0], _int32_view(values))
 
     def topic_indexes(self, names: tuple[str, ...]) -> Int32:
-        """The topic column as indexes into ``names``; -1 for an unknown name."""
+        """The topic column as indexes into ``names``. -1 for an unknown name."""
         if not len(self.positions):
             return np.empty(0, np.int32)
         column = self._take("topic")

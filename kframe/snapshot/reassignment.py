@@ -50,7 +50,7 @@ class _Document(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """The content of a file. ``current`` is None unless a heading marks it; a bare document is the proposed one."""
+    """The content of a file. ``current`` is None unless a heading marks it. A bare document is the proposed one."""
 
     current: tuple[Assignment, ...] | None
     proposed: tuple[Assignment, ...] | None

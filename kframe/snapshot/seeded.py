@@ -49,7 +49,7 @@ def draw(seed: int, purpose: Purpose, count: int, bound: int) -> Int32:
 
 
 def chosen(seed: int, purpose: Purpose, count: int, share: float) -> Int64:
-    """Positions below ``count`` that are chosen, each with probability ``share``; none or all at 0 and 1."""
+    """Positions below ``count`` that are chosen, each with probability ``share``. None or all at 0 and 1."""
     if share <= 0.0:
         return np.empty(0, np.int64)
     threshold = round(share * 2**53)

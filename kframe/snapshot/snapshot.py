@@ -88,7 +88,7 @@ class Snapshot(Tabular):
         cluster: ClusterState, *, cluster_id: str | None = None, controller_id: int | None = None,
         controller_epoch: int | None = None,
     ) -> Snapshot:  # fmt: skip
-        """What storage would hold of ``cluster``; a controller's own states and flags are not part of a snapshot."""
+        """What storage would hold of ``cluster``. A controller's own states and flags are not part of a snapshot."""
         from kframe.snapshot.convert import snapshot_of
 
         bare = snapshot_of(cluster)
@@ -144,7 +144,7 @@ class Snapshot(Tabular):
         return title, {"partitions": len(self), "topics": len(self.topics), "brokers": len(self.brokers)}
 
     def to_cluster(self) -> ClusterState:
-        """A controller context with this state; ``assumptions`` lists what it assumes.
+        """A controller context with this state. ``assumptions`` lists what it assumes.
 
         Partition and replica states are left fresh, as in a controller that has read storage but not started its
         state machines. Brokers that are not known to be registered are not registered.
@@ -154,7 +154,7 @@ class Snapshot(Tabular):
         return cluster_of(self)
 
     def without_topics(self, faults: Faults) -> Snapshot:
-        """The snapshot without the topics at fault; ``faults`` receives the number of their partitions."""
+        """The snapshot without the topics at fault. ``faults`` receives the number of their partitions."""
         topics = self.topics
         retained = np.array([name not in faults.topics for name in topics.names], bool)
         for index in np.flatnonzero(~retained).tolist():
@@ -280,7 +280,7 @@ class _DigestedBroker(msgspec.Struct, frozen=True):
 
 
 def brokers_text(broker_ids: Iterable[int]) -> str:
-    """``broker 4`` or ``brokers 4, 7``; long lists end in how many more there are."""
+    """``broker 4`` or ``brokers 4, 7``. Long lists end in how many more there are."""
     ids = list(broker_ids)
     shown = ", ".join(str(broker_id) for broker_id in ids[:10])
     more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
@@ -301,7 +301,7 @@ def named_brokers(partitions: PartitionFacts) -> Int32:
 
 
 def distinct_ids(values: Int32) -> Int32:
-    """Distinct values, ascending; counting instead of sorting where the ids are small, as they mostly are."""
+    """Distinct values, ascending. Counting instead of sorting where the ids are small, as they mostly are."""
     if values.size and int(values.min()) >= 0 and int(values.max()) < 1 << 20:
         return np.flatnonzero(np.bincount(values)).astype(np.int32)
     return np.unique(values)

@@ -22,7 +22,7 @@ _NUMBERS: Final = {"leader": NO_LEADER, "leader_epoch": -1, "controller_epoch": 
 
 
 class DumpedStates:
-    """State znodes in the order of the dump; they may come before their topic's."""
+    """State znodes in the order of the dump. They may come before their topic's."""
 
     def __init__(self, location: Callable[[int], str]) -> None:
         self._location = location

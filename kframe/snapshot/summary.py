@@ -48,7 +48,7 @@ class Loads:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Counts of one cluster; None is unknown. A skew is the fullest broker's count over the mean of the brokers that
+    """Counts of one cluster. None is unknown. A skew is the fullest broker's count over the mean of the brokers that
     are not known to be unregistered."""
 
     brokers: int

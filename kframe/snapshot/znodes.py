@@ -21,7 +21,7 @@ from kframe.snapshot.decode import Count, LeaderField, Zxid, decode
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 SchemaVersion: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
-"""What a writer calls its own schema; readers go by the fields that are there."""
+"""What a writer calls its own schema. Readers go by the fields that are there."""
 
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 _ENDPOINT: Final = re.compile(r"([^:/]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]{1,5})")

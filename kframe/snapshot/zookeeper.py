@@ -84,7 +84,7 @@ class _Dump:
         self._controller_epoch: int | None = None
 
     def take(self, znode: Znode, number: int) -> None:
-        """Note one znode; znodes that no controller reads are ignored."""
+        """Note one znode. Znodes that no controller reads are ignored."""
         if match_ := _STATE_PATH.fullmatch(znode.path):
             self._states.take(match_[1], match_[2], znode, number)
             return

@@ -178,7 +178,7 @@ def _add_brokers(cluster: ClusterState, batch: _Batch, facts: ClusterFacts) -> N
 def _by_broker(
     batches: list[_Batch], position: list[Int32], column: str, flag: str, second: str | None = None
 ) -> tuple[BrokerRows, UInt8, Int32]:
-    """The pairs of all batches by broker and row; what stands beside them goes with them."""
+    """The pairs of all batches by broker and row. What stands beside them goes with them."""
     broker = _concatenated(batches, lambda _, batch: batch[f"{column}_broker"])
     rows = _concatenated(batches, lambda index, batch: position[index][batch[column]])
     order = np.argsort(broker.astype(np.int64) << 32 | rows, kind="stable")

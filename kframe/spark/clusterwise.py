@@ -114,7 +114,7 @@ def _stage(session: SparkSession, fleet: Fleet, writing: Writing, work: _Work, h
 def _write_whole(
     session: SparkSession, out: Path, clusters: list[ClusterInput], work: _Work, marks: Mapping[Path, Mark]
 ) -> list[dict[str, str]]:
-    """Work clusters out, a task each, and write and mark them; rows of _PROBLEMS for those that cannot be."""
+    """Work clusters out, a task each, and write and mark them. Rows of _PROBLEMS for those that cannot be."""
     if not clusters:
         return []
     table, of_cluster = work.table, work.of_cluster
@@ -136,7 +136,7 @@ def _write(
     store: Marks, cluster: ClusterInput, of_cluster: Callable[[ClusterInput], pa.Table], table: FleetTable,
     marks: Mapping[Path, Mark], staged: Path,
 ) -> list[str]:  # fmt: skip
-    """Write and mark one cluster; why it cannot be worked out, if it cannot."""
+    """Write and mark one cluster. Why it cannot be worked out, if it cannot."""
     try:
         rows = of_cluster(cluster)
     except SnapshotError as problem:

@@ -117,7 +117,7 @@ def problems(played: DataFrame) -> DataFrame:
 
 
 def requests(played: DataFrame, facts: DataFrame, engine: Engine | None = None, *, keep: bool = False) -> DataFrame:
-    """What each broker is sent: REQUESTS. ``facts`` are ``cluster_facts``; with ``keep`` encoded bodies are kept."""
+    """What each broker is sent: REQUESTS. ``facts`` are ``cluster_facts``. With ``keep`` encoded bodies are kept."""
     from pyspark.sql import functions as f
 
     config = dict((engine or Engine()).config)
@@ -159,7 +159,7 @@ def _summed(rows: DataFrame, table: FleetTable, beside: list[str]) -> DataFrame:
 
 
 def total(name: str) -> Column:
-    """The sum of a column; null if any of it is."""
+    """The sum of a column. Null if any of it is."""
     from pyspark.sql import functions as f
 
     return f.when(f.count(name) == f.count(f.lit(1)), f.sum(name)).alias(name)

@@ -107,7 +107,7 @@ def part(root: Path, table: FleetTable, cluster: str) -> Path:
 
 
 def read_part(root: Path, table: FleetTable, cluster: str) -> pa.Table:
-    """The rows of one cluster in a table of FLEET, read here; none if the cluster has none of that table.
+    """The rows of one cluster in a table of FLEET, read here. None if the cluster has none of that table.
 
     Raises SnapshotError if the fleet does not know the cluster or a file cannot be read.
     """
@@ -204,7 +204,7 @@ def _record_path(root: Path, cluster: str) -> Path:
 
 @contextmanager
 def _staged(root: Path) -> Iterator[Path]:
-    """A new directory on the same file system; gone at the end with all that was not renamed out of it."""
+    """A new directory on the same file system. Gone at the end with all that was not renamed out of it."""
     building = root / _STAGED / uuid.uuid4().hex
     building.mkdir(parents=True)
     try:

@@ -56,7 +56,7 @@ def ingest_source(source: SnapshotSource, root: Path, *, force: bool = False) ->
 def _put(
     source: SnapshotSource, root: Path, inputs: dict[str, FileEntry], snapshot: Snapshot | None, quarantine: pa.Table
 ) -> pa.RecordBatch:
-    """Put what was read of a source into the fleet; one row of INGESTED."""
+    """Put what was read of a source into the fleet. One row of INGESTED."""
     tables: dict[FleetTable, Iterable[pa.RecordBatch]] = {QUARANTINE: quarantine.to_batches()}
     if snapshot is not None:
         tables |= {table: rows_of(snapshot, source.cluster, table) for table in (PARTITIONS, BROKERS, TOPICS, CLUSTERS)}
@@ -72,7 +72,7 @@ def _put(
 
 
 def ingest(spark: SparkSession, sources: Sequence[SnapshotSource], root: str, *, force: bool = False) -> DataFrame:
-    """Put the clusters of all sources (``find_sources``) into the fleet at ``place``; rows of INGESTED.
+    """Put the clusters of all sources (``find_sources``) into the fleet at ``place``. Rows of INGESTED.
 
     The work is done when the rows are asked for, a task a source; asked for again, they say ``unchanged``. Raises
     InputError if something else is at ``place``.

@@ -60,14 +60,14 @@ class StageFrames:
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Fingerprints of how and of what something was made; ``inputs`` is None where that is not known."""
+    """Fingerprints of how and of what something was made. ``inputs`` is None where that is not known."""
 
     how: str
     inputs: str | None = None
 
     @staticmethod
     def of(how: Any, inputs: str | None) -> Mark:
-        """``how`` is plain data; texts stand for what JSON does not have."""
+        """``how`` is plain data. Texts stand for what JSON does not have."""
         text = json.dumps(how, sort_keys=True, default=str)
         return Mark(hashlib.sha256(text.encode()).hexdigest(), inputs)
 
@@ -76,14 +76,14 @@ _MARK: Final = msgspec.json.Decoder(Mark)
 
 
 class Marks:
-    """The marks of one stage, called ``name``, in ``out``; a part is a directory such as ``cluster=east``."""
+    """The marks of one stage, called ``name``, in ``out``. A part is a directory such as ``cluster=east``."""
 
     def __init__(self, out: str | Path, name: str) -> None:
         self.out = Path(out)
         self._directory = self.out / _DONE / name
 
     def __getitem__(self, part: Path) -> Mark | None:
-        """The mark of a part that is whole; None for any other."""
+        """The mark of a part that is whole. None for any other."""
         try:
             return _MARK.decode((self._directory / part).read_bytes())
         except (OSError, msgspec.MsgspecError):
@@ -98,7 +98,7 @@ class Marks:
         return [path.relative_to(self._directory) for path in sorted(self._directory.glob("/".join(["*=*"] * depth)))]
 
     def put(self, part: Path, tables: Mapping[FleetTable, pa.Table], mark: Mark, staged: Path) -> None:
-        """Replace one part of these tables and mark it; any process may do that, several at a time for other parts.
+        """Replace one part of these tables and mark it. Any process may do that, several at a time for other parts.
 
         Files are written below ``staged`` first, a directory of this writer alone on the same file system. A table
         without rows has no file.
@@ -141,7 +141,7 @@ class Marks:
         building.rename(path)
 
     def rows(self, table: FleetTable, part: Path) -> pa.Table:
-        """What a table has of a part, read here; what the part's directories name are columns again.
+        """What a table has of a part, read here. What the part's directories name are columns again.
 
         Raises SnapshotError for a file that cannot be read.
         """
@@ -192,7 +192,7 @@ class PendingParts:
 
 @contextmanager
 def staging(out: Path) -> Iterator[Path]:
-    """A new directory below ``out`` for files that are not whole yet; gone at the end with all that is still there."""
+    """A new directory below ``out`` for files that are not whole yet. Gone at the end with all that is still there."""
     staged = out / _STAGED / uuid.uuid4().hex
     staged.mkdir(parents=True)
     try:

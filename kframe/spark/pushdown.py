@@ -25,7 +25,7 @@ _TEXTS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``column`` compared with a value (a tuple for In); ``kind`` is the name of Spark's class, ``negated`` a Not."""
+    """``column`` compared with a value (a tuple for In). ``kind`` is the name of Spark's class, ``negated`` a Not."""
 
     column: str
     kind: str
@@ -46,7 +46,7 @@ class Condition:
         return ~expression if self.negated else expression
 
     def may_hold(self, least: Any, most: Any) -> bool:
-        """Whether it can hold of a value from ``least`` to ``most``; True where that takes too much thought."""
+        """Whether it can hold of a value from ``least`` to ``most``. True where that takes too much thought."""
         if self.negated:
             return True
         match self.kind:
@@ -65,7 +65,7 @@ class Condition:
 
 
 def condition(spark_filter: Any, schema: pa.Schema) -> Condition | None:
-    """A filter of Spark's as a condition; None if Spark has to evaluate it."""
+    """A filter of Spark's as a condition. None if Spark has to evaluate it."""
     kind, negated = type(spark_filter).__name__, False
     if kind == "Not":
         spark_filter, negated = spark_filter.child, True

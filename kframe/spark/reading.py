@@ -78,7 +78,7 @@ def read_piece(piece: Piece, question: Question) -> Iterator[pa.RecordBatch]:
 
 
 def read_tolerantly(source: SnapshotSource) -> tuple[Snapshot | None, pa.Table]:
-    """What can be read of a source, and as rows of QUARANTINE what cannot; None if that is all of it."""
+    """What can be read of a source, and as rows of QUARANTINE what cannot. None if that is all of it."""
     notes = FaultNotes()
     try:
         snapshot = read_snapshot(source.path, faults=notes)
@@ -88,7 +88,7 @@ def read_tolerantly(source: SnapshotSource) -> tuple[Snapshot | None, pa.Table]:
 
 
 def quarantine_rows(source: SnapshotSource, notes: FaultNotes, refused: SnapshotError | None = None) -> pa.Table:
-    """Rows of QUARANTINE; ``refused`` is why nothing of the source was taken."""
+    """Rows of QUARANTINE. ``refused`` is why nothing of the source was taken."""
     counted: set[str] = set()
     rows = []
     for noted in notes.noted:
@@ -143,7 +143,7 @@ def opened(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _groups(source: SnapshotSource, conditions: Sequence[Condition]) -> list[int] | None:
-    """Row groups worth reading; None where the file cannot say, and the reader will say why."""
+    """Row groups worth reading. None where the file cannot say, and the reader will say why."""
     try:
         metadata = parquet.read_metadata(os.path.join(source.path, file_of("partitions")))
         return groups_to_read(metadata, [condition for condition in conditions if condition.column != "cluster"])

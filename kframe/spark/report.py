@@ -159,7 +159,7 @@ class Report:
     worst: tuple[str, ...]
 
     def ordered(self, played: Played) -> DataFrame:
-        """All rows, the worst first; ties by the table's key."""
+        """All rows, the worst first. Ties by the table's key."""
         from pyspark.sql import functions as f
 
         worst = (f.col(column).desc_nulls_last() for column in self.worst)

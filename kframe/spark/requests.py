@@ -68,7 +68,7 @@ def encode_alone(
 def sent(
     cluster: ClusterState, requests: ControlRequests, config: ControllerConfig, shared: list[Any], *, keep: bool
 ) -> pa.RecordBatch:
-    """One batch as rows of REQUESTS; ``shared`` are the columns up to ``turn``."""
+    """One batch as rows of REQUESTS. ``shared`` are the columns up to ``turn``."""
     counts = _listed(cluster, requests)
     unknown = None
     try:

@@ -97,7 +97,7 @@ class RegisteredBrokers:
 
     @staticmethod
     def of(table: pa.Table) -> RegisteredBrokers:
-        """From rows with ``broker_id``, ``registered`` and ``rack``; an id that is there twice counts once."""
+        """From rows with ``broker_id``, ``registered`` and ``rack``. An id that is there twice counts once."""
         order = pc.sort_indices(table["broker_id"])
         ids, first = np.unique(table["broker_id"].take(order).to_numpy(), return_index=True)
         rows = order.take(pa.array(first))
@@ -195,7 +195,7 @@ def _texts(column: Any) -> pa.Array:
 
 
 def _numbering(report: _Report, rows: pa.Table, counts: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
-    """Missing, repeated and unlisted partitions, by the topics' counts; a topic that has none is not listed."""
+    """Missing, repeated and unlisted partitions, by the topics' counts. A topic that has none is not listed."""
     if not rows.num_rows and not counts:
         return
     names = sorted({*counts, *pc.unique(rows["topic"]).to_pylist()})
@@ -256,7 +256,7 @@ def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _states(report: _Report, facts: PartitionFacts) -> Iterator[pa.RecordBatch]:
-    """Invariants I4 and I5, as far as a partition alone shows them; a partition without state violates neither."""
+    """Invariants I4 and I5, as far as a partition alone shows them. A partition without state violates neither."""
     if facts.leader is None or facts.isr is None:
         return
     stored = np.ones(len(facts), bool) if facts.zk_version is None else facts.zk_version != NO_STATE

@@ -74,7 +74,7 @@ def session(
 
 
 def _local_settings(master: str) -> dict[str, Any]:
-    """What goes for a driver that is its own executor; nothing for another master."""
+    """What goes for a driver that is its own executor. Nothing for another master."""
     if (matched := _LOCAL.fullmatch(master)) is None:
         return _LOOPBACK if master.startswith("local") else {}
     cores = (os.cpu_count() or 1) if matched[1] == "*" else int(matched[1] or 1)

@@ -105,7 +105,7 @@ class PushingReader(KframeReader):
     ``readInfo``). Of two scans with different filters, one silently gets the other's rows."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802
-        """Take over what Arrow can evaluate; give back the rest."""
+        """Take over what Arrow can evaluate. Give back the rest."""
         for spark_filter in filters:
             condition_ = condition(spark_filter, self._table.schema)
             if condition_ is None:

@@ -52,7 +52,7 @@ class StageResult:
     """The summary of each cluster and scenario that could be played, ascending by the table's key."""
 
     def rows(self) -> Iterator[_Row]:
-        """The summary, row by row; holds the rows of one cluster and scenario at a time."""
+        """The summary, row by row. Holds the rows of one cluster and scenario at a time."""
         for part in self.parts():
             yield from part.to_pylist()
 
@@ -65,7 +65,7 @@ class Stage:
     parts: tuple[str, ...]
     shown: FleetTable
     encoded: bool = False
-    """Whether encoded bodies are kept; tells stages apart that make the same tables."""
+    """Whether encoded bodies are kept. Tells stages apart that make the same tables."""
 
     def play(
         self, session: SparkSession, fleet: Fleet, scenarios: pa.Table, engine: Engine, writing: Writing,
@@ -166,7 +166,7 @@ class Stage:
                 yield rows.sort_by(order)
 
     def written(self, session: SparkSession, out: str) -> dict[FleetTable, DataFrame]:
-        """The tables of all clusters and scenarios that are whole in ``out``; none if there are none."""
+        """The tables of all clusters and scenarios that are whole in ``out``. None if there are none."""
         store = Marks(out, self.shown.name)
         parts = store.parts(2)
         return {table: store.read(session, table, parts) for table in self.makers} if parts else {}

@@ -51,7 +51,7 @@ FAILURES: Final = FleetTable(
 
 @dataclass(frozen=True)
 class Sweeping:
-    """What is swept, as plain data that can be sent to executors; as ``kframe.whatif.sweep`` takes it."""
+    """What is swept, as plain data that can be sent to executors. As ``kframe.whatif.sweep`` takes it."""
 
     config: Mapping[str, object] = field(default_factory=dict)
     depth: int = 2

@@ -80,7 +80,7 @@ def units_of(
 
 
 def play_units(units: Iterable[Unit], engine: Engine, output: Output) -> Iterator[pa.RecordBatch]:
-    """Play units, one after another; rows of RESULTS.
+    """Play units, one after another. Rows of RESULTS.
 
     A cluster of a fleet that cannot be read is a problem of its own; a source that cannot be read raises SnapshotError.
     Raises PluginError for a selector that is not installed here, ConfigError for a setting.
@@ -101,7 +101,7 @@ def play_units(units: Iterable[Unit], engine: Engine, output: Output) -> Iterato
 def play_on_spark(
     session: SparkSession, units: Sequence[Unit], engine: Engine, output: Output
 ) -> list[Mapping[str, Any]]:
-    """``play_units`` by one Spark job of a task a unit; the rows of RESULTS, in no order."""
+    """``play_units`` by one Spark job of a task a unit. The rows of RESULTS, in no order."""
     if not units:
         return []
     tasks = min(len(units), TASKS_MAX)

@@ -90,7 +90,7 @@ def discard(target: OutputTarget) -> None:
 
 
 def _make(target: OutputTarget, rows: Path, tasks: frozenset[str]) -> str | None:
-    """The directory of one cluster; its name, or None if all its rows are of tasks that do not count."""
+    """The directory of one cluster. Its name, or None if all its rows are of tasks that do not count."""
     files = [file for file in sorted(rows.iterdir()) if file.stem in tasks]
     if not files:
         return None

@@ -20,7 +20,7 @@ from kframe.model.tables import TopicTable
 
 @dataclass(frozen=True, slots=True)
 class PartitionSpec:
-    """One partition. Without ``isr`` it has no stored state; ``leader`` None is a stored state without leader."""
+    """One partition. Without ``isr`` it has no stored state. ``leader`` None is a stored state without leader."""
 
     replicas: tuple[int, ...]
     leader: int | None = None
@@ -35,7 +35,7 @@ class PartitionSpec:
 
 @dataclass(frozen=True, slots=True)
 class StateSpec:
-    """A partition state to write; ``expected`` NO_STATE creates it."""
+    """A partition state to write. ``expected`` NO_STATE creates it."""
 
     leader: int
     isr: tuple[int, ...]

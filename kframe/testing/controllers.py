@@ -21,6 +21,6 @@ def controller_loop(
     clock: Clock | None = None,
     config: Mapping[str, object] | None = None,
 ) -> ControllerLoop:
-    """The loop of a controller, not opened yet; ``config`` has values by Kafka's keys. Raises ConfigError."""
+    """The loop of a controller, not opened yet. ``config`` has values by Kafka's keys. Raises ConfigError."""
     controller = ControllerCore(controller_id, ControllerConfig(config or {}), Selection({}))
     return ControllerLoop(controller, store, transport, clock or SystemClock())

@@ -26,7 +26,7 @@ class FarEnd(Protocol):
         """Return when all requests have arrived and all brokers that are not silent have answered."""
 
     def received(self) -> Sequence[Request]:
-        """Requests received since the last call, as in a trace; those to the same broker are in order."""
+        """Requests received since the last call, as in a trace. Those to the same broker are in order."""
 
     def silence(self, broker_id: int) -> None:
         """Let a broker receive requests and answer none."""

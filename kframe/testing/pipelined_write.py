@@ -36,7 +36,7 @@ class PipelinedWrite:
         return np.array([ours.get(row) == wanted for row, wanted in theirs], np.bool_)
 
     def answer(self, change: StateChange, asked: Bool, write: Write) -> WriteResult:
-        """The result for ``change``; rows that were not written before are written now. Raises the exception of our
+        """The result for ``change``. Rows that were not written before are written now. Raises the exception of our
         write."""
         if isinstance(self.outcome, KframeError):
             raise self.outcome

@@ -23,7 +23,7 @@ class StorageFixture(ExternalChanges, Protocol):
     """Storage for tests, and changes to it that do not come from the controller."""
 
     def expire(self, store: Any) -> None:
-        """Expire the session of an open store; return when it has a new session."""
+        """Expire the session of an open store. Return when it has a new session."""
 
     def modify_broker(self, registration: Registration) -> None:
         """Replace the data of a registration."""
@@ -36,7 +36,7 @@ FIRST_ID, SECOND_ID = 101, 102
 
 
 def small_cluster() -> ClusterState:
-    """Three registered brokers and an unregistered one; topics with states, without, and being deleted."""
+    """Three registered brokers and an unregistered one. Topics with states, without, and being deleted."""
     cluster = cluster_of(
         {
             "orders": [
@@ -72,14 +72,14 @@ class StoreSuite:
 
 
 def opened(storage: StorageFixture, notified: list[Event] | None = None) -> Store:
-    """An open store; ``notified`` receives its events."""
+    """An open store. ``notified`` receives its events."""
     store = storage.connect()
     store.open(([] if notified is None else notified).append)
     return store
 
 
 def controller_of(storage: StorageFixture, notified: list[Event] | None = None) -> tuple[Store, ClusterState]:
-    """A store whose controller is active, and the cluster that it loaded; ``notified`` receives later events."""
+    """A store whose controller is active, and the cluster that it loaded. ``notified`` receives later events."""
     store = opened(storage, notified)
     assert store.claim(FIRST_ID) == 1
     store.prepare()

@@ -15,7 +15,7 @@ from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, requests
 
 
 def small_cluster() -> ClusterState:
-    """Brokers 1 to 4 are registered, 4 shuts down, 9 is dead but assigned; a topic is being deleted."""
+    """Brokers 1 to 4 are registered, 4 shuts down, 9 is dead but assigned. A topic is being deleted."""
     cluster = cluster_of(
         {
             "t": [
@@ -46,7 +46,7 @@ def big_batch(cluster: ClusterState, controller_epoch: int = 1) -> ControlReques
 
 
 def leader_and_isr_answer(broker_id: int, controller_epoch: int = 1) -> LeaderAndIsrAnswered:
-    """An answer to LeaderAndIsr without errors; rows are not compared."""
+    """An answer to LeaderAndIsr without errors. Rows are not compared."""
     return LeaderAndIsrAnswered(broker_id, ErrorCode.NONE, (), controller_epoch, np.empty(0, np.int32))
 
 

@@ -52,14 +52,14 @@ class CountingFixture(Protocol):
         """Return when all requests have arrived and been answered."""
 
     def counts(self) -> Counts:
-        """Requests received since the last call, by broker; brokers without requests are omitted."""
+        """Requests received since the last call, by broker. Brokers without requests are omitted."""
 
 
 class RecordingFixture(CountingFixture, Protocol):
     """A transport, and the requests that brokers received."""
 
     def received(self) -> Sequence[Request]:
-        """Requests received since the last call, as in a trace; those to the same broker are in order."""
+        """Requests received since the last call, as in a trace. Those to the same broker are in order."""
 
 
 class AnsweringFixture(RecordingFixture, Protocol):

@@ -83,7 +83,7 @@ def changes_between(
     before: Partitions, cluster: ClusterState, healths: tuple[ClusterHealth, ClusterHealth], unclean: Sequence[Int32],
     known: tuple[bool, bool], *, assignments: bool,
 ) -> PartitionChanges:  # fmt: skip
-    """Compare ``before``, an earlier copy of its columns, with ``cluster``; every stored change raises the version.
+    """Compare ``before``, an earlier copy of its columns, with ``cluster``. Every stored change raises the version.
 
     ``healths`` are those of both moments, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
     epochs and partition epochs, ``assignments`` whether replica lists may have changed. Costs copies of all columns of

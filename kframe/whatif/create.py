@@ -50,7 +50,7 @@ def create(
 
 
 def answer_of(response: TopicsResponse) -> ControllerResponse:
-    """What was answered about topics; those with an error are named."""
+    """What was answered about topics. Those with an error are named."""
     codes = np.array(list(response.codes.values()), np.int16)
     wrong = tuple(name for name, code in response.codes.items() if code is not ErrorCode.NONE)
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")

@@ -126,7 +126,7 @@ def _step(step: StepOutcome, cluster: ClusterState) -> dict[str, Any]:
 
 
 def _answer(answer: ControllerResponse, cluster: ClusterState) -> dict[str, Any]:
-    """A ControlledShutdown answer tells what remains; others count errors, and name who got one."""
+    """A ControlledShutdown answer tells what remains. Others count errors, and name who got one."""
     document: dict[str, Any] = {"error": answer.error.name}
     if answer.codes is None:
         document["remaining"] = len(answer.rows)

@@ -47,7 +47,7 @@ class Stamp:
         return Stamp(snapshot.cluster_id, snapshot.controller_epoch, hashlib.sha256(text.encode()).hexdigest())
 
     def stale(self, now: Stamp) -> str | None:
-        """Why a plan with this stamp is not for the cluster as it is ``now``; None if it is."""
+        """Why a plan with this stamp is not for the cluster as it is ``now``. None if it is."""
         if None not in (self.cluster_id, now.cluster_id) and self.cluster_id != now.cluster_id:
             return f"it was made for cluster {self.cluster_id}, this is {now.cluster_id}"
         if None not in (self.controller_epoch, now.controller_epoch) and self.controller_epoch != now.controller_epoch:
@@ -117,7 +117,7 @@ class PlanExecution:
         return self._next - len(self._moving)
 
     def begin(self) -> bool:
-        """Begin the next batch; False if there is none any more."""
+        """Begin the next batch. False if there is none any more."""
         if self._next >= self.total:
             return False
         batch = self._targets.take(np.arange(self._next, min(self._next + self._size, self.total)))
@@ -130,14 +130,14 @@ class PlanExecution:
         return True
 
     def look(self) -> bool:
-        """Ask what is still on its way; whether anything of the batch is."""
+        """Ask what is still on its way. Whether anything of the batch is."""
         if self._moving:
             self._moving &= self._admin.reassignments().keys()
         return bool(self._moving)
 
 
 def cancel(admin: Administration, partitions: list[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-    """Give these reassignments up; a code for each."""
+    """Give these reassignments up. A code for each."""
     codes = admin.reassign(Targets.of([(partition, None) for partition in partitions]))
     return dict(zip(partitions, codes, strict=True))
 

@@ -22,7 +22,7 @@ from kframe.whatif.whatif import WhatIf
 
 
 class LeaderRule(StrEnum):
-    """Kafka's election rules by name; the values say what each looks for."""
+    """Kafka's election rules by name. The values say what each looks for."""
 
     INITIAL = "initial-leader rule: the first live replica in assignment order"
     OFFLINE_CLEAN = "offline election, clean part: the first live replica in assignment order that is in the ISR"
@@ -203,7 +203,7 @@ class ElectionExplainer:
             yield CandidateReplica(broker_id, position, status, reason)
 
     def _obstacle(self, broker_id: int) -> tuple[CandidateStatus, str] | None:
-        """Why a replica cannot lead whatever the ISR says; None if it can."""
+        """Why a replica cannot lead whatever the ISR says. None if it can."""
         brokers, p = self._cluster.brokers, self._cluster.partitions
         index = brokers.find(broker_id)
         if index is None or not brokers.registered[index]:

@@ -1,4 +1,4 @@
-"""An Outcome as a directory of Parquet tables beside its summary in JSON; it appears whole or not at all."""
+"""An Outcome as a directory of Parquet tables beside its summary in JSON. It appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def write_outcome(
 
 
 def partitions_table(outcome: Outcome) -> pa.Table:
-    """The changed partitions, a row each; epochs that are not known are null."""
+    """The changed partitions, a row each. Epochs that are not known are null."""
     import pyarrow as pa
 
     changes = outcome.changes
@@ -123,7 +123,7 @@ def brokers_table(outcome: Outcome) -> pa.Table:
 
 
 def timeline_table(outcome: Outcome) -> pa.Table:
-    """Everything that happened, a row each; a column that does not go with it is null."""
+    """Everything that happened, a row each. A column that does not go with it is null."""
     import pyarrow as pa
 
     schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in _TIMELINE.items()])

@@ -20,7 +20,7 @@ CONDITIONS: Final = ("offline", "under_min_isr", "at_min_isr", "under_replicated
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """How unevenly a load lies on the registered brokers; ``over_mean`` is None where there is no load."""
+    """How unevenly a load lies on the registered brokers. ``over_mean`` is None where there is no load."""
 
     mean: float
     most: int
@@ -29,7 +29,7 @@ class Skew:
 
     @staticmethod
     def of(loads: Int32) -> Skew:
-        """The skew of these brokers' loads; of no broker it is all zeros."""
+        """The skew of these brokers' loads. Of no broker it is all zeros."""
         if not len(loads):
             return Skew(0.0, 0, None, 0.0)
         mean, most = float(loads.mean()), int(loads.max())
@@ -62,7 +62,7 @@ class ClusterHealth:
     in_sync: Int32
 
     def counts(self) -> dict[str, int | None]:
-        """How many partitions are in each of CONDITIONS; None where that is not known."""
+        """How many partitions are in each of CONDITIONS. None where that is not known."""
         masks = {name: getattr(self, name) for name in CONDITIONS}
         return {name: None if mask is None else int(np.count_nonzero(mask)) for name, mask in masks.items()}
 

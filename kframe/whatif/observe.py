@@ -69,7 +69,7 @@ class Traffic:
         self.unsized |= more.unsized
 
     def bytes_of(self, broker: int) -> int | None:
-        """Bytes that a broker was sent; None if the size of any request is not known."""
+        """Bytes that a broker was sent. None if the size of any request is not known."""
         return None if self.unsized[broker] else int(self.nbytes[broker])
 
 
@@ -93,7 +93,7 @@ class Observations:
         self.traffic = {api: Traffic.none(self.brokers) for api in Api}
 
     def note(self, timeline_event: TimelineEvent, receivers: Bool | None = None) -> None:
-        """Write down what happened; ``receivers`` masks the brokers that requests went to."""
+        """Write down what happened. ``receivers`` masks the brokers that requests went to."""
         self.topics_written |= isinstance(timeline_event, TopicsWritten)
         if isinstance(timeline_event, ElectionHeld):
             # It is held while the answer to a proposed ISR is still on its way out.
@@ -104,7 +104,7 @@ class Observations:
             self.merged.add(timeline_event, receivers)
 
     def answered(self) -> None:
-        """The controller has answered; it may go on."""
+        """The controller has answered. It may go on."""
         if self.merged_after_answer is not None:
             self.merged, self.merged_after_answer = self.merged_after_answer, None
 

@@ -100,7 +100,7 @@ class ControllerResponse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepReport:
-    """What a step says of itself: the answer it got; ``events`` and ``health`` in place of what was observed."""
+    """What a step says of itself: the answer it got. ``events`` and ``health`` in place of what was observed."""
 
     answer: ControllerResponse | None = None
     events: tuple[TimelineEvent, ...] | None = None
@@ -179,7 +179,7 @@ class Outcome(Tabular):
         return self.operation.text(), {name: "unknown" if count is None else count for name, count in numbers.items()}
 
     def count_of(self, what: FailOn) -> int | None:
-        """In how many partitions the what-if found this; None if the snapshot lacks what decides it.
+        """In how many partitions the what-if found this. None if the snapshot lacks what decides it.
 
         OFFLINE and UNDER_MIN_ISR: after any of the steps, but not before the first. LOSS: a leader was elected outside
         the ISR, so that acknowledged records may be gone.

@@ -17,10 +17,10 @@ class TimelineEntry:
 
 
 class PartitionTimeline:
-    """Where a partition has been; it begins with how things stand. ``WhatIf.follow`` makes them."""
+    """Where a partition has been. It begins with how things stand. ``WhatIf.follow`` makes them."""
 
     def __init__(self, stored: Callable[[], PartitionView | None]) -> None:
-        """``stored`` reads the partition; None once it is gone."""
+        """``stored`` reads the partition. None once it is gone."""
         self._stored = stored
         self.entries: list[TimelineEntry] = []
         self.note()
@@ -36,7 +36,7 @@ class PartitionTimeline:
 
 
 def describe_change(before: PartitionView, after: PartitionView) -> str:
-    """What became of a partition, in words; nothing if the same is stored."""
+    """What became of a partition, in words. Nothing if the same is stored."""
     parts = [*_assignment(before, after), *_state(before, after)]
     if not parts and before.leader_epoch != after.leader_epoch:
         parts.append("higher leader epoch")

@@ -60,7 +60,7 @@ class Plan:
 
     @staticmethod
     def of(wanted: Sequence[tuple[tuple[str, int], Sequence[int]]], name: str = "plan") -> Plan:
-        """From ((topic, partition), replicas) pairs; for small things."""
+        """From ((topic, partition), replicas) pairs. For small things."""
         return Plan(name, Targets.of(wanted), np.zeros(len(wanted), np.bool_))
 
     def partition_name(self, position: int) -> str:

@@ -147,7 +147,7 @@ class PlanReport:
 
 
 def reassignment_document(checked: CheckedPlan) -> dict[str, Any]:
-    """What a plan would move; partitions for which it cannot be carried out are left as they are."""
+    """What a plan would move. Partitions for which it cannot be carried out are left as they are."""
     ids, loads = replica_loads(checked)
     registered = np.array([facts.registered is not False for facts in checked.snapshot.brokers], np.bool_)
     kinds = Counter(kind for kind, valid in zip(checked.kinds(), checked.valid.tolist(), strict=True) if valid)

@@ -144,7 +144,7 @@ class _Reassignment:
     def _propose(
         self, leader: int, rows: Int32, isr: Ragged, timelines: tuple[MergedTimeline, MergedTimeline]
     ) -> tuple[AlterPartitionResponse, StateChange]:
-        """One leader's AlterPartition; the answer, and the change that it asks for."""
+        """One leader's AlterPartition. The answer, and the change that it asks for."""
         cluster = self._study.cluster
         p, brokers = cluster.partitions, cluster.brokers
         names = map(cluster.topics.names.__getitem__, p.topic[rows].tolist())

@@ -41,12 +41,12 @@ def _rules_of_another_mode(snapshot: Snapshot) -> Iterator[str]:
 
 
 def controller_id_of(snapshot: Snapshot) -> int:
-    """The controller's id; that of the first broker if the snapshot does not say."""
+    """The controller's id. That of the first broker if the snapshot does not say."""
     first = snapshot.brokers[0].broker_id if snapshot.brokers else 0
     return first if snapshot.controller_id is None else snapshot.controller_id
 
 
 def controller_epoch_of(snapshot: Snapshot) -> int:
-    """The present controller's epoch; the highest that any state was written under if the snapshot does not say."""
+    """The present controller's epoch. The highest that any state was written under if the snapshot does not say."""
     written = snapshot.partitions.controller_epoch
     return max(1 if written is None else int(written.max(initial=1)), snapshot.controller_epoch or 1)

@@ -74,13 +74,13 @@ class Sweep:
     brokers: tuple[int, ...]
     """Ids of the brokers that are registered."""
     configs_known: bool
-    """Whether topic settings are known; if not, what is counted of min.insync.replicas means nothing."""
+    """Whether topic settings are known. If not, what is counted of min.insync.replicas means nothing."""
 
     def __len__(self) -> int:
         return len(self.kind)
 
     def column(self, name: str) -> Int32 | None:
-        """(s,) one of METRICS; None if the snapshot lacks what decides it."""
+        """(s,) one of METRICS. None if the snapshot lacks what decides it."""
         if name in _OF_SETTINGS and not self.configs_known:
             return None
         count_of: Int32 = self.counts[:, METRICS.index(name)]
@@ -95,7 +95,7 @@ class Sweep:
 
     @property
     def over_mean(self) -> Float64:
-        """(s,) leader skew, as ``Skew.over_mean``; NaN where nothing is led."""
+        """(s,) leader skew, as ``Skew.over_mean``. NaN where nothing is led."""
         mean = np.where(self.leaders_mean == 0, np.nan, self.leaders_mean)
         return np.asarray(self.leaders_most / mean, np.float64)
 
@@ -106,7 +106,7 @@ class Sweep:
         return self.column(names[what])
 
     def ranked(self, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> Int64:
-        """Positions of all failures, or of one kind, the worst first; equal ones in the order of the columns."""
+        """Positions of all failures, or of one kind, the worst first. Equal ones in the order of the columns."""
         skew = self.over_mean
         keys = {SortBy.OFFLINE: self.column("offline"), SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
                 SortBy.UNCLEAN: self.unclean, SortBy.SKEW: np.where(np.isnan(skew), 0.0, skew)}  # fmt: skip
@@ -119,7 +119,7 @@ class Sweep:
         return list(self.records(self.ranked(by, kind)[:n]))
 
     def records(self, positions: Int64 | None = None) -> Iterator[dict[str, Any]]:
-        """Failures as objects for people and files; all of them, or those at ``positions`` in that order."""
+        """Failures as objects for people and files. All of them, or those at ``positions`` in that order."""
         chosen = np.arange(len(self)) if positions is None else positions
         for start in range(0, len(chosen), _CHUNK):
             yield from self._records(chosen[start : start + _CHUNK])

@@ -89,7 +89,7 @@ class FailureCounts:
         pairs: bool,
         deleting_topics: DeletingTopics | None = None,
     ) -> FailureCounts:
-        """Counts of no partition. ``racks`` stand beside the brokers; those of brokers that are gone do not count."""
+        """Counts of no partition. ``racks`` stand beside the brokers. Those of brokers that are gone do not count."""
         count = len(broker_ids)
         here = [name if up else None for name, up in zip(racks, registered.tolist(), strict=True)]
         names = tuple(sorted({name for name in here if name is not None}))
@@ -165,13 +165,13 @@ def _joined(parts: Sequence[tuple[Int64, NDArray[Any]]]) -> tuple[Int64, Int32]:
 
 
 def _times(left: Bool, right: Int32) -> Int32:
-    """The product of matrices; floats multiply faster, and hold such numbers exactly."""
+    """The product of matrices. Floats multiply faster, and hold such numbers exactly."""
     product: Int32 = (left.astype(np.float64) @ right.astype(np.float64)).astype(np.int32)
     return product
 
 
 def summed(keys: Int64, changes: NDArray[Any]) -> tuple[Int64, Int32]:
-    """The distinct keys, ascending, each with the sum of its changes; those whose sum is 0 are left out."""
+    """The distinct keys, ascending, each with the sum of its changes. Those whose sum is 0 are left out."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])

@@ -41,7 +41,7 @@ def write_table(sweep: Sweep, positions: Int64, path: Path) -> None:
 
 
 def failures_table(sweep: Sweep, positions: Int64) -> pa.Table:
-    """Failures as records have them, a row each in this order; means and skews are not rounded."""
+    """Failures as records have them, a row each in this order. Means and skews are not rounded."""
     import pyarrow as pa
 
     racks = pa.array(list(sweep.rack_names), pa.string())

@@ -135,7 +135,7 @@ def _moved(kind: int) -> Int32:
 
 
 def _beyond(kind: int) -> Int32:
-    """The counts of two failures beyond the sum of each alone; where both replicas fail, there is no leader."""
+    """The counts of two failures beyond the sum of each alone. Where both replicas fail, there is no leader."""
     if KINDS[kind][0] == 1:
         return np.zeros_like(_ALL_GONE)
     beyond: Int32 = _health(kind, 2) - 2 * _health(kind, 1) + _health(kind, 0)

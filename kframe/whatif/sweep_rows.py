@@ -110,7 +110,7 @@ def counts_of(rows: pa.Table | pa.RecordBatch, brokers: Sequence[BrokerFacts], *
 
 
 def _tables(counts: FailureCounts) -> Iterator[tuple[int, int | None, Int32]]:
-    """The arrays of the counts, each with its failure and its metric; a column is a holder, or without metric one of
+    """The arrays of the counts, each with its failure and its metric. A column is a holder, or without metric one of
     METRICS."""
     for when, line in ((_BEFORE, slice(0, 1)), (_NONE, slice(1, 2))):
         yield when, None, counts.totals[line]

@@ -16,7 +16,7 @@ from kframe.model.ids import ElectionKind
 
 @dataclass(frozen=True, slots=True)
 class ElectionHeld:
-    """An election in ``partitions``; ``elected`` got a leader, ``unclean`` of them from outside the ISR."""
+    """An election in ``partitions``. ``elected`` got a leader, ``unclean`` of them from outside the ISR."""
 
     what: ClassVar[str] = "election"
 
@@ -110,7 +110,7 @@ class TopicAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicsWritten:
-    """Records of ``topics`` were written; of the replicas in them, ``adding`` are being added, ``removing`` removed."""
+    """Records of ``topics`` were written. Of the replicas in them, ``adding`` are being added, ``removing`` removed."""
 
     what: ClassVar[str] = "topics"
 
@@ -157,7 +157,7 @@ class MergedTimeline:
         self._position = 0
 
     def add(self, timeline_event: TimelineEvent, receivers: Bool | None = None) -> None:
-        """Something happened in this turn; ``receivers`` masks the brokers that requests went to."""
+        """Something happened in this turn. ``receivers`` masks the brokers that requests went to."""
         kind = _kind(timeline_event)
         key = (*kind, self._seen[kind])
         self._seen[kind] += 1

@@ -128,7 +128,7 @@ class WhatIf:
         return tuple(self.cluster.brokers.registered_ids())
 
     def selector_name(self, kind: ElectionKind) -> str | None:
-        """Name of the leader selector in charge of a kind of election; None for the built-in rule."""
+        """Name of the leader selector in charge of a kind of election. None for the built-in rule."""
         selector = self._selectors.get(kind)
         return None if selector is None else selector.name
 

@@ -18,7 +18,7 @@ class Layout:
     """The layout of the partitions in one version of a request (see ``kernels/_request_entries.pyx``)."""
 
     grouped: bool
-    """Whether partitions are grouped by topic; otherwise each entry has the topic's name."""
+    """Whether partitions are grouped by topic. Otherwise each entry has the topic's name."""
     compact: bool
     """Whether the version is flexible."""
     with_topic_ids: bool

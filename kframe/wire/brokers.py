@@ -20,10 +20,10 @@ V0_LISTENER: Final = "PLAINTEXT"
 
 
 class EncodedBrokers:
-    """Encoded brokers of one kind of request; a broker is encoded at first use, and again after a new registration."""
+    """Encoded brokers of one kind of request. A broker is encoded at first use, and again after a new registration."""
 
     def __init__(self, encode: Callable[[Registration], bytes], others: Sequence[Registration] = ()) -> None:
-        """``others`` are added to all registered brokers; no broker may have their ids. Raises ConfigError as
+        """``others`` are added to all registered brokers. No broker may have their ids. Raises ConfigError as
         ``encode`` does."""
         self._encode = encode
         self._others = {other.broker_id: encode(other) for other in others}

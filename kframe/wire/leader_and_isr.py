@@ -47,7 +47,7 @@ class EntryPool:
         require_as_measured(written, len(rows))
 
     def copy(self, group: Group, is_new: UInt8, frame: Frame) -> None:
-        """Copy the entries of ``group``; ``is_new`` is aligned with its rows."""
+        """Copy the entries of ``group``. ``is_new`` is aligned with its rows."""
         kernels.copy_entries(
             group.rows, is_new, self._is_new_back, group.row_size, self._pool_at, self._pool,
             frame.entry_at, frame.out,
@@ -102,7 +102,7 @@ def leader_and_isr_requests(
     cluster: ClusterState, requests: ControlRequests, api_version: int, broker_entries: EncodedBrokers, byte_limit: int,
     scratch: Scratch | None = None,
 ) -> Iterator[EncodedRequest]:  # fmt: skip
-    """Each broker's LeaderAndIsr; a broker without rows gets none. Raises ConfigError if a leader cannot be encoded."""
+    """Each broker's LeaderAndIsr. A broker without rows gets none. Raises ConfigError if a leader cannot be encoded."""
     if not len(requests.leader_and_isr.rows):
         return iter(())
     once = distinct_rows(requests.leader_and_isr.rows, len(cluster))

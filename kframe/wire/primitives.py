@@ -34,7 +34,7 @@ def int32(value: int) -> bytes:
 
 
 def unsigned_varint(value: int) -> bytes:
-    """An unsigned varint: seven bits per byte, the lowest first; the top bit is set on all but the last byte."""
+    """An unsigned varint: seven bits per byte, the lowest first. The top bit is set on all but the last byte."""
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)

@@ -55,7 +55,7 @@ def _encode(
 def _bodies(
     cluster: ClusterState, rows: Int32, api_version: int, tail: bytes, byte_limit: int, entry_size: Int32
 ) -> Iterator[tuple[memoryview, int]]:
-    """Sections of up to ``byte_limit`` bytes with ``tail``, and the number of rows of each; one empty section without
+    """Sections of up to ``byte_limit`` bytes with ``tail``, and the number of rows of each. One empty section without
     rows."""
     p, brokers, live = cluster.partitions, cluster.brokers, cluster.brokers.live
     layout = UPDATE_METADATA.layout(api_version)

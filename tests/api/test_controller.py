@@ -43,7 +43,7 @@ class Harness:
         self.controller = builder.build()
 
     def get(self, future: Future[Any]) -> Any:
-        """Run the controller until it is idle; return the answer."""
+        """Run the controller until it is idle. Return the answer."""
         self.controller.run_until_idle()
         return future.result(timeout=0)
 

@@ -1,4 +1,4 @@
-"""Importing ``kframe`` starts no thread and loads no optional module; each name is imported on first use."""
+"""Importing ``kframe`` starts no thread and loads no optional module. Each name is imported on first use."""
 
 from __future__ import annotations
 

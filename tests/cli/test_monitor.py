@@ -22,7 +22,7 @@ ID = 1000
 
 @contextmanager
 def running(ensemble: MemoryEnsemble, controller_id: int = ID) -> Iterator[tuple[Controller, str]]:
-    """Run a controller with a monitor; yield both the controller and the address."""
+    """Run a controller with a monitor. Yield both the controller and the address."""
     monitor = Monitor("0")
     builder = ControllerBuilder(controller_id, ensemble.connect(), RecordingTransport(), servers=[monitor])
     with builder.build() as controller:
@@ -68,7 +68,7 @@ def test_one_that_leads_and_one_that_stands_by_are_ready(ensemble: MemoryEnsembl
 
 
 def test_a_session_that_is_gone_and_no_controller_are_reasons(ensemble: MemoryEnsemble) -> None:
-    """The controller is still alive; a restart would not help."""
+    """The controller is still alive. A restart would not help."""
     with running(ensemble) as (controller, endpoint):
         controller.submit(lambda token: _closed(controller, token)).result(timeout=30)
         status, _, text = get(endpoint, "/readyz")

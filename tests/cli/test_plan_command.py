@@ -17,7 +17,7 @@ from tests.cli.running import HEALTHY, PLAN, kframe
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Path:
-    """A plan for the small cluster: t-0 reordered, t-1 to fewer replicas, t-2 to a dead broker; t-9 does not exist."""
+    """A plan for the small cluster: t-0 reordered, t-1 to fewer replicas, t-2 to a dead broker. T-9 does not exist."""
     targets = {0: [3, 2, 1], 1: [2, 3], 2: [3, 4], 9: [1]}
     entries = [{"topic": "t", "partition": number, "replicas": replicas} for number, replicas in targets.items()]
     path = tmp_path / "plan.json"

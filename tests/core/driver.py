@@ -82,7 +82,7 @@ class Driver:
     # -- actions
 
     def adopt(self) -> Context:
-        """Make the controller active without a failover; return its context."""
+        """Make the controller active without a failover. Return its context."""
         controller_epoch = self.store.claim(CONTROLLER_ID)
         assert controller_epoch is not None
         self._settle(self.controller.adopt(self.store.load(), controller_epoch))
@@ -95,7 +95,7 @@ class Driver:
         self._logs.finish(event, 0.0)
 
     def ask(self, event: Any) -> Any:
-        """Handle a request event and the events that it causes; return the answer to its token."""
+        """Handle a request event and the events that it causes. Return the answer to its token."""
         self.handle(event)
         if event.token not in self.replies:
             self.follow()

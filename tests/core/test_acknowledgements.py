@@ -33,7 +33,7 @@ REQUESTS = [
 
 
 class SilentBrokers(RecordingTransport):
-    """Each answer names its batch; the test sends the answers."""
+    """Each answer names its batch. The test sends the answers."""
 
     @property
     def acknowledges(self) -> bool:
@@ -56,7 +56,7 @@ def request(driver: Driver, event: Any) -> None:
 
 
 def answer(driver: Driver, *brokers: int, batch: int | None = None, error: ErrorCode = NONE, epoch: int = 1) -> None:
-    """Answer UpdateMetadata as brokers; the default batch is the newest."""
+    """Answer UpdateMetadata as brokers. The default batch is the newest."""
     newest = driver.context.term.acknowledgements.next_batch - 1
     for broker in brokers:
         driver.handle(UpdateMetadataAnswered(broker, error, epoch, newest if batch is None else batch))

@@ -78,7 +78,7 @@ def test_active_controller_answers_once(kind: type[Event]) -> None:
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("how", ["inactive", "preempted"])
 def test_other_controllers_decline(kind: type[Event], how: str) -> None:
-    """controller 1: preempt answers; wire: 41 (ControlledShutdown: 11)."""
+    """controller 1: preempt answers. Wire: 41 (ControlledShutdown: 11)."""
     driver = make_driver()
     if how == "inactive":
         driver.handle(SessionExpired())
@@ -141,7 +141,7 @@ def test_automatic_assignments_begin_where_the_event_says(
 
 
 def test_created_topics_are_online_before_their_creator_is_answered() -> None:
-    """wire 9: the controller stores settings first, then the topic; then every partition has a leader."""
+    """wire 9: the controller stores settings first, then the topic. Then every partition has a leader."""
     driver = make_driver()
     new = NewTopic("new", 3, 2, config={"unclean.leader.election.enable": "true", "min.insync.replicas": "2"})
     driver.handle(CreateTopicsRequested((new,), 1_000, token=1))

@@ -181,7 +181,7 @@ UNSOUND = [
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("sender, isr, code", [row[1:] for row in UNSOUND], ids=[row[0] for row in UNSOUND])
 def test_strict_checks(sender: int, isr: tuple[int, ...], code: ErrorCode, strict: bool) -> None:
-    """controller 13.1: kframe may add checks (answer 42); they are disabled by default."""
+    """controller 13.1: kframe may add checks (answer 42). They are disabled by default."""
     brokers = [registration(broker_id, broker_epoch=100 + broker_id) for broker_id in (1, 2, 3, 6)]
     driver = quiet({"t": [SPEC]}, brokers, kframe_alter_partition_strict=strict)
     driver.cluster.topics.set_id(0, b"t" * 16)
@@ -227,7 +227,7 @@ def test_not_controller() -> None:
 @pytest.mark.parametrize("version, code", [(0, UNKNOWN), (1, UNKNOWN), (2, ErrorCode.UNKNOWN_TOPIC_ID),
                                            (3, ErrorCode.UNKNOWN_TOPIC_ID)])  # fmt: skip
 def test_unknown_topic(version: int, code: ErrorCode) -> None:
-    """controller 13.1: v >= 2, topic id unknown 100; the other partitions go on."""
+    """controller 13.1: v >= 2, topic id unknown 100. The other partitions go on."""
     driver = make_driver()
     response = driver.ask(request([Proposal(topic="x"), Proposal()], version))
     assert response.codes.tolist() == [code, NONE]
@@ -255,14 +255,14 @@ def test_storage_has_another_version() -> None:
 
 
 def test_leader_may_propose_for_another_leader() -> None:
-    """controller 13.1: the proposed leader is the requester; its leadership is not checked."""
+    """controller 13.1: the proposed leader is the requester. Its leadership is not checked."""
     driver = make_driver()
     assert driver.ask(request([Proposal((2, 1))], 3, sender=2)).codes.tolist() == [NONE]
     assert (driver.stored("t-0").leader, driver.stored("t-0").isr) == (2, (2, 1))
 
 
 def test_isr_that_completes_a_reassignment_finishes_it() -> None:
-    """controller 13.1: then, per success under reassignment, the reassignment completes; the answer comes first."""
+    """controller 13.1: then, per success under reassignment, the reassignment completes. The answer comes first."""
     moving = PartitionSpec((2, 3, 1), 1, (1, 2), 5, 1, 3, adding_replicas=(3,), removing_replicas=(1,))
     driver = make_driver(moving)
     driver.context.cluster.partitions.reassigning[0] = 1

@@ -85,7 +85,7 @@ def test_notification_of_unknown_partition_is_deleted() -> None:
 
 
 def test_notification_during_processing_is_processed_next() -> None:
-    """controller 13.2: only the read notifications are deleted; a later one causes another event."""
+    """controller 13.2: only the read notifications are deleted. A later one causes another event."""
     driver = make_driver()
     driver.ensemble.notify_isr_changes([("t", 0)])
     driver.events.clear()
@@ -135,7 +135,7 @@ def test_what_is_offline_already_is_no_news() -> None:
 
 
 def test_replica_that_is_back_only_leaves_the_set() -> None:
-    """controller 12: no election is triggered by that; other errors neither add nor remove."""
+    """controller 12: no election is triggered by that. Other errors neither add nor remove."""
     driver = quiet({"t": [PartitionSpec((1, 2), 1, (1,)), healthy(1)]}, (1, 2))
     answer(driver, 1, "t-0", "t-1", failed=("t-0", "t-1"))
     assert [driver.known(name).state for name in ("t-0", "t-1")] == [PartitionState.OFFLINE] * 2
@@ -150,7 +150,7 @@ def test_replica_that_is_back_only_leaves_the_set() -> None:
     ids=["top-level error", "earlier office", "later office", "unknown broker"],
 )
 def test_responses_without_effect(error: ErrorCode, controller_epoch: int | None, broker: int) -> None:
-    """controller 12: each response without top-level error; rows of another controller epoch are ignored."""
+    """controller 12: each response without top-level error. Rows of another controller epoch are ignored."""
     driver = make_driver()
     answer(driver, broker, *NAMES, failed=("t-0",), error=error, controller_epoch=controller_epoch)
     assert (offline(driver), driver.effects) == (set(), [])

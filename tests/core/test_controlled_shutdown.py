@@ -45,14 +45,14 @@ def test_who_may_ask(broker_id: int, broker_epoch: int, error: ErrorCode) -> Non
 
 
 def test_what_it_leads_and_follows() -> None:
-    """controller 8: led partitions are elected, followers leave the ISR; partitions with one replica do not count."""
+    """controller 8: led partitions are elected, followers leave the ISR. Partitions with one replica do not count."""
     driver = quiet({"t": [LED, FOLLOWED, ALONE]}, (1, 2, 3))
     assert ask(driver, 2) == (ErrorCode.NONE, [])
     assert [state_of(driver.stored(f"t-{n}")) for n in range(3)] == [(1, (1,), 1), (1, (1, 3), 1), (2, (2,), 0)]
 
 
 def test_followers_are_stopped_twice() -> None:
-    """controller 8: StopReplica is queued twice for followers; the old leader receives the new one."""
+    """controller 8: StopReplica is queued twice for followers. The old leader receives the new one."""
     driver = quiet({"t": [LED, FOLLOWED]}, (1, 2, 3))
     ask(driver, 2)
     assert driver.recipients(Api.STOP_REPLICA, "t-1") == [2, 2]

@@ -34,7 +34,7 @@ def changed(driver: Driver, act: Callable[[], object]) -> dict[str, int]:
 
 
 def cut_short(driver: Driver, operation: Operation[object], at: type[Effect]) -> None:
-    """Run an operation until the first effect of a kind; that effect fails."""
+    """Run an operation until the first effect of a kind. That effect fails."""
     driver.fail(at, StoreError("gone"))
     with pytest.raises(StoreError):
         driver.run(operation)

@@ -97,7 +97,7 @@ class Simulation:
         self.loop.open()
 
     def settle(self) -> dict[str, int]:
-        """Handle all pending events; return the gauges."""
+        """Handle all pending events. Return the gauges."""
         self.loop.run_until_idle()
         return dict(self.loop.status().gauges)
 

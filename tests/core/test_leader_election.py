@@ -1,4 +1,4 @@
-"""Elections through the engine, rule by rule (``elections.md`` sections 1 to 3); section 5 is the truth table."""
+"""Elections through the engine, rule by rule (``elections.md`` sections 1 to 3). Section 5 is the truth table."""
 
 from __future__ import annotations
 

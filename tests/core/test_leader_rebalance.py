@@ -49,13 +49,13 @@ LIMITS = [
 
 @pytest.mark.parametrize("specs, percentage, names", [row[1:] for row in LIMITS], ids=[row[0] for row in LIMITS])
 def test_limit(specs: list[PartitionSpec], percentage: int, names: list[str]) -> None:
-    """controller 11.4: ratio = imbalanced / total; if ratio > pct / 100, strictly."""
+    """controller 11.4: ratio = imbalanced / total. If ratio > pct / 100, strictly."""
     driver = rebalanced(*specs, leader_imbalance_per_broker_percentage=percentage)
     assert elected(driver) == names
 
 
 def test_elections_are_preferred_ones() -> None:
-    """controller 11.4: a preferred election; all replicas receive LeaderAndIsr."""
+    """controller 11.4: a preferred election. All replicas receive LeaderAndIsr."""
     driver = rebalanced(OFFLINE_BROKERS)
     assert state_of(driver.stored("t-0")) == (1, (2, 1), 1)
     assert driver.recipients(Api.LEADER_AND_ISR, "t-0") == [1, 2]
@@ -82,7 +82,7 @@ def test_broker_shutting_down_takes_nothing_back() -> None:
 
 
 def test_brokers_are_rebalanced_in_sequence() -> None:
-    """controller 11.4: one bulk preferred election per broker that is over the limit; others are left alone."""
+    """controller 11.4: one bulk preferred election per broker that is over the limit. Others are left alone."""
     not_preferred = PartitionSpec((3, 1), 1, (1, 3))
     at_limit = [PartitionSpec((2, 3), 3, (3, 2))] + [healthy(2, 3)] * 9
     driver = quiet({"t": [OFFLINE_BROKERS, not_preferred, OFFLINE_BROKERS, not_preferred], "u": at_limit})
@@ -91,7 +91,7 @@ def test_brokers_are_rebalanced_in_sequence() -> None:
 
 
 def test_running_reassignment_is_no_obstacle() -> None:
-    """controller 11.4: since 2.6; the first of all replicas counts, adding or not."""
+    """controller 11.4: since 2.6. The first of all replicas counts, adding or not."""
     adding = PartitionSpec((3, 1, 2), 1, (1, 2, 3), adding_replicas=(3,), removing_replicas=(2,))
     driver = quiet({"t": [adding, OFFLINE_BROKERS]})
     driver.cluster.partitions.reassigning[0] = 1

@@ -39,7 +39,7 @@ def test_new_bounced_and_dead_in_that_order() -> None:
 
 
 def test_recipients_of_update_metadata_for_a_new_broker() -> None:
-    """controller 6.2: the others learn that it is there; it receives every partition with a leader."""
+    """controller 6.2: the others learn that it is there. It receives every partition with a leader."""
     stateless, deleted = PartitionSpec((1,)), healthy(1, 4)
     driver = quiet({"t": [healthy(1, 4), stateless], "going": [deleted]}, (1, 2))
     driver.cluster.topics.deleting[1] = driver.cluster.topics.deletion_halted[1] = 1
@@ -124,7 +124,7 @@ def test_registration_changes_endpoints(change: object, recipients: list[tuple[i
 
 @pytest.mark.parametrize("broker_id", [3, 9], ids=["dead", "never seen"])
 def test_word_of_a_broker_that_is_not_there(broker_id: int) -> None:
-    """controller 6.4: known and present, or nothing happens; kframe also ignores unknown brokers."""
+    """controller 6.4: known and present, or nothing happens. kframe also ignores unknown brokers."""
     driver = quiet({"t": [healthy(1, 3)]}, (1, 2))
     driver.handle(BrokerModified(broker_id))
     assert kinds(driver.effects) == ["ReadBrokers"]

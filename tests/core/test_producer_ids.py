@@ -43,7 +43,7 @@ def test_checks(broker: int, broker_epoch: int, code: ErrorCode) -> None:
 
 
 def test_blocks_are_of_a_thousand_and_never_given_twice() -> None:
-    """controller 15: block 0..999, then the next 1000 after block_end; a later controller continues."""
+    """controller 15: block 0..999, then the next 1000 after block_end. A later controller continues."""
     driver = make_driver()
     blocks = [
         driver.ask(ProducerIdsRequested(broker, 100 * broker, token)) for token, broker in enumerate((1, 2, 1), 1)

@@ -58,7 +58,7 @@ def test_who_creates_is_answered_once_all_partitions_are_led() -> None:
 
 
 def test_who_waits_is_answered_when_the_time_is_up() -> None:
-    """wire 9: after the timeout, error 7 for the topics without a leader; other topics keep their result."""
+    """wire 9: after the timeout, error 7 for the topics without a leader. Other topics keep their result."""
     driver = make_driver()
     driver.handle(creation(PATIENT_MS, 1, NewTopic("soon", 1, 1), NewTopic("t")))
     pass_time(driver, PATIENT_MS - 1)

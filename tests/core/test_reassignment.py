@@ -92,7 +92,7 @@ def test_phase_b() -> None:
 
 
 def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> None:
-    """controller 7.2: Offline, DeletionStarted, DeletionSuccessful, NonExistent in four calls; answers are ignored."""
+    """controller 7.2: Offline, DeletionStarted, DeletionSuccessful, NonExistent in four calls. Answers are ignored."""
     driver = quiet({"t": [MOVING]})
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 4, 5, 6))
@@ -110,7 +110,7 @@ def test_removed_replicas_are_deleted_without_waiting_for_their_brokers() -> Non
     ids=["leader stays", "leader leaves", "no leader"],
 )
 def test_leader_in_phase_b(leader: int | None, isr: tuple[int, ...], elects: bool) -> None:
-    """controller 7.1: B3, a leader in the target stays and its leader epoch is raised; else one is elected."""
+    """controller 7.1: B3, a leader in the target stays and its leader epoch is raised. Else one is elected."""
     spec = PartitionSpec(
         MOVING.replicas, leader, (1, 2, 3), leader_epoch=5, adding_replicas=(4, 5, 6), removing_replicas=(1, 2, 3)
     )
@@ -146,7 +146,7 @@ def test_a_leader_hears_of_the_target_alone_once_the_others_have_left_the_isr(le
 
 
 def test_target_in_sync_but_dead_leaves_no_leader(caplog: pytest.LogCaptureFixture) -> None:
-    """controller 7.1: B3 finds nobody, which is only logged; B4 then removes the old leader."""
+    """controller 7.1: B3 finds nobody, which is only logged. B4 then removes the old leader."""
     driver = quiet({"t": [MOVING]}, (1, 2, 3))
     driver.cluster.partitions.reassigning[0] = 1
     catch_up(driver, (1, 4, 5, 6))
@@ -160,7 +160,7 @@ UNMOVED = [("order only", (2, 1, 3), 2), ("identical", (1, 2, 3), 1)]
 
 @pytest.mark.parametrize("target, writes", [row[1:] for row in UNMOVED], ids=[row[0] for row in UNMOVED])
 def test_nothing_to_move_is_never_free(target: tuple[int, ...], writes: int) -> None:
-    """controller 7.3: order-only change runs phase B; an identical list still runs B3, B6 and B8."""
+    """controller 7.3: order-only change runs phase B. An identical list still runs B3, B6 and B8."""
     driver = quiet({"t": [RESTED]})
     assert move(driver, *target) == [NONE]
     assert assigned(driver.stored("t-0")) == (target, (), ())
@@ -181,7 +181,7 @@ def test_override_stops_what_falls_out() -> None:
 
 
 def test_cancel_goes_back_to_the_origin() -> None:
-    """controller 7.5: null replicas cancel; the origin is a complete assignment, so phase B follows at once."""
+    """controller 7.5: null replicas cancel. The origin is a complete assignment, so phase B follows at once."""
     driver = quiet({"t": [MOVING]})
     assert submit(driver, [(("t", 0), None)]) == [NONE]
     assert assigned(driver.stored("t-0")) == ((1, 2, 3), (), ())
@@ -287,7 +287,7 @@ def test_failover_takes_up_what_is_left_in_storage() -> None:
 
 
 def test_list() -> None:
-    """controller 7.7: given partitions or all; partitions without a reassignment and unknown partitions are omitted."""
+    """controller 7.7: given partitions or all. Partitions without a reassignment and unknown partitions are omitted."""
     driver = quiet({"t": [RESTED, MOVING], "u": [MOVING, healthy(1)]})
     driver.cluster.partitions.reassigning[[1, 2]] = 1
 

@@ -39,7 +39,7 @@ CHECKS: list[tuple[str, tuple[int, ...] | None, ErrorCode]] = [
 
 @pytest.mark.parametrize("target, code", [row[1:] for row in CHECKS], ids=[row[0] for row in CHECKS])
 def test_checks_of_the_api(target: tuple[int, ...] | None, code: ErrorCode) -> None:
-    """controller 7.5: empty, duplicate ids, negative id, adding replica not live 39; cancel of nothing 85."""
+    """controller 7.5: empty, duplicate ids, negative id, adding replica not live 39. Cancel of nothing 85."""
     driver = quiet({"t": [RESTED]}, (1, 2, 3, 4, 5))
     driver.cluster.brokers.index_of([6])
     driver.cluster.brokers.shutting_down[driver.cluster.brokers.index_of([5])] = 1
@@ -64,7 +64,7 @@ def test_unknown_partitions(topic: str, partition: int) -> None:
 
 
 def test_partition_that_never_had_a_leader() -> None:
-    """controller 7.5: an error of the reassignment itself is an unknown server error; the controller continues."""
+    """controller 7.5: an error of the reassignment itself is an unknown server error. The controller continues."""
     driver = quiet({"t": [PartitionSpec((1, 2)), RESTED]})
     assert submit(driver, [(("t", 0), (3, 4)), (("t", 1), (4, 5, 6))]) == [ErrorCode.UNKNOWN_SERVER_ERROR, NONE]
     assert driver.controller.active

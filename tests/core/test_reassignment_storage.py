@@ -22,7 +22,7 @@ from tests.core.reassignments import (
 
 
 def test_storage_is_believed() -> None:
-    """controller 7.6: reassignTo(target) without validating liveness; the record stays until the target is reached."""
+    """controller 7.6: reassignTo(target) without validating liveness. The record stays until the target is reached."""
     driver = quiet({"t": [RESTED, RESTED]})
     leave(driver, [(("t", 0), (99, 1)), (("t", 1), (4, 5, 6))])
     assert assigned(driver.stored("t-0")) == ((99, 1, 2, 3), (99,), (2, 3))

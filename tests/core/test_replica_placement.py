@@ -54,7 +54,7 @@ def test_five_brokers() -> None:
 def test_start_shift_and_first_partition(
     start: int, shift: int, first_partition: int, expected: list[tuple[int, ...]]
 ) -> None:
-    """wire 9: first = brokers[(p + start) mod n]; the shift grows whenever p is a multiple of n."""
+    """wire 9: first = brokers[(p + start) mod n]. The shift grows whenever p is a multiple of n."""
     assignments = placed(without_racks(0, 1, 2, 3, 4), 2, 3, start, shift, first_partition)
     assert assignments == expected
 
@@ -65,7 +65,7 @@ def test_single_broker() -> None:
 
 
 def test_brokers_go_by_id_and_only_registered_ones_count() -> None:
-    """wire 9: brokers sorted by id; wire 17: real brokers only."""
+    """wire 9: brokers sorted by id. Wire 17: real brokers only."""
     brokers = without_racks(9, 3, 5)
     brokers.index_of([1, 4])
     assert placed(brokers, 3, 2, 0, 0) == [(3, 5), (5, 9), (9, 3)]

@@ -30,7 +30,7 @@ def make_driver(*specs: PartitionSpec, live: tuple[int, ...] = (1, 2, 3)) -> Dri
 
 
 def move(driver: Driver, target: ReplicaState, *names: str, given: ReplicaState | None = None) -> PartitionReplicas:
-    """Change the state of replicas written ``t-0@1``; return the refused ones. ``given`` is their state before."""
+    """Change the state of replicas written ``t-0@1``. Return the refused ones. ``given`` is their state before."""
     replicas = driver.replicas(*names)
     if given is not None:
         driver.cluster.partitions.replica_state[replicas.slots(driver.cluster.partitions)] = given

@@ -15,7 +15,7 @@ NEW = PartitionSpec((1, 2, 3))
 
 
 def failed_over(driver: Driver, *bounced: int, dead: tuple[int, ...] = ()) -> None:
-    """A controller takes over and resigns; brokers fail and register; the controller takes over again."""
+    """A controller takes over and resigns. Brokers fail and register. The controller takes over again."""
     driver.handle(Elect())
     driver.ensemble.drop_controller()
     driver.ensemble.bounce_brokers(bounced)

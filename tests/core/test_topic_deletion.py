@@ -39,7 +39,7 @@ from tests.core.reassignments import move
 
 
 def test_partitions_are_deleted_first_and_all_brokers_notified() -> None:
-    """controller 10.3: partitions Offline, then NonExistent; UpdateMetadata with leader -2 to all brokers."""
+    """controller 10.3: partitions Offline, then NonExistent. UpdateMetadata with leader -2 to all brokers."""
     driver = make_driver()
     mark(driver, "t")
     assert [driver.known(name).state for name in ("t-0", "t-1")] == [PartitionState.NON_EXISTENT] * 2
@@ -79,7 +79,7 @@ def test_isr_is_shrunk_in_storage() -> None:
 
 
 def test_topic_goes_once_every_replica_is_confirmed() -> None:
-    """controller 10.4: completion, replicas NonExistent; topic, settings and mark deleted from storage, then memory."""
+    """controller 10.4: completion, replicas NonExistent. Topic, settings and mark deleted from storage, then memory."""
     driver = make_driver()
     mark(driver, "t")
     driver.forget()
@@ -131,7 +131,7 @@ def test_topic_without_partitions_is_gone_at_once() -> None:
 
 
 def test_deletion_marks_of_unknown_topics_are_removed() -> None:
-    """controller 10.1: names that no topic has; their marks are deleted."""
+    """controller 10.1: names that no topic has. Their marks are deleted."""
     driver = make_driver()
     mark(driver, "nowhere")
     assert (driver.store.read_deletions(), driver.batches) == (frozenset(), [])
@@ -158,7 +158,7 @@ def test_reassignment_does_not_hold_back_a_topic_that_was_not_queued() -> None:
 
 
 def test_dead_broker_halts_but_the_others_delete() -> None:
-    """controller 10.3: offline replicas DeletionIneligible, the topic is halted; online replicas are deleted."""
+    """controller 10.3: offline replicas DeletionIneligible, the topic is halted. Online replicas are deleted."""
     driver = make_driver((1, 3))
     mark(driver, "t")
     assert states(driver, "t-0") == {1: STARTED, 2: INELIGIBLE}
@@ -169,7 +169,7 @@ def test_dead_broker_halts_but_the_others_delete() -> None:
 
 
 def test_start_of_the_broker_resumes() -> None:
-    """controller 10.5: broker start with a replica of the topic resumes it; deleted replicas are not deleted again."""
+    """controller 10.5: broker start with a replica of the topic resumes it. Deleted replicas are not deleted again."""
     driver = make_driver((1, 3))
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1")
@@ -201,7 +201,7 @@ def test_start_of_another_broker_does_not() -> None:
     ids=["one partition", "top level"],
 )  # fmt: skip
 def test_error_halts(error: ErrorCode, failed: tuple[str, ...], left: dict[str, ReplicaState]) -> None:
-    """controller 10.3: error or top-level error, failReplicaDeletion; without pending requests it is Offline again."""
+    """controller 10.3: error or top-level error, failReplicaDeletion. Without pending requests it is Offline again."""
     driver = make_driver()
     mark(driver, "t")
     confirm(driver, 1, "t-0", "t-1", error=error, failed=failed)

@@ -74,7 +74,7 @@ def test_gates(event: Any, read: Callable[[Any], Any], answer: Any) -> None:
 
 
 def test_gate_of_broker_failures() -> None:
-    """controller 10.5: trigger-online and LeaderAndIsr on offline leave queued topics out; others are elected."""
+    """controller 10.5: trigger-online and LeaderAndIsr on offline leave queued topics out. Others are elected."""
     driver = queued()
     driver.ensemble.unregister_brokers([2])
     driver.handle(BrokersChanged())
@@ -100,7 +100,7 @@ def test_gate_of_growth_in_storage() -> None:
      (("t", "nowhere"), {"t": NONE, "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}), ((), {})],
 )  # fmt: skip
 def test_requests(names: tuple[str, ...], codes: dict[str, ErrorCode]) -> None:
-    """wire 10: error 3 for topics that are not in metadata; the others are marked."""
+    """wire 10: error 3 for topics that are not in metadata. The others are marked."""
     driver = make_driver()
     assert driver.ask(DeleteTopicsRequested(names, 1_000, 1)).codes == codes
     assert driver.store.read_deletions() == {name for name, code in codes.items() if code is NONE}
@@ -114,7 +114,7 @@ def test_requests_while_deletion_is_disabled() -> None:
 
 
 def test_marked_twice() -> None:
-    """wire 10: an existing mark is treated as success; once the deletion was announced, the topic is unknown."""
+    """wire 10: an existing mark is treated as success. Once the deletion was announced, the topic is unknown."""
     driver = make_driver((1, 3))
     driver.ensemble.mark_for_deletion(["t"])
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == {"t": NONE}

@@ -90,7 +90,7 @@ def create(driver: Driver, *topics: NewTopic, validate_only: bool = False) -> Ma
 @pytest.mark.parametrize("validate_only", [True, False], ids=["validated", "created"])
 @pytest.mark.parametrize("new, code", [row[1:] for row in CREATION], ids=[row[0] for row in CREATION])
 def test_creation(new: NewTopic, code: ErrorCode, validate_only: bool) -> None:
-    """wire 9: per topic, the first failed check decides; validateOnly writes nothing."""
+    """wire 9: per topic, the first failed check decides. ValidateOnly writes nothing."""
     driver = make_driver()
     if (
         not validate_only
@@ -170,7 +170,7 @@ def test_brokers_shutting_down_count_as_brokers_of_an_automatic_assignment() -> 
 
 
 def test_some_brokers_without_rack() -> None:
-    """wire 9: rack-aware if any broker has a rack; then all brokers must have a rack (else error -1)."""
+    """wire 9: rack-aware if any broker has a rack. Then all brokers must have a rack (else error -1)."""
     driver = quiet({}, (registration(1, "a"), registration(2)))
     assert create(driver, topic(partitions=1, replication_factor=1)) == {"new": ErrorCode.UNKNOWN_SERVER_ERROR}
 
@@ -212,7 +212,7 @@ def growing() -> Driver:
 @pytest.mark.parametrize("validate_only", [True, False], ids=["validated", "grown"])
 @pytest.mark.parametrize("growth, code", [row[1:] for row in GROWTH], ids=[row[0] for row in GROWTH])
 def test_growth(growth: NewPartitions, code: ErrorCode, validate_only: bool) -> None:
-    """wire 11: per topic, the first failed check decides; validateOnly writes nothing."""
+    """wire 11: per topic, the first failed check decides. ValidateOnly writes nothing."""
     driver = growing()
     before = driver.store.read_topics(("t", "moving")).partition_counts.tolist()
     request = CreatePartitionsRequested((growth,), 1_000, validate_only, token=1)

@@ -1,4 +1,4 @@
-"""Topics and partitions are created, deleted and added; topic ids and settings (``controller.md`` section 9)."""
+"""Topics and partitions are created, deleted and added. Topic ids and settings (``controller.md`` section 9)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_new_topics_come_online() -> None:
 
 
 def test_new_partitions_need_a_single_batch_of_each_kind() -> None:
-    """controller 9.2: four bulk calls; only the transition of partitions to Online sends requests."""
+    """controller 9.2: four bulk calls. Only the transition of partitions to Online sends requests."""
     driver = quiet({}, (1, 2, 3))
     create(driver, {"new": [(1, 2), (2, 3)], "more": [(3,)]})
     assert len(driver.batches) == 1
@@ -71,7 +71,7 @@ def test_new_partitions_need_a_single_batch_of_each_kind() -> None:
 
 
 def test_offline_replicas_of_new_partitions_count_as_online() -> None:
-    """controller 9.2: offline replicas also end Online in the replica map; they are not in the ISR."""
+    """controller 9.2: offline replicas also end Online in the replica map. They are not in the ISR."""
     driver = quiet({}, (2, 3))
     create(driver, {"new": [(1, 2)]})
     assert state_of(driver.stored("new-0")) == (2, (2,), 0)
@@ -183,7 +183,7 @@ def test_word_of_a_topic_that_is_not_there(name: str) -> None:
 
 
 def test_growth_that_is_asked_for_keeps_what_others_have_written() -> None:
-    """controller 9.3: CreatePartitions writes the whole topic; a concurrent change is not overwritten."""
+    """controller 9.3: CreatePartitions writes the whole topic. A concurrent change is not overwritten."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.write_topics(small_table({"t": [(1, 2), (3, 2)]}))
     response = driver.ask(CreatePartitionsRequested((NewPartitions("t", 2, ((2, 1),)),), 1_000, token=1))
@@ -201,7 +201,7 @@ def ids(driver: Driver) -> list[bool]:
 
 @pytest.mark.parametrize("protocol, given", [("2.7", False), ("2.8-IV0", True), ("3.9", True)])
 def test_topics_get_ids(protocol: str, given: bool) -> None:
-    """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange; earlier versions have no
+    """controller 9.4: from inter-broker protocol 2.8 on, at failover and on TopicChange. Earlier versions have no
     ids."""
     config = {"auto.leader.rebalance.enable": False, "inter.broker.protocol.version": protocol}
     driver = Driver(cluster_of({"t": [healthy(1)], "u": [healthy(1)]}, [1]), config)
@@ -301,7 +301,7 @@ def test_settings_of_an_unknown_topic() -> None:
 
 
 def test_storage_that_fails_while_topics_come() -> None:
-    """controller 3.5: any failure of a whole write ends the controller role; brokers receive no request."""
+    """controller 3.5: any failure of a whole write ends the controller role. Brokers receive no request."""
     driver = quiet({}, (1,))
     driver.store.create_topics(small_table({"new": [(1,)]}), ({},))
     driver.fail(WriteStates, StoreError("lost"))

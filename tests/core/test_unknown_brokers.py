@@ -62,7 +62,7 @@ def test_new_partitions_are_repaired_before_they_come_online(
 
 
 def test_mending_keeps_the_topic_id_and_is_stored_before_anything_is_led() -> None:
-    """wire 17: topic_id survives; the assignment is written, then the state."""
+    """wire 17: topic_id survives. The assignment is written, then the state."""
     driver = quiet(BALLAST, (1, 2), **NEVER)
     create(driver, {"new": [(1000, 1)]})
     (written,) = [effect.table for effect in driver.effects if isinstance(effect, WriteAssignments)]
@@ -193,7 +193,7 @@ def test_protocol_08_logs_unknown_brokers(caplog: pytest.LogCaptureFixture) -> N
 def test_reassignments_to_unknown_brokers_are_refused(
     protocol: str, spec: PartitionSpec, wanted: tuple[int, ...], code: ErrorCode
 ) -> None:
-    """wire 17: INVALID_REPLICA_ASSIGNMENT for a request; a stored entry is removed."""
+    """wire 17: INVALID_REPLICA_ASSIGNMENT for a request. A stored entry is removed."""
     asked_of = quiet({"t": [spec]}, **NEVER, reassignment_protocol=protocol)
     assert submit(asked_of, [(("t", 0), wanted)]) == [code]
     driver = quiet({"t": [spec], "other": [RESTED]}, **NEVER, reassignment_protocol=protocol)

@@ -27,7 +27,7 @@ FOUR = (1, 2, 3, 4)
 
 
 def fail_over(driver: Driver) -> None:
-    """The session ends; the same instance takes over again."""
+    """The session ends. The same instance takes over again."""
     driver.ensemble.expire(driver.store)
     driver.events.clear()
     driver.handle(SessionExpired())

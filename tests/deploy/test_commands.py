@@ -30,7 +30,7 @@ INSTALLED: Final = "/etc/kframe/server.properties"
 
 
 def instruction(name: str) -> list[str]:
-    """Return the words of an instruction in exec form; an indented CMD belongs to HEALTHCHECK."""
+    """Return the words of an instruction in exec form. An indented CMD belongs to HEALTHCHECK."""
     (words,) = re.findall(rf"^{name} (\[.*\])$", CONTAINERFILE, re.MULTILINE)
     result: list[str] = json.loads(words)
     return result

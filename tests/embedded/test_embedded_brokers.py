@@ -22,7 +22,7 @@ Errors = tuple[tuple[TopicPartition, ErrorCode], ...]
 
 
 def led(broker_id: int, error: ErrorCode, errors: Errors = (), controller_epoch: int = 1) -> LeaderAndIsrAnswered:
-    """An answer to LeaderAndIsr; rows are not compared."""
+    """An answer to LeaderAndIsr. Rows are not compared."""
     return LeaderAndIsrAnswered(broker_id, error, errors, controller_epoch, NO_INDEXES)
 
 

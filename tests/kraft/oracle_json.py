@@ -109,7 +109,7 @@ def _sort_key(versioned: RecordAndVersion, names: dict[UUID, str]) -> tuple[str,
 
 
 def image(context: KraftContext, next_offset: int, now_ns: int) -> dict[str, Any]:
-    """The state in the form of a case; values at their default are absent."""
+    """The state in the form of a case. Values at their default are absent."""
     metadata = context.metadata
     config: dict[str, Any] = {
         METADATA_VERSION: metadata.metadata_version,

@@ -124,7 +124,7 @@ def test_lists_compare_element_by_element(left: list[list[int]], right: list[lis
 @pytest.mark.parametrize("count", [10, 10_000])
 @given(st.lists(st.integers(0, 9)))
 def test_distinct_rows(count: int, rows: list[int]) -> None:
-    """A few rows among many are sorted; many rows use a mask."""
+    """A few rows among many are sorted. Many rows use a mask."""
     assert distinct_rows(np.array(rows, np.int32), count).tolist() == sorted(set(rows))
 
 

@@ -99,7 +99,7 @@ def source_distribution(folder: Path, out: Path) -> Path:
 
 
 def repair(wheel: Path, out: Path) -> None:
-    """Move a wheel to ``out``; on Linux, a wheel with kernels gets the manylinux tag that its symbols allow."""
+    """Move a wheel to ``out``. On Linux, a wheel with kernels gets the manylinux tag that its symbols allow."""
     if wheel.stem.endswith("-none-any"):
         if not (out / wheel.name).exists():
             shutil.move(wheel, out)

@@ -93,7 +93,7 @@ def test_sweep(clusters: Mapping[str, Snapshot], ingested: Path, tmp_path: Path)
 
 
 def scenarios(clusters: Mapping[str, Snapshot]) -> pa.Table:
-    """Every broker and every rack fails in the small clusters; one rack fails in the wide cluster."""
+    """Every broker and every rack fails in the small clusters. One rack fails in the wide cluster."""
     brokers = pa.concat_tables([table(snapshot, name, BROKERS) for name, snapshot in clusters.items()])
     small = brokers.filter(pa.array([name != "wide" for name in brokers["cluster"].to_pylist()], FLAG))
     return pa.concat_tables([broker_scenarios(small), rack_scenarios(brokers)])

@@ -24,7 +24,7 @@ SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Iterator[str]:
-    """Start a Connect server with two local cores, as sbin/start-connect-server.sh does; yield its address."""
+    """Start a Connect server with two local cores, as sbin/start-connect-server.sh does. Yield its address."""
     conf = {**LOCAL, "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": 0,
             "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": 2, "spark.local.dir": tmp_path / "local",
             "spark.sql.session.timeZone": "UTC"}  # fmt: skip

@@ -181,5 +181,5 @@ def test_a_scenario_is_wanted(run: Run) -> None:
 
 
 def _files(out: Path) -> set[tuple[Path, int]]:
-    """Return the files of changes with their inodes; a rewritten file has another inode."""
+    """Return the files of changes with their inodes. A rewritten file has another inode."""
     return {(path, path.stat().st_mtime_ns) for path in (out / "changes").rglob("*.parquet")}

@@ -166,5 +166,5 @@ def _write(out: Path, cluster: str, tables: Mapping[str, Rows]) -> None:
 
 
 def _files(out: Path) -> set[tuple[Path, int]]:
-    """Return the files with their inodes; a rewritten file has another inode."""
+    """Return the files with their inodes. A rewritten file has another inode."""
     return {(path, path.stat().st_mtime_ns) for path in out.rglob("*.parquet")}

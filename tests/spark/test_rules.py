@@ -21,7 +21,7 @@ FOUR = [(1, True, "a"), (2, True, "b"), (3, True, "b"), (4, False, "a")]
 
 
 class Broken(NamedTuple):
-    """A rule; rows as changes of a healthy partition 0 (partition 1 is healthy); the partition and its finding."""
+    """A rule; rows as changes of a healthy partition 0 (partition 1 is healthy). The partition and its finding."""
 
     rule: str
     changes: list[dict[str, Any]]

@@ -39,7 +39,7 @@ def of_single_machine(snapshot: Snapshot, scenario_row: dict[str, Any]) -> Traff
 
 
 def of_a_fleet(snapshot: Snapshot, scenario_row: dict[str, Any], target: int) -> Traffic:
-    """Return the sums over the rows of REQUESTS; a sum is null if any row is null."""
+    """Return the sums over the rows of REQUESTS. A sum is null if any row is null."""
     sums: dict[tuple[int, str], list[tuple[int, int | None]]] = defaultdict(list)
     for row in together(snapshot, scenario_row, list(pack(table(snapshot).to_batches(), target)))["requests"]:
         sums[row["broker_id"], row["api"]].append((row["requests"], row["bytes"]))

@@ -1,4 +1,4 @@
-"""Distribution of work on whole clusters, and settings of local sessions; no Spark is started."""
+"""Distribution of work on whole clusters, and settings of local sessions. No Spark is started."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def small(unclean: int = 0) -> Snapshot:
 
 
 def leaders(whatif: WhatIf) -> list[int | None]:
-    """Return the leaders of t-0, t-1 and so on; -1 is none."""
+    """Return the leaders of t-0, t-1 and so on. -1 is none."""
     return [view.leader for view in whatif.cluster]
 
 

@@ -39,7 +39,7 @@ def broker(broker_id: int, **changes: Any) -> dict[str, Any]:
 
 
 def partition(replicas: list[int], **changes: Any) -> dict[str, Any]:
-    """Return a partition whose first replica, if any, leads; all replicas are in sync."""
+    """Return a partition whose first replica, if any, leads. All replicas are in sync."""
     epochs = {"leaderEpoch": 7, "controllerEpoch": 8, "partitionEpoch": 9, "recovery": 0}
     return (
         {"replicas": replicas, "isr": replicas, "leader": replicas[0] if replicas else -1}
@@ -61,7 +61,7 @@ def case_of(brokers: list[dict[str, Any]], topics: list[dict[str, Any]], **chang
 
 
 def random_case(random: Random, widest: int = 4) -> Case:
-    """Draw a cluster and a batch; the largest topic has ``widest`` partitions."""
+    """Draw a cluster and a batch. The largest topic has ``widest`` partitions."""
     broker_ids = random.sample([*range(6), 127, 128, 1001, 2**31 - 1], random.randint(1, 7))
     brokers = [_random_broker(random, broker_id) for broker_id in broker_ids]
     topics = [_random_topic(random, number, broker_ids, widest) for number in range(random.randint(0, 5))]

@@ -111,7 +111,7 @@ def _changed(before: Mapping[str, str], change: ConfigChange) -> dict[str, str]:
 
 
 def _not_a_list(change: ConfigChange) -> str | None:
-    """Kafka's error message for a list operation on a setting without a list; None if there is none."""
+    """Kafka's error message for a list operation on a setting without a list. None if there is none."""
     for operation, name, _ in change.operations:
         if operation in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT) and name not in _lists(change.topic):
             return f"Config value {operation.name.lower()} is not allowed for config key: {name}"

@@ -101,7 +101,7 @@ def answer_or_wait(
 
 
 def check(context: Context) -> Operation[None]:
-    """Answer the requests whose topics are complete; called after every event."""
+    """Answer the requests whose topics are complete. Called after every event."""
     for number, waiter in list(context.term.delayed_replies.items()):
         if waiter.done(context):
             del context.term.delayed_replies[number]

@@ -52,7 +52,7 @@ def topic_modified(context: Context, name: str) -> Operation[None]:
 
 
 def _add(context: Context, table: TopicTable, deleted: tuple[str, ...] = ()) -> Operation[None]:
-    """Add topics and bring their partitions online; ``deleted`` topics are logged with them."""
+    """Add topics and bring their partitions online. ``deleted`` topics are logged with them."""
     cluster = context.cluster
     first = len(cluster.topics)
     rows = cluster.add_table(table)

@@ -121,7 +121,7 @@ def create_partitions(context: Context, request: CreatePartitionsRequested) -> O
 
 
 def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation[TopicsResponse]:
-    """Mark topics for deletion in storage; the watch of the marks starts the deletion.
+    """Mark topics for deletion in storage. The watch of the marks starts the deletion.
 
     A topic that brokers do not know, or know as deleted, is unknown (Kafka checks its metadata cache).
     """

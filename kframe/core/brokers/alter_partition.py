@@ -124,7 +124,7 @@ def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32,
 def _validate(
     context: Context, request: AlterPartitionRequested, sender: int, rows: Int32, isr: Ragged, codes: Int16
 ) -> Bool:
-    """Set the first applicable code of every partition without one; return the mask of partitions to store."""
+    """Set the first applicable code of every partition without one. Return the mask of partitions to store."""
     p, brokers = context.cluster.partitions, context.cluster.brokers
     # Leaders of 2.7 and 2.8 whose proposal is refused for a member that is shutting down propose no other ISR until the
     # next election (2.8 ``Partition.sendAlterIsrRequest``). Controllers of those versions accept it.

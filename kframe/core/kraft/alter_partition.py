@@ -51,7 +51,7 @@ class IsrResult:
 def alter_partitions(
     context: KraftContext, broker_id: int, broker_epoch: int, proposals: Sequence[KraftIsrProposal]
 ) -> ControllerResult:
-    """Change ISRs as a leader proposes; the answer is a list of IsrResult.
+    """Change ISRs as a leader proposes. The answer is a list of IsrResult.
 
     Raises RequestRefused for a stale broker epoch. Each proposal is decided from the stored state.
     """

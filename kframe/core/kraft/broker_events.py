@@ -92,7 +92,7 @@ def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistr
 
 
 def clean_up_incarnation(context: KraftContext, broker_id: int, *, clean: bool) -> list[RecordAndVersion]:
-    """Take the former process of a broker out of ISRs; with ELR an unclean stop takes it out of ELRs too."""
+    """Take the former process of a broker out of ISRs. With ELR an unclean stop takes it out of ELRs too."""
     rows = rows_with_isr_member(context.metadata, broker_id)
     if clean or not context.metadata.elr_enabled:
         return remove_broker(context, broker_id, rows)

@@ -35,7 +35,7 @@ class KraftConfigOperation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KraftConfigChange:
-    """Operations on the configurations of a resource by key; ``replaces_all`` deletes those that are not named."""
+    """Operations on the configurations of a resource by key. ``replaces_all`` deletes those that are not named."""
 
     resource: Resource
     operations: Mapping[str, tuple[KraftConfigOperation, str | None]] = field(default_factory=dict)

@@ -32,7 +32,7 @@ class RequestRefused(KframeError):
 
 @dataclass(frozen=True, slots=True)
 class ControllerResult:
-    """Records in the order of the log. ``atomic`` records are in one batch; ``response`` answers the request."""
+    """Records in the order of the log. ``atomic`` records are in one batch. ``response`` answers the request."""
 
     records: list[RecordAndVersion] = field(default_factory=list)
     atomic: bool = False

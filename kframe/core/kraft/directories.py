@@ -66,7 +66,7 @@ def cordon_directories(registration: BrokerRegistration, cordoned: Sequence[UUID
 def assign_directories(
     context: KraftContext, broker_id: int, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
 ) -> ControllerResult:
-    """Store the directories of a broker's replicas; a replica in an offline directory leaves ISR and leadership.
+    """Store the directories of a broker's replicas. A replica in an offline directory leaves ISR and leadership.
 
     The answer is a list of DirectoryAssignmentResult. Both changes of a replica are decided from the stored state.
     """

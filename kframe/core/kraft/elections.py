@@ -56,7 +56,7 @@ def elect_leaders(
 
 
 def balance_leaders(context: KraftContext) -> ControllerResult:
-    """A pass of the timer for preferred leaders; the answer says whether there may be more to do at once."""
+    """A pass of the timer for preferred leaders. The answer says whether there may be more to do at once."""
     p = context.metadata.partitions
     rows = np.flatnonzero(p.topic >= 0).astype(np.int32)
     return _timer_pass(context, KraftElection.PREFERRED, rows)

@@ -103,13 +103,13 @@ class Heartbeats:
         self.brokers[broker_id].fenced = True
 
     def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
-        """Note the offset of the last record of the batch with which a controlled shutdown began; the first counts."""
+        """Note the offset of the last record of the batch with which a controlled shutdown began. The first counts."""
         broker = self.brokers[broker_id]
         if broker.controlled_shutdown_offset < 0:
             broker.controlled_shutdown_offset = offset
 
     def lowest_active_offset(self) -> int:
-        """The lowest offset that an unfenced broker outside of controlled shutdown has applied; NEVER without any."""
+        """The lowest offset that an unfenced broker outside of controlled shutdown has applied. NEVER without any."""
         active = [
             broker.metadata_offset for broker in self.brokers.values() if broker.state is BrokerControlState.UNFENCED
         ]

@@ -13,7 +13,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """The rows in need of a leader, with what a choice depends on; all lists have one entry a row."""
+    """The rows in need of a leader, with what a choice depends on. All lists have one entry a row."""
 
     rows: Int32
     kinds: UInt8

@@ -37,14 +37,14 @@ class TargetReplicas:
     removing: Ragged | None = None
     recovery: UInt8 | None = None
     active: UInt8 | None = None
-    """(b,) 1 for brokers that may lead; None for the active brokers."""
+    """(b,) 1 for brokers that may lead. None for the active brokers."""
     unclean_broker: int = NO_BROKER
     """The broker that has returned from an unclean stop."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionChangeBatch:
-    """Changes of rows in columns. A mask says whether a record has the field; lists have one entry a row."""
+    """Changes of rows in columns. A mask says whether a record has the field. Lists have one entry a row."""
 
     rows: Int32
     leader: Int32
@@ -253,7 +253,7 @@ def _update_elrs(context: KraftContext, rows: Int32, isr: Ragged, unclean_broker
 def _last_known_elrs(
     stored_leader: Int32, leader: Int32, writes_leader: Bool, stored_counts: Int32
 ) -> tuple[Ragged, Bool]:
-    """The last leader where a partition becomes leaderless and has none noted; none where it has a leader again."""
+    """The last leader where a partition becomes leaderless and has none noted. None where it has a leader again."""
     begins = writes_leader & (leader == NO_LEADER) & (stored_counts == 0)
     ends = writes_leader & (leader != NO_LEADER) & (stored_counts > 0)
     return Ragged(offsets_of(begins.astype(np.int32)), stored_leader[begins]), begins | ends

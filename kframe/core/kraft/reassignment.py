@@ -27,7 +27,7 @@ from kframe.model.kraft.views import partition_record
 
 @dataclass(frozen=True, slots=True)
 class RequestedReassignment:
-    """The replicas that a partition is to get; None cancels its reassignment."""
+    """The replicas that a partition is to get. None cancels its reassignment."""
 
     topic: str
     partition: int
@@ -58,7 +58,7 @@ class _ReassignmentTarget:
 def reassign_partitions(
     context: KraftContext, reassignments: Sequence[RequestedReassignment], *, allow_factor_change: bool = True
 ) -> ControllerResult:
-    """Start or cancel reassignments; the answer is a list of PartitionResult, one for each of ``reassignments``.
+    """Start or cancel reassignments. The answer is a list of PartitionResult, one for each of ``reassignments``.
 
     Each is decided from the stored state, and all records are atomic.
     """

@@ -197,7 +197,7 @@ def _elect_where_leader_removed(context: Context, rows: Int32) -> Operation[None
 
 
 def removed_replicas(context: Context, rows: Int32, counts: Int32) -> PartitionReplicas:
-    """The replicas (``counts`` for each of ``rows``) that have just left the lists; their slots follow the list."""
+    """The replicas (``counts`` for each of ``rows``) that have just left the lists. Their slots follow the list."""
     p = context.cluster.partitions
     return PartitionReplicas(np.repeat(rows, counts), ragged_positions(p.replica_count[rows], counts).astype(np.int32))
 
@@ -281,7 +281,7 @@ def _move_leader_to_target(context: Context, rows: Int32) -> Operation[None]:
 
 
 def _keep_where_target_cannot_lead(context: Context, rows: Int32) -> Operation[Int32]:
-    """``rows`` without those that would lose replicas while no replica of their target leads; those are announced."""
+    """``rows`` without those that would lose replicas while no replica of their target leads. Those are announced."""
     p = context.cluster.partitions
     waiting = rows[(p.partition_epoch[rows] != NO_STATE) & ~led_by_target(context, rows, _INELIGIBLE)]
     waiting = np.unique(_flagged(context, waiting, ReplicaFlag.REMOVING).rows)
@@ -293,7 +293,7 @@ def _keep_where_target_cannot_lead(context: Context, rows: Int32) -> Operation[I
 
 
 def lead_by_target(context: Context, rows: Int32) -> Operation[None]:
-    """Elect where the leader is not an assigned, live replica; elsewhere raise the epoch to announce the new list.
+    """Elect where the leader is not an assigned, live replica. Elsewhere raise the epoch to announce the new list.
 
     Kafka sends nothing where no leader can be elected. With ``STRICT_MOVES`` the new list is announced there, too: its
     leader epoch may have been raised already.
@@ -318,7 +318,7 @@ def led_by_target(context: Context, rows: Int32, ineligible: int = int(ReplicaFl
 
 
 def announce(context: Context, rows: Int32) -> Operation[Int32]:
-    """Raise leader epochs and send LeaderAndIsr to all replicas, added ones as new; return the rows that succeeded."""
+    """Raise leader epochs and send LeaderAndIsr to all replicas, added ones as new. Return the rows that succeeded."""
     p = context.cluster.partitions
     raised = yield from _raise_epochs(context, rows)
     if len(raised) == 0:
@@ -344,7 +344,7 @@ def notify_raised_epochs(context: Context, rows: Int32, recipients: Ragged) -> O
 
 
 def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
-    """Store a leader epoch one higher for each row; return the rows that have it, ascending."""
+    """Store a leader epoch one higher for each row. Return the rows that have it, ascending."""
     p = context.cluster.partitions
     raised: list[Int32] = []
     remaining = rows[p.partition_epoch[rows] != NO_STATE]
@@ -365,7 +365,7 @@ def _raise_epochs(context: Context, rows: Int32) -> Operation[Int32]:
 
 
 def _assigned_isrs(context: Context, rows: Int32) -> Ragged:
-    """The ISRs of ``rows``; with ``STRICT_MOVES`` without unassigned members, as far as others remain.
+    """The ISRs of ``rows``. With ``STRICT_MOVES`` without unassigned members, as far as others remain.
 
     Before inter-broker protocol 2.7-IV2 a leader writes ISRs, and may add a replica that has just been removed.
     """

@@ -21,13 +21,13 @@ class ReassignmentProtocol:
     """What one protocol does at each event. Rows are unique and ascending."""
 
     submit: Callable[[Context, Int32, Ragged], Operation[Int32]]
-    """Start reassignments that a client requests, to lists of broker indexes; return the failed rows."""
+    """Start reassignments that a client requests, to lists of broker indexes. Return the failed rows."""
     failure: ErrorCode
     """The answer for a failed row."""
     supersedes_stored: bool
     """Whether a request replaces a stored reassignment of the same partition."""
     submit_stored: Callable[[Context], Operation[Int32]]
-    """Start or resume the reassignments in ``/admin/reassign_partitions``; return the rows in progress."""
+    """Start or resume the reassignments in ``/admin/reassign_partitions``. Return the rows in progress."""
     on_isr_change: Callable[[Context, Int32], Operation[None]]
     """Complete reassignments of these rows whose targets are in sync."""
     resume: Callable[[Context, Int32], Operation[None]]

@@ -48,7 +48,7 @@ class FirstInSync:
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """The first candidate, if it is eligible and in sync; else no leader."""
+    """The first candidate, if it is eligible and in sync. Else no leader."""
 
     name: str = "preferred"
 

@@ -71,7 +71,7 @@ class Selection:
         self.last_fault: SelectorFault | None = None
 
     def choose(self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8) -> Int32:
-        """Choose a leader (broker index or NO_LEADER) for each of ``rows`` (k,); return them as a new array (k,).
+        """Choose a leader (broker index or NO_LEADER) for each of ``rows`` (k,). Return them as a new array (k,).
 
         ``unclean_allowed`` (k,) is 1 where an out-of-sync leader is permitted. The fallback is called at most once.
         Raises ShapeError if ``rows`` and ``unclean_allowed`` differ in length.

@@ -27,7 +27,7 @@ class Acknowledgements:
 
     @property
     def next_batch(self) -> int:
-        """The number of the next batch; numbers start at 1."""
+        """The number of the next batch. Numbers start at 1."""
         return int(self._sent.max(initial=0)) + 1
 
     def sent(self, brokers: NDArray[Any], batch: int) -> None:

@@ -39,7 +39,7 @@ class Touched:
         self._parts.clear()
 
     def take(self) -> list[NDArray[Any]] | None:
-        """The touched entries since the last call; None means all."""
+        """The touched entries since the last call. None means all."""
         taken = None if self._everything else self._parts
         self._parts, self._count, self._everything = [], 0, False
         return taken
@@ -51,7 +51,7 @@ class IncrementalCounts:
     def __init__(
         self, dtype: type[np.integer[Any]], kinds: int, size: Callable[[], int], touched_min: int = TOUCHED_MIN
     ) -> None:
-        """``kinds`` sums over ``size()`` entries, all touched at first; contributions are of ``dtype``."""
+        """``kinds`` sums over ``size()`` entries, all touched at first. Contributions are of ``dtype``."""
         self.totals = np.zeros(kinds, np.int64)
         self.visited = 0
         """Entries counted so far, a measure of cost."""
@@ -69,7 +69,7 @@ class IncrementalCounts:
         self._touched.add(entries)
 
     def settle(self, count: Callable[[Entries], NDArray[Any]]) -> None:
-        """Count touched entries; ``count`` returns the contributions (kinds, entries) of the entries it is given."""
+        """Count touched entries. ``count`` returns the contributions (kinds, entries) of the entries it is given."""
         size = self._size()
         if size > self._counted.shape[1]:
             grown = np.zeros((len(self.totals), size + size // 2), self._counted.dtype)

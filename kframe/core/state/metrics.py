@@ -102,7 +102,7 @@ class Gauges:
         self.deleting_replicas.recount(self._touch_queued(rows))
 
     def replica_states_changed(self, rows: Int32, before: UInt8, after: UInt8) -> None:
-        """Replicas of these rows have changed their state; a row may occur several times."""
+        """Replicas of these rows have changed their state. A row may occur several times."""
         if len(self._touch_queued(rows)):
             self.deleting_replicas.moved(rows, before, after)
 

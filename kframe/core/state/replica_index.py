@@ -55,7 +55,7 @@ class ReplicaIndex:
         return np.unique(np.concatenate([added, *parts])).astype(np.int32)
 
     def catch_up(self) -> None:
-        """Rebuild the index if many rows were added; called when no broker waits."""
+        """Rebuild the index if many rows were added. Called when no broker waits."""
         since = len(self._cluster) - self._indexed + sum(map(len, self._joined))
         if since * JOINED_SHARE > len(self._cluster):
             self._make()

@@ -12,7 +12,7 @@ from kframe.model.ids import NO_STATE
 
 
 def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) -> None:
-    """Apply a change that storage has accepted; each row is now at ``partition_epoch``."""
+    """Apply a change that storage has accepted. Each row is now at ``partition_epoch``."""
     _store(
         cluster, change.rows, change.leader, change.leader_epoch, change.recovery, change.isr, partition_epoch,
         np.full(len(change), change.controller_epoch, np.int32),
@@ -20,7 +20,7 @@ def apply(cluster: ClusterState, change: StateChange, partition_epoch: Int32) ->
 
 
 def reload(cluster: ClusterState, stored: StoredStates) -> None:
-    """Replace the states of these rows by the stored ones; a row without a stored state loses its state."""
+    """Replace the states of these rows by the stored ones. A row without a stored state loses its state."""
     exists = stored.found
     if not exists.all():
         missing = stored.rows[~exists]

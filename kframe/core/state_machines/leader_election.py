@@ -132,7 +132,7 @@ def _unclean_permitted(context: Context, rows: Int32, strategy: Strategy) -> UIn
 
 
 def queue_election(context: Context, batch: RequestBatch, kind: ElectionKind, rows: Int32) -> None:
-    """Add LeaderAndIsr for the new leaders of ``rows`` to ``batch``; the kind of election decides the recipients.
+    """Add LeaderAndIsr for the new leaders of ``rows`` to ``batch``. The kind of election decides the recipients.
 
     OFFLINE and INITIAL elections notify online replicas, REASSIGN all target replicas, PREFERRED all replicas, and
     CONTROLLED_SHUTDOWN also brokers that are shutting down.

@@ -102,7 +102,7 @@ def startup(context: Context) -> Operation[None]:
 def transition(
     context: Context, replicas: PartitionReplicas, target: ReplicaState, cause: BatchCause = BatchCause.REPLICAS
 ) -> Operation[PartitionReplicas]:
-    """Change replicas to ``target``, with the requests that the transition requires; return the refused replicas.
+    """Change replicas to ``target``, with the requests that the transition requires. Return the refused replicas.
 
     Illegal transitions are logged and change nothing. One batch of requests is sent at the end.
     """
@@ -171,7 +171,7 @@ def _create(context: Context, replicas: PartitionReplicas, batch: RequestBatch) 
 
 
 def _bring_online(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> None:
-    """Send the partition's state to all but New replicas, which have it; ``slots`` are those of ``replicas``."""
+    """Send the partition's state to all but New replicas, which have it. ``slots`` are those of ``replicas``."""
     p = context.cluster.partitions
     known = p.replica_state[slots] != ReplicaState.NEW
     notified, notified_slots = (replicas, slots) if known.all() else (replicas.where(known), slots[known])
@@ -180,7 +180,7 @@ def _bring_online(context: Context, replicas: PartitionReplicas, slots: Int32, b
 
 
 def _take_offline(context: Context, replicas: PartitionReplicas, slots: Int32, batch: RequestBatch) -> Operation[None]:
-    """Stop the replicas and remove them from ISRs, broker by broker in Kafka's order; ``slots`` are theirs."""
+    """Stop the replicas and remove them from ISRs, broker by broker in Kafka's order. ``slots`` are theirs."""
     brokers, hosts = context.cluster.brokers, context.cluster.partitions.hosts_of(slots)
     if len(hosts) and bool((hosts == hosts[0]).all()):
         yield from _take_broker_offline(context, int(hosts[0]), replicas, batch)

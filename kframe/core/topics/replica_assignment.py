@@ -53,7 +53,7 @@ class Assignments:
 
 
 def assign(partitions: Partitions, rows: Int32, assignments: Assignments) -> Int32:
-    """Assign ``rows`` (unique); return how many replicas (k,) left each list.
+    """Assign ``rows`` (unique). Return how many replicas (k,) left each list.
 
     The slots that follow the list keep those replicas and their states until the next assignment.
     """

@@ -72,7 +72,7 @@ def create_partitions(context: Context, rows: Int32) -> Operation[None]:
 
 
 def store(context: Context, rows: Int32, assignments: Assignments | None = None) -> Operation[Int32]:
-    """Store the assignments of the topics of ``rows``; return the rows whose topic storage refuses.
+    """Store the assignments of the topics of ``rows``. Return the rows whose topic storage refuses.
 
     ``wanted`` replaces the present assignments of ``rows`` in storage, not in memory. Without it the assignments in
     memory are stored, and a refused topic is stored once its record becomes readable. A topic that a broker has

@@ -25,7 +25,7 @@ DEFAULT = -1
 
 
 def creation_error(context: Context, topic: NewTopic, others: Collection[str] = ()) -> ErrorCode:
-    """The error of a new topic, NONE if it is valid; ``others`` are metric names of topics in the same request."""
+    """The error of a new topic, NONE if it is valid. ``others`` are metric names of topics in the same request."""
     topics = context.cluster.topics
     if topic.name == CLUSTER_METADATA:
         return ErrorCode.INVALID_REQUEST
@@ -50,7 +50,7 @@ def creation_error(context: Context, topic: NewTopic, others: Collection[str] = 
 
 
 def settings_problem(context: Context, config: Mapping[str, str | None]) -> ConfigProblem | None:
-    """Why Kafka refuses the settings of a topic; None if they are valid."""
+    """Why Kafka refuses the settings of a topic. None if they are valid."""
     values = {name: value for name, value in config.items() if value is not None}
     if len(values) < len(config):
         nulls = ",".join(name for name in config if name not in values)

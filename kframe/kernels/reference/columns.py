@@ -7,7 +7,7 @@ from kframe.model.ids import ReplicaFlag
 
 
 def slots_of(row: int, slot_start: Int32, counts: Int16) -> list[int]:
-    """The slots of a row that hold its assigned replicas or its ISR; ``counts`` has the lengths of these lists."""
+    """The slots of a row that hold its assigned replicas or its ISR. ``counts`` has the lengths of these lists."""
     start = int(slot_start[row])
     return list(range(start, start + int(counts[row])))
 

@@ -58,7 +58,7 @@ def plan_removals(
     slot_start: Int32, isr_count: Int16, isr: Int16, changed: Int32, leader: Int32, leader_epoch: Int32,
     recovery: UInt8, expected: Int32, isr_offsets: Int32, isr_values: Int32,
 ) -> int:  # fmt: skip
-    """Remove the broker from every ISR except as the last member; partitions that it led have no leader."""
+    """Remove the broker from every ISR except as the last member. Partitions that it led have no leader."""
     count = 0
     isr_offsets[0] = 0
     for row in rows.tolist():

@@ -17,7 +17,7 @@ def choose_leaders(
     kind: int, rows: Int32, slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16,
     replica_flags: UInt8, live: UInt8, unclean_allowed: UInt8, leader: Int32,
 ) -> int:  # fmt: skip
-    """The first candidate that is online and in sync; an unclean OFFLINE election takes the first online one."""
+    """The first candidate that is online and in sync. An unclean OFFLINE election takes the first online one."""
     count = 0
     for i, row in enumerate(rows.tolist()):
         slots = slots_of(row, slot_start, replica_count)

@@ -87,7 +87,7 @@ def choose_kraft_leaders(
     replicas: Int32, isr_offsets: Int32, isr: Int32, elr_offsets: Int32, elr: Int32, last_known_leader: Int32,
     new_leader: Int32, unclean: UInt8,
 ) -> int:  # fmt: skip
-    """The first candidate in the ISR, or in the ELR if the ISR is empty; else the last-known or an unclean leader."""
+    """The first candidate in the ISR, or in the ELR if the ISR is empty. Else the last-known or an unclean leader."""
     for i in range(len(new_leader)):
         target, present = _list(replica_offsets, replicas, i), int(leader[i])
         in_sync, eligible = _list(isr_offsets, isr, i), _list(elr_offsets, elr, i)

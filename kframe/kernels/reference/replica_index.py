@@ -60,7 +60,7 @@ def _deltas_by_broker(slot_start: Int32, replica_count: Int16, replica: Int16, l
 
 
 def read_replica_index(deltas: UInt8, rows: Int32) -> int:
-    """The last byte of a delta is below 128; rows are sums of deltas."""
+    """The last byte of a delta is below 128. Rows are sums of deltas."""
     count = row = delta = 0
     scale = 1
     for byte in deltas.tolist():
@@ -76,7 +76,7 @@ def assign_replicas(
     rows: Int32, offsets: Int32, values: Int32, flags: UInt8, slot_start: Int32, replica_count: Int16, replica: Int16,
     replica_state: UInt8, replica_flags: UInt8, old_replica: Int32, old_state: UInt8, old_flags: UInt8, departed: Int32,
 ) -> int:  # fmt: skip
-    """The new list first, then the removed replicas; replicas keep their states."""
+    """The new list first, then the removed replicas. Replicas keep their states."""
     for i, row in enumerate(rows.tolist()):
         start, old = int(slot_start[row]), int(replica_count[row])
         slots = slice(start, start + old)

@@ -75,7 +75,7 @@ def fit_sections(
     section_items: Int32,
     section_length: Int64,
 ) -> int:
-    """Divide rows from ``first`` on into sections until the group is full; return how many."""
+    """Divide rows from ``first`` on into sections until the group is full. Return how many."""
 
     def measure(of: Int32) -> tuple[int, int]:
         items = list(_runs(topic[of], grouped))
@@ -121,7 +121,7 @@ def frame_sections(
     entry_offset: Int64,
     out: UInt8,
 ) -> int:
-    """Write everything but the entries of sections; return how many sections have the computed length."""
+    """Write everything but the entries of sections. Return how many sections have the computed length."""
     for section, items in enumerate(section_items):
         first, end = section_start[section : section + 2].tolist()
         offset = _put(out, int(section_offset[section]), _length(int(items), compact))
@@ -158,7 +158,7 @@ def measure_live_leaders(
     named: Int32,
     tail_length: Int64,
 ) -> int:
-    """Compute the lengths of the tails of LeaderAndIsr requests; return the total."""
+    """Compute the lengths of the tails of LeaderAndIsr requests. Return the total."""
     named[:] = -1
     for section, (start, stop) in enumerate(pairwise(section_start.tolist())):
         leads = _name_leaders(section, rows[start:stop], leader, leader_size, most, named)
@@ -179,7 +179,7 @@ def write_live_leaders(
     named: Int32,
     out: UInt8,
 ) -> int:
-    """Write the tails of LeaderAndIsr requests, leaders ascending by id; return how many have the computed length."""
+    """Write the tails of LeaderAndIsr requests, leaders ascending by id. Return how many have the computed length."""
     named[:] = -1
     stops = np.cumsum(leader_size[leader_brokers])
     entries = {
@@ -210,7 +210,7 @@ def _offline(
 
 
 def _fill(entry: Callable[[int], bytes], row_size: Int32, entry_offset: Int64, out: UInt8) -> int:
-    """Write ``entry(i)`` for each position; return how many have the computed size."""
+    """Write ``entry(i)`` for each position. Return how many have the computed size."""
     for position, size in enumerate(row_size):
         data = entry(position)
         _put(out, int(entry_offset[position]), data)
@@ -228,7 +228,7 @@ def size_leader_and_isr(
     replica_flags: UInt8,
     entry_size: Int32,
 ) -> int:
-    """Compute the sizes of the LeaderAndIsr entries of ``rows``; return the total."""
+    """Compute the sizes of the LeaderAndIsr entries of ``rows``. Return the total."""
     compact = version >= 4
     for row in rows.tolist():
         counts = [int(isr_count[row]), int(replica_count[row])]
@@ -260,7 +260,7 @@ def write_leader_and_isr(
     pool_offset: Int64,
     pool: UInt8,
 ) -> int:
-    """Write the LeaderAndIsr entries of ``rows``; return how many have the computed size."""
+    """Write the LeaderAndIsr entries of ``rows``. Return how many have the computed size."""
     compact = version >= 4
 
     def entry(row: int) -> bytes:
@@ -296,7 +296,7 @@ def copy_entries(
     entry_offset: Int64,
     out: UInt8,
 ) -> int:
-    """Copy the LeaderAndIsr entries of ``rows`` into a section, each with its ``is_new``; return how many."""
+    """Copy the LeaderAndIsr entries of ``rows`` into a section, each with its ``is_new``. Return how many."""
 
     def entry(position: int) -> bytes:
         row = int(rows[position])
@@ -319,7 +319,7 @@ def size_update_metadata(
     live: UInt8,
     entry_size: Int32,
 ) -> int:
-    """Compute the sizes of the UpdateMetadata entries of ``rows``; return the total."""
+    """Compute the sizes of the UpdateMetadata entries of ``rows``. Return the total."""
     compact = version >= 6
     for row in rows.tolist():
         counts = [int(isr_count[row]), int(replica_count[row])]
@@ -351,7 +351,7 @@ def write_update_metadata(
     entry_offset: Int64,
     out: UInt8,
 ) -> int:
-    """Write the UpdateMetadata entries of ``rows``; return how many have the computed size."""
+    """Write the UpdateMetadata entries of ``rows``. Return how many have the computed size."""
     compact = version >= 6
 
     def entry(position: int) -> bytes:
@@ -383,7 +383,7 @@ def write_stop_replica(
     entry_offset: Int64,
     out: UInt8,
 ) -> int:
-    """Write the StopReplica entries of ``rows``; return how many have the computed size."""
+    """Write the StopReplica entries of ``rows``. Return how many have the computed size."""
 
     def entry(position: int) -> bytes:
         index = struct.pack(">i", partition[rows[position]])

@@ -101,7 +101,7 @@ def count_failures(
     rack_bit: Int64, deleting: UInt8, min_insync: Int32, unclean: UInt8, totals: Int32, brokers: Int32, racks: Int32,
     leads: Int32, broker_leads: Int32, rack_leads: Int32, successors: Int32, further: Int32, shared_racks: Int32,
 ) -> int:  # fmt: skip
-    """Outcomes without a failure, and the differences for one broker and one rack; healthy rows by their brokers."""
+    """Outcomes without a failure, and the differences for one broker and one rack. Healthy rows by their brokers."""
     counted = 0
     for row, partition in _partitions(
         first, last, topic, leader, partition_epoch, slot_start, replica_count, isr_count, replica, isr, registered,
@@ -170,7 +170,7 @@ def count_pair_failures(
     rack_bit: Int64, deleting: UInt8, min_insync: Int32, unclean: UInt8, scratch: Int32, pairs: Int32, lead_key: Int64,
     lead_change: Int8, third_key: Int64, further_pairs: Int32,
 ) -> int:  # fmt: skip
-    """Outcomes of two failures beyond the sum of each; healthy rows by their brokers."""
+    """Outcomes of two failures beyond the sum of each. Healthy rows by their brokers."""
     filled, brokers = 0, len(registered)
     order = {pair: number for number, pair in enumerate(combinations(range(brokers), 2))}
     third_key[: last - first] = -1
@@ -199,7 +199,7 @@ def count_pair_failures(
 
 
 def _third_of(partition: _Row, brokers: int, further_pairs: Int32) -> int:
-    """The key of the leader and its two successors, -1 below RF 3; counts the other pairs."""
+    """The key of the leader and its two successors, -1 below RF 3. Counts the other pairs."""
     if len(partition.replicas) < 3:
         return -1
     successor, third, *others = [broker for broker in partition.replicas if broker != partition.leader]

@@ -82,7 +82,7 @@ class KraftBrokers:
         return len(self.ids)
 
     def index_of(self, broker_id: int) -> int:
-        """Index of a broker id, -1 for -1; a new id gets the next index. Raises InputError beyond BROKERS_MAX."""
+        """Index of a broker id, -1 for -1. A new id gets the next index. Raises InputError beyond BROKERS_MAX."""
         if broker_id == NO_LEADER:
             return NO_LEADER
         index = self._index.get(broker_id)

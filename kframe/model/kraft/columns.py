@@ -126,7 +126,7 @@ class KraftPartitions(SlotColumns):
         return rows
 
     def append_row(self, lists: Mapping[str, Sequence[int]]) -> int:
-        """Add a row with these lists, as ``replace_lists`` takes them; return its number."""
+        """Add a row with these lists, as ``replace_lists`` takes them. Return its number."""
         members = sum(len(lists.get(name, ())) for name in MEMBER_LISTS)
         capacity = max(len(lists["replica"]), len(lists.get("isr", ())), members)
         if capacity > REPLICAS_MAX:
@@ -155,7 +155,7 @@ class KraftPartitions(SlotColumns):
         return values
 
     def replace_lists(self, row: int, lists: Mapping[str, Sequence[int]]) -> None:
-        """Store new lists of one row by name, as in ``lists``; other lists stay. Raises ShapeError.
+        """Store new lists of one row by name, as in ``lists``. Other lists stay. Raises ShapeError.
 
         Replicas and directories must have the same length.
         """
@@ -190,14 +190,14 @@ class KraftPartitions(SlotColumns):
                 getattr(self, f"{name}_count")[row] = len(values)
 
     def clear(self, rows: NDArray[Any]) -> None:
-        """Empty the rows of a removed topic; they are never reused."""
+        """Empty the rows of a removed topic. They are never reused."""
         self.topic[rows] = self.partition[rows] = -1
         self.leader[rows] = NO_LEADER
         for name in ("replica", "isr", *MEMBER_LISTS):
             getattr(self, f"{name}_count")[rows] = 0
 
     def rows_led_by(self, broker: int) -> Int32:
-        """The rows whose leader is a broker index; with NO_LEADER the leaderless partitions."""
+        """The rows whose leader is a broker index. With NO_LEADER the leaderless partitions."""
         return np.flatnonzero((self.leader == broker) & (self.topic >= 0)).astype(np.int32)
 
     def _slots_of(self, name: str) -> NDArray[Any]:

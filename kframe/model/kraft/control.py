@@ -14,7 +14,7 @@ from kframe.model.kraft.directory_ids import ZERO_UUID
 
 
 class ControlRecord(Struct, frozen=True, kw_only=True):
-    """Base of the control records; ``control_type`` is the type in the record's key (Kafka ``ControlRecordType``)."""
+    """Base of the control records. ``control_type`` is the type in the record's key (Kafka ``ControlRecordType``)."""
 
     control_type: ClassVar[int] = -1
     version: int = 0
@@ -37,7 +37,7 @@ class LeaderChangeMessage(ControlRecord, frozen=True, kw_only=True):
 
 
 class SnapshotHeaderRecord(ControlRecord, frozen=True, kw_only=True):
-    """The first record of a snapshot; the timestamp is that of the last record of the log that it contains."""
+    """The first record of a snapshot. The timestamp is that of the last record of the log that it contains."""
 
     control_type: ClassVar[int] = 3
     last_contained_log_timestamp: int
@@ -50,7 +50,7 @@ class SnapshotFooterRecord(ControlRecord, frozen=True, kw_only=True):
 
 
 class KRaftVersionRecord(ControlRecord, frozen=True, kw_only=True):
-    """The level of kraft.version; from 1 on, the log contains the voters."""
+    """The level of kraft.version. From 1 on, the log contains the voters."""
 
     control_type: ClassVar[int] = 5
     k_raft_version: int

@@ -35,7 +35,7 @@ class Directories:
         return self._brokers[: len(self)]
 
     def index_of(self, directory: UUID) -> int:
-        """Index of a directory id; a new id gets the next index."""
+        """Index of a directory id. A new id gets the next index."""
         index = self._index.get(directory)
         if index is None:
             index = self._index[directory] = len(self.ids)

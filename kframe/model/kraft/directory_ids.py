@@ -1,4 +1,4 @@
-"""Reserved log directory ids (Kafka ``DirectoryId``); ids below 100 never name a real directory."""
+"""Reserved log directory ids (Kafka ``DirectoryId``). Ids below 100 never name a real directory."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class ClusterMetadata:
 
     @property
     def metadata_version(self) -> int:
-        """The level of ``metadata.version``; the lowest one before any record has set it."""
+        """The level of ``metadata.version``. The lowest one before any record has set it."""
         return self.features.get(METADATA_VERSION, MetadataLevel.MINIMUM)
 
     @property
@@ -62,7 +62,7 @@ class ClusterMetadata:
         return f"{self.topics.names[int(self.partitions.topic[row])]}-{int(self.partitions.partition[row])}"
 
     def copy(self) -> ClusterMetadata:
-        """An independent copy; records are immutable and shared."""
+        """An independent copy. Records are immutable and shared."""
         twin = ClusterMetadata()
         twin.directories = self.directories.copy()
         twin.brokers = self.brokers.copy(twin.directories)

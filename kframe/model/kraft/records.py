@@ -40,7 +40,7 @@ class MetadataRecord(Struct, frozen=True, kw_only=True):
 
 
 class TopicRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A topic was created; its partitions follow."""
+    """A topic was created. Its partitions follow."""
 
     api_key: ClassVar[int] = 2
     name: str
@@ -95,7 +95,7 @@ class RemoveTopicRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class ClearElrRecord(MetadataRecord, frozen=True, kw_only=True):
-    """Empties ELR and last-known ELR of a topic; the name "" means every topic."""
+    """Empties ELR and last-known ELR of a topic. The name "" means every topic."""
 
     api_key: ClassVar[int] = 28
     topic_name: str
@@ -130,7 +130,7 @@ class ControllerFeature(BrokerFeature, frozen=True, kw_only=True):
 
 
 class RegisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A broker registered; replaces its former registration. ``cordoned_log_dirs`` None: the broker has sent none."""
+    """A broker registered. Replaces its former registration. ``cordoned_log_dirs`` None: the broker has sent none."""
 
     api_key: ClassVar[int] = 0
     broker_id: int
@@ -155,7 +155,7 @@ class UnregisterBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class FenceBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A broker was fenced; written below metadata.version 3.3-IV2 only."""
+    """A broker was fenced. Written below metadata.version 3.3-IV2 only."""
 
     api_key: ClassVar[int] = 7
     id: int
@@ -163,7 +163,7 @@ class FenceBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class UnfenceBrokerRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A broker was unfenced; written below metadata.version 3.3-IV2 only."""
+    """A broker was unfenced. Written below metadata.version 3.3-IV2 only."""
 
     api_key: ClassVar[int] = 8
     id: int
@@ -218,7 +218,7 @@ class ConfigRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class FeatureLevelRecord(MetadataRecord, frozen=True, kw_only=True):
-    """The finalized level of a feature; 0 removes it, except metadata.version."""
+    """The finalized level of a feature. 0 removes it, except metadata.version."""
 
     api_key: ClassVar[int] = 12
     name: str
@@ -226,7 +226,7 @@ class FeatureLevelRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class EntityData(Struct, frozen=True, kw_only=True):
-    """A part of a quota's entity; ``entity_name`` None is the default of its type."""
+    """A part of a quota's entity. ``entity_name`` None is the default of its type."""
 
     entity_type: str
     entity_name: str | None
@@ -243,7 +243,7 @@ class ClientQuotaRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class ProducerIdsRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A block of producer ids was allocated; the next block begins at ``next_producer_id``."""
+    """A block of producer ids was allocated. The next block begins at ``next_producer_id``."""
 
     api_key: ClassVar[int] = 15
     broker_id: int
@@ -258,7 +258,7 @@ class NoOpRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class ZkMigrationStateRecord(MetadataRecord, frozen=True, kw_only=True):
-    """Progress of a migration from ZooKeeper; ignored since Kafka 4.0."""
+    """Progress of a migration from ZooKeeper. Ignored since Kafka 4.0."""
 
     api_key: ClassVar[int] = 21
     zk_migration_state: int
@@ -288,7 +288,7 @@ class AbortTransactionRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class AccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
-    """An ACL was created; the int8 fields have Kafka's codes of ``ResourceType``, ``PatternType`` and so on."""
+    """An ACL was created. The int8 fields have Kafka's codes of ``ResourceType``, ``PatternType`` and so on."""
 
     api_key: ClassVar[int] = 18
     id: UUID
@@ -309,7 +309,7 @@ class RemoveAccessControlEntryRecord(MetadataRecord, frozen=True, kw_only=True):
 
 
 class UserScramCredentialRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A SCRAM credential; ``mechanism`` is Kafka's ``ScramMechanism`` code."""
+    """A SCRAM credential. ``mechanism`` is Kafka's ``ScramMechanism`` code."""
 
     api_key: ClassVar[int] = 11
     name: str
@@ -329,7 +329,7 @@ class RemoveUserScramCredentialRecord(MetadataRecord, frozen=True, kw_only=True)
 
 
 class DelegationTokenRecord(MetadataRecord, frozen=True, kw_only=True):
-    """A delegation token; timestamps are milliseconds since the epoch."""
+    """A delegation token. Timestamps are milliseconds since the epoch."""
 
     api_key: ClassVar[int] = 10
     owner: str

@@ -59,7 +59,7 @@ class KraftTopics:
         return self._unclean[: len(self)]
 
     def add(self, name: str, topic_id: UUID) -> int:
-        """Add a topic without partitions; return its index."""
+        """Add a topic without partitions. Return its index."""
         index = len(self.names)
         self.names.append(name)
         self.ids.append(topic_id)
@@ -82,11 +82,11 @@ class KraftTopics:
             del self._normalized[metric_name(name)]
 
     def colliding_name(self, name: str) -> str | None:
-        """A topic with the same name in metrics, where dots and underscores are the same; None if there is none."""
+        """A topic with the same name in metrics, where dots and underscores are the same. None if there is none."""
         return min(self._normalized.get(metric_name(name), ()), default=None)
 
     def store_setting(self, index: int, key: str, value: str | None) -> None:
-        """Store a configuration of a topic, or None, in its column; configurations without a column are ignored.
+        """Store a configuration of a topic, or None, in its column. Configurations without a column are ignored.
 
         A ``min.insync.replicas`` that is no number counts as unset.
         """
@@ -119,7 +119,7 @@ class KraftTopics:
         return rows
 
     def first_rows(self, indexes: NDArray[np.int32]) -> Int32:
-        """Row of partition 0 of each topic; NO_ROW where there is none."""
+        """Row of partition 0 of each topic. NO_ROW where there is none."""
         rows = [self._rows[index] for index in indexes.tolist()]
         return np.array([partitions[0] if partitions else NO_ROW for partitions in rows], np.int32)
 

@@ -140,7 +140,7 @@ class ResourcePattern(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Selects entries, as in DescribeAcls and DeleteAcls; None and ANY match everything (``AclBindingFilter``)."""
+    """Selects entries, as in DescribeAcls and DeleteAcls. None and ANY match everything (``AclBindingFilter``)."""
 
     kind: int
     pattern_type: int

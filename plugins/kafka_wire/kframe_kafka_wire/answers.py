@@ -47,7 +47,7 @@ class PendingRequest(NamedTuple):
     """The rows of ``content`` in this request."""
 
     def batch(self, error: ErrorCode) -> int:
-        """The batch that a response to UpdateMetadata completes or, with an error, refuses; 0 for none.
+        """The batch that a response to UpdateMetadata completes or, with an error, refuses. 0 for none.
 
         Of several requests that a batch was split into, only the last completes it.
         """
@@ -130,7 +130,7 @@ def _partitions(
 def _error(
     request: PendingRequest, reply: bytes, topic_at: int, topic_length: int, partition: int, error: int
 ) -> tuple[TopicPartition, ErrorCode] | None:
-    """An error by topic name; None if no single topic of the request has its topic id."""
+    """An error by topic name. None if no single topic of the request has its topic id."""
     topic = reply[topic_at : topic_at + topic_length]
     if request.api_key == STOP_REPLICA or request.api_version < _BY_TOPIC_ID:
         try:
@@ -143,5 +143,5 @@ def _error(
 
 
 def error_of(error: int) -> ErrorCode:
-    """The ErrorCode of a code; UNKNOWN_SERVER_ERROR for codes that a controller does not know."""
+    """The ErrorCode of a code. UNKNOWN_SERVER_ERROR for codes that a controller does not know."""
     return _CODES.get(error, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -62,7 +62,7 @@ class Desk:
     tokens: Tokens | None = None
     """Delegation tokens; None if they are disabled."""
     of_brokers: BrokerSettings | None = None
-    """Reads settings of brokers; None if it is disabled."""
+    """Reads settings of brokers. None if it is disabled."""
     topic_ids: bool = field(init=False)
     """Whether brokers know topic ids. A broker that received a topic without its id serves no fetch by id."""
 
@@ -100,7 +100,7 @@ class Desk:
         return self.known_cluster_id
 
     async def broker_settings(self, keys: Sequence[str]) -> dict[str, str]:
-        """The values of these keys at a live broker; empty if none answers."""
+        """The values of these keys at a live broker. Empty if none answers."""
         return {} if self.of_brokers is None else await self.of_brokers.read(await self._live_brokers(), keys)
 
     async def static_settings(self, keys: Sequence[str]) -> dict[str, str]:

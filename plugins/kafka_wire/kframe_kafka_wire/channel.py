@@ -59,7 +59,7 @@ class QueuedRequest:
     """The rows of ``content`` in this request."""
     queued: float
     topics: int
-    """Number of topic indexes when it was encoded; it names no later topic."""
+    """Number of topic indexes when it was encoded. It names no later topic."""
 
     @property
     def weight(self) -> int:
@@ -115,7 +115,7 @@ class Channel:
         self._connect_now = False
         self._connection: BrokerConnection | None = None
         self._cut_since: float | None = None
-        """When the connection was cut (``time.monotonic``); None while it is not."""
+        """When the connection was cut (``time.monotonic``). None while it is not."""
         self._controller_id = controller_id
         self._correlation_id = 0
         self._served = False
@@ -148,12 +148,12 @@ class Channel:
             return self._waits_for_role
 
     def start(self, *, connect_now: bool = False) -> None:
-        """Start the thread; ``connect_now``: connect before there is a request."""
+        """Start the thread. ``connect_now``: connect before there is a request."""
         self._connect_now = connect_now
         self._thread.start()
 
     def close(self) -> None:
-        """Drop the queue and the connection; a request in flight is not sent again, and its response is ignored."""
+        """Drop the queue and the connection. A request in flight is not sent again, and its response is ignored."""
         with self._changed:
             dropped = 0 if self._closed else self._undelivered
             self._closed = True
@@ -183,7 +183,7 @@ class Channel:
                 self._changed.notify_all()
 
     def take_back(self) -> list[QueuedRequest]:
-        """Take all requests out of the queue, for merging; only by the thread that adds."""
+        """Take all requests out of the queue, for merging. Only by the thread that adds."""
         with self._changed:
             taken = list(self._waiting)
             self._clear()
@@ -206,7 +206,7 @@ class Channel:
                 self._connection.close()
 
     def _connect_early(self) -> None:
-        """Connect if possible; after a failure the first request tries again and logs it."""
+        """Connect if possible. After a failure the first request tries again and logs it."""
         try:
             self._connected()
         except Exception:  # As in ``_deliver``.

@@ -52,7 +52,7 @@ class Target:
 
 
 class BrokerConnection:
-    """A connection that ``open`` establishes. One thread uses it; any other thread may call ``shut``."""
+    """A connection that ``open`` establishes. One thread uses it. Any other thread may call ``shut``."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -60,7 +60,7 @@ class BrokerConnection:
         self._shut = False
         self._deadline = 0.0
         self._limit_s = 0.0
-        """The present socket timeout; 0 if unknown."""
+        """The present socket timeout. 0 if unknown."""
         self._buffered = b""
         """Bytes received beyond the last reply."""
 

@@ -36,7 +36,7 @@ class Logins:
     begin: Callable[[str], Exchange]
     """Start an exchange for a mechanism."""
     lasts_ms: int
-    """Lifetime of a login (connections.max.reauth.ms); 0 for no limit."""
+    """Lifetime of a login (connections.max.reauth.ms). 0 for no limit."""
     delay_s: float
     """Delay of the response to a failed login."""
 

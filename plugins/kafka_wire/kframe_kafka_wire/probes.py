@@ -38,7 +38,7 @@ class ClusterId:
 
 
 def serves_a_controller(target: Target, timeout_ms: int) -> bool | None:
-    """Whether the ApiVersions of the broker at ``target`` has LeaderAndIsr; None if the broker does not answer.
+    """Whether the ApiVersions of the broker at ``target`` has LeaderAndIsr. None if the broker does not answer.
 
     A KRaft-mode broker closes the connection on LeaderAndIsr, StopReplica and UpdateMetadata: their listener is
     ``zkBroker`` alone (Kafka 3.9 ``SimpleApiVersionManager``).

@@ -53,7 +53,7 @@ class _Ops:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A batch and its cluster; ``origin`` has the true rows and topics if that is a cluster of deleted topics."""
+    """A batch and its cluster. ``origin`` has the true rows and topics if that is a cluster of deleted topics."""
 
     cluster: ClusterState
     requests: ControlRequests
@@ -162,7 +162,7 @@ def _metadata(cluster: ClusterState, waiting: Sequence[RequestContent]) -> tuple
 
 
 def _ops(api_key: int, waiting: Sequence[RequestContent]) -> _Ops:
-    """The rows of all requests of one kind; the requests of a batch share one content."""
+    """The rows of all requests of one kind. The requests of a batch share one content."""
     once = {id(content): (number, content) for number, content in enumerate(waiting) if content.api_key == api_key}
     batches = list(once.values())
     empty = np.empty(0, np.int32)

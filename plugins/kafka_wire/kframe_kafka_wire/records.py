@@ -32,7 +32,7 @@ class Records(Protocol):
         """The data at a path, or None."""
 
     def read_record_names(self, path: str) -> tuple[str, ...]:
-        """Names of the children of a path; empty if it does not exist."""
+        """Names of the children of a path. Empty if it does not exist."""
 
 
 @runtime_checkable
@@ -90,7 +90,7 @@ def announce(controller: Controller, registration: Registration) -> None:
 
 
 def decode_record(data: bytes | None) -> Mapping[str, Any]:
-    """A record with a JSON object; empty for any other data."""
+    """A record with a JSON object. Empty for any other data."""
     try:
         value = json.loads(data or b"{}")
     except (ValueError, RecursionError):
@@ -104,17 +104,17 @@ def sanitized(name: str) -> str:
 
 
 def desanitized(name: str) -> str | None:
-    """The reverse of ``sanitized``; None for the default entity."""
+    """The reverse of ``sanitized``. None for the default entity."""
     return None if name == DEFAULT_ENTITY else unquote(name)
 
 
 def settings_of_user(records: Records, user: str) -> dict[str, str]:
-    """The settings in ``/config/users/NAME``; empty if they are missing or malformed."""
+    """The settings in ``/config/users/NAME``. Empty if they are missing or malformed."""
     return settings_at(records, f"/config/users/{sanitized(user)}")
 
 
 def settings_at(records: Records, path: str) -> dict[str, str]:
-    """The settings of the entity at a path; empty if they are missing or malformed."""
+    """The settings of the entity at a path. Empty if they are missing or malformed."""
     return _settings_in(records.read_record(path))
 
 

@@ -21,7 +21,7 @@ _FLAG_PER_PARTITION: Final = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchTopics:
-    """The topics of a batch, by name or id. ``indexes`` (t,) ascend; ``ids`` (t, 16) has their topic ids."""
+    """The topics of a batch, by name or id. ``indexes`` (t,) ascend. ``ids`` (t, 16) has their topic ids."""
 
     indexes: Int32
     ids: UInt8
@@ -35,7 +35,7 @@ class BatchTopics:
         return BatchTopics(indexes, cluster.topics.ids[indexes], cluster.topics.names)
 
     def by_id(self, topic_id: bytes) -> str | None:
-        """The name of the only topic of the batch with this id; None if there are none or several."""
+        """The name of the only topic of the batch with this id. None if there are none or several."""
         matches = np.flatnonzero((self.ids == np.frombuffer(topic_id, np.uint8)).all(axis=1))
         return self.names[int(self.indexes[matches[0]])] if len(matches) == 1 else None
 
@@ -53,9 +53,9 @@ class RequestContent:
     """Topic index; the columns of a deleted row no longer have it."""
     partition: Int32
     flags: UInt8 | None
-    """``is_new`` of LeaderAndIsr, ``delete`` of StopReplica; None of UpdateMetadata."""
+    """``is_new`` of LeaderAndIsr, ``delete`` of StopReplica. None of UpdateMetadata."""
     leader_epoch: Int32 | None
-    """Leader epochs of StopReplica; None for the other kinds."""
+    """Leader epochs of StopReplica. None for the other kinds."""
     names: BatchTopics | None
     """None of UpdateMetadata, whose answer names no topics."""
     batch: int = 0
@@ -65,7 +65,7 @@ class RequestContent:
 def request_contents(
     cluster: ClusterState, requests: ControlRequests, stop_replica_version: int
 ) -> Iterator[tuple[int, RequestContent]]:
-    """(broker index, content) for each broker and kind of a batch; all brokers share the content of UpdateMetadata."""
+    """(broker index, content) for each broker and kind of a batch. All brokers share the content of UpdateMetadata."""
     p = cluster.partitions
     leading, stopping = requests.leader_and_isr, requests.stop_replica
     if len(leading.rows):

@@ -167,7 +167,7 @@ def scram_lookup(records: Records) -> ScramLookup:
 
 
 def parse_credential(text: str) -> ScramCredential | None:
-    """Parse ``salt=...,stored_key=...,server_key=...,iterations=...`` as Kafka writes it; None for any other text."""
+    """Parse ``salt=...,stored_key=...,server_key=...,iterations=...`` as Kafka writes it. None for any other text."""
     values = dict(attribute.split("=", 1) for attribute in text.split(",") if "=" in attribute)
     try:
         salt, stored, server = (

@@ -100,7 +100,7 @@ class ListenerSecurity:
     """All settings; the ``sasl.*`` keys are read on demand."""
 
     def credentials(self) -> Credentials | None:
-        """The credentials for ``sasl.mechanism.inter.broker.protocol``; None without SASL. Raises ConfigError."""
+        """The credentials for ``sasl.mechanism.inter.broker.protocol``. None without SASL. Raises ConfigError."""
         if not self.sasl:
             return None
         key = "sasl.mechanism.inter.broker.protocol"

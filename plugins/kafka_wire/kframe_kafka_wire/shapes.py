@@ -140,7 +140,7 @@ _LONG: Final = struct.Struct(">i")
 
 
 def _length_reader(layout: struct.Struct | None, nullable: bool) -> Callable[[Cursor], int]:
-    """A reader of lengths; -1 is null, if ``nullable``."""
+    """A reader of lengths. -1 is null, if ``nullable``."""
 
     def read(cursor: Cursor) -> int:
         if layout is None:

@@ -41,7 +41,7 @@ class WireTransport:
     """Implements ``ports.Transport``. Everything is configured by Kafka's keys; see ``open_transport``."""
 
     def __init__(self, config: Mapping[str, str], queue_partitions: int = QUEUE_PARTITIONS) -> None:
-        """Raises ConfigError for a key or value that does not fit; nothing is connected yet."""
+        """Raises ConfigError for a key or value that does not fit. Nothing is connected yet."""
         self.node = node_of(config)
         """This controller, named as a live broker in every UpdateMetadata."""
         self._listener = control_listener(config)
@@ -75,7 +75,7 @@ class WireTransport:
         self._ports = notify, may_act
 
     def close(self) -> None:
-        """Drop every queue and connection; a request in flight is not sent again. Does not wait for brokers."""
+        """Drop every queue and connection. A request in flight is not sent again. Does not wait for brokers."""
         channels, self._channels = self._channels, {}
         for channel in channels.values():
             channel.close()
@@ -239,7 +239,7 @@ class WireTransport:
 
 
 def open_transport(url: str, config: Mapping[str, str]) -> WireTransport:
-    """The transport for ``kafka:``; ``config`` are values by Kafka's keys. Raises ConfigError."""
+    """The transport for ``kafka:``. ``config`` are values by Kafka's keys. Raises ConfigError."""
     if url.partition(":")[2].strip("/"):
         raise ConfigError("transport URL", repr(url), "kafka: alone; brokers' registrations have their addresses")
     return WireTransport(config)

@@ -180,7 +180,7 @@ def test_what_is_no_list_of_entries_is_an_error(data: bytes) -> None:
 
 
 def test_whatever_stands_in_records_is_read_or_refused() -> None:
-    """A malformed record denies access or is ignored; no request fails."""
+    """A malformed record denies access or is ignored. No request fails."""
     chance, tokens = random.Random(5), Tokens("s", 10, 5)
     token = {
         "version": 3, "owner": "User%3Aa", "tokenRequester": "User%3Aa", "renewers": [], "issueTimestamp": 1,

@@ -45,7 +45,7 @@ def traced() -> Iterator[None]:
 
 
 class BusyHour:
-    """A controller that sends every change to two brokers; one is dead, the other keeps up."""
+    """A controller that sends every change to two brokers. One is dead, the other keeps up."""
 
     def __init__(self, transport: WireTransport) -> None:
         self.transport = transport
@@ -93,7 +93,7 @@ class BusyHour:
         self.cluster.drop_topics(np.array([topic], np.int32))
 
     def send(self, led: Int32, metadata_rows: Int32) -> None:
-        """Send a batch to both brokers; the live broker takes all of it."""
+        """Send a batch to both brokers. The live broker takes all of it."""
         none = np.empty(0, np.int32)
         self.transport.send(self.cluster, ControlRequests(
             US, 1, both(led), np.zeros(2 * len(led), np.uint8), np.array([DEAD, OTHER], np.int32), metadata_rows,

@@ -248,7 +248,7 @@ def compare_effects(controller: Controller) -> None:
 
 @pytest.mark.parametrize("changes", [0, 3])
 def test_deletion_is_sent_when_the_topic_is_created_again_and_lost(changes: int) -> None:
-    """Two deleted topics of the same name stop the same replica; brokers know replicas by name only."""
+    """Two deleted topics of the same name stop the same replica. Brokers know replicas by name only."""
     controller = Controller("3.9")
     for _ in range(changes):
         controller.change_leader(1, 0)

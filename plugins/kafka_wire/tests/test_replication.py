@@ -82,7 +82,7 @@ def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: 
 
 
 def leader(hard: bool, times: int) -> Story:
-    """The leader of partition 0 ends; with ``times`` above 1 it restarts before the next leader ends.
+    """The leader of partition 0 ends. With ``times`` above 1 it restarts before the next leader ends.
 
     The first killed broker stays registered until its session expires."""
 
@@ -129,7 +129,7 @@ def killed_with_leader(scene: Scene) -> None:
 
 
 def paused(scene: Scene) -> None:
-    """kframe is frozen until a standby has taken over and a leader has restarted; then it changes nothing.
+    """kframe is frozen until a standby has taken over and a leader has restarted. Then it changes nothing.
 
     It does not even execute a request that it received as controller."""
     sleeper, standby = scene.pair()
@@ -152,7 +152,7 @@ def refused(client: Client) -> bool:
 
 
 def wake(scene: Scene, sleeper: InstanceProcess, standby: InstanceProcess) -> None:
-    """The standby takes over and a leader restarts; then the frozen instance resumes."""
+    """The standby takes over and a leader restarts. Then the frozen instance resumes."""
     standby.await_ready(active=True)
     broker = scene.leader()
     scene.end(broker, hard=True)

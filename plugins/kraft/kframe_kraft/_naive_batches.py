@@ -8,7 +8,7 @@ from kframe_kraft.records.primitives import Reader, write_unsigned_varint
 
 
 def split_records(payload: UInt8, key_at: Int64, key_length: Int32, value_at: Int64, value_length: Int32) -> int:
-    """Return -1, or the number of the first malformed record; n if bytes follow the last one."""
+    """Return -1, or the number of the first malformed record. N if bytes follow the last one."""
     reader = Reader(payload.tobytes(), "batch")
     for i in range(len(key_at)):
         try:

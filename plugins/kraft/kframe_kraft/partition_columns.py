@@ -44,7 +44,7 @@ _FIXED_BYTES_MAX: Final = 160
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IdLists:
-    """Broker ids of each row; a row without ``present`` has an empty list."""
+    """Broker ids of each row. A row without ``present`` has an empty list."""
 
     lists: Ragged
     present: Bool

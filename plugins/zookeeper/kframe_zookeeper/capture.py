@@ -120,7 +120,7 @@ class ClusterReader:
         self._root: str = session.client.chroot
 
     def read(self, quick: bool = False) -> Tree:
-        """Read everything once; with ``quick`` all but topics, their states and settings.
+        """Read everything once. With ``quick`` all but topics, their states and settings.
 
         Raises SnapshotError where there is no cluster.
         """
@@ -304,7 +304,7 @@ class Sifted:
         return self._value(path, lambda data: decode_config(data, path)[0]) or {}
 
     def _value(self, path: str, decode: Callable[[bytes | None], Value]) -> Value | None:
-        """The decoded content of a node; None if it is missing or left out."""
+        """The decoded content of a node. None if it is missing or left out."""
         node = self._tree.nodes.get(path)
         if node is None or path in self._broken:
             return None

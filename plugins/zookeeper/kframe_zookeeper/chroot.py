@@ -47,7 +47,7 @@ def require_cluster(session: Session, settings: ConnectSettings) -> None:
 
 
 def _clusters_near(session: Session, chroot: str) -> list[str]:
-    """Chroots of clusters beside the chroot, then at the root; the most similar name first."""
+    """Chroots of clusters beside the chroot, then at the root. The most similar name first."""
     parent = chroot.rpartition("/")[0]
     candidates = list(dict.fromkeys(_nearby(session, chroot)))[:_CANDIDATES_MOST]
     exist = _exist(session, [candidate.rstrip("/") + paths.BROKER_IDS for candidate in candidates])

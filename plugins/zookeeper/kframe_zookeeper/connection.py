@@ -89,7 +89,7 @@ class Connection:
 
     @property
     def listener(self) -> ListenerAddress | None:
-        """Where standbys connect to notice the end of this process; None before ``listen``."""
+        """Where standbys connect to notice the end of this process. None before ``listen``."""
         return None if self._listener is None else self._listener.address
 
     def listen(self, token: str) -> None:
@@ -135,7 +135,7 @@ class Connection:
         self._watch = None
 
     def take_role(self, claim: WonElection | None) -> None:
-        """Set the claim under which writes are fenced; None gives the role up."""
+        """Set the claim under which writes are fenced. None gives the role up."""
         with self._changing_role:
             self._set_role(claim)
 
@@ -183,11 +183,11 @@ class Connection:
         return self.nodes([path])[0]
 
     def children(self, paths: Sequence[str]) -> list[tuple[str, ...]]:
-        """Names of the children of each node; empty if it does not exist."""
+        """Names of the children of each node. Empty if it does not exist."""
         return [names or () for names in read_children(self.session, [self.root + path for path in paths])]
 
     def watched_children(self, path: str) -> list[str]:
-        """Names of a node's children; arms the watch. Raises StoreError if the node does not exist."""
+        """Names of a node's children. Arms the watch. Raises StoreError if the node does not exist."""
         return self.watched_lists([path])[0]
 
     def watched_lists(self, paths: Sequence[str]) -> list[list[str]]:
@@ -208,7 +208,7 @@ class Connection:
         return create(self.root + path, data, self.acl_of(path), flags)
 
     def write(self, writes: Sequence[Sequence[bytes]], *tolerated: int) -> WriteOutcomes:
-        """Send fenced writes, each of some operations; without writes only check the controller epoch.
+        """Send fenced writes, each of some operations. Without writes only check the controller epoch.
 
         Raises ControllerFenced, and StoreError for refusals that are not ``tolerated``.
         """

@@ -47,7 +47,7 @@ class Contender:
         self._sent: _Sent | None = None
         self._lock = threading.Lock()
         self._awaiting = threading.Lock()
-        """Held while a thread waits for the answer; ``on_deleted`` must not wait for it."""
+        """Held while a thread waits for the answer. ``on_deleted`` must not wait for it."""
 
     @property
     def prepared(self) -> bool:
@@ -111,7 +111,7 @@ class Contender:
         return sent is not None and time.monotonic() - sent.sent_s > seconds and self.pending()
 
     def _settled(self) -> _Sent | None:
-        """The sent claim after its answer; None if it was refused."""
+        """The sent claim after its answer. None if it was refused."""
         with self._awaiting:
             sent = self._sent
             if sent is None:

@@ -48,5 +48,5 @@ class Fence:
         return not self._ended and self.left_s() > 0
 
     def left_s(self) -> float:
-        """Seconds until the fence closes without further answers; not positive once it is closed."""
+        """Seconds until the fence closes without further answers. Not positive once it is closed."""
         return self._contact_s + self.timeout_s * TRUSTED_PART - self.now_s()

@@ -22,7 +22,7 @@ _KRAFT_LEAST: Final = 1
 
 
 def kraft_epoch(record: ControllerZnode) -> int | None:
-    """The epoch of the KRaft controller that owns ``/controller`` during a migration; None for any other controller."""
+    """The epoch of the KRaft controller that owns ``/controller`` during a migration. None for any other controller."""
     epoch = record.kraft_controller_epoch
     return None if epoch is UNSET or epoch < _KRAFT_LEAST else epoch
 

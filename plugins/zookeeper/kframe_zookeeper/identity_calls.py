@@ -33,7 +33,7 @@ class IdentityCalls:
     _instance: InstanceRecord | None
 
     def announce(self: IdentityStore, registration: Registration) -> None:
-        """Register in ``/brokers/ids`` while we have the role; see ``presence``. Callable from any thread."""
+        """Register in ``/brokers/ids`` while we have the role. See ``presence``. Callable from any thread."""
         self._presence = Presence(registration, time.time_ns() // 1_000_000)
         self._put(self._update_registration)
 

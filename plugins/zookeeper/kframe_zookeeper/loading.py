@@ -124,7 +124,7 @@ class _Load:
             self._add(self._waiting.popleft())
 
     def _add(self, part: TopicPart) -> Int32:
-        """Add topics after the last row; return their rows."""
+        """Add topics after the last row. Return their rows."""
         self._parts.append(part)
         self._arming.append(self._connection.watches.begin_arming(part.there, Watched.DATA, self._zxid))
         return self.cluster.add_table(part.table)
@@ -137,12 +137,12 @@ class _Load:
 
 
 def begin_registrations(connection: Connection, broker_ids: Sequence[str]) -> Iterator[tuple[int, Results]]:
-    """Request the registrations of brokers; the first requests are sent at once."""
+    """Request the registrations of brokers. The first requests are sent at once."""
     return connection.results([f"{paths.BROKER_IDS}/{name}" for name in broker_ids])
 
 
 def reread_registrations(connection: Connection, memory: Memory) -> tuple[tuple[Registration, ...], list[str]]:
-    """``registrations`` of all present brokers; watches the list.
+    """``registrations`` of all present brokers. Watches the list.
 
     Known brokers are requested together with the list, which usually saves a round trip.
     """

@@ -32,7 +32,7 @@ class SeenBroker:
 
 
 class Memory:
-    """The state of one session; a new session starts empty."""
+    """The state of one session. A new session starts empty."""
 
     def __init__(self, instance: Instance | None = None) -> None:
         """``instance``: this instance, whose id no broker may use."""

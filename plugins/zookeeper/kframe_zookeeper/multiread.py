@@ -119,7 +119,7 @@ class Results:
 
     @staticmethod
     def of_singles(answers: Sequence[tuple[bytes | None, Any] | None]) -> Results:
-        """The results of single getData requests; None is a missing node."""
+        """The results of single getData requests. None is a missing node."""
         datas = [b"" if answer is None or answer[0] is None else answer[0] for answer in answers]
         results = Results.room(np.frombuffer(b"".join(datas), np.uint8), len(answers))
         lengths = [len(data) for data in datas]
@@ -133,7 +133,7 @@ class Results:
         return results
 
     def data(self, index: int) -> bytes | None:
-        """The data of a node, or the bytes of a list of children; None if null."""
+        """The data of a node, or the bytes of a list of children. None if null."""
         length = int(self.data_length[index])
         start = int(self.data_at[index])
         return None if length < 0 else self.reply[start : start + length].tobytes()
@@ -197,7 +197,7 @@ class StateRows:
 
 
 class StateRead(MultiRead):
-    """Reads the states of partitions; ``rows`` are their row numbers."""
+    """Reads the states of partitions. ``rows`` are their row numbers."""
 
     def __init__(self, names: PathNames, topic: Int32, partition: Int32, rows: Int32, fence: Fence) -> None:
         out = np.empty(int(_sizes(names, topic).sum()), np.uint8)
@@ -207,7 +207,7 @@ class StateRead(MultiRead):
         self._targets = names, topic, partition
 
     def halves(self) -> Sequence[MultiRead]:
-        """The same rows in two requests; empty for a single row."""
+        """The same rows in two requests. Empty for a single row."""
         if self.count == 1:
             return ()
         names, topic, partition = self._targets
@@ -308,7 +308,7 @@ class _PathRead(MultiRead):
         self._paths, self._operation = paths, operation
 
     def halves(self) -> Sequence[MultiRead]:
-        """The same paths in two requests; empty for a single path."""
+        """The same paths in two requests. Empty for a single path."""
         middle = self.count // 2
         parts = (self._paths[:middle], self._paths[middle:]) if middle else ()
         return tuple(_PathRead(part, self._operation, self._fence) for part in parts)
@@ -360,7 +360,7 @@ class _Growing:
 
 
 def read_nodes(session: Session, paths: Sequence[str]) -> list[ReadNode | None]:
-    """Data and stat of nodes, chroot included in ``paths``; None where there is none. Raises StoreError."""
+    """Data and stat of nodes, chroot included in ``paths``. None where there is none. Raises StoreError."""
     return [results.node(i) for _, results in read_results(session, paths) for i in range(len(results.code))]
 
 

@@ -40,7 +40,7 @@ UNTRIED: Final = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Writes:
-    """``k`` writes of ``operations[i]`` operations each; the bytes of write ``i`` are ``data[at[i]:at[i + 1]]``."""
+    """``k`` writes of ``operations[i]`` operations each. The bytes of write ``i`` are ``data[at[i]:at[i + 1]]``."""
 
     data: UInt8
     at: Int64
@@ -102,7 +102,7 @@ class Sending:
     """Sends each write once, in order, with several batches in flight."""
 
     def __init__(self, session: Session, guard: bytes, writes: Writes) -> None:
-        """``guard`` is the check operation that begins every batch; empty for writes that need no controller."""
+        """``guard`` is the check operation that begins every batch. Empty for writes that need no controller."""
         self._session, self._guard, self._writes = session, guard, writes
         self._outcomes = WriteOutcomes.unknown(len(writes))
         self._left = deque(cut(np.diff(writes.at).astype(np.int32), REQUEST_BYTES_MOST, WRITES_MOST))

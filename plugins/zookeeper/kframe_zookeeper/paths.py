@@ -114,7 +114,7 @@ def state_path(topic: str, partition: int) -> str:
 
 
 def topic_partition_of(path: str) -> tuple[str, int] | None:
-    """The topic and partition of a state's path; None for any other path."""
+    """The topic and partition of a state's path. None for any other path."""
     match = _STATE.fullmatch(path)
     return None if match is None else (match[1], int(match[2]))
 
@@ -130,7 +130,7 @@ def delete_topic_path(topic: str) -> str:
 
 
 def sequence_of(name: str) -> int | None:
-    """The number of a sequential node, from its name or path; None if it has none.
+    """The number of a sequential node, from its name or path. None if it has none.
 
     The number is an int32 that wraps around to negative values.
     """

@@ -20,24 +20,24 @@ class RecordStore(Protocol):
 
 
 class RecordCalls:
-    """Part of ZooKeeperStore. Paths are below the chroot. Callable from any thread; each call raises StoreError."""
+    """Part of ZooKeeperStore. Paths are below the chroot. Callable from any thread. Each call raises StoreError."""
 
     def read_record(self: RecordStore, path: str) -> bytes | None:
-        """The data of a node; None if it does not exist."""
+        """The data of a node. None if it does not exist."""
         node = self._connected().node(path)
         return None if node is None else node.data
 
     def read_record_names(self: RecordStore, path: str) -> tuple[str, ...]:
-        """Names of a node's children; empty if it does not exist."""
+        """Names of a node's children. Empty if it does not exist."""
         return self._connected().children([path])[0]
 
     def read_versioned_record(self: RecordStore, path: str) -> tuple[bytes, int] | None:
-        """The data and version of a node; None if it does not exist."""
+        """The data and version of a node. None if it does not exist."""
         node = self._connected().node(path)
         return None if node is None else (node.data or b"", node.version)
 
     def write_record(self: RecordStore, path: str, data: bytes, version: int | None) -> bool:
-        """Replace the data of a node at ``version``; None creates the node and its parents.
+        """Replace the data of a node at ``version``. None creates the node and its parents.
 
         Return false if the node has another version, does not exist, or exists already.
         """

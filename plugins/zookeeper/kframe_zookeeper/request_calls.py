@@ -36,10 +36,10 @@ Record = TypeVar("Record")
 
 
 class RequestCalls:
-    """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
+    """Part of ZooKeeperStore. See ``ports.Store`` for what each call promises."""
 
     def queue_deletions(self: TopicStore, names: tuple[str, ...]) -> None:
-        """Mark topics for deletion; existing marks stay."""
+        """Mark topics for deletion. Existing marks stay."""
         connection = self._connected()
         marks = [paths.delete_topic_path(name) for name in names]
         connection.write_freely([[connection.create(path, None)] for path in marks], NODE_EXISTS)
@@ -54,7 +54,7 @@ class RequestCalls:
         connection.write([[delete(connection.root + paths.delete_topic_path(name))] for name in names], NO_NODE)
 
     def read_reassignments(self: TopicStore) -> Targets | None:
-        """The pending reassignments; arms a watch on the znode. A malformed znode counts as none."""
+        """The pending reassignments. Arms a watch on the znode. A malformed znode counts as none."""
         return _left(self._connected(), self._memory, paths.REASSIGN_PARTITIONS, decode_targets)
 
     def write_reassignments(self: TopicStore, targets: Targets) -> None:
@@ -78,12 +78,12 @@ class RequestCalls:
         connection.write([[delete(connection.root + paths.PREFERRED_ELECTION)]], NO_NODE)
 
     def read_isr_changes(self: TopicStore) -> Notifications[TopicPartition]:
-        """Partitions named by all notifications; arms the watch on them."""
+        """Partitions named by all notifications. Arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.ISR_CHANGES, decode_partitions)
         return Notifications(read, tuple(partition for partitions in items for partition in partitions))
 
     def read_log_dir_events(self: TopicStore) -> Notifications[int]:
-        """Brokers named by all notifications; arms the watch on them."""
+        """Brokers named by all notifications. Arms the watch on them."""
         read, items = _notifications(self._connected(), self._memory, paths.LOG_DIR_EVENTS, decode_log_dir_event)
         return Notifications(read, tuple(items))
 

@@ -87,7 +87,7 @@ class MultiWrite(MultiRequest):
     type = 14
 
     def serialize(self) -> bytes:
-        """The operations, or none; called by kazoo when the request is sent."""
+        """The operations, or none. Called by kazoo when the request is sent."""
         operations = super().serialize()
         return operations if self._fence.is_open() else END
 
@@ -118,19 +118,19 @@ def check(path: str, version: int) -> bytes:
 
 
 def create(path: str, data: bytes | None, acl: bytes, flags: int = PERSISTENT) -> bytes:
-    """Create a node; ``acl`` is encoded by ``encode_acl``."""
+    """Create a node. ``acl`` is encoded by ``encode_acl``."""
     return b"".join(
         (_HEADER.pack(_CREATE, False, -1), buffer(path.encode()), buffer(data), acl, _INT.pack(flags))
     )  # fmt: skip
 
 
 def set_data(path: str, data: bytes | None, version: int = -1) -> bytes:
-    """Replace the data if the node has this version; -1 is any version."""
+    """Replace the data if the node has this version. -1 is any version."""
     return b"".join((_HEADER.pack(_SET_DATA, False, -1), buffer(path.encode()), buffer(data), _INT.pack(version)))
 
 
 def delete(path: str, version: int = -1) -> bytes:
-    """Delete a node without children if it has this version; -1 is any version."""
+    """Delete a node without children if it has this version. -1 is any version."""
     return b"".join((_HEADER.pack(_DELETE, False, -1), buffer(path.encode()), _INT.pack(version)))
 
 

@@ -54,7 +54,7 @@ class RoleCalls:
         return _claim(self, controller_id)
 
     def take_over(self: RoleStore, controller_id: int, brokers_only: bool = False) -> int | None:
-        """Take the role also from the present controller; None if another contender was faster."""
+        """Take the role also from the present controller. None if another contender was faster."""
         return _claim(self, controller_id, takeover=True, brokers_only=brokers_only)
 
     def contend(self: RoleStore, controller_id: int) -> None:

@@ -47,7 +47,7 @@ class SessionOver(StoreError):
 
 
 class RequestLost(StoreError):
-    """The connection broke before the answer came; whether the request was performed is not known."""
+    """The connection broke before the answer came. Whether the request was performed is not known."""
 
 
 class Request(Protocol):
@@ -58,7 +58,7 @@ class Request(Protocol):
         """ZooKeeper's operation code."""
 
     def serialize(self) -> bytes | bytearray:
-        """The body of the request; called when it is sent."""
+        """The body of the request. Called when it is sent."""
 
 
 Sent = TypeVar("Sent", bound=Request)

@@ -127,7 +127,7 @@ class ConnectSettings:
 
     hosts: tuple[tuple[str, int], ...]
     chroot: str = ""
-    """The chroot, such as "/a/b"; empty for the root."""
+    """The chroot, such as "/a/b". Empty for the root."""
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int = 18_000
     secure_acl: bool = False
@@ -146,7 +146,7 @@ class ConnectSettings:
 
 
 def settings_of_url(url: str) -> ConnectSettings:
-    """Settings from a URL; see above for its form. Raises ConfigError."""
+    """Settings from a URL. See above for its form. Raises ConfigError."""
     try:
         parts = urlsplit(url)
     except ValueError as problem:

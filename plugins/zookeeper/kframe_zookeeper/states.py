@@ -41,7 +41,7 @@ def new_states(connection: Connection, cluster: ClusterState, change: StateChang
 
 
 def stored_states(connection: Connection, memory: Memory, cluster: ClusterState, rows: Int32) -> StoredStates:
-    """Read the states of ``rows``; a stored broker that ``cluster`` does not know gets an index there."""
+    """Read the states of ``rows``. A stored broker that ``cluster`` does not know gets an index there."""
     topic, partition = cluster.partitions.topic[rows], cluster.partitions.partition[rows]
     read = read_states(connection.session, path_names(connection, cluster), topic, partition)
     return stored_of(memory, cluster, rows, read)

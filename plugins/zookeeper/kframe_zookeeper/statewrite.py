@@ -61,7 +61,7 @@ class NewStates:
         )  # fmt: skip
 
     def encode(self, acl: bytes, parent: UInt8) -> Writes:
-        """A write for each row; where ``parent`` is 1 it creates the parent of the state first."""
+        """A write for each row. Where ``parent`` is 1 it creates the parent of the state first."""
         path = self.names.at[self.topic + 1] - self.names.at[self.topic] + len(self.names.root) + _PATH_BYTES
         sizes = path * (1 + parent) + _FIXED_BYTES + self.isr.counts * (_NUMBER_BYTES + 1)
         sizes += (parent.astype(np.int32) + (self.expected == NO_STATE)) * (len(acl) + 21)
@@ -126,7 +126,7 @@ class StateWriter:
     """Writes states in one session, under one claim."""
 
     def __init__(self, session: Session, guard: bytes, acl: bytes) -> None:
-        """``guard`` is the check of the controller epoch; ``acl`` the ACL of new znodes."""
+        """``guard`` is the check of the controller epoch. ``acl`` the ACL of new znodes."""
         self._session = session
         self._guard = guard
         self._acl = acl

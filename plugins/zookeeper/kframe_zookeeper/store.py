@@ -163,7 +163,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         self._on_brokers_loaded = on_brokers_loaded
 
     def read_brokers(self) -> tuple[Registration, ...]:
-        """All registrations by broker id; arms the watches on the list and on each registration."""
+        """All registrations by broker id. Arms the watches on the list and on each registration."""
         connection = self._connected()
         zxid, self._memory.follows = connection.watches.seen(), True
         registrations, paths_read = reread_registrations(connection, self._memory)
@@ -176,13 +176,13 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         return connection.writer.write(new_states(connection, cluster, change))
 
     def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        """``write_states`` of ``change``; the batches of ``following`` are sent right behind."""
+        """``write_states`` of ``change``. The batches of ``following`` are sent right behind."""
         connection = self._connected()
         first, second = (new_states(connection, cluster, states) for states in (change, following))
         return connection.writer.write(first, second)
 
     def read_states(self, cluster: ClusterState, rows: Int32) -> StoredStates:
-        """Read the states of these rows; a stored broker that ``cluster`` does not know gets an index there."""
+        """Read the states of these rows. A stored broker that ``cluster`` does not know gets an index there."""
         return stored_states(self._connected(), self._memory, cluster, rows)
 
     def _acl_of(self, path: str) -> bytes:

@@ -52,14 +52,14 @@ class TopicStore(Protocol):
 
 
 class TopicCalls:
-    """Part of ZooKeeperStore; see ``ports.Store`` for what each call promises."""
+    """Part of ZooKeeperStore. See ``ports.Store`` for what each call promises."""
 
     def read_topic_names(self: TopicStore) -> frozenset[str]:
-        """Names of all topics; arms the child watch."""
+        """Names of all topics. Arms the child watch."""
         return frozenset(self._connected().watched_children(paths.TOPICS))
 
     def read_topics(self: TopicStore, names: tuple[str, ...]) -> TopicTable:
-        """Ids and assignments; arms a watch on each."""
+        """Ids and assignments. Arms a watch on each."""
         connection = self._connected()
         zxid = connection.watches.seen()
         table, there = read_table(connection, self._memory, names)
@@ -107,7 +107,7 @@ class TopicCalls:
             return _write(self._connected(), self._memory, table)
 
     def read_topic_settings(self: TopicStore, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
-        """Settings of each topic, unset if missing or malformed; arms the watch on config changes."""
+        """Settings of each topic, unset if missing or malformed. Arms the watch on config changes."""
         connection, memory = self._connected(), self._memory
         memory.note_changes(connection.watched_children(paths.CONFIG_CHANGES))
         settings = dict(settings_in(memory, names, begin_settings(connection, names), frozenset(names)))
@@ -136,7 +136,7 @@ class TopicCalls:
 
 
 def begin_settings(connection: Connection, names: Sequence[str]) -> Iterator[tuple[int, Results]]:
-    """Request the settings of topics; the first requests are sent at once."""
+    """Request the settings of topics. The first requests are sent at once."""
     return connection.results([paths.config_path("topics", name) for name in names], SETTINGS_FIRST)
 
 
@@ -183,7 +183,7 @@ def _write(connection: Connection, memory: Memory, table: TopicTable) -> tuple[W
 
 
 def _config(memory: Memory, path: str, node: ReadNode | None) -> dict[str, str]:
-    """Settings in a node; empty if it is missing or malformed."""
+    """Settings in a node. Empty if it is missing or malformed."""
     if node is None:
         return {}
     try:

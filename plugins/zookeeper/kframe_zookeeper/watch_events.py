@@ -86,7 +86,7 @@ class WatchEvents:
         self._connection.watches.arm([path], watched, self._connection.watches.seen())
 
     def _handle_topic(self, name: str) -> None:
-        """Emit TopicModified unless the write was our own; then only watch again."""
+        """Emit TopicModified unless the write was our own. Then only watch again."""
         with self._memory.writing_topics:
             node = self._connection.node(paths.topic_path(name))
             known = self._memory.topics.get(name)

@@ -25,7 +25,7 @@ SOUND = json.dumps(
 
 
 def columns(texts: Sequence[bytes], module: Any) -> list[Any]:
-    """The result of ``parse_topics`` for each text; None where it is left to the decoder."""
+    """The result of ``parse_topics`` for each text. None where it is left to the decoder."""
     lengths = np.array([len(text) for text in texts], np.int32)
     at = np.cumsum(lengths, dtype=np.int64) - lengths
     read = TopicColumns.read(np.frombuffer(b"".join(texts), np.uint8), at, lengths, module.parse_topics)

@@ -73,7 +73,7 @@ class Sleepy(ZooKeeperStore):
 def test_stored_states_are_sent_only_while_the_session_is_certain(
     fixture: ZooKeeperFixture, nap_s: float, ends: bool, silent: bool
 ) -> None:
-    """The session timeout is 20 seconds. No event reports the nap; the fence detects it, and the server is queried."""
+    """The session timeout is 20 seconds. No event reports the nap. The fence detects it, and the server is queried."""
     store = Sleepy(fixture.settings())
     store.fixture = fixture
     fixture.stores.append(store)

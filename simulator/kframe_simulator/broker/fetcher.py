@@ -59,7 +59,7 @@ class Fetcher:
         self._links: dict[int, _Link] = {}
 
     def follows(self, key: TopicPartition) -> int | None:
-        """The leader that a partition is fetched from; None if it is not followed."""
+        """The leader that a partition is fetched from. None if it is not followed."""
         return next((leader for leader, link in self._links.items() if key in link.follows), None)
 
     def follow(

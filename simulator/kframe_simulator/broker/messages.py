@@ -140,7 +140,7 @@ class Fetch(msgspec.Struct, frozen=True):
 
 
 class EpochEnd(NamedTuple):
-    """The largest leader epoch up to the requested one, and its end offset; both are -1 if there is none."""
+    """The largest leader epoch up to the requested one, and its end offset. Both are -1 if there is none."""
 
     leader_epoch: int
     end_offset: int

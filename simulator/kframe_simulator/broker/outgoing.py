@@ -107,7 +107,7 @@ class NotifyLogDirFailure(msgspec.Struct, frozen=True):
 
 
 class CloseSession(msgspec.Struct, frozen=True):
-    """The broker has stopped. No response. A clean stop deletes the registration at once; after a halt the session has
+    """The broker has stopped. No response. A clean stop deletes the registration at once. After a halt the session has
     to expire."""
 
     broker_id: int

@@ -59,9 +59,9 @@ class Partition:
         """Controller epoch of the last decision."""
         self.leader: int | None = None
         self.epoch_start: int | None = None
-        """Start offset of the current leader epoch; set on the leader only."""
+        """Start offset of the current leader epoch. Set on the leader only."""
         self.isr: tuple[int, ...] = ()
-        """The committed ISR; set on the leader only."""
+        """The committed ISR. Set on the leader only."""
         self.recovery = int(RecoveryState.RECOVERED)
         self.pending: PendingIsr | None = None
         self.replica_ids: tuple[int, ...] = ()
@@ -103,7 +103,7 @@ class Partition:
         return self.leader_log is not None and len(self.isr) < self.effective_min_isr
 
     def check_leader_epoch(self, leader_epoch: int) -> ErrorCode:
-        """The error for the leader epoch of a request; -1 is not checked."""
+        """The error for the leader epoch of a request. -1 is not checked."""
         if leader_epoch in (UNDEFINED, self.leader_epoch):
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if leader_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

@@ -79,6 +79,6 @@ class Producers:
             self._open.setdefault(record.producer_id, offset)
 
     def last_stable_offset(self, high_watermark: int) -> int:
-        """The offset below which every transaction has ended; at most the high watermark."""
+        """The offset below which every transaction has ended. At most the high watermark."""
         self._completed = [transaction for transaction in self._completed if transaction[1] >= high_watermark]
         return min([high_watermark, *self._open.values(), *(first for first, _ in self._completed)])

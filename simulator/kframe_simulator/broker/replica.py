@@ -10,7 +10,7 @@ NEVER: Final = float("-inf")
 
 
 class Replica:
-    """A follower's state on its leader. Unknown offsets are -1. Times are milliseconds; NEVER replaces Kafka's 0."""
+    """A follower's state on its leader. Unknown offsets are -1. Times are milliseconds. NEVER replaces Kafka's 0."""
 
     __slots__ = ("caught_up_at", "end", "fetched_at", "leader_end")
 

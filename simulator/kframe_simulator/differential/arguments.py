@@ -45,7 +45,7 @@ class ArgumentState(Protocol):
         """A random open session."""
 
     def below(self, path: str) -> list[str] | None:
-        """The names of the records below a path; None if there is no such record."""
+        """The names of the records below a path. None if there is no such record."""
 
 
 def _replicas(history: ArgumentState) -> tuple[int, ...]:

@@ -59,7 +59,7 @@ def write_states(side: Side, session: OpenStore, states: Mapping[str, StateSpec]
 
 
 def read_states(side: Side, session: OpenStore, names: Sequence[str]) -> Any:
-    """The state at each path; None if there is none."""
+    """The state at each path. None if there is none."""
     cluster = _cluster(session)
     result = session.store.read_states(cluster, rows_of(cluster, names))
     ids = cluster.brokers.ids

@@ -181,7 +181,7 @@ class History:
                 for partition in range(len(cluster.topics.rows_of(index)))]  # fmt: skip
 
     def below(self, path: str) -> list[str] | None:
-        """The names of the records below a path; None if there is no such record."""
+        """The names of the records below a path. None if there is no such record."""
         with suppress(StoredRecordError):
             if self.ensemble.records.exists(self._looks, path) is not None:
                 return self.ensemble.records.children(self._looks, path)

@@ -149,7 +149,7 @@ class Side:
         return self._ordinals[kind, value]
 
     def topic_id(self, value: bytes | None) -> int | None:
-        """The order number of a topic id; None if the topic has none."""
+        """The order number of a topic id. None if the topic has none."""
         return None if value is None or value == bytes(16) else self.ordinal("topic id", value)
 
     def registration(self, registration: Registration) -> tuple[Any, ...]:

@@ -266,7 +266,7 @@ def _repeat_alter(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _repeat_shutdown(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """An earlier ControlledShutdown request arrives again; if possible, of an earlier registration."""
+    """An earlier ControlledShutdown request arrives again. If possible, of an earlier registration."""
     process = simulation.controller(-1)
     brokers = [broker_id for broker_id in simulation.brokers.values() if broker_id.requests.past_shutdowns]
     earlier = [

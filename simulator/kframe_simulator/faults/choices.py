@@ -34,7 +34,7 @@ def name(key: TopicPartition) -> str:
 
 
 def choose(items: Sequence[Item], number: int) -> Item | None:
-    """The item that a number selects; None if there are no items."""
+    """The item that a number selects. None if there are no items."""
     return items[number % len(items)] if items else None
 
 

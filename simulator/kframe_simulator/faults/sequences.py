@@ -47,7 +47,7 @@ def _later(simulation: Simulation, step: Callable[[], None]) -> None:
 def _wait(
     simulation: Simulation, ready: Callable[[], bool], then: Callable[[], None], left_ms: float = WAIT_MOST_MS
 ) -> None:
-    """Call ``then`` when ``ready`` is true; give up after a while."""
+    """Call ``then`` when ``ready`` is true. Give up after a while."""
     if ready():
         then()
     elif left_ms > 0:
@@ -55,7 +55,7 @@ def _wait(
 
 
 def _ask_to_move(simulation: Simulation, key: TopicPartition, replicas: tuple[int, ...] | None) -> None:
-    """Request a reassignment of one partition; None requests its cancellation."""
+    """Request a reassignment of one partition. None requests its cancellation."""
     process = _active(simulation)
     if process is None:
         return

@@ -64,12 +64,12 @@ class DecoderTarget(Protocol):
 
     @property
     def bases(self) -> Sequence[Base]:
-        """The messages that cases are mutations of; none is empty."""
+        """The messages that cases are mutations of. None is empty."""
         ...
 
     @property
     def pieces(self) -> Sequence[bytes]:
-        """Byte strings that decoders often mishandle, inserted at random; none is empty."""
+        """Byte strings that decoders often mishandle, inserted at random. None is empty."""
         ...
 
     @property

@@ -55,7 +55,7 @@ class TargetTotals:
 
 
 def run(targets: Targets, seed: int, cases: int, jobs: int = 2, only: Sequence[str] = ()) -> list[TargetTotals]:
-    """Distribute ``cases`` to the targets by share; to those named ``only``, if any are. Returns the totals of each.
+    """Distribute ``cases`` to the targets by share. To those named ``only``, if any are. Returns the totals of each.
 
     The same ``seed`` gives the same cases, whatever ``jobs`` is. There is no time limit: a decoder that hangs blocks
     the run.
@@ -110,7 +110,7 @@ class _Worker:
 
 
 def _received(workers: list[_Worker]) -> Iterator[TargetTotals]:
-    """The totals that processes send; their progress messages update ``workers``."""
+    """The totals that processes send. Their progress messages update ``workers``."""
     running: dict[object, _Worker] = {worker.connection: worker for worker in workers}
     while running:
         for connection in wait([worker.connection for worker in running.values()]):

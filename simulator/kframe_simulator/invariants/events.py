@@ -216,7 +216,7 @@ def moves_left_in_storage_stay(watch: Watch, ended: Ended) -> str | None:
 
 
 def notifications_come_once(watch: Watch, begun: Begun) -> str | None:
-    """I28: a change is notified once, however often the process was elected; a response may be notified twice."""
+    """I28: a change is notified once, however often the process was elected. A response may be notified twice."""
     again = watch.observed.handles_again(begun.process, begun.event)
     may_repeat = isinstance(begun.event, (LeaderAndIsrAnswered, ReplyDue, StopReplicaAnswered, UpdateMetadataAnswered))
     return f"{type(begun.event).__name__} is handled twice" if again and not may_repeat else None

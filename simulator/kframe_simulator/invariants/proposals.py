@@ -56,7 +56,7 @@ def senders_are_registered(watch: Watch, answered: Proposed) -> str | None:
 
 
 def proposals_are_answered(watch: Watch, answered: Proposed) -> str | None:
-    """I26: each proposal gets the error code for its epochs and members; an accepted one gets the stored state."""
+    """I26: each proposal gets the error code for its epochs and members. An accepted one gets the stored state."""
     event, response = answered.event, answered.response
     if response.error is not ErrorCode.NONE:
         return None

@@ -226,7 +226,7 @@ def notifications_are_removed(watch: Watch, _: object) -> str | None:
 
 
 def ids_are_there(watch: Watch, _: object) -> str | None:
-    """I20: where topics have ids, each topic has one; a missing id is written back."""
+    """I20: where topics have ids, each topic has one. A missing id is written back."""
     if watch.simulation.topic_ids_used:
         for name, topic_id in watch.simulation.ensemble.topic_ids.items():
             if not any(topic_id):

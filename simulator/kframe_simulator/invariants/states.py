@@ -87,7 +87,7 @@ def unclean_allowed(written: StateWritten) -> bool:
 
 
 def election_is_clean(watch: Watch, written: StateWritten) -> str | None:
-    """I6: with unclean election disabled, the leader was in sync; the built-in selector elects the first in AR
+    """I6: with unclean election disabled, the leader was in sync. The built-in selector elects the first in AR
     order."""
     before, after, cluster = written.before, written.after, written.cluster
     if not elected(written) or cluster is None or before is None or before.partition_epoch < 0:

@@ -1,4 +1,4 @@
-"""Run mutants and print their outcomes; ``--page`` writes ``docs/evidence/defects.md``."""
+"""Run mutants and print their outcomes. ``--page`` writes ``docs/evidence/defects.md``."""
 
 from __future__ import annotations
 

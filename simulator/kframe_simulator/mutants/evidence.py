@@ -40,7 +40,7 @@ def sums(results: Sequence[MutantResult]) -> str:
 def page(
     results: Sequence[MutantResult], seeds: str | None, keep: ResultFile | None = None, checked: bool = True
 ) -> str:
-    """The saved page; ``checked`` says whether the tests ran without any mutant first."""
+    """The saved page. ``checked`` says whether the tests ran without any mutant first."""
     passed = "All tests pass without a mutant." if checked else "The tests were not run without a mutant."
     headings = _HEADINGS if seeds else _HEADINGS[:-1]
     rows = [

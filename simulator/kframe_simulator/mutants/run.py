@@ -55,7 +55,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class MutantResult:
-    """The evaluations of one mutant; its tests took ``took_s`` seconds."""
+    """The evaluations of one mutant. Its tests took ``took_s`` seconds."""
 
     mutant: Mutant
     tests: Evaluation

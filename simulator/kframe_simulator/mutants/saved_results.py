@@ -66,7 +66,7 @@ class ResultFile:
         return f"{played_last + 1}..{last}" if survived and played_first <= first <= played_last else seeds
 
     def add(self, result: MutantResult, seeds: str | None) -> None:
-        """Append a result; ``seeds`` are all requested seeds, those of earlier runs included."""
+        """Append a result. ``seeds`` are all requested seeds, those of earlier runs included."""
         with self._path.open("a") as file:
             for by, matches in _run(result):
                 survived = by == "simulator" and matches.outcome is MutantOutcome.SURVIVED

@@ -54,11 +54,11 @@ class Mutant:
     rules: tuple[str, ...]
     tests: tuple[str, ...]
     equivalent: str = ""
-    """Why no history of the simulator can detect the mutant; empty if one could."""
+    """Why no history of the simulator can detect the mutant. Empty if one could."""
     survives: str = ""
-    """Why the recorded seeds miss it, although other histories could detect it; empty if unknown."""
+    """Why the recorded seeds miss it, although other histories could detect it. Empty if unknown."""
     elsewhere: str = ""
-    """What the simulator uses in place of the mutated code; empty if it runs that code."""
+    """What the simulator uses in place of the mutated code. Empty if it runs that code."""
 
     @property
     def naive(self) -> bool:

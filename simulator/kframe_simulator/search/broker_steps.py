@@ -23,7 +23,7 @@ class BrokerSteps:
 
 
 def broker_steps(own: int, broker: SearchBroker, pool: Pool) -> BrokerSteps:
-    """The steps of broker ``own``; ``pool`` numbers the resulting values."""
+    """The steps of broker ``own``. ``pool`` numbers the resulting values."""
     back = broker._replace(epoch=broker.epoch + 1) if broker.up else rules.started(broker)
     leaving = None
     if broker.up and broker.controller and broker.leaving == (0, 0):

@@ -124,7 +124,7 @@ def answered(broker: SearchBroker, token: int, response: tuple[Any, ...]) -> Sea
 
 
 def read_response(broker: SearchBroker) -> SearchBroker:
-    """Read the response to its proposal; ignore it if the proposal was dropped meanwhile."""
+    """Read the response to its proposal. Ignore it if the proposal was dropped meanwhile."""
     error, *accepted = broker.answer
     broker = broker._replace(answer=())
     if not broker.proposed or error != ErrorCode.NONE:

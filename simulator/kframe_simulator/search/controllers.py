@@ -34,7 +34,7 @@ class StepResult:
     stored: Stored
     process: ControllerSession
     acts: tuple[tuple[Any, ...], ...]
-    """Effects of the core, in order; "send" for each sent batch."""
+    """Effects of the core, in order. "send" for each sent batch."""
     notified: tuple[int, ...]
     """The notifications of the other controllers, in order."""
     broken: tuple[str, ...]
@@ -54,7 +54,7 @@ class _Progress:
 
 
 class ControllerRules:
-    """The rules of all processes; ``subjects`` by controller."""
+    """The rules of all processes. ``subjects`` by controller."""
 
     def __init__(
         self, subjects: dict[int, Subject], fenced: bool, fine: bool, unclean: bool, target: tuple[int, ...]
@@ -90,7 +90,7 @@ class ControllerRules:
         return self._take(own, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, asked))
 
     def move(self, own: int, stored: Stored, process: ControllerSession, *replicas: int) -> StepResult:
-        """Take an operator's reassignment request for the partition; without replicas its cancellation."""
+        """Take an operator's reassignment request for the partition. Without replicas its cancellation."""
         return self._take(own, _Progress(stored, process._replace(task=20)), ("move", *replicas))
 
     def call(self, own: int, stored: Stored, process: ControllerSession) -> StepResult:

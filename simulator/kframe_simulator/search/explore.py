@@ -34,7 +34,7 @@ class SearchReport:
     rested: int
     """The number of states with nothing in progress."""
     core_steps: int
-    """The steps that the real core performed; all others came from the table."""
+    """The steps that the real core performed. All others came from the table."""
     seconds: float
     """CPU time."""
     counterexample: Counterexample | None

@@ -20,7 +20,7 @@ _SOUND: Final = {"our session with storage expired", "our session does not hold 
 
 
 def written(before: Stored, after: Stored, process: ControllerSession, node: CoreState, unclean: bool) -> Iterator[str]:
-    """Violations of a state write; ``node`` is the writer before the write."""
+    """Violations of a state write. ``node`` is the writer before the write."""
     if after.state_epoch != process.claim or process.claim != before.controller_epoch:
         yield f"I2: a write under controller epoch {after.state_epoch}, while {before.controller_epoch} is in office"
     yield from _members(after)
@@ -41,7 +41,7 @@ def written(before: Stored, after: Stored, process: ControllerSession, node: Cor
 
 
 def _last(after: Stored) -> bool:
-    """Whether the ISR has one member and no leader; as in Kafka, that member stays even if it is unassigned."""
+    """Whether the ISR has one member and no leader. As in Kafka, that member stays even if it is unassigned."""
     return after.leader == NO_LEADER and len(after.isr) == 1
 
 
@@ -96,7 +96,7 @@ def _assignment(stored: Stored) -> tuple[tuple[int, ...], ...]:
 def batch_is_valid(
     messages: Sequence[tuple[int, Message]], node: CoreState, process: ControllerSession, not_contacted: set[int]
 ) -> Iterator[str]:
-    """Violations of a batch; ``node`` is the core at the send. ``not_contacted`` are connected brokers without a
+    """Violations of a batch. ``node`` is the core at the send. ``not_contacted`` are connected brokers without a
     request so far."""
     for broker, message in messages:
         yield from _message(broker, message, node, process, broker in not_contacted)
@@ -186,7 +186,7 @@ def committed_record_stays(stored: Stored, brokers: Sequence[SearchBroker]) -> I
 
 
 def at_rest(stored: Stored, brokers: Sequence[SearchBroker], node: CoreState | None) -> Iterator[str]:
-    """I12, L1 to L3 and L6, when nothing is in progress; ``node`` is the role owner's."""
+    """I12, L1 to L3 and L6, when nothing is in progress. ``node`` is the role owner's."""
     if node is None or not node.active:
         yield "L2: no controller is active"
         return

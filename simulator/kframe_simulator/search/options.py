@@ -13,7 +13,7 @@ class SearchOptions:
 
     controllers: int = 2
     broker_faults: int = -1
-    """The most crashes, expired sessions and controlled shutdowns of brokers on a path; -1: no limit."""
+    """The most crashes, expired sessions and controlled shutdowns of brokers on a path. -1: no limit."""
     controller_faults: int = -1
     """The most crashes, expired sessions and lost roles of controllers on a path."""
     record: bool = True
@@ -24,7 +24,7 @@ class SearchOptions:
     fine: bool = False
     """Whether each send is a separate step."""
     isr: tuple[int, ...] = BROKERS
-    """The ISR at the root; only its members have caught up."""
+    """The ISR at the root. Only its members have caught up."""
     assigned: tuple[int, ...] = BROKERS
     """The replicas at the root."""
     target: tuple[int, ...] = ()

@@ -173,7 +173,7 @@ class StateSpace:
         self, state: State, values: list[Any], own: int, what: tuple[Any, ...], do: Callable[..., StepResult],
         *arguments: Any,
     ) -> Successor:  # fmt: skip
-        """A controller step; looked up if the same controller performed it before on the same storage."""
+        """A controller step. Looked up if the same controller performed it before on the same storage."""
         key = own, state[0], state[own], what
         done = self._done.get(key)
         if done is None:

@@ -72,7 +72,7 @@ class CoreState:
     """A state of one controller's core."""
 
     ask: tuple[Any, ...] | None
-    """The call that it waits for; None between events."""
+    """The call that it waits for. None between events."""
     active: bool
     controller_epoch: int
     known: tuple[int, int, int] = (0, 0, 0)
@@ -120,7 +120,7 @@ class Subject:
         return result
 
     def resting(self) -> Iterator[ControllerCore]:
-        """One controller for each state between two events; callers must not change it."""
+        """One controller for each state between two events. Callers must not change it."""
         yield from self._resting.values()
 
     def _perform(self, node: int, given: tuple[Any, ...]) -> tuple[int, tuple[Any, ...]]:
@@ -350,7 +350,7 @@ def _read(stored: Stored) -> StoredStates:
 
 
 def cluster_of(stored: Stored) -> ClusterState:
-    """The cluster that a controller loads; brokers 1 to 3 have indexes 0 to 2."""
+    """The cluster that a controller loads. Brokers 1 to 3 have indexes 0 to 2."""
     cluster, read = ClusterState(), _read(stored)
     cluster.brokers.index_of(BROKERS)
     names = ("leader", "leader_epoch", "controller_epoch", "partition_epoch", "recovery")

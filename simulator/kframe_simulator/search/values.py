@@ -65,7 +65,7 @@ class ControllerSession(NamedTuple):
     """The number of the core's state (``Subject``)."""
     flags: int
     claim: int
-    """Controller epoch of the session's claim, 0 if none; it fences writes."""
+    """Controller epoch of the session's claim, 0 if none. It fences writes."""
     task: int
     """The request in progress: a broker's AlterPartition, 10 + a broker's ControlledShutdown, 20 for a reassignment; 0
     for none."""
@@ -97,9 +97,9 @@ class SearchBroker(NamedTuple):
     leader_epoch: int = -1
     partition_epoch: int = 0
     isr: tuple[int, ...] = ()
-    """The committed ISR; set on the leader only."""
+    """The committed ISR. Set on the leader only."""
     replicas: tuple[int, ...] = ()
-    """The replicas of the last LeaderAndIsr; set on the leader only."""
+    """The replicas of the last LeaderAndIsr. Set on the leader only."""
     proposed: tuple[int, ...] = ()
     """The proposed ISR."""
     stuck: bool = False
@@ -107,7 +107,7 @@ class SearchBroker(NamedTuple):
     asked: QueuedProposal | None = None
     answer: tuple[Any, ...] = ()
     leaving: tuple[int, int] = (0, 0)
-    """(controller, broker epoch) of its ControlledShutdown; controller 0 after the response."""
+    """(controller, broker epoch) of its ControlledShutdown. Controller 0 after the response."""
     stopped: bool = False
     has: bool = False
     """Whether the record is in its log."""
@@ -134,7 +134,7 @@ class Pool:
         self.values: list[Any] = []
 
     def number(self, value: Hashable) -> int:
-        """The number of a value; a new number for a new value."""
+        """The number of a value. A new number for a new value."""
         result = self._numbers.get(value)
         if result is None:
             result = self._numbers[value] = len(self.values)

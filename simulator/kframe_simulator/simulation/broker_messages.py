@@ -50,7 +50,7 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
 def ask_controller(
     simulation: Simulation, process: ControllerProcess, message: Any, answer: Callable[[Any], None]
 ) -> None:
-    """Deliver a broker's request to a controller process; the answer is None if the process is not there."""
+    """Deliver a broker's request to a controller process. The answer is None if the process is not there."""
     if not process.running:
         answer(None)
         return

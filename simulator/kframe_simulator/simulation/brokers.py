@@ -42,9 +42,9 @@ class BrokerProcess:
         self.fails_stops = 0
         """How many of the next deleting StopReplica requests fail."""
         self.failed_stops = False
-        """Whether a deletion has failed; it continues after the broker has registered again."""
+        """Whether a deletion has failed. It continues after the broker has registered again."""
         self.bounces_at_deletion: float | None = None
-        """The broker registers again before its next deleting StopReplica; the response waits for up to this time."""
+        """The broker registers again before its next deleting StopReplica. The response waits for up to this time."""
         self.requests = ControllerRequests(simulation, self)
         self.dead_dirs: set[str] = set()
         self.incarnation = 0

@@ -57,5 +57,5 @@ def registration(options: Options, broker_id: int, port: int) -> Registration:
 
 
 def rack_of(options: Options, broker_id: int) -> str | None:
-    """The rack of a broker; None without racks."""
+    """The rack of a broker. None without racks."""
     return f"rack-{broker_id % options.racks}" if options.racks else None

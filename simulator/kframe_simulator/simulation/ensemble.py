@@ -43,7 +43,7 @@ class SimEnsemble(MemoryEnsemble):
             self.topic_ids[name] = self.topic_id(name)
 
     def read_topic(self, name: str) -> dict[int, Row]:
-        """The partitions of a topic in the columns; none if it does not exist."""
+        """The partitions of a topic in the columns. None if it does not exist."""
         cluster = self.states.cluster
         index = cluster.topics.find(name)
         if index is None:
@@ -52,7 +52,7 @@ class SimEnsemble(MemoryEnsemble):
         return {row.key[1]: row for row in rows}
 
     def topic_id(self, name: str) -> bytes:
-        """The id of a topic; zeros if it has none."""
+        """The id of a topic. Zeros if it has none."""
         topics = self.states.cluster.topics
         index = topics.find(name)
         return bytes(16) if index is None else topics.ids[index].tobytes()
@@ -62,7 +62,7 @@ class SimEnsemble(MemoryEnsemble):
         return int(self.records.get(self._operator, CONTROLLER_EPOCH)[0])
 
     def controller_id(self) -> int:
-        """The stored controller id; -1 if there is none."""
+        """The stored controller id. -1 if there is none."""
         if not self.has_record(CONTROLLER):
             return -1
         return int(self.records.get(self._operator, CONTROLLER)[0])

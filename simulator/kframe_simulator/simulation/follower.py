@@ -27,7 +27,7 @@ def arm(tree: RecordTree, session: int, path: str, of_children: bool) -> None:
 
 
 def changed(before: RecordTree, now: RecordTree, path: str, of_children: bool) -> Change | None:
-    """The event of a watch that was set in ``before``; None if there is no change."""
+    """The event of a watch that was set in ``before``. None if there is no change."""
     old, new = before._records.get(path), now._records.get(path)
     if old is None:
         return None if new is None or of_children else Change.CREATED

@@ -58,7 +58,7 @@ class Notes:
     reassignments: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
     knowledge: bytes = b""
-    """The controller's memory before a broker's response; empty for other events."""
+    """The controller's memory before a broker's response. Empty for other events."""
     failures: int = 0
     """Failed operations and calls before the event."""
 

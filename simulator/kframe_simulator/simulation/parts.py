@@ -43,7 +43,7 @@ def append_part(path: Path, seeds: range, totals: Totals) -> None:
 
 
 def read_parts(path: Path) -> list[dict[str, Any]]:
-    """The parts in a file, sorted by seed; none if there is no file. Raises InputError, also if parts overlap or come
+    """The parts in a file, sorted by seed. None if there is no file. Raises InputError, also if parts overlap or come
     from several builds."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []

@@ -217,7 +217,7 @@ class RecordHistory:
         return [(broker_id, log) for broker_id, log in result if log is not None]
 
     def missing(self, key: TopicPartition, log: Log | None, until: float = float("inf")) -> Promise | None:
-        """A promise of a leader epoch up to ``until`` that a log lacks; None if the log has all of them."""
+        """A promise of a leader epoch up to ``until`` that a log lacks. None if the log has all of them."""
         for promise in self.promises.get(key, ()):
             if promise.leader_epoch <= until and not holds(log, promise.offset, promise.value):
                 return promise

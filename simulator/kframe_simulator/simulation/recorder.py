@@ -94,11 +94,11 @@ class Recorder:
     # -- Processes.
 
     def broker(self, broker_id: int) -> BrokerProcess | None:
-        """A broker process; None if the id is unknown."""
+        """A broker process. None if the id is unknown."""
         return self.brokers.get(broker_id)
 
     def controller(self, controller_id: int) -> ControllerProcess | None:
-        """A controller process; -1 selects the process that owns the role in storage."""
+        """A controller process. -1 selects the process that owns the role in storage."""
         wanted = self.ensemble.controller_id() if controller_id == -1 else controller_id
         number = wanted - FIRST_ID
         return self.controllers[number] if 0 <= number < len(self.controllers) else None
@@ -224,7 +224,7 @@ class Recorder:
             self._note(b"%d %d" % (request.broker, request.api_key), *request.chunks)
 
     def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None:
-        """A transport connects to a broker; ``open_epoch`` is the broker epoch of an open channel to the same
+        """A transport connects to a broker. ``open_epoch`` is the broker epoch of an open channel to the same
         broker."""
         process = self.controllers[controller_id - FIRST_ID]
         self.lines[controller_id, process.incarnation, broker_id] = deque()

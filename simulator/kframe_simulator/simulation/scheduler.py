@@ -22,16 +22,16 @@ class Scheduler:
         self._planned = 0
 
     def after(self, delay_ms: float, callback: Callback) -> None:
-        """Schedule a callback ``delay_ms`` from now; a negative delay counts as 0."""
+        """Schedule a callback ``delay_ms`` from now. A negative delay counts as 0."""
         self._planned += 1
         heapq.heappush(self._heap, (self.now_ms + max(delay_ms, 0.0), self._planned, callback))
 
     def at(self, time_ms: float, callback: Callback) -> None:
-        """Schedule a callback at a time; a past time counts as now."""
+        """Schedule a callback at a time. A past time counts as now."""
         self.after(time_ms - self.now_ms, callback)
 
     def next_ms(self) -> float:
-        """The time of the next event; infinity if there is none."""
+        """The time of the next event. Infinity if there is none."""
         return self._heap[0][0] if self._heap else float("inf")
 
     def step(self) -> None:

@@ -131,7 +131,7 @@ class Simulation(Recorder):
         races.race(self, call, arguments)
 
     def storing_assignments(self, table: TopicTable) -> None:
-        """A controller is about to store assignments; their record may become unreadable first."""
+        """A controller is about to store assignments. Their record may become unreadable first."""
         sequences.spoil_end(self, table)
 
     def topic_written(

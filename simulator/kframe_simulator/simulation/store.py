@@ -56,7 +56,7 @@ class SimStore(MemoryStore):
         super().__init__(ensemble.records, ensemble.states, ensemble.topics)
         self.controller_id = controller_id
         self.claimed_epoch = -1
-        """Controller epoch of the last claim; -1 before the first, and after its release or certain loss."""
+        """Controller epoch of the last claim. -1 before the first, and after its release or certain loss."""
         self.faults: deque[str] = deque()
         """The faults of the next writes: the connection is lost "before" or "after" the write."""
         self.races = 0
@@ -123,7 +123,7 @@ class SimStore(MemoryStore):
             self._deliver()
 
     def expire(self) -> None:
-        """The ensemble expires the session at once; the client is notified soon."""
+        """The ensemble expires the session at once. The client is notified soon."""
         if self._session is None or self._expired:
             return
         self._end_session()
@@ -167,7 +167,7 @@ class SimStore(MemoryStore):
     # -- Watches.
 
     def _hear(self, event: WatchEvent) -> None:
-        """A watch fires on the ensemble; the process is notified later, in order."""
+        """A watch fires on the ensemble. The process is notified later, in order."""
         if self._session is None or self._expired:
             return
         for _ in range(2 if self.repeats_watches else 1):

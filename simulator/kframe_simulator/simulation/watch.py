@@ -123,7 +123,7 @@ class Connected(NamedTuple):
 
 
 class Replied(NamedTuple):
-    """A client's request was answered. ``times`` counts the responses; ``whole`` says whether every item has an error
+    """A client's request was answered. ``times`` counts the responses. ``whole`` says whether every item has an error
     code."""
 
     what: str
@@ -146,7 +146,7 @@ class Begun(NamedTuple):
 
 
 class Proposed(NamedTuple):
-    """A leader's AlterPartition was answered; ``written``: the partitions that this event has written so far."""
+    """A leader's AlterPartition was answered. ``written``: the partitions that this event has written so far."""
 
     process: ControllerProcess
     event: AlterPartitionRequested
@@ -167,7 +167,7 @@ class Ended(NamedTuple):
     unsent: tuple[tuple[TopicPartition, int], ...] = ()
     """Partitions with a new leader whose previous leader was sent no LeaderAndIsr, and that leader."""
     calls: Mapping[str, int] = {}
-    """The number of store calls by name; failed writes count."""
+    """The number of store calls by name. Failed writes count."""
     failed: bool = False
     """Whether the event failed, or the store refused a write."""
     warnings: tuple[str, ...] = ()
@@ -183,7 +183,7 @@ class Ended(NamedTuple):
     arrived: frozenset[int] = frozenset()
     """Brokers whose new registration the event has handled."""
     knowledge: bytes = b""
-    """The controller's memory before a broker's response; empty for other events."""
+    """The controller's memory before a broker's response. Empty for other events."""
     sent_epochs: Mapping[tuple[TopicPartition, int], int] = {}
     """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
 

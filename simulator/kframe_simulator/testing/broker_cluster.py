@@ -162,7 +162,7 @@ class BrokerCluster:
             self.sent.append((sender.broker_id, out.message))
 
     def decide(self, message: AlterPartition) -> Reply:
-        """Accept a proposal of the current leader epoch for the stored state; refuse others as Kafka does."""
+        """Accept a proposal of the current leader epoch for the stored state. Refuse others as Kafka does."""
         self.proposed.append(message)
         answers = {}
         for key, asked in message.partitions.items():

@@ -99,7 +99,7 @@ class BrokerStateMachine:
         self._collect()
 
     def crash(self, broker: int) -> None:
-        """A broker crashes; the controller elects another ISR member, or none."""
+        """A broker crashes. The controller elects another ISR member, or none."""
         if not self.brokers[broker].running:
             return
         self.brokers[broker].crash(self.now)

@@ -20,7 +20,7 @@ CONFIG = BrokerConfig(replica_lag_time_max_ms=LAG_MS, min_insync_replicas=2)
 def start_leader(
     isr: tuple[int, ...] = (1, 2, 3), records: int = 10, config: BrokerConfig = CONFIG, **others: object
 ) -> Broker:
-    """Broker 1 leads P at leader epoch 5 with records 0 to ``records`` - 1; no follower has fetched."""
+    """Broker 1 leads P at leader epoch 5 with records 0 to ``records`` - 1. No follower has fetched."""
     broker = Broker(1, config=config)
     broker.start(50, 0.0)
     broker.handle(live(1, 2, 3, 4), 0.0)
@@ -107,7 +107,7 @@ def test_a_new_leader_epoch_resets_what_is_known(
     ],
 )
 def test_high_watermark(isr: tuple[int, ...], ends: dict[int, int], caught_up_3: bool, expected: int) -> None:
-    """With min.insync.replicas 2; the leader's log ends at 10."""
+    """With min.insync.replicas 2. The leader's log ends at 10."""
     leader = start_leader(isr)
     if caught_up_3:
         leader.partitions[P].replicas[3].caught_up_at = 20_000.0

@@ -91,7 +91,7 @@ def test_all_replicas_have_it_before_it_is_acknowledged() -> None:
 
 
 def test_acknowledged_to_too_few() -> None:
-    """The ISR shrank after the write; before 3.7 the high watermark still advances."""
+    """The ISR shrank after the write. Before 3.7 the high watermark still advances."""
     leader = start_leader(min_insync=2, config=BrokerConfig(high_watermark_waits_for_min_isr=False))
     write(leader, produce("x", correlation=7))
     leader.handle(order(state(1, (1,), 6, 1, replicas=(1, 2))), 0.0)

@@ -29,7 +29,7 @@ P = ("t", 0)
 
 
 def started_runner() -> ScenarioRunner:
-    """A runner with an active controller; broker 1 leads t-0 with ISR 1, 2 and is alone in t-1."""
+    """A runner with an active controller. Broker 1 leads t-0 with ISR 1, 2 and is alone in t-1."""
     scenario = {
         "schema": "kframe.scenario/v1", "name": "s", "brokers": [{"id": 1}, {"id": 2}],
         "topics": [{"name": "t", "partitions": [

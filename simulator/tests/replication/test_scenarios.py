@@ -115,7 +115,7 @@ def test_a_leader_that_cannot_be_asked(steps: list[dict[str, Any]], expected: st
 
 
 def test_paused_broker_handles_pending_requests() -> None:
-    """Its requests wait for it; it leads after it has handled the first one."""
+    """Its requests wait for it. It leads after it has handled the first one."""
     create = {"create_topics": [{"name": "u", "assignments": [[2]]}]}
     produce = {"produce": {"u-0": {"acks": 1}}}
     played = list(play(silent(2), create, produce, silent(2, "NONE"), produce))

@@ -69,7 +69,7 @@ def test_what_is_written_in_peace_is_acknowledged_and_stays(producer: int) -> No
 
 
 def test_producers_find_the_next_leader_and_write_nothing_twice() -> None:
-    """Requests are lost with their leader; the leader detects duplicates by their sequence."""
+    """Requests are lost with their leader. The leader detects duplicates by their sequence."""
     repeats = [Action(at_ms, "repeat_produce", {"number": 0}) for at_ms in (9_000.0, 9_500.0, 14_000.0)]
     simulation = run(produce(500.0), produce(8_000.0, count=4), crash(8_010.0, 1), *repeats)
     assert simulation.ensemble.rows[KEY].leader in (2, 3)

@@ -227,7 +227,7 @@ class Cluster:
 
 
 class Events:
-    """Random events on a cluster; most are valid when they come first."""
+    """Random events on a cluster. Most are valid when they come first."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

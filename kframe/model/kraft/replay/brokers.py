@@ -46,7 +46,7 @@ def replay_unregister_broker(metadata: ClusterMetadata, record: UnregisterBroker
 
 
 def replay_registration_change(metadata: ClusterMetadata, record: BrokerRegistrationChangeRecord, offset: int) -> None:
-    """Change the registration of the broker; empty ``log_dirs`` change nothing."""
+    """Change the registration of the broker. Empty ``log_dirs`` change nothing."""
     registration = _registration(metadata, record.broker_id, record.broker_epoch)
     fenced = registration.fenced if record.fenced == FencingChange.NONE else record.fenced == FencingChange.FENCE
     metadata.brokers.register(

@@ -63,7 +63,7 @@ def replay_partition(metadata: ClusterMetadata, record: PartitionRecord, offset:
 
 
 def replay_partition_change(metadata: ClusterMetadata, record: PartitionChangeRecord, offset: int) -> None:
-    """Change a partition; its epoch rises, and its leader epoch if the record names a leader."""
+    """Change a partition. Its epoch rises, and its leader epoch if the record names a leader."""
     partitions = metadata.partitions
     row = metadata.topics.row_of(_topic(metadata, record.topic_id), record.partition_id)
     if row is None:
@@ -103,7 +103,7 @@ def replay_remove_topic(metadata: ClusterMetadata, record: RemoveTopicRecord, of
 
 
 def replay_clear_elr(metadata: ClusterMetadata, record: ClearElrRecord, offset: int) -> None:
-    """Empty ELRs and last-known ELRs; the epoch of a partition rises where there was any."""
+    """Empty ELRs and last-known ELRs. The epoch of a partition rises where there was any."""
     partitions = metadata.partitions
     rows: Int32 = np.arange(len(partitions), dtype=np.int32)
     if record.topic_name:
@@ -126,7 +126,7 @@ def _topic(metadata: ClusterMetadata, topic_id: UUID) -> int:
 
 
 def _directories(metadata: ClusterMetadata, directories: DirectoryIds, count: int) -> list[int]:
-    """Directory indexes of ``count`` replicas; all migrating if none is given."""
+    """Directory indexes of ``count`` replicas. All migrating if none is given."""
     if not directories:
         return [MIGRATING] * count
     return metadata.directories.indexes_of(directories)

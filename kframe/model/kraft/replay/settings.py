@@ -37,7 +37,7 @@ def replay_config(metadata: ClusterMetadata, record: ConfigRecord, offset: int) 
 
 
 def replay_feature_level(metadata: ClusterMetadata, record: FeatureLevelRecord, offset: int) -> None:
-    """Finalize the level of a feature; 0 removes it, except for ``metadata.version``."""
+    """Finalize the level of a feature. 0 removes it, except for ``metadata.version``."""
     if record.feature_level == 0 and record.name != METADATA_VERSION:
         metadata.features.pop(record.name, None)
     else:
@@ -97,7 +97,7 @@ def replay_remove_token(metadata: ClusterMetadata, record: RemoveDelegationToken
 
 
 def replay_zk_migration_state(metadata: ClusterMetadata, record: ZkMigrationStateRecord, offset: int) -> None:
-    """Remember the state of a migration; no rule reads it."""
+    """Remember the state of a migration. No rule reads it."""
     metadata.zk_migration_state = record.zk_migration_state
 
 

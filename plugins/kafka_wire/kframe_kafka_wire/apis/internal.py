@@ -53,7 +53,7 @@ def partition_of(key: str, count: int) -> int:
 
 
 async def creation(call: Call, name: str) -> NewTopic | None:
-    """An internal topic with Kafka's settings for it; None if its partition count is unknown.
+    """An internal topic with Kafka's settings for it. None if its partition count is unknown.
 
     Brokers read the partition count from their own settings when they start. With another count they would find no
     coordinator until a restart. If the controller's settings do not have it, the controller requests it from a broker.

@@ -149,7 +149,7 @@ async def metadata(call: Call) -> Fields:
 
 
 def _cluster_operations(call: Call) -> int:
-    """The authorized cluster operations if the client requests them; 0 unless it may describe the cluster."""
+    """The authorized cluster operations if the client requests them. 0 unless it may describe the cluster."""
     if not call.body.get("include_cluster_authorized_operations"):
         return NOT_ASKED
     return call.operations(AclResourceType.CLUSTER, CLUSTER) if call.may(AclOperation.DESCRIBE) else 0

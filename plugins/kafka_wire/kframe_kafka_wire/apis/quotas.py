@@ -143,7 +143,7 @@ def _stored(
 
 
 async def alter_quotas(call: Call) -> Fields:
-    """Set and remove quotas; each entity succeeds or fails separately."""
+    """Set and remove quotas. Each entity succeeds or fails separately."""
     if not call.may(AclOperation.ALTER_CONFIGS):
         raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     entries = []

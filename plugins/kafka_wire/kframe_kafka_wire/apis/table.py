@@ -67,7 +67,7 @@ def is_offered(api_key: int, version: int) -> bool:
 
 
 def refusal(api_key: int, version: int, body: Fields, code: int, message: str | None) -> Fields | None:
-    """The body of the error response to a request; None where the client expects no response."""
+    """The body of the error response to a request. None where the client expects no response."""
     if api_key == PRODUCE and body["acks"] == 0:
         return None
     return APIS[api_key].refusal(version, body, {"error_code": code, "error_message": message})

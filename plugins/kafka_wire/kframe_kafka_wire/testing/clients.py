@@ -43,7 +43,7 @@ class AnyClient(Protocol):
         """Abort a transaction, then commit another."""
 
     def consume(self, group: str, topic: str, count: int) -> list[str]:
-        """The next ``count`` committed values for a member of a group; fewer after a timeout.
+        """The next ``count`` committed values for a member of a group. Fewer after a timeout.
 
         Each record counts once. A member that joins its group again before it has committed reads some records twice.
         """

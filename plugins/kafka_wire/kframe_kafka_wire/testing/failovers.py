@@ -45,7 +45,7 @@ class Failover:
     winner: int
     """Id of the instance that is active afterwards."""
     controller_epochs: int
-    """The increase of the controller epoch; 1 if no other contender was elected in between."""
+    """The increase of the controller epoch. 1 if no other contender was elected in between."""
     elected_s: float
     """Seconds from the end of the instance until the winner owned ``/controller``."""
     active_s: float

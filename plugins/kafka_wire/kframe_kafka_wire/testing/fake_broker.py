@@ -109,7 +109,7 @@ class FakeBroker:
         self.kraft = False
         """Whether it acts as a KRaft-mode broker, which closes the connection on control requests."""
         self.answers: dict[int, Mapping[str, Any]] = {}
-        """Its responses to further APIs by API key; without one it closes the connection."""
+        """Its responses to further APIs by API key. Without one it closes the connection."""
         self.others: list[Received] = []
         """The received requests of further APIs."""
         self._wrap = wrap
@@ -195,7 +195,7 @@ class FakeBroker:
 
 
 def read_frame(connection: socket.socket) -> bytes | None:
-    """A frame without its size; None at the end of the stream."""
+    """A frame without its size. None at the end of the stream."""
     head = _read(connection, 4)
     return None if head is None else _read(connection, int.from_bytes(head, "big"))
 
@@ -238,7 +238,7 @@ def encode_reply(received: Received, top: int, errors: dict[tuple[str, int], int
 
 
 def settings_answer(values: Mapping[str, str], code: int = 0) -> Mapping[str, Any]:
-    """The response to DescribeConfigs with these static settings of a broker; a ``code`` other than 0 refuses it."""
+    """The response to DescribeConfigs with these static settings of a broker. A ``code`` other than 0 refuses it."""
     source = {"config_source": 4, "source": 4}
     configs = [
         {"name": key, "value": value, **source, "synonyms": [{"name": key, "value": value, **source}]}

@@ -101,7 +101,7 @@ class RealCluster:
         return ",".join(self.nodes)
 
     def assignment(self, topic: str) -> dict[int, list[int]]:
-        """Stored replicas by partition; empty for a missing topic."""
+        """Stored replicas by partition. Empty for a missing topic."""
         with suppress(NoNodeError):
             stored = json.loads(self.client.get(f"/brokers/topics/{topic}")[0])
             return {int(number): replicas for number, replicas in stored["partitions"].items()}

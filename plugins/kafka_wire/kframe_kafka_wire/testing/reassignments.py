@@ -108,7 +108,7 @@ def check_reassignment_to_broker_with_failed_directory(cluster: RealCluster) -> 
 
 
 def _reassign(cluster: RealCluster, topic: str, targets: Sequence[Sequence[int] | None]) -> None:
-    """Reassign the partitions from 0 on to these replicas; None cancels a reassignment."""
+    """Reassign the partitions from 0 on to these replicas. None cancels a reassignment."""
     admin = open_admin(f"kafka://{cluster.kframe.address}", {})
     try:
         requested = Targets.of([((topic, number), target) for number, target in enumerate(targets)])

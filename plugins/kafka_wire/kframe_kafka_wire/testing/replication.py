@@ -85,7 +85,7 @@ class Scene:
         return active, standby
 
     def controller(self) -> int:
-        """The broker id in ``/controller``; -1 for none."""
+        """The broker id in ``/controller``. -1 for none."""
         return self.fixture.controller()[0]
 
     # -- brokers

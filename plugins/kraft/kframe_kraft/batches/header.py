@@ -29,7 +29,7 @@ CONTROL: Final = 0x20
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """A batch's header. Timestamps are milliseconds since the epoch; ``size`` is the whole batch in bytes."""
+    """A batch's header. Timestamps are milliseconds since the epoch. ``size`` is the whole batch in bytes."""
 
     base_offset: int
     size: int

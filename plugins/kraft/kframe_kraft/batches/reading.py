@@ -48,7 +48,7 @@ class RecordBatch:
         return self.payload[self.value_at[index] : self.value_at[index] + self.value_length[index]].tobytes()
 
     def key(self, index: int) -> bytes:
-        """The key of a record; empty if it is null."""
+        """The key of a record. Empty if it is null."""
         return self.payload[self.key_at[index] : self.key_at[index] + max(self.key_length[index], 0)].tobytes()
 
     def name(self, index: int) -> str:

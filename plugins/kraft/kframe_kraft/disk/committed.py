@@ -16,14 +16,14 @@ from kframe_kraft.disk.quorum_state import QuorumState
 
 @dataclass(frozen=True, slots=True)
 class CommittedEnd:
-    """Records below ``offset`` are committed; ``exact`` tells that no record above is."""
+    """Records below ``offset`` are committed. ``exact`` tells that no record above is."""
 
     offset: int
     exact: bool
 
 
 def committed_end(log_end: int, snapshot_end: int, voters: tuple[int, ...]) -> CommittedEnd:
-    """Return the committed end of a log that ends at ``log_end``; ``voters`` are the node ids of the quorum."""
+    """Return the committed end of a log that ends at ``log_end``. ``voters`` are the node ids of the quorum."""
     if len(voters) == 1:
         return CommittedEnd(max(log_end, snapshot_end), exact=True)
     return CommittedEnd(snapshot_end, exact=log_end <= snapshot_end)
@@ -32,7 +32,7 @@ def committed_end(log_end: int, snapshot_end: int, voters: tuple[int, ...]) -> C
 def voters_of(
     batches: Sequence[RecordBatch], snapshot: control.VotersRecord | None, state: QuorumState | None
 ) -> tuple[int, ...]:
-    """Return the voters' node ids: those of the newest record that names them; empty if none does."""
+    """Return the voters' node ids: those of the newest record that names them. Empty if none does."""
     for batch in reversed(batches):
         if not batch.header.is_control:
             continue

@@ -13,7 +13,7 @@ _SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
 class SnapshotId(NamedTuple):
-    """A snapshot has everything below ``offset``; ``epoch`` is that of the last record in it."""
+    """A snapshot has everything below ``offset``. ``epoch`` is that of the last record in it."""
 
     offset: int
     epoch: int

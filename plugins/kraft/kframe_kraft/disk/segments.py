@@ -18,7 +18,7 @@ from kframe_kraft.errors import BatchError, LogError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MetadataLog:
-    """The batches of a log. ``torn_bytes`` follow the last complete batch; ``torn_reason`` says what is wrong there."""
+    """The batches of a log. ``torn_bytes`` follow the last complete batch. ``torn_reason`` says what is wrong there."""
 
     start: int
     end: int
@@ -28,7 +28,7 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last batch; -1 in an empty log."""
+        """The epoch of the last batch. -1 in an empty log."""
         return self.batches[-1].header.leader_epoch if self.batches else -1
 
 

@@ -32,7 +32,7 @@ class TransactionFilter:
     def __init__(self) -> None:
         self._pending: list[Rows] = []
         self.begin_offset: int | None = None
-        """The offset of the BeginTransaction without an end; None outside of transactions."""
+        """The offset of the BeginTransaction without an end. None outside of transactions."""
 
     def apply(self, batch: RecordBatch) -> list[Rows]:
         """Return the records that may be replayed after this data batch, without the transaction markers.

@@ -72,7 +72,7 @@ class Reader:
 
 
 def read_bool(reader: Reader) -> bool:
-    """Return a boolean; as in Kafka, any byte but 0 is true."""
+    """Return a boolean. As in Kafka, any byte but 0 is true."""
     return reader.data[reader.skip(1)] != 0
 
 

@@ -18,7 +18,7 @@ _HERE = Path(__file__).parent
 
 
 class KafkaRecords:
-    """The process. It is a context manager; a method raises ValueError with Kafka's message if Kafka refuses."""
+    """The process. It is a context manager. A method raises ValueError with Kafka's message if Kafka refuses."""
 
     def __enter__(self) -> Self:
         libraries = fetched("kraft-4.4.0", str(_HERE / "pom.xml"), "KFRAME_KRAFT_LIBS")

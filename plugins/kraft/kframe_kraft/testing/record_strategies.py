@@ -38,7 +38,7 @@ def field_values(field: Field, version: int) -> st.SearchStrategy[Any]:
 
 
 def struct_values(table: Table, version: int) -> st.SearchStrategy[Any]:
-    """Return records of a table in this version; a tagged field is often absent."""
+    """Return records of a table in this version. A tagged field is often absent."""
     present = [field for field in table.fields if field.since <= version and field.json_name != "version"]
     required = {field.name: field_values(field, version) for field in present if field.tag is None}
     optional = {field.name: field_values(field, version) for field in present if field.tag is not None}

@@ -62,7 +62,7 @@ class RunningCommand(Process):
         return text in self.log
 
     def page(self, path: str) -> tuple[int, str]:
-        """Status and text of a page; 0 while there is no HTTP server."""
+        """Status and text of a page. 0 while there is no HTTP server."""
         match = re.search(r"METRICS on (\S+:\d+)", self.log, re.IGNORECASE)
         if match is None:
             return 0, ""

@@ -146,13 +146,13 @@ class ClusterFixture:
                 continue
 
     def states_of(self, topic: str) -> dict[int, State]:
-        """The states of a topic; empty until a controller has created them."""
+        """The states of a topic. Empty until a controller has created them."""
         under = f"/brokers/topics/{topic}/partitions"
         numbers = self.client.get_children(under) if self.client.exists(under) else []
         return {int(number): self.get(f"{under}/{number}/state") for number in numbers}
 
     def state(self, topic: str, partition: int = 0) -> State | None:
-        """The state of a partition; None until a controller has created it."""
+        """The state of a partition. None until a controller has created it."""
         try:
             state: State = self.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
         except NoNodeError:
@@ -160,7 +160,7 @@ class ClusterFixture:
         return state
 
     def leader_and_isr(self, topic: str, partition: int = 0) -> tuple[int, list[int]] | None:
-        """Leader and ISR of a partition; None until it has a state."""
+        """Leader and ISR of a partition. None until it has a state."""
         state = self.state(topic, partition)
         return None if state is None else (state["leader"], state["isr"])
 

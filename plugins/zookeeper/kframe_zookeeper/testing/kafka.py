@@ -134,7 +134,7 @@ class KafkaProcess(Process):
         return f"{HOST}:{self.port}"
 
     def start(self, options: Sequence[str] | None = None) -> None:
-        """Start the process; ``await_started`` waits until it serves. JVM ``options`` replace ``mapped``."""
+        """Start the process. ``await_started`` waits until it serves. JVM ``options`` replace ``mapped``."""
         options = mapped(self.version) if options is None else options
         self._starts += 1
         self._launch(

@@ -53,7 +53,7 @@ class Process:
         self._signal(signal.SIGCONT)
 
     def _launch(self, command: Sequence[str], folder: Path, *, asked: bool = False) -> None:
-        """Start the process in ``folder``; its output goes to log.txt. With ``asked``, stdout is kept for answers."""
+        """Start the process in ``folder``. Its output goes to log.txt. With ``asked``, stdout is kept for answers."""
         assert self.pid is None, "running already"
         self._log_path = folder / "log.txt"
         ours = subprocess.PIPE if asked else subprocess.DEVNULL

@@ -247,7 +247,7 @@ class Proxy:
             self._breaks = list(breaks)
 
     def delay(self, seconds: float, *directions: Direction) -> None:
-        """Delay each frame by ``seconds``; 0 ends the delay."""
+        """Delay each frame by ``seconds``. 0 ends the delay."""
         for direction in directions or BOTH:
             self.delay_s[direction] = seconds
 

@@ -158,14 +158,14 @@ class ServerHandle(Process):
         self.start()
 
     def mode(self) -> str | None:
-        """``standalone``, ``leader`` or ``follower``; None while the server does not serve clients."""
+        """``standalone``, ``leader`` or ``follower``. None while the server does not serve clients."""
         for line in self.ask("srvr").splitlines():
             if line.startswith("Mode: "):
                 return line.removeprefix("Mode: ")
         return None
 
     def ask(self, word: str) -> str:
-        """The answer to a four-letter command; empty without an answer."""
+        """The answer to a four-letter command. Empty without an answer."""
         try:
             with socket.create_connection((HOST, self.port), timeout=_ANSWER_S) as connection:
                 connection.sendall(word.encode())

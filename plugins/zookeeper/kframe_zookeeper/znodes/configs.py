@@ -41,7 +41,7 @@ class ConfigNotification:
 
 
 def decode_config(raw: bytes | None, path: str) -> tuple[dict[str, str], Extra]:
-    """Settings by name, and the other fields; without data there are no settings. Raises ZnodeError."""
+    """Settings by name, and the other fields. Without data there are no settings. Raises ZnodeError."""
     if not raw:
         return {}, NO_EXTRA
     record, extra = decode_znode(CONFIG_DECODER, raw, path)

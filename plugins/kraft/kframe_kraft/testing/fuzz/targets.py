@@ -128,7 +128,7 @@ def _batch(raw: bytes) -> Outcome:
 
 
 def _agreement(batch: RecordBatch, frames: Frames, row: int) -> Outcome:
-    """The reason why codec and kernels refuse a record, or None; a record of another type is the codec's alone."""
+    """The reason why codec and kernels refuse a record, or None. A record of another type is the codec's alone."""
     reason = None
     try:
         record, version = decode_record(batch.value(row))

@@ -132,7 +132,7 @@ class TopicZnodes(Znodes):
 
 
 def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
-    """The result of ``parse_topics`` for each case; None where it is left to the decoder."""
+    """The result of ``parse_topics`` for each case. None where it is left to the decoder."""
     read = TopicColumns.read(batch.data, batch.at[:-1], np.diff(batch.at).astype(np.int32), module.parse_topics)
     begins, values = offsets_of(read.partitions).tolist(), read.replicas.offsets.tolist()
     topics: list[tuple[Any, ...] | None] = []
@@ -145,7 +145,7 @@ def _parsed_topics(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
 
 
 def _parsed(module: Any, batch: Batch) -> list[tuple[Any, ...] | None]:
-    """The result of ``parse_states`` for each case; None where it is left to the decoder."""
+    """The result of ``parse_states`` for each case. None where it is left to the decoder."""
     k = len(batch)
     leader, leader_epoch, controller_epoch, counts = (np.zeros(k, np.int32) for _ in range(4))
     recovery, parsed = np.zeros(k, np.uint8), np.zeros(k, np.uint8)
