@@ -39,7 +39,7 @@ class ControllerBuilder:
     """Texts by Kafka's keys for transports and servers given by URL. ``config`` takes precedence over these, and
     ``broker.id`` is always the id of the controller."""
     servers: Iterable[Server | str] = ()
-    """Servers that expose the controller: objects of its own, or URLs."""
+    """Servers that expose the controller: objects or URLs."""
     selectors: Mapping[ElectionKind, LeaderSelector | str] | Iterable[str] = ()
     """Leader selectors by kind of election, or names of selectors, each for all its kinds. Kafka's own rule applies to
     the other kinds."""
@@ -49,7 +49,7 @@ class ControllerBuilder:
     """Observers of every step: objects, or names."""
     instances_first: bool = False
     """Whether it takes precedence over brokers. A standby then claims the role when it becomes free, and takes it from
-    a broker, but never from ``kframe.never.replicas`` or another node that is no broker."""
+    a broker. It never takes the role from ``kframe.never.replicas`` or another node that is no broker."""
     clock: Clock = field(default_factory=SystemClock)
     registry: Registry | None = None
     """The plugins for names and URLs. By default all that are installed."""

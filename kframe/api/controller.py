@@ -91,7 +91,7 @@ class Controller:
         return self._servers
 
     def open(self, *, takeover: bool = False) -> None:
-        """Open the store, start the servers, open the transport, and queue the election.
+        """Open the store, start the servers, and open the transport. Then queue the election.
 
         Servers start after the store, because they read ACLs and credentials from it. ``takeover`` takes the role also
         from an active controller, once. If a server cannot start, its exception is raised and everything is closed.
@@ -115,8 +115,8 @@ class Controller:
         self._loop.start()
 
     def stop(self) -> None:
-        """Finish the current event, resign, answer all pending requests, stop the servers, and close transport and
-        store."""
+        """Finish the current event, resign, and answer all pending requests. Then stop the servers, and close transport
+        and store."""
         self._loop.finish()
         for server in self._servers:
             server.stop()
@@ -201,7 +201,7 @@ class Controller:
 
     def delete_topics(self, names: Sequence[str], *, timeout_ms: int = TOPIC_TIMEOUT_MS) -> Future[Codes[str]]:
         """Delete topics (DeleteTopics). The future completes when all live brokers have answered the UpdateMetadata of
-        the deletion, or after ``timeout_ms``, like ``create_topics`` (Kafka 3.9 ``DelayedDeleteTopics``)."""
+        the deletion, or after ``timeout_ms`` (Kafka 3.9 ``DelayedDeleteTopics``)."""
         return self.submit(lambda token: events.DeleteTopicsRequested(tuple(names), timeout_ms, token), _codes)
 
     def reassign(self, targets: Targets | Mapping[TopicPartition, Sequence[int] | None]) -> Future[PartitionCodes]:
@@ -278,11 +278,11 @@ class Controller:
         self, event: Callable[[int], Event], read: Callable[[Any], Result] = lambda response: response
     ) -> Future[Result]:
         """Queue an event of ``kframe.events``, which ``event`` makes from a token. The controller's thread calls
-        ``read`` with the response; its value is the result of the future."""
+        ``read`` with the response. Its value is the result of the future."""
         return self._loop.submit(event, read)
 
     def _ask(self, event: Callable[[int], Event], read: Callable[[ClusterState, Any], Result]) -> Future[Result]:
-        """``submit`` for a response in rows, which are valid only until the columns change."""
+        """``submit`` for a response in rows. They are valid only until the columns change."""
 
         def translate(response: Any) -> Result:
             controller = self._loop.controller

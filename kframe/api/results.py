@@ -37,7 +37,7 @@ class Codes(dict[Name, ErrorCode]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionList:
-    """``k`` partitions: partition ``partition[i]`` of topic ``names[topic[i]]``."""
+    """``k`` partitions. Number ``i`` is partition ``partition[i]`` of topic ``names[topic[i]]``."""
 
     names: tuple[str, ...]
     topic: Int32
@@ -76,7 +76,7 @@ class PartitionCodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RemainingPartitions:
-    """The answer to a controlled shutdown: an error, or the partitions with other replicas that the broker still
+    """The answer to a controlled shutdown. It is an error, or the partitions with other replicas that the broker still
     leads."""
 
     error: ErrorCode
@@ -100,7 +100,7 @@ class Reassignments:
 @dataclass(frozen=True, slots=True, eq=False)
 class AlteredPartitions:
     """The answer to AlterPartition: an error, or a code for each proposal and, where ``known``, the current state.
-    Leaders and ISRs are broker ids; -1 is no leader."""
+    Leaders and ISRs are broker ids. -1 is no leader."""
 
     error: ErrorCode
     codes: Int16

@@ -25,7 +25,7 @@ class Server(Protocol):
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """HOST:PORT by listener name while it serves, with the port that the system chose for port 0."""
+        """HOST:PORT by listener name while it serves. Port 0 is replaced by the port that the system chose."""
 
 
 @runtime_checkable

@@ -88,7 +88,7 @@ class Settings:
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Add the origin of the key to a ConfigError, and hide secrets."""
+        """Add the origin of the key to a ConfigError. Hide secrets."""
         try:
             yield
         except ConfigError as error:

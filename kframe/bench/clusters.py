@@ -27,7 +27,7 @@ def whole_cluster(partitions: int, brokers: int) -> ClusterState:
 
 
 def racked_cluster(partitions: int, brokers: int) -> ClusterState:
-    """Brokers in five racks, the replicas of each partition in different racks."""
+    """Brokers in five racks. The replicas of a partition are in different racks."""
     return generate(partitions, brokers, REPLICATION_FACTOR, racks=min(RACKS, brokers)).to_cluster()
 
 

@@ -27,7 +27,7 @@ def new_digest() -> Digest:
 
 
 def digest_of(parts: Iterable[NDArray[Any] | bytes | memoryview | str]) -> str:
-    """The hex digest of arrays (values, little-endian), bytes and texts, each with its length."""
+    """The hex digest of arrays (values, little-endian), bytes and texts. Each item includes its length."""
     digest = new_digest()
     for part in parts:
         data = _data(part)

@@ -1,4 +1,4 @@
-"""The requests of a failover: grouping them by broker, and encoding each kind."""
+"""The requests of a failover. They are grouped by broker, and each kind is encoded."""
 
 from __future__ import annotations
 

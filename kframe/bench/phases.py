@@ -28,7 +28,7 @@ class Phases:
     """Seconds spent in each phase of one event, and how much was sent."""
 
     decide_seconds: float = 0.0
-    """The core: state machines, elections, batching, and applying stored states."""
+    """The core. It has the state machines, elections and batching, and applies stored states."""
     choose_seconds: float = 0.0
     """Of these, the leader selectors, including the built-in one."""
     store_seconds: float = 0.0
@@ -108,7 +108,7 @@ class TimedStore:
 
 
 class EncodingTransport:
-    """Implements ``ports.Transport``: encodes every request, and retains those of the last batch.
+    """Implements ``ports.Transport``: encodes every request. Retains those of the last batch.
 
     Requests are not answered, except StopReplica with deletions where ``answers_deletions`` is set.
     """

@@ -65,5 +65,5 @@ def _answer(snapshot: Snapshot) -> str:
 
 
 def _answer_of_saved(path: Path) -> str:
-    """The digest of the content: versions of Arrow write different bytes."""
+    """The digest of the content. Versions of Arrow write different bytes."""
     return _answer(read_snapshot(path))

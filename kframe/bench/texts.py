@@ -15,7 +15,7 @@ Lines: TypeAlias = Iterator[str]
 
 @dataclass(frozen=True, slots=True)
 class _TopicText:
-    """One topic; ``replicas`` by partition."""
+    """One topic. ``replicas`` are by partition."""
 
     name: str
     topic_id: str

@@ -1,4 +1,4 @@
-"""The parts of a bench: a fixture made once, and runs on it, each timing the same work."""
+"""The parts of a bench: a fixture that is made once, and runs on it. Each run times the same work."""
 
 from __future__ import annotations
 

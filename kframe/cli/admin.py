@@ -135,7 +135,7 @@ def _write_rollback(plan_file: CheckedPlan, path: Path) -> None:
 
 
 def _follow(execution: PlanExecution, wait: bool) -> None:
-    """Start batch after batch, and print the progress whenever it changes."""
+    """Start batch after batch. Print the progress whenever it changes."""
     begun_s, reported = time.monotonic(), -1
     while execution.begin():
         while wait and execution.look():

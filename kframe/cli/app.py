@@ -1,4 +1,4 @@
-"""``kframe``: the group of all commands, which are imported when they are called."""
+"""``kframe``: the group of all commands. A command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class App(ReportingGroup):
             return super().invoke(ctx)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run, report every error in one line on stderr, and exit."""
+        """Run and exit. Every error is one line on stderr."""
         run: Callable[..., Any] = super().main
         try:
             code = run(*args, **{**extra, "standalone_mode": False})

@@ -20,9 +20,9 @@ from kframe.cli.progress import progress
 def command(name: str, partitions: int, brokers: int, runs: int, output: str) -> None:
     """Time the engine at WHAT, on a generated cluster of replication factor 3.
 
-    What befalls a controller is timed phase by phase: deciding (choosing leaders is a part of it), storing in memory,
-    and having every request's bytes ready; a part of the engine by itself as a whole. Seconds are wall clock, as min,
-    median and max over the runs; the digest is that of the answer. Loading and saving need the arrow extra.
+    Events of a controller are timed phase by phase: deciding, storing in memory, and encoding every request. Choosing
+    leaders is part of deciding. Other parts of the engine are timed as a whole. Seconds are wall clock, as min, median
+    and max over the runs; the digest is that of the answer. Loading and saving need the arrow extra.
     """
     from kframe.bench.run import SCHEMA, Bench, run
 

@@ -60,7 +60,7 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
 
 
 def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
-    """Fail the broker with the most leaders, and print the outcome."""
+    """Fail the broker with the most leaders. Print the outcome."""
     from kframe.whatif import WhatIf
 
     with watch.phase("take it over as its controller"):

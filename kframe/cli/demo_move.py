@@ -1,4 +1,4 @@
-"""The part of ``kframe demo`` that moves partitions to other brokers and shows the reassignment of one partition."""
+"""The part of ``kframe demo`` that moves partitions to other brokers. It shows the reassignment of one partition."""
 
 from __future__ import annotations
 

@@ -56,7 +56,8 @@ class ClosedPipe(OutputFault):
 
 @contextmanager
 def output_faults() -> Iterator[None]:
-    """Raise OutputFault instead of an OSError that no part of a command has handled, also when output is flushed."""
+    """Raise OutputFault instead of an OSError that no part of a command has handled. This includes errors when output
+    is flushed."""
     try:
         yield
         sys.stdout.flush()

@@ -49,7 +49,8 @@ def check_elr(snapshot: Snapshot, fail_on: Iterable[str]) -> None:
 
 
 def announce_mode(snapshot: Snapshot, output: str) -> None:
-    """Say that a cluster runs KRaft, as a line before tables, on stderr beside CSV. JSON and YAML name the mode."""
+    """Say that a cluster runs KRaft. This is a line before tables, or on stderr beside CSV. JSON and YAML name the
+    mode."""
     if snapshot.is_kraft and output not in ("json", "yaml"):
         members = f"{snapshot.elr_partitions:,} partitions have ELR members"
         text = f"KRaft cluster, decided by the rules of ZooKeeper mode: {members}"

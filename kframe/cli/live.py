@@ -56,7 +56,8 @@ def gather(config: Path | None, options: Mapping[str, tuple[str, str]] | None = 
 
 
 def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = None) -> LiveCluster:
-    """The live cluster at ``url``, or at the ZooKeeper address in the settings. Raises BadInput and ConfigError."""
+    """The live cluster at ``url``. Without it, the cluster at the ZooKeeper address in the settings. Raises BadInput
+    and ConfigError."""
     connect = settings.get(CONNECT)
     if url is None and not (connect or "").strip():
         raise BadInput(f"no place of ZooKeeper: give --zookeeper, or a file with {CONNECT} by --config")

@@ -63,7 +63,8 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> N
 
 
 def _emit_json(document: dict[str, Any], outcome: Outcome) -> None:
-    """The document with its partitions last, one per line, written as they are computed: there may be many."""
+    """The document with its partitions last, one per line. There may be many, so they are written as they are
+    computed."""
     click.echo(json.dumps(document, indent=2).removesuffix("\n}") + ',\n  "partitions": [', nl=False)
     separator = ""
     for record in outcome.changes.records():

@@ -45,7 +45,7 @@ class OutputTable:
 
 
 class BadInput(click.ClickException):
-    """An input that cannot be used: one line on stderr, exit code 2."""
+    """An input that cannot be used. It is one line on stderr, with exit code 2."""
 
     exit_code = 2
 

@@ -188,7 +188,7 @@ def _name(spec: Spec) -> str:
 
 
 def _find(registry: Registry, name: str) -> Plugin:
-    """The plugin called ``name``, or the plugin that offers a selector, store or transport of that name."""
+    """The plugin called ``name``. Otherwise the plugin that offers a selector, store or transport of that name."""
     for plugin in registry.plugins:
         if plugin.name == name:
             return plugin

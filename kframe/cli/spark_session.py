@@ -157,7 +157,7 @@ def _drop_log(ctx: click.Context) -> None:
 
 
 def _is_interrupt(problem: BaseException | None) -> bool:
-    """Whether SIGINT is the first cause: Spark then cancels its jobs, and their callers may fail."""
+    """Whether SIGINT is the first cause. Spark then cancels its jobs, and their callers may fail."""
     while problem is not None and not isinstance(problem, KeyboardInterrupt):
         problem = problem.__cause__ or problem.__context__
     return problem is not None

@@ -11,8 +11,8 @@ from kframe.cli.findings import FOUND, end_with
 
 
 def tell(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
-    """Report the clusters that were recomputed because their input changed, the problems with their reasons, and the
-    ``findings``. Exits with FOUND if there are problems or findings."""
+    """Report recomputed clusters, whose input changed, problems with their reasons, and the ``findings``. Exits with
+    FOUND if there are problems or findings."""
     for cluster in changed:
         click.echo(f"cluster {cluster}: its input has changed since it was written; done again", err=True)
     lines = list(problems)

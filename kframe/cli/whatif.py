@@ -1,4 +1,4 @@
-"""``kframe whatif``: apply an operation to a snapshot of a cluster and print the outcome."""
+"""``kframe whatif``: the outcome of an operation on a snapshot of a cluster."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ group.add_command(sweep)
 
 
 def _reporting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options about the outcome to a command, as ``reporting``."""
+    """Add the outcome's options to a command, as ``reporting``."""
 
     @output_option
     @functools.wraps(command)

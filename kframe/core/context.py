@@ -154,7 +154,7 @@ class Context:
             self.log.add(Message.REFUSED, kind=kind, partitions=names, reason=reason)
 
     def log_failed(self, rows: Int32, target: PartitionState, reason: str) -> None:
-        """Report partitions whose state transition failed (Kafka 3.9 ``logFailedStateChange``)."""
+        """Report partitions whose state transition failed. See Kafka 3.9 ``logFailedStateChange``."""
         self.log.add_failed(Message.PARTITION_FAILED, self.cluster, rows, target=target, reason=reason)
 
 

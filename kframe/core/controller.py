@@ -50,7 +50,7 @@ class ControllerCore:
         self._event: Event | None = None
         """The event of the operation."""
         self._claimed = False
-        """Whether this controller holds the role, loaded or not."""
+        """Whether this controller holds the role. The cluster may not be loaded yet."""
 
     @property
     def active(self) -> bool:
@@ -162,7 +162,7 @@ class ControllerCore:
                 yield from operate(self._context, event)
 
     def _elect(self, event: Elect) -> Operation[None]:
-        """The role may be free: resign if another controller holds it, else claim it and load the cluster."""
+        """The role may be free. Resign if another controller holds it, else claim it and load the cluster."""
         holder = yield from self._follow()
         if holder.ours or (holder.controller_id != NO_LEADER and not self._may_depose(holder, event)):
             return

@@ -115,7 +115,8 @@ class RequestBatch:
         return table, flags, leader_epoch[origin] if len(leader_epoch) else leader_epoch
 
     def _deduplicated(self, brokers: Int32, rows: Int32, flags: UInt8) -> tuple[NDArray[Any], UInt8]:
-        """Positions of the last pair of each (broker, row), by broker, topic, partition, and their combined flags."""
+        """Positions of the last pair of each (broker, row), by broker, topic and partition. Also their combined
+        flags."""
         order = self._order(brokers, rows)
         same = (brokers[order][1:] == brokers[order][:-1]) & (rows[order][1:] == rows[order][:-1])
         starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(order) else np.empty(0, np.int64)

@@ -90,7 +90,7 @@ class AdminCalls:
         return tuple(codes)
 
     def read_topic_settings(self: AdminStore, names: tuple[str, ...]) -> tuple[TopicSettings, ...]:
-        """Settings of each topic, UNSET where it has none."""
+        """Settings of each topic. UNSET where it has none."""
         self._records.children(self._connected(), CONFIG_CHANGES, watch=True)
         return tuple(self._topics.settings(name) for name in names)
 
@@ -179,7 +179,7 @@ class AdminCalls:
         self._write_fenced(*(Delete(path) for path in paths if self._records.exists(session, path) is not None))
 
     def allocate_producer_ids(self: AdminStore, broker_id: int) -> int:
-        """Allocate the next block. Conditional on the version that was read, not fenced."""
+        """Allocate the next block. Conditional on the version that was read. Not fenced."""
         session = self._connected()
         data, stat = self._records.get(session, PRODUCER_IDS)
         first = int(data or b"0")

@@ -1,4 +1,5 @@
-"""Brokers that receive control requests and answer as a scenario specifies, without threads, sockets or real time."""
+"""Brokers that receive control requests and answer as a scenario specifies. They use no threads, sockets or real
+time."""
 
 from __future__ import annotations
 
@@ -177,7 +178,7 @@ class EmbeddedBrokers:
     def answer(
         self, broker_id: int, error: str, api: Api | None = None, partitions: Iterable[str] | None = None
     ) -> None:
-        """Configure the answers of a broker (step ``answer`` of a scenario; partitions have the form ``t-0``).
+        """Configure the answers of a broker (step ``answer`` of a scenario). Partitions have the form ``t-0``.
 
         ``error`` is the name of a Kafka error, or SILENT; NONE removes an earlier setting. A broker that is no longer
         silent gives the delayed answer, as determined when it received the request. Raises InputError for an unknown
@@ -193,7 +194,7 @@ class EmbeddedBrokers:
             self._deliver(channel)
 
     def fail_log_dir(self, broker_id: int, partitions: Iterable[str]) -> None:
-        """Simulate the failure of a log directory: the broker answers KAFKA_STORAGE_ERROR to LeaderAndIsr and
+        """Simulate the failure of a log directory. The broker answers KAFKA_STORAGE_ERROR to LeaderAndIsr and
         StopReplica for these partitions (``docs/reference/controller/broker-partition.md`` section 12)."""
         for api in (Api.LEADER_AND_ISR, Api.STOP_REPLICA):
             self.answer(broker_id, ErrorCode.KAFKA_STORAGE_ERROR.name, api, partitions)
@@ -209,7 +210,7 @@ class EmbeddedBrokers:
         return True
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """The queue of each connected broker, without the request in flight."""
+        """The queue of each connected broker. It excludes the request in flight."""
         channels = tuple(self._channels.items())
         return {broker_id: BrokerQueue(len(channel.waiting), channel.times) for broker_id, channel in channels}
 

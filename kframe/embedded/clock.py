@@ -31,7 +31,7 @@ class VirtualClock:
 
     @property
     def pending(self) -> dict[str, float]:
-        """Names of the active timers and their times in milliseconds, soonest first."""
+        """Names of the active timers, soonest first. Times are in milliseconds."""
         return {name: timer.due_ms for name, timer in sorted(self._timers.items(), key=_by_time)}
 
     def schedule(self, name: str, delay_ms: float, fire: Callable[[], None]) -> None:

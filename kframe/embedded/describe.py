@@ -55,7 +55,7 @@ def describe_partition(view: PartitionView) -> dict[str, Any]:
 
 
 def describe_requests(cluster: ClusterState, requests: ControlRequests) -> Iterator[Request]:
-    """Every request of a batch: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica.
+    """Every request of a batch. All LeaderAndIsr are first, then all UpdateMetadata, then all StopReplica.
 
     Consume the iterator before the columns change. The UpdateMetadata of a batch share one ``partitions`` dict.
     """

@@ -84,7 +84,7 @@ class MemoryEnsemble:
         store.lose_session()
 
     def stored(self) -> ClusterState:
-        """The present content of storage; read-only."""
+        """The present content of storage. Read-only."""
         return self.states.cluster
 
     def settle(self) -> None:

@@ -68,7 +68,7 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """A watch that has fired and is no longer armed."""
+    """A watch that has fired. It is no longer armed."""
 
     change: Change
     path: str
@@ -196,7 +196,7 @@ class RecordTree:
         self.multi(session, [Delete(path, expected_version)])
 
     def exists(self, session: int, path: str, *, watch: bool = False) -> Stat | None:
-        """A record's stat, or None. ``watch`` arms a watch on creation, deletion and data, even if the record is
+        """A record's stat, or None. ``watch`` arms a watch on creation, deletion and data. The record may be
         missing."""
         self._require(session)
         if watch:

@@ -28,8 +28,8 @@ class StateColumns:
     """The stored topics, assignments and states of a cluster. Brokers are only ids here, without registrations."""
 
     def __init__(self, cluster: ClusterState, *, copy: bool = True) -> None:
-        """Store a copy of ``cluster`` without the state of its controller: partition and replica states, offline log
-        directories, registered brokers and brokers shutting down. With ``copy`` False it takes ownership of
+        """Store a copy of ``cluster`` without the state of its controller. That is partition and replica states,
+        offline log directories, registered brokers and brokers shutting down. With ``copy`` False it takes ownership of
         ``cluster``."""
         self.cluster = cluster.copy() if copy else cluster
         """The stored content. Write it only through the methods."""
@@ -58,7 +58,7 @@ class StateColumns:
         return self._written_at
 
     def name_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Assign indexes to these broker ids, so that later loads use the same indexes as storage."""
+        """Assign indexes to these broker ids. Later loads then use the same indexes as storage."""
         self.cluster.brokers.index_of(broker_ids)
 
     def write(self, cluster: ClusterState, change: StateChange, zxid: int = WRITTEN_LATELY) -> WriteResult:
@@ -153,7 +153,7 @@ class StateColumns:
         return _spread(known, self.cluster.topics.locate(topic[known], partition[known]), -1)
 
     def _versions(self, rows: Int32) -> Int32:
-        """Versions of our rows, NO_STATE where there is no state or no row."""
+        """Versions of our rows. NO_STATE where there is no state or no row."""
         known = rows >= 0
         return _spread(known, self.cluster.partitions.partition_epoch[rows[known]], NO_STATE)
 

@@ -95,7 +95,7 @@ class MemoryStore(AdminCalls):
         self._session: int | None = None
         self._claim: _Claim | None = None
         self._follows_brokers = False
-        """Whether changes of registrations are notified: only until the role is released."""
+        """Whether changes of registrations are notified. This ends when the role is released."""
 
     def open(self, notify: Notify) -> None:
         """Connect and watch the controller record. Raises StoreError if open already."""
@@ -268,7 +268,7 @@ class MemoryStore(AdminCalls):
         return True
 
     def append_record(self, prefix: str, data: bytes) -> None:
-        """Create a sequential record with the path prefix ``prefix``, and its parents."""
+        """Create a sequential record with the path prefix ``prefix``. Create its parents, too."""
         session = self._connected()
         self._records.ensure(session, prefix.rpartition("/")[0])
         self._records.create(session, prefix, data, sequential=True)

@@ -1,4 +1,4 @@
-"""Transports without connections: one records the requests to each broker, one only counts them."""
+"""Transports without connections. One records the requests to each broker, one only counts them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def drop_unconnected(request: Request) -> None:
 
 
 class RecordingTransport:
-    """Implements ``ports.Transport``: records the requests to each connected broker, in the format of a trace. No
+    """Implements ``ports.Transport``: records the requests to each connected broker. The format is that of a trace. No
     broker answers."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class CountingTransport:
         self._count(Api.STOP_REPLICA, cluster, *_lengths(requests.stop_replica))
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """Empty: this transport has no queues."""
+        """Empty. This transport has no queues."""
         return {}
 
     def sent(self, api: Api) -> Sent:

@@ -17,7 +17,7 @@ class Consequence:
     page: bool
 
 
-#: The reaction to each failure; other errors end the operation only.
+#: The reaction to each failure. Other errors end the operation only.
 CONSEQUENCE: Final[Mapping[type[KframeError], Consequence]] = {
     ControllerFenced: Consequence(resign=True, page=False),
     StoreError: Consequence(resign=True, page=True),

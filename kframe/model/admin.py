@@ -1,4 +1,4 @@
-"""Administrative requests as plain records: topics, partitions, settings and feature levels."""
+"""Administrative requests as plain records. They concern topics, partitions, settings and feature levels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kframe.model.config import ControllerConfig
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to create: either with replica lists by partition, or with counts (-1: the configured default)."""
+    """A topic to create. It has replica lists by partition, or counts (-1: the configured default)."""
 
     name: str
     partitions: int = -1
@@ -46,7 +46,7 @@ class ConfigOperation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """Changes of the settings of a topic, or of all brokers if ``topic`` is None."""
+    """Changes of the settings of a topic. ``topic`` None means all brokers."""
 
     topic: str | None
     operations: tuple[tuple[ConfigOperation, str, str | None], ...]

@@ -46,7 +46,7 @@ class ClusterState:
         self.topics = Topics()
         self.partitions = Partitions()
         self.written_at: Int64 | None = None
-        """The transaction (zxid) that last wrote the state of each row, comparable with broker epochs; WRITTEN_LATELY
+        """The transaction (zxid) that last wrote the state of each row, comparable with broker epochs. WRITTEN_LATELY
         where it is unknown. Set only from a load to the end of the failover, and only if the store provides it."""
 
     def __len__(self) -> int:

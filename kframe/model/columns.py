@@ -72,7 +72,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
 
 
 def offsets_of(counts: NDArray[Any] | list[int]) -> Int32:
-    """Start offsets of concatenated lists of these lengths, and the end of the last list."""
+    """Start offsets of concatenated lists of these lengths. The end of the last list follows."""
     offsets = np.zeros(len(counts) + 1, np.int32)
     np.cumsum(counts, out=offsets[1:])
     return offsets

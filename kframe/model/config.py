@@ -89,7 +89,7 @@ def nearest(name: str, known: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One configuration key: Kafka's spelling, the parser, the default, and the purpose."""
+    """One configuration key. It has Kafka's spelling, the parser, the default, and the purpose."""
 
     name: str
     read: Callable[[str, object], Any]

@@ -82,7 +82,7 @@ class CancelTimer(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Resigned(Effect):
-    """We are no longer controller: close all channels, drop all queues and timers, remove watches.
+    """We are no longer controller. Close all channels, drop all queues and timers, remove watches.
 
     ``release`` requests the deletion of our ``/controller`` record, so that another controller can take over
     immediately.

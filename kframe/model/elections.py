@@ -77,8 +77,8 @@ class LeaderSelector(Protocol):
         """Unique, lower case with dashes."""
 
     def elect(self, batch: ElectionBatch, leader: Int32) -> None:
-        """Write into ``leader`` (k,) the broker index of the leader of each partition, or NO_LEADER (its value on
-        entry).
+        """Write into ``leader`` (k,) the broker index of the leader of each partition, or NO_LEADER. All values are
+        NO_LEADER on entry.
 
         Equal batches must give equal results: no clock, no I/O, no randomness except ``batch.seed``, no state between
         calls. Return None. A batch is never empty.

@@ -261,7 +261,7 @@ class ReassignmentRequested(Event):
 
 @dataclass(frozen=True, slots=True)
 class ListReassignmentsRequested(Event):
-    """A client requests the list of running reassignments (ListPartitionReassignments). None means all."""
+    """A client lists the running reassignments (ListPartitionReassignments). None means all."""
 
     partitions: tuple[TopicPartition, ...] | None = None
     token: int = NO_TOKEN

@@ -55,7 +55,7 @@ def distinct(lists: Ragged) -> Ragged:
 
 
 def distinct_rows(rows: Int32, count: int) -> Int32:
-    """The values that occur in ``rows``, all below ``count``, ascending."""
+    """The values that occur in ``rows``, ascending. All are below ``count``."""
     if len(rows) * 64 < count:
         ordered = np.sort(rows)  # faster than np.unique, which hashes
         return np.asarray(ordered[np.append(ordered[1:] != ordered[:-1], True)[: len(rows)]], np.int32)

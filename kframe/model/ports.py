@@ -36,7 +36,7 @@ class Store(Protocol):
         record is read again (one-shot watches)."""
 
     def close(self) -> None:
-        """Disconnect; ephemeral records are removed."""
+        """Disconnect. Ephemeral records are removed."""
 
     def connected(self) -> bool:
         """Whether our session is alive, as far as this process can know. Callable from any thread."""
@@ -104,7 +104,7 @@ class Store(Protocol):
     def create_topics(
         self, table: TopicTable, configs: tuple[Mapping[str, str], ...], *, with_ids: bool = True
     ) -> tuple[WriteCode, ...]:
-        """Store new topics and their configs: OK or EXISTS for each. Not fenced, as in Kafka.
+        """Store new topics and their configs. The result is OK or EXISTS for each. Not fenced, as in Kafka.
 
         ``with_ids``: topics without an id in the table get a random one. Otherwise all are stored without an id.
         """
@@ -168,7 +168,8 @@ class Store(Protocol):
 
 @runtime_checkable
 class Contending(Protocol):
-    """A store that can claim the role as soon as it is notified that the role is free, before it handles any event."""
+    """A store that can claim the role as soon as it is notified that the role is free. It does so before it handles any
+    event."""
 
     def contend(self, controller_id: int) -> None:
         """Claim the role for this controller as soon as the active controller loses it, or its process has ended.
@@ -184,7 +185,7 @@ class Pipelining(Protocol):
     """A store that can start a write before the previous write was answered."""
 
     def write_pipelined(self, cluster: ClusterState, change: StateChange, following: StateChange) -> WriteResult:
-        """``write_states`` of ``change``; also start the write of ``following``: other rows with a state, to be written
+        """``write_states`` of ``change``. Also start the write of ``following``: other rows with a state, to be written
         after ``change`` whatever its result.
 
         A later ``write_states`` with these rows unchanged, perhaps with further rows, returns their results. This call
@@ -222,7 +223,7 @@ class Acknowledging(Protocol):
 
 @runtime_checkable
 class StoreReader(Protocol):
-    """A transport that reads from its controller's store, for example the cluster id."""
+    """A transport that reads from its controller's store. An example is the cluster id."""
 
     def attach_store(self, store: Store) -> None:
         """Called once, when a controller is built, before ``open``. The store stays open as long as the transport."""
@@ -250,7 +251,7 @@ class BrokerQueue:
 
 @runtime_checkable
 class Transport(Protocol):
-    """Delivery of control requests to brokers: one FIFO queue per broker, one request in flight."""
+    """Delivery of control requests to brokers. Each broker has a FIFO queue with one request in flight."""
 
     def open(self, notify: Notify, may_act: MayAct) -> None:
         """Get ready; answers of brokers are notified as events.

@@ -1,4 +1,5 @@
-"""The inter-broker protocol version: the release whose rules all brokers follow (``inter.broker.protocol.version``)."""
+"""The inter-broker protocol version. This is the release whose rules all brokers follow
+(``inter.broker.protocol.version``)."""
 
 from __future__ import annotations
 

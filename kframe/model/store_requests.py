@@ -94,7 +94,7 @@ class ReadBrokers(StoreRequest[tuple[Registration, ...]]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WriteStates(StoreRequest[WriteResult]):
-    """Store these states if our controller epoch and the version of each row are still current.
+    """Store these states. Our controller epoch and the version of each row must be current.
 
     ``following``: rows that a later write will request regardless of this result. A store may start that write early.
     """
@@ -122,7 +122,7 @@ class ReadStates(StoreRequest[StoredStates]):
 
 @dataclass(frozen=True, slots=True)
 class ReadTopicNames(StoreRequest[frozenset[str]]):
-    """Read which topics exist, and watch for the next change."""
+    """Read which topics exist. Watch for the next change."""
 
     def perform(self, store: Store, cluster: ClusterState) -> frozenset[str]:
         """``Store.read_topic_names``."""
@@ -131,7 +131,7 @@ class ReadTopicNames(StoreRequest[frozenset[str]]):
 
 @dataclass(frozen=True, slots=True)
 class ReadTopics(StoreRequest[TopicTable]):
-    """Read ids and assignments of topics, and watch each for the next change. Deleted topics are omitted."""
+    """Read ids and assignments of topics. Watch each for the next change. Deleted topics are omitted."""
 
     names: tuple[str, ...]
 
@@ -142,7 +142,7 @@ class ReadTopics(StoreRequest[TopicTable]):
 
 @dataclass(frozen=True, slots=True)
 class GiveTopicIds(StoreRequest[tuple[bytes, ...]]):
-    """Assign random ids to topics that have none, and store them."""
+    """Assign random ids to topics that have none. Store the ids."""
 
     names: tuple[str, ...]
 
@@ -309,7 +309,7 @@ class ReadConfigs(StoreRequest[Mapping[str, str]]):
 
 @dataclass(frozen=True, slots=True)
 class WriteConfigs(StoreRequest[None]):
-    """Replace the settings of a topic, or of all brokers, and write a config change notification."""
+    """Replace the settings of a topic, or of all brokers. Write a config change notification."""
 
     topic: str | None
     config: Mapping[str, str]

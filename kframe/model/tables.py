@@ -102,7 +102,7 @@ class Targets:
         )
 
     def last_named(self) -> Int32:
-        """For each target the position of the last target of the same partition, which takes effect."""
+        """For each target the position of the last target of the same partition. The last target takes effect."""
         return last_of_equal(self.topic.astype(np.int64) << 32 | self.partition.astype(np.int64) & 0xFFFFFFFF)
 
     def join(self, other: Targets) -> Targets:

@@ -20,7 +20,7 @@ from kframe.model.value_checks import (
     throttled,
 )
 
-#: Every setting by Kafka's name, with the check of its values, in the order in which Kafka checks them.
+#: Every setting by Kafka's name, with the check of its values. The order is that of Kafka's checks.
 TOPIC_CONFIGS: Final[Mapping[str, Check]] = {
     "segment.bytes": int_from(14),
     "segment.ms": long_from(1),
@@ -85,7 +85,7 @@ class ConfigProblem:
 
     text: str
     is_config_exception: bool = True
-    """Whether the error is Kafka's ConfigException, which AlterConfigs prefixes with the name of the resource."""
+    """Whether the error is Kafka's ConfigException. AlterConfigs prefixes it with the name of the resource."""
 
 
 def config_problem(config: Mapping[str, str], remote_storage: bool = False) -> ConfigProblem | None:

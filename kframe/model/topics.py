@@ -1,4 +1,5 @@
-"""The topic columns: name, id, the rows of the partitions, and the settings that a controller uses."""
+"""The topic columns. They have the name, the id, the rows of the partitions, and the settings that a controller
+uses."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def topic_name_problem(name: str) -> str | None:
 
 
 def metric_name(name: str) -> str:
-    """The name of a topic in metrics, where dots and underscores are the same."""
+    """The name of a topic in metrics. Dots and underscores are the same there."""
     return name.replace(".", "_")
 
 
@@ -202,7 +203,7 @@ class Topics:
         self.partition_count[topic] = count
 
     def row_of(self, topic: int, partition: int) -> int | None:
-        """Row of a partition, or None."""
+        """Row of a partition. None if it is unknown."""
         if 0 <= partition < self.block_length[topic]:
             return int(self.first_row[topic]) + partition
         for first_partition, first_row, count in self._later.get(topic, ()):

@@ -168,7 +168,7 @@ def _choices(selector: LeaderSelector, batch: ElectionBatch) -> Int32:
 
 
 def _only(batch: ElectionBatch, position: int) -> ElectionBatch:
-    """A single partition of a batch, with another seed and topic index, as in the batch of another cluster."""
+    """A single partition of a batch. Seed and topic index differ, as in the batch of another cluster."""
     row = slice(position, position + 1)
     slots = slice(*batch.candidates.offsets[position : position + 2].tolist())
     names = {"rows", "partition", "leader", "leader_epoch", "unclean_allowed"}

@@ -81,7 +81,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_transports(self) -> Iterable[TransportSpec]:  # type: ignore[empty-body]
-        """Offer transports, each for the URLs of one scheme.
+        """Offer transports. Each is for the URLs of one scheme.
 
         ``factory(url, config)`` makes a ``kframe.model.ports.Transport``. Two transports for the same scheme stop the
         start-up. A complete plugin::
@@ -96,7 +96,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_clusters(self) -> Iterable[ClusterSpec]:  # type: ignore[empty-body]
-        """Offer live clusters, each for the URLs of one scheme, as ``kframe snapshot capture`` connects to them.
+        """Offer live clusters. Each is for the URLs of one scheme, as ``kframe snapshot capture`` connects to them.
 
         ``factory(url, config)`` makes a ``kframe.snapshot.live.LiveCluster``. Two for the same scheme stop the
         start-up. A complete plugin::
@@ -111,7 +111,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_admins(self) -> Iterable[AdminSpec]:  # type: ignore[empty-body]
-        """Offer admin APIs of live clusters, each for the URLs of one scheme, through which plans are executed.
+        """Offer admin APIs of live clusters. They execute plans. Each is for the URLs of one scheme.
 
         ``factory(url, config)`` makes a ``kframe.snapshot.administration.Administration``; ``config`` has values by
         the keys of Kafka's clients. Two for the same scheme stop the start-up. A complete plugin::
@@ -126,7 +126,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_servers(self) -> Iterable[ServerSpec]:  # type: ignore[empty-body]
-        """Offer servers, each for the URLs of one scheme, through which clients reach a running controller.
+        """Offer servers. Clients reach a running controller through them. Each is for the URLs of one scheme.
 
         ``factory(url, config)`` makes a ``kframe.api.serving.Server``. Two for the same scheme stop the start-up.
         A complete plugin::
@@ -160,7 +160,7 @@ class KframeHooks:
 
     @hookspec
     def kframe_observers(self) -> Iterable[ObserverSpec]:  # type: ignore[empty-body]
-        """Offer observers, which receive each step of a controller: the event or answer, and the effects that follow.
+        """Offer observers. They receive each step of a controller: the event or answer, and the effects that follow.
 
         A complete plugin::
 

@@ -74,7 +74,7 @@ class NativeSelector:
 
 
 def include_dir() -> str:
-    """The directory to compile native selectors with (``-I``), for ``#include "kframe/plugin/selector.h"``."""
+    """The include directory of native selectors (``-I``), for ``#include "kframe/plugin/selector.h"``."""
     return str(Path(__file__).resolve().parents[2])
 
 

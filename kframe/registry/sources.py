@@ -45,7 +45,7 @@ def from_entry_points() -> Iterator[Offered]:
 
 
 def from_directory(directory: Path) -> Iterator[Offered]:
-    """Python files and packages in ``directory``, by name, except those that start with ``_`` or ``.``.
+    """Python files and packages in ``directory``, by name. Names that start with ``_`` or ``.`` are excluded.
 
     Raises ConfigError if the directory does not exist.
     """

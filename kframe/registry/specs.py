@@ -28,7 +28,7 @@ class Tier(StrEnum):
     BULK = "bulk"
     """An object with ``name`` and ``elect(batch, leader)``: the normal kind."""
     SCALAR = "scalar"
-    """A Python function ``(PartitionElection) -> broker id or None``: easy to write, about 100 times slower."""
+    """A Python function ``(PartitionElection) -> broker id or None``. Easy to write, about 100 times slower."""
     NATIVE = "native"
     """A C function in a PyCapsule or NativeFunction (``kframe/plugin/selector.h``): the fastest. Must not crash."""
 

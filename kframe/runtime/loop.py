@@ -1,4 +1,4 @@
-"""The event loop of a controller: handles an event, performs its effects, then takes the next event."""
+"""The event loop of a controller. It handles an event, performs its effects, then takes the next event."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ControllerLoop:
         self.queue.put(Elect(takeover))
 
     def adopt(self) -> None:
-        """Connect, claim the role and continue as the controller of the loaded cluster, without a failover.
+        """Connect and claim the role. Continue as the controller of the loaded cluster, without a failover.
 
         For what-ifs, which have a store of their own. Raises StoreError if another controller holds the role.
         """
@@ -184,7 +184,7 @@ class ControllerLoop:
         return self._thread is not None and self._thread.is_alive()
 
     def stop(self) -> None:
-        """Resign, answer all pending requests, and close store and transport."""
+        """Resign and answer all pending requests. Then close store and transport."""
         self.finish()
         self.close()
 
@@ -210,7 +210,7 @@ class ControllerLoop:
         self.store.close()
 
     def _close_unreachable(self, ended: threading.Event) -> None:
-        """Until the last event has ``ended``, close a store without connection, because an event may wait for it."""
+        """Until the last event has ``ended``, close a store without connection. An event may wait for it."""
         while not ended.wait(_CONNECTED_CHECK_S):
             if not self.store.connected():
                 _log.warning("storage cannot be reached: the role ends with the session")
@@ -226,7 +226,7 @@ class ControllerLoop:
                 self.process(event)
 
     def _advance(self, cause: Event | Answer | None) -> Iterator[Effect]:
-        """Pass an event to the controller, perform its effects, and pass answers back until the operation ends."""
+        """Pass an event to the controller, and perform its effects. Pass answers back until the operation ends."""
         while cause is not None:
             effects, answer = self.controller.step(cause), None
             self._logs.stepped()

@@ -45,7 +45,7 @@ class EventQueue:
             return tuple(queued.event for queued in self._events)
 
     def put(self, event: Event) -> None:
-        """Queue an event, unless it has no data and an equal event is queued already."""
+        """Queue an event. An event without data is dropped if an equal event is queued already."""
         with self._changed:
             if isinstance(event, LOOK_AGAIN) and any(queued.event == event for queued in self._events):
                 return

@@ -87,7 +87,7 @@ class SentRequests:
         )
 
     def lines(self, controller_id: int) -> Iterator[str]:
-        """A line for each LeaderAndIsr and StopReplica request, and a line for UpdateMetadata to all brokers (Kafka 3.9
+        """A line for each LeaderAndIsr and StopReplica request. One line for UpdateMetadata to all brokers (Kafka 3.9
         ``AbstractControllerBrokerRequestBatch``)."""
         prefix = PREFIX.format(id=controller_id, epoch=self.controller_epoch)
         for broker, leaders, followers in self.leader_and_isr:

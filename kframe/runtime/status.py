@@ -27,6 +27,6 @@ class Status:
     meters: Mapping[str, int]
     """Counts since the start, by Kafka's name."""
     selector_faults: Mapping[str, int]
-    """Partitions decided by the built-in rule because the configured selector failed, by its name."""
+    """Partitions by the name of the failed selector. The built-in rule decided them."""
     observer_failures: Mapping[str, int]
     """Exceptions of observers, by name."""

@@ -96,8 +96,8 @@ def compare(
 
 
 def same_leadership(known: ClusterState, real: ClusterState, rows: Int32) -> tuple[Int32, Bool]:
-    """Rows of ``known`` that are the partitions ``rows`` of ``real``, -1 for none; and whether the leader and the
-    leader epoch are the same, or neither has a state."""
+    """Rows of ``known`` that are the partitions ``rows`` of ``real``, -1 for none. Also whether leader and leader epoch
+    are the same, or neither has a state."""
     own, p, q = _rows_in(known, real, rows), known.partitions, real.partitions
     leader, epoch = np.append(_ids(known, p.leader), -2)[own], np.append(p.leader_epoch, -2)[own]
     stated = np.append(p.partition_epoch, NO_STATE)[own] != NO_STATE

@@ -61,7 +61,7 @@ class ShadowController:
         return {registration.broker_id: registration.broker_epoch for registration in self._ensemble.registrations()}
 
     def play(self, inputs: Sequence[Input], controlled: bool = False) -> None:
-        """Apply changes in order. With ``controlled``, brokers request controlled shutdown before they leave; that
+        """Apply changes in order. With ``controlled``, brokers request controlled shutdown before they leave. That
         request leaves no trace in storage."""
         for number, change in enumerate(inputs):
             if controlled and isinstance(change, BrokersAre):
@@ -72,7 +72,7 @@ class ShadowController:
             self._play(change)
 
     def shut_down(self, broker_ids: Iterable[int]) -> None:
-        """Request the controlled shutdown of registered brokers, if there is an active controller."""
+        """Request the controlled shutdown of registered brokers. This needs an active controller."""
         known = self.registered()
         for broker_id in broker_ids:
             if self._loop is not None and broker_id in known:

@@ -52,7 +52,7 @@ class DelayedReply:
         return TopicsResponse(self.result.codes | timed_out, self.result.messages)
 
     def done(self, context: Context) -> bool:
-        """Whether all live brokers know all topics. The cheap check is first: every answer of a broker calls this."""
+        """Whether all live brokers know all topics. The cheap check is first. Every answer of a broker calls this."""
         live = context.cluster.brokers.live
         context.term.acknowledgements.drop_answered(self.missing, live)
         if self.missing:
@@ -78,7 +78,7 @@ def answer_or_wait(
     event: CreateTopicsRequested | CreatePartitionsRequested | DeleteTopicsRequested,
     response: TopicsResponse,
 ) -> Operation[None]:
-    """Answer at once if the change is complete or refused, else wait until the request's timeout.
+    """Answer at once if the change is complete or refused. Otherwise wait until the request's timeout.
 
     A request without a timeout gets REQUEST_TIMED_OUT even for completed topics (Kafka 3.9 ``ZkAdminManager``).
     """

@@ -136,7 +136,7 @@ def delete_topics(context: Context, request: DeleteTopicsRequested) -> Operation
 
 
 def _is_announced(context: Context, name: str) -> bool:
-    """Whether brokers know the topic: one of its partitions has a state, and it is not under deletion."""
+    """Whether brokers know the topic. One of its partitions has a state, and it is not under deletion."""
     topics, p = context.cluster.topics, context.cluster.partitions
     index = topics.find(name)
     if index is None or topics.deleting[index]:

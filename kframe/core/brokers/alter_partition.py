@@ -48,7 +48,7 @@ def accepted_rows(response: AlterPartitionResponse) -> Int32:
 
 
 def proposed_isrs(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Ragged]:
-    """Rows whose leader, of the present leader epoch, sent the request, and the ISRs (indexes) that it proposes."""
+    """Rows whose leader sent the request with the present leader epoch. Also the ISRs (indexes) that it proposes."""
     cluster = context.cluster
     p, sender = cluster.partitions, cluster.brokers.find(request.broker_id)
     rows, _ = _resolve(context, request)
@@ -105,7 +105,7 @@ def _report_rejected(context: Context, broker_id: int, rows: Int32, codes: Int16
 
 
 def _resolve(context: Context, request: AlterPartitionRequested) -> tuple[Int32, Int16]:
-    """The row of each requested partition, -1 if unknown, and its code so far."""
+    """The row of each requested partition, -1 if unknown. Also its code so far."""
     topics, indexes, unknown = context.cluster.topics, dict[str | bytes, int](), dict[str | bytes, ErrorCode]()
     for name in dict.fromkeys([name for name, _ in request.partitions]):
         index = topics.find(name) if isinstance(name, str) else topics.find_id(name)

@@ -97,7 +97,7 @@ def _forget_recovered(context: Context, broker: int, answered: Int32, in_error: 
     p = context.cluster.partitions
     flagged = bool((p.replica_flags & _OFFLINE).any())
     if not (flagged or context.term.offline_log_dirs):
-        return  # nearly always, and a broker may answer for a hundred thousand replicas
+        return  # the usual case, for up to a hundred thousand replicas
     recovered = np.setdiff1d(answered, in_error).astype(np.int32)
     offline_log_dirs.healed(context, broker, recovered)
     if not flagged:

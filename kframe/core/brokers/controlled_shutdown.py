@@ -25,7 +25,7 @@ _NO_ROWS = np.empty(0, np.int32)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlledShutdownResponse:
-    """The answer: an error, or the rows with other replicas that the broker still leads."""
+    """The answer. It is an error, or the rows with other replicas that the broker still leads."""
 
     error: ErrorCode
     remaining: Int32
@@ -37,7 +37,7 @@ def refused(error: ErrorCode) -> ControlledShutdownResponse:
 
 
 def shut_down(context: Context, request: ControlledShutdownRequested) -> Operation[ControlledShutdownResponse]:
-    """Elect other leaders of the partitions that the broker leads, and remove it from the ISRs that it follows.
+    """Elect other leaders of the partitions that the broker leads. Remove it from the ISRs that it follows.
 
     The broker counts as shutting down until it fails or the controller fails over, even if leaders remain. Partitions
     with one replica do not change and are not counted.

@@ -21,7 +21,7 @@ from kframe.model.lists import members
 
 
 def remove_all(context: Context) -> Operation[None]:
-    """At failover, before dead brokers leave their ISRs: remove all unassigned members."""
+    """Remove all unassigned members. This happens at failover, before dead brokers leave their ISRs."""
     cluster, p = context.cluster, context.cluster.partitions
     rows = np.empty(len(cluster), np.int32)
     count = kernels.list_unassigned_isr_members(
@@ -32,7 +32,7 @@ def remove_all(context: Context) -> Operation[None]:
 
 
 def on_alter_partition(context: Context, request: AlterPartitionRequested) -> Operation[None]:
-    """A leader has proposed ISRs, accepted or not: correct proposals that name unassigned members."""
+    """A leader has proposed ISRs, accepted or not. Correct proposals that name unassigned members."""
     if context.config[STRICT_MOVES]:
         yield from correct_leaders(context, *alter_partition.proposed_isrs(context, request))
 

@@ -36,7 +36,7 @@ class KraftIsrProposal:
 
 @dataclass(frozen=True, slots=True)
 class IsrResult:
-    """The answer for one partition: an error, or the state that results."""
+    """The answer for one partition. It is an error, or the resulting state."""
 
     topic_id: UUID
     partition: int

@@ -22,7 +22,7 @@ class RecordAndVersion(NamedTuple):
 
 
 class RequestRefused(KframeError):
-    """A request has an error of Kafka's protocol as its answer, and changes nothing."""
+    """A request changes nothing. Its answer is an error of Kafka's protocol."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(f"{error.name}: {message}")

@@ -63,7 +63,7 @@ def balance_leaders(context: KraftContext) -> ControllerResult:
 
 
 def elect_unclean_leaders(context: KraftContext) -> ControllerResult:
-    """A pass of the timer for leaderless partitions whose configuration allows unclean elections."""
+    """A pass of the timer for unclean elections. It covers leaderless partitions whose configuration allows them."""
     rows = leaderless_rows(context.metadata)
     return _timer_pass(context, KraftElection.UNCLEAN, rows[context.unclean_enabled(rows) != 0])
 

@@ -126,7 +126,7 @@ def _written_values(values: NDArray[Any], writes: Bool, changed: NDArray[np.intp
 
 
 def change_partitions(context: KraftContext, targets: TargetReplicas) -> list[RecordAndVersion | None]:
-    """The record of each row of ``targets``, or None where nothing changes."""
+    """The record of each row of ``targets``. None where nothing changes."""
     version = partition_version(context.level)
     records = plan_changes(context, targets).records(context.metadata)
     return [None if record is None else RecordAndVersion(record, version) for record in records]
@@ -231,7 +231,7 @@ def _complete_reassignments(targets: TargetReplicas, stored: _Lists) -> _Lists:
 
 
 def _last_known_leaders(last_known: Ragged, *, enabled: bool) -> Int32:
-    """(k,) the last-known leader where there is exactly one, else NO_BROKER."""
+    """(k,) the last-known leader where there is exactly one. NO_BROKER elsewhere."""
     leaders = np.full(len(last_known), NO_BROKER, np.int32)
     if enabled and len(last_known.values):
         single = last_known.counts == 1

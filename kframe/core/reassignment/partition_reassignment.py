@@ -100,7 +100,7 @@ def resume_on(context: Context, brokers: Int32) -> Operation[None]:
 
 
 def complete_where_in_sync(context: Context, rows: Int32) -> Operation[None]:
-    """ISRs of ``rows`` have changed: complete the reassignments whose targets are in sync."""
+    """ISRs of ``rows`` have changed. Complete the reassignments whose targets are in sync."""
     p = context.cluster.partitions
     rows = np.unique(rows[p.reassigning[rows] != 0]).astype(np.int32)
     done = ~is_reassigning(context, rows) | targets_in_sync(context, rows)
@@ -214,7 +214,7 @@ def stop_replicas(context: Context, replicas: PartitionReplicas) -> Operation[No
 
 
 def _begin(context: Context, rows: Int32) -> Operation[Int32]:
-    """Phase A: raise the leader epoch so that brokers accept the new list, then start the added replicas."""
+    """Phase A: raise the leader epoch so that brokers accept the new list. Then start the added replicas."""
     if len(rows) == 0:
         return rows
     raised = yield from announce(context, rows)
@@ -318,7 +318,8 @@ def led_by_target(context: Context, rows: Int32, ineligible: int = int(ReplicaFl
 
 
 def announce(context: Context, rows: Int32) -> Operation[Int32]:
-    """Raise leader epochs and send LeaderAndIsr to all replicas, added ones as new. Return the rows that succeeded."""
+    """Raise leader epochs and send LeaderAndIsr to all replicas. Added replicas are sent as new. Return the rows that
+    succeeded."""
     p = context.cluster.partitions
     raised = yield from _raise_epochs(context, rows)
     if len(raised) == 0:
@@ -335,7 +336,7 @@ def announce(context: Context, rows: Int32) -> Operation[Int32]:
 
 
 def notify_raised_epochs(context: Context, rows: Int32, recipients: Ragged) -> Operation[None]:
-    """Raise the leader epochs of ``rows`` and send them to the brokers (indexes) in ``recipients``, a list for each."""
+    """Raise the leader epochs of ``rows``. Send them to the brokers (indexes) in ``recipients``, a list for each."""
     raised = yield from _raise_epochs(context, rows)
     brokers = recipients.take(np.flatnonzero(np.isin(rows, raised)))
     batch = context.batch()

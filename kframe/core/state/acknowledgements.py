@@ -68,7 +68,7 @@ class Acknowledgements:
         return bool(((self._answered[: len(live)] >= first) & (live != 0)).any())
 
     def refused(self, missing: list[tuple[int, int]], broker: int, batch: int) -> list[tuple[int, int]]:
-        """``missing`` after ``broker`` has refused the metadata of ``batch``: what it had not answered before stays."""
+        """``missing`` after ``broker`` has refused the metadata of ``batch``. What it had not answered before stays."""
         self._reserve(broker + 1)
         answered = int(self._answered[broker])
         return [

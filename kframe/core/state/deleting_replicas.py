@@ -34,7 +34,7 @@ class DeletingReplicas:
         return self._counts.nbytes + self._valid.nbytes
 
     def recount(self, topics: NDArray[Any]) -> None:
-        """Recount these topics at their next use."""
+        """Mark these topics. Their next use recounts them."""
         self._valid[topics[topics < len(self._valid)]] = False
 
     def moved(self, rows: Int32, before: UInt8, after: UInt8) -> None:

@@ -1,4 +1,4 @@
-"""An index of the rows of each broker, so that a broker failure visits only the rows that the broker has."""
+"""An index of the rows of each broker. A broker failure visits only the rows that the broker has."""
 
 from __future__ import annotations
 

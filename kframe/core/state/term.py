@@ -27,7 +27,7 @@ class TermState:
     unsaved_topics: set[str] = field(default_factory=set)
     """Topics whose assignment storage refused. It is stored when their record becomes readable."""
     unreadable_deletions: set[str] = field(default_factory=set)
-    """Topics that are marked for deletion and exist, but whose record is unreadable."""
+    """Topics that are marked for deletion and exist. Their record is unreadable."""
     delayed_replies: dict[int, Any] = field(default_factory=dict)
     """Requests that are answered later (``purgatory.DelayedReply``), by number."""
     last_delayed_reply: int = 0

@@ -19,7 +19,8 @@ from kframe.model.ids import NO_LEADER
 
 
 def initialise(context: Context) -> None:
-    """At failover, before elections: mark online brokers that are the whole ISR of a partition without a leader."""
+    """Called at failover, before elections. Mark online brokers that are the whole ISR of a partition without a
+    leader."""
     if not context.config[HOLD_LAST]:
         return
     cluster, p = context.cluster, context.cluster.partitions
@@ -42,7 +43,7 @@ def on_shutdown_answered(context: Context, broker: int, granted: bool) -> None:
 
 
 def on_broker_failure(context: Context, brokers: Int32) -> None:
-    """These brokers (indexes) are about to be unregistered, cleanly if their controlled shutdown was granted."""
+    """These brokers (indexes) are about to be unregistered. This is clean if their controlled shutdown was granted."""
     failed = set(brokers.tolist())
     granted = failed & context.term.granted_shutdowns
     context.term.granted_shutdowns -= failed
@@ -52,7 +53,7 @@ def on_broker_failure(context: Context, brokers: Int32) -> None:
 
 
 def on_broker_startup(context: Context, brokers: Int32) -> None:
-    """These brokers (indexes) have registered: verified after a controlled shutdown, else not."""
+    """These brokers (indexes) have registered. They are verified after a controlled shutdown, else not."""
     if context.config[HOLD_LAST]:
         context.term.unverified_logs.difference_update(brokers.tolist())
         context.term.unverified_logs.update(set(brokers.tolist()) - context.term.clean_shutdowns)

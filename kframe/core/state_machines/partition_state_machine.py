@@ -37,7 +37,7 @@ class PartitionTransitions:
 
 
 def startup(context: Context) -> Operation[None]:
-    """Derive the state of every partition from its leader, then bring online the partitions that can be led."""
+    """Derive the state of every partition from its leader. Then bring online the partitions that can be led."""
     p, live = context.cluster.partitions, context.cluster.brokers.live
     context.log.add(Message.INITIALIZING_PARTITIONS)
     kernels.initialize_partition_states(

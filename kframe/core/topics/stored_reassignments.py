@@ -42,7 +42,7 @@ def remove_stored(context: Context, stored: Targets, rows: Int32, refused: Int32
 
 
 def locate(context: Context, targets: Targets, include_deleting: bool = False) -> tuple[Int32, Int32]:
-    """The row of each target, -1 if unknown; and the positions of the known targets.
+    """The row of each target, -1 if unknown. Also the positions of the known targets.
 
     Topics queued for deletion, and partitions without any replica, are unknown unless ``include_deleting``.
     """

@@ -186,7 +186,7 @@ def resume(context: Context) -> Operation[None]:
 
 
 def _begin(context: Context, indexes: Int32) -> Operation[None]:
-    """Start or restart deletions: stop all online replicas, then delete them (Kafka 3.9 ``onTopicDeletion``)."""
+    """Start or restart deletions. Stop all online replicas, then delete them (Kafka 3.9 ``onTopicDeletion``)."""
     cluster = context.cluster
     topics, p = cluster.topics, cluster.partitions
     context.log.add(Message.DELETION_RESTARTED, each_topic=_names(context, indexes))
@@ -213,7 +213,7 @@ def _begin(context: Context, indexes: Int32) -> Operation[None]:
 
 
 def _complete(context: Context, indexes: Int32) -> Operation[None]:
-    """All replicas of these topics are deleted: delete the topics in storage, then forget them."""
+    """All replicas of these topics are deleted. Delete the topics in storage, then forget them."""
     names = tuple(context.cluster.topics.names[index] for index in indexes.tolist())
     p, rows = context.cluster.partitions, _rows(context, indexes)
     replicas = replica_state_machine.replicas_of(context, rows)

@@ -59,7 +59,7 @@ def settings_problem(context: Context, config: Mapping[str, str | None]) -> Conf
 
 
 def racks_disagree(context: Context) -> bool:
-    """Whether only some registered brokers have a rack, which makes automatic assignment impossible."""
+    """Whether only some registered brokers have a rack. This makes automatic assignment impossible."""
     brokers = context.cluster.brokers
     named = {
         registration.rack is not None

@@ -23,7 +23,7 @@ _REMOVING = np.uint8(ReplicaFlag.REMOVING)
 
 
 def unknown_brokers(context: Context) -> Int32:
-    """Indexes of the nodes that must not hold replicas, as far as an assignment or ISR names them."""
+    """Indexes of the nodes that must not hold replicas. Only brokers that an assignment or ISR names are included."""
     brokers = context.cluster.brokers
     indexes = [brokers.find(broker_id) for broker_id in sorted(context.config[NEVER_REPLICAS])]
     return np.array([index for index in indexes if index is not None and not brokers.registered[index]], np.int32)
@@ -36,7 +36,7 @@ def is_unknown(context: Context, broker_ids: NDArray[Any]) -> Bool:
 
 
 def assigned_rows(context: Context) -> tuple[Int32, Int32]:
-    """Rows assigned to unknown brokers, ascending: those without a state, and those with one.
+    """Rows assigned to unknown brokers, ascending. The first result has those without a state, the second the others.
 
     Topics queued for deletion are skipped, and so are replicas that are being removed.
     """

@@ -18,7 +18,7 @@ def values_at(column: Int16, slots: list[int]) -> list[int]:
 
 
 def is_slot_online(slot: int, replica: Int16, replica_flags: UInt8, live: UInt8) -> bool:
-    """Whether an assigned replica is online: its broker is live and its log directory is not offline."""
+    """Whether an assigned replica is online. Its broker must be live, its log directory not offline."""
     return bool(live[replica[slot]]) and not replica_flags[slot] & ReplicaFlag.OFFLINE_DIR
 
 

@@ -30,7 +30,7 @@ def plan_elections(
     slot_start: Int32, replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8,
     live: UInt8, shutting_down: UInt8, leader_epoch: Int32, recovery: UInt8, isr_offsets: Int32, isr_values: Int32,
 ) -> int:  # fmt: skip
-    """The ISR by the kind of election, the next leader epoch, and RECOVERING after an unclean election."""
+    """The ISR by the kind of election, and the next leader epoch. RECOVERING after an unclean election."""
     unclean = 0
     isr_offsets[0] = 0
     for i, row in enumerate(rows.tolist()):

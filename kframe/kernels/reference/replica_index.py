@@ -24,7 +24,7 @@ DELTA_SLACK: Final = 64
 
 
 def size_replica_index(slot_start: Int32, replica_count: Int16, replica: Int16, offsets: Int64) -> int:
-    """A byte per replica, and one more for as many deltas as can reach 128, 16,384 and so on."""
+    """A byte per replica. One more for as many deltas as can reach 128, 16,384 and so on."""
     rows, counts = len(slot_start), [0] * (len(offsets) - 1)
     for start, count in zip(slot_start.tolist(), replica_count.tolist(), strict=True):
         for broker in replica[start : start + count].tolist():

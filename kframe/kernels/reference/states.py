@@ -34,7 +34,8 @@ def update_partition_counts(
     replica_count: Int16, isr_count: Int16, replica: Int16, isr: Int16, replica_flags: UInt8, deleting: UInt8,
     deletion_started: UInt8, counted: UInt8, totals: Int64,
 ) -> int:  # fmt: skip
-    """A row is counted as led, offline or imbalanced (bits 0 to 2). Each total is the number of rows with its bit."""
+    """A row is counted as led, offline or imbalanced. These are bits 0 to 2. Each total is the number of rows with its
+    bit."""
     changes = 0
     for row in rows.tolist():
         used, has_state = topic[row] >= 0, topic[row] >= 0 and partition_epoch[row] != NO_STATE

@@ -141,7 +141,7 @@ def _count_healthy(
     further: Int32,
     shared_racks: Int32,
 ) -> None:
-    """Count by leader, successor and further replicas, and racks by the difference to the sum of their brokers."""
+    """Count by leader, successor and further replicas. Count racks by the difference to the sum of their brokers."""
     successor, *others = [broker for broker in partition.replicas if broker != partition.leader] or [partition.leader]
     successors[partition.kind, partition.leader, successor] += 1
     for broker in others:

@@ -137,7 +137,8 @@ class KraftPartitions(SlotColumns):
         return row
 
     def lists(self, name: str, rows: NDArray[Any]) -> Ragged:
-        """One list of each of ``rows`` as a copy: ``replica``, ``isr``, ``directory`` or one of MEMBER_LISTS."""
+        """One list of each of ``rows`` as a copy. Its name is ``replica``, ``isr``, ``directory`` or one of
+        MEMBER_LISTS."""
         starts, counts = self._bounds(name, rows)
         if not counts.any():
             return Ragged.empty(len(rows))

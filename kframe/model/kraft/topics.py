@@ -55,7 +55,7 @@ class KraftTopics:
 
     @property
     def unclean(self) -> Int8:
-        """(t,) ``unclean.leader.election.enable`` of each topic: 0, 1 or UNSET."""
+        """(t,) ``unclean.leader.election.enable`` of each topic. 0, 1 or UNSET."""
         return self._unclean[: len(self)]
 
     def add(self, name: str, topic_id: UUID) -> int:
