@@ -38,7 +38,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What stands beside what: a ``phase`` of a kframe bench beside the sum of some of the peer's figures."""
+    """A comparison. It has a ``phase`` of a kframe bench, and the sum of some of the peer's figures."""
 
     bench: str
     phase: str

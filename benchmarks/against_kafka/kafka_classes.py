@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 PEERS: Final = Path(__file__).resolve().parent / "peerbench"
-#: Options of the JVM by collector; G1's are those of Kafka's own start script.
+#: Options of the JVM by collector. G1's are those of Kafka's own start script.
 COLLECTORS: Final[Mapping[str, str]] = {
     "g1": "-server -XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35",
     "parallel": "-server -XX:+UseParallelGC",

@@ -95,7 +95,7 @@ def _in_turn(
 
 
 def _counted(events: Path, failover: Sequence[object]) -> dict[str, int]:
-    """Jobs, stages and tasks of one run that writes, by Spark's event log."""
+    """Jobs, stages and tasks of one run that writes. Spark's event log has them."""
     shutil.rmtree(events, ignore_errors=True)
     (events / "log").mkdir(parents=True)
     conf = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": str(events / "log"),

@@ -97,7 +97,7 @@ def _sweep_alone(snapshot: Snapshot) -> int:
 
 
 def _sweep_on_spark(_: Any, tables: Sequence[Any]) -> int:
-    """All rows of all columns are worked out, which a count alone would not need."""
+    """All rows of all columns are computed. A count alone would not need that."""
     partitions, brokers, clusters = tables
     swept = sweeping.sweep(partitions, brokers, clusters).persist()
     rows: int = swept.count()

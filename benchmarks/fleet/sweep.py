@@ -29,7 +29,7 @@ Result = dict[str, Any]
 
 
 def of_pairs(partitions: int, brokers: int, runs: int) -> Result:
-    """Sweep a cluster so often, and play one pair of its brokers as often."""
+    """Sweep a cluster this often. Play one pair of its brokers as often."""
     logging.getLogger("kframe").addHandler(logging.NullHandler())  # the engine logs partitions that find no leader
     snapshot = generate(partitions, brokers, 3, racks=RACKS, health=HEALTH)
     settings = config_of(snapshot)

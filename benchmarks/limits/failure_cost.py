@@ -40,7 +40,7 @@ Record = dict[str, Any]
 
 
 def with_small_brokers(partitions: int, brokers: int, hosted: int, small: int = FAILURES) -> ClusterState:
-    """A cluster in which ``small`` further brokers lead ``hosted`` partitions each, spread over all of it."""
+    """A cluster with ``small`` further brokers. Each leads ``hosted`` partitions, spread over the cluster."""
     cluster = whole_cluster(partitions, brokers)
     p = cluster.partitions
     indexes = cluster.brokers.register(tuple(Registration(brokers + index, 1) for index in range(small)))
@@ -80,7 +80,8 @@ def series(name: str, along: str, points: Sequence[Record]) -> Record:
 
 
 def measure(clusters: Sequence[int], hosted: Sequence[int], brokers: int, runs: int) -> list[Record]:
-    """All three: the smallest of ``hosted`` in each of ``clusters``, all of ``hosted`` in the largest cluster."""
+    """All three series. They use the smallest of ``hosted`` in each of ``clusters``, and all of ``hosted`` in the
+    largest."""
     logging.getLogger("kframe").addHandler(logging.NullHandler())  # the engine logs partitions that find no leader
     largest = max(clusters)
     alter = growth.of_cluster(clusters, brokers, runs)

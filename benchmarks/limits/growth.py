@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks import timing
 
-#: One request for all partitions; of a completion one request of each leader.
+#: One request for all partitions. Of a completion one request of each leader.
 REQUESTS: Final = ("topic-creation", "reassignment-start", "reassignment-completion", "topic-deletion")
 #: The largest exponent that still passes for linear growth.
 EXPONENT_MAX: Final = 1.1

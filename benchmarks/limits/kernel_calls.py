@@ -292,7 +292,7 @@ def _framed(g: Ground, calls: dict[str, Call], cut: Arguments) -> Arguments:
 
 
 def sweeping(g: Ground) -> dict[str, Call]:
-    """Kernels of ``_sweep.pyx``: the outcome of every failure."""
+    """Kernels of ``_sweep.pyx``. They compute the outcome of every failure."""
     b, n = g.b, g.n
     rows = {"first": 0, "last": n}
     tables = {"totals": (2, 8), "brokers": (b, 8), "racks": (4, 8), "leads": (2, b), "broker_leads": (b, b),

@@ -197,7 +197,7 @@ def nanoseconds(row: Record, figure: str) -> str:
 def roofline(
     partitions: int, brokers: int, runs: int, copied: int = COPIED, cached: Sequence[int] = CACHED
 ) -> Record:  # fmt: skip
-    """Everything that is measured: the limits and a row for each kernel, by all rows and by those of one broker."""
+    """All measurements: the limits, and a row for each kernel. Kernels run on all rows, and on those of one broker."""
     threads = os.cpu_count() or 1
     rows, seconds, together = [], in_cache(brokers, runs, cached), at_once(threads, partitions, brokers, runs)
     for scattered in (False, True):

@@ -55,7 +55,7 @@ Record = dict[str, Any]
 
 def lives(partitions: int, brokers: int, runs: int, heap: str, *, alone: bool) -> Iterator[Record]:
     """Every measurement of one size, Kafka's and kframe's lives in turn."""
-    from kframe_zookeeper.testing.kafka import jars  # needs the plugin, which not every caller has
+    from kframe_zookeeper.testing.kafka import jars  # Needs the plugin, which not every caller has.
 
     command = [sys.executable, "-m", SCRIPT, "--jars", str(jars()), "--partitions", str(partitions)]
     command += ["--brokers", str(brokers), "--heap", heap, "--lives", str(runs)]
@@ -130,7 +130,7 @@ def line(row: Record) -> tuple[str, ...]:
 
 
 def spread(ratios: Sequence[float]) -> str:
-    """The median of some ratios, with the least and the most of several."""
+    """The median of some ratios. Of several also the least and the most."""
     text = f"{statistics.median(ratios):.2f}"
     return text if len(ratios) == 1 else f"{text} ({min(ratios):.2f} to {max(ratios):.2f})"
 

@@ -49,7 +49,7 @@ ACL: Final = encode_acl([(31, "world", "anyone")])
 
 
 class StoredStates:
-    """Topics below a new chroot, and the partition states to write."""
+    """Topics below a new chroot. Also the partition states to write."""
 
     def __init__(self, session: Session, partitions: int) -> None:
         self.session = session

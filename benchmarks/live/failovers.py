@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _summary(cause: str, failovers: Sequence[Any]) -> dict[str, Any]:
-    """Counts of one cause, and quantiles of the time until another instance was active (seconds)."""
+    """Counts of one cause. Also quantiles of the time until another instance was active (seconds)."""
     chosen = [failover for failover in failovers if failover.cause == cause]
     elected, active = ([getattr(failover, name) for failover in chosen] for name in ("elected_s", "active_s"))
     return {

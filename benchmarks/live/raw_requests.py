@@ -86,7 +86,7 @@ class Raw:
 
     @staticmethod
     def of(session: Session, broker: int) -> Raw:
-        """For the cluster that is there, and the partitions of one of its brokers."""
+        """For the present cluster. Uses the partitions of one of its brokers."""
         names = session.client.get_children(paths.TOPICS)
         topic_paths = [paths.topic_path(name) for name in names]
         nodes = read_nodes(session, topic_paths)

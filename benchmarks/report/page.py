@@ -22,7 +22,7 @@ NONE: Final = "No record has these figures yet.\n"
 
 
 def filled(text: str, results: Path = RESULTS, blocks: Mapping[str, Block] | None = None) -> str:
-    """A page, its ``blocks`` (by default TABLES) as the newest records have them. Raises KeyError for a mark that names
+    """A page with its ``blocks`` (by default TABLES) from the newest records. Raises KeyError for a mark that names
     none of them."""
     known = TABLES if blocks is None else blocks
     return _BLOCK.sub(lambda block: f"{block[1]}\n{known[block[2]](results)}\n{block[3]}", text)

@@ -37,7 +37,7 @@ def in_memory(results: Path) -> str:
 
 
 def live(results: Path) -> str:
-    """Running controllers: the largest cluster of both, and the largest of kframe."""
+    """Running controllers. Uses the largest cluster of both, and the largest of kframe."""
     figures = kept("live", results)
     if figures is None:
         return NONE

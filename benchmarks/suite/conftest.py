@@ -47,7 +47,7 @@ class Answers:
 
 
 class Fixtures:
-    """Fixtures of benches. The last cluster is reused: the next bench often starts with the same one."""
+    """Fixtures of benches. The last cluster is reused. The next bench often starts with the same cluster."""
 
     def __init__(self) -> None:
         self._last: tuple[object, ClusterState] | None = None

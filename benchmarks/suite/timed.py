@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from benchmarks.report.ratios import Ratio
 
 SUITE: Final = Path(__file__).resolve().parent
-#: Benches that fit into a few gigabytes and minutes at ten million partitions; those with targets first.
+#: Benches that fit into a few gigabytes and minutes at ten million partitions. Those with targets are first.
 LARGEST: Final = ("controller-failover", "broker-failure", "alter-partition", "batching")
 LARGEST_BROKERS: Final = 1_000
 #: Counted runs of each.
@@ -93,7 +93,8 @@ def line(result: Result) -> tuple[str, ...]:
 
 
 def tiers(results: Sequence[Result]) -> list[Result]:
-    """The cost of selectors of each tier relative to the built-in rule, for each size and bench with tiers."""
+    """The cost of selectors of each tier relative to the built-in rule. There is a result for each size and bench with
+    tiers."""
     rows = []
     for result in results:
         if result["bench"] not in OF_TIERS:

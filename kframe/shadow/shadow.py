@@ -130,7 +130,7 @@ class Shadow:
         self._read_states()
 
     def _on_session_expired(self, events: Iterable[Event]) -> bool:
-        """Handle the end of the session: changes were missed, so restart once there is a new one."""
+        """Handle the end of the session. Changes were missed, so restart once there is a new one."""
         self._expired = True
         if Elect() in events and self._store.connected():
             self._expired = False
@@ -160,7 +160,7 @@ class Shadow:
         )
 
     def _differs(self) -> Bool:
-        """Whether the leader or leader epoch of each state last read differs from the base."""
+        """Whether the leader or leader epoch differs from the base, for each state last read."""
         if self._seen is None:
             return np.zeros(0, np.bool_)
         seen, p = self._seen, self._base.partitions

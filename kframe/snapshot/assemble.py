@@ -36,7 +36,7 @@ class GrowingLists:
 
 
 class Assembly:
-    """Topics by name and assigned partitions, each with the number of its line (or item).
+    """Topics by name, and assigned partitions. Each has the number of its line (or item).
 
     ``location`` formats such a number for an error message. ``numbers`` and ``lists`` name the further columns of the
     source.
@@ -135,7 +135,7 @@ class Assembly:
     def _check_numbering(
         self, names: list[str], topic: NDArray[np.int64], partition: Int32, counts: Int32, line: Int32, faults: Faults
     ) -> None:
-        """The first repetition of each topic, and the first gap of each that repeats nothing."""
+        """The first repetition of each topic. Also the first gap of each that repeats nothing."""
         again = np.flatnonzero((topic[1:] == topic[:-1]) & (partition[1:] == partition[:-1]))
         for position in again[_firsts(topic[again])].tolist():
             name = f"{names[topic[position]]}-{partition[position]}"

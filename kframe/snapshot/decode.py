@@ -14,7 +14,7 @@ from kframe.snapshot.checks import shown
 T = TypeVar("T")
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-"""A broker id, a partition number, an epoch or a version: any int32 from 0."""
+"""A broker id, a partition number, an epoch or a version. It is any int32 from 0."""
 LeaderField: TypeAlias = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
 """A broker id, or -1 for none."""
 Zxid: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

@@ -33,7 +33,7 @@ _LABEL: Final = re.compile(
     r"(?:^|\s)(Topic|TopicId|PartitionCount|ReplicationFactor|Configs|MarkedForDeletion|Partition|Leader|Replicas|Isr"
     r"|Adding Replicas|Removing Replicas|Elr|LastKnownElr|Offline):"
 )
-#: A comma that ends a config's value is followed by the next config's name; other commas are part of the value.
+#: A comma that ends a config's value is followed by the next config's name. Other commas are part of the value.
 _NEXT_CONFIG: Final = re.compile(r",(?=[A-Za-z0-9._-]+=)")
 _NUMBER: Final = re.compile(r"[0-9]{1,10}")
 #: The labels that only some releases print, and their columns.

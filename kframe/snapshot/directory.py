@@ -85,7 +85,7 @@ def read_directory(path: Path, progress: Progress = ignore_progress, faults: Fau
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartOfSnapshot:
-    """All topics of a snapshot directory and some of its partitions, those at ``positions`` (ascending)."""
+    """All topics of a snapshot directory. Its partitions are those at ``positions`` (ascending)."""
 
     topics: TopicFacts
     partitions: PartitionFacts

@@ -135,7 +135,7 @@ class TopicFacts:
         return (np.cumsum(self.partition_counts) - self.partition_counts).astype(np.int32)
 
     def topic_of_rows(self) -> Int32:
-        """(n,) topic index of each partition."""
+        """Topic index of each partition (n,)."""
         return np.repeat(np.arange(len(self.names), dtype=np.int32), self.partition_counts)
 
     def partition_of_rows(self) -> Int32:

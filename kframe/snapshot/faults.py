@@ -17,7 +17,7 @@ FAULTS_MAX: Final = 100_000
 
 
 class Faults:
-    """The strict policy, and the interface of the tolerant one: the first fault is raised."""
+    """The strict policy, which raises the first fault. It is also the interface of the tolerant policy."""
 
     @property
     def topics(self) -> Collection[str]:
@@ -77,5 +77,5 @@ class FaultNotes(Faults):
                 self.left_out(topic, partitions)
 
     def left_out(self, topic: str, partitions: int) -> None:
-        """Note how many partitions of a topic at fault were read and are left out."""
+        """Note how many partitions of a topic at fault are left out."""
         self.partitions[topic] = self.partitions.get(topic, 0) + partitions

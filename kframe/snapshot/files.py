@@ -71,7 +71,8 @@ InputFile: TypeAlias = Path | StreamCopy
 
 @contextmanager
 def _reading(path: InputFile) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The content of a file and the raw file, whose position is the progress. I/O errors become SnapshotError."""
+    """The content of a file, and the raw file. The position of the raw file is the progress. I/O errors become
+    SnapshotError."""
     try:
         check_regular(path)
         with path.open("rb") as raw:

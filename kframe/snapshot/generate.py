@@ -150,14 +150,14 @@ def _named_topics(count: int) -> tuple[str, ...]:
 
 
 def _topic_ids(seed: int, count: int) -> UInt8:
-    """Random UUIDs of version 4 whose text does not start with a dash, as Kafka makes them."""
+    """Random UUIDs of version 4. As in Kafka their text does not start with a dash."""
     halves = np.empty((count, 2), ">u8")
     halves[:, 0] = hashed(seed, Purpose.TOPIC_ID_HIGH, count)
     halves[:, 1] = hashed(seed, Purpose.TOPIC_ID_LOW, count)
     ids = halves.view(np.uint8).reshape(count, 16)
     ids[:, 6] = ids[:, 6] & 0x0F | 0x40
     ids[:, 8] = ids[:, 8] & 0x3F | 0x80
-    # The first of 22 characters holds the upper six bits; 62 is the dash.
+    # The first of 22 characters holds the upper six bits. 62 is the dash.
     ids[ids[:, 0] >> 2 == 62, 0] &= 0x7F
     return ids
 

@@ -25,7 +25,7 @@ class Instance:
     host: str
     pid: int
     started_ms: int
-    """When it started, by its own clock: milliseconds since 1970."""
+    """When it started, by its own clock. In milliseconds since 1970."""
     token: str
     """32 hexadecimal digits, chosen at random by each process."""
     machine: str = ""
@@ -54,7 +54,7 @@ class Instance:
 
 @runtime_checkable
 class Enlisting(Protocol):
-    """A store that shows other instances which id this one has, and refuses an id that another one has."""
+    """A store that shows the id of this instance to other instances. It refuses an id that another instance has."""
 
     def enlist(self, instance: Instance, *, duplicate: bool = False) -> None:
         """Show this instance as long as the store is open. When called again, as it is described now.

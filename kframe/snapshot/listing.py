@@ -32,7 +32,7 @@ def summary_record(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def broker_rows(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
-    """A row a broker, with what it carries."""
+    """A row a broker. It has what the broker carries."""
     loads = loads_of(snapshot)
     for index, facts in enumerate(snapshot.brokers):
         listeners = None

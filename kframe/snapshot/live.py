@@ -89,7 +89,7 @@ class LiveCluster(Protocol):
         """
 
     def audit(self) -> tuple[str, ...]:
-        """Look at access rights, log a warning if they are too wide, and return what was found, a line each."""
+        """Check access rights, and log a warning if they are too wide. Return the findings, a line each."""
 
     def broker_addresses(self) -> Mapping[int, str]:
         """Where each broker that is registered now listens, by id, ascending: HOST:PORT of its listeners."""

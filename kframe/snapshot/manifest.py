@@ -107,7 +107,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 def manifest_bytes(manifest: Manifest) -> bytes:
-    """A manifest as stored in its file: the same bytes for the same content."""
+    """A manifest as stored in its file. The same content has the same bytes."""
     fields = msgspec.to_builtins(manifest)
     for name in ("capture", "kraft"):
         if fields[name] is None:

@@ -43,7 +43,7 @@ def hashed(seed: int, purpose: Purpose, count: int) -> NDArray[np.uint64]:
 
 
 def draw(seed: int, purpose: Purpose, count: int, bound: int) -> Int32:
-    """(count,) numbers from 0 to ``bound - 1``, ``bound`` at most 2^31."""
+    """(count,) numbers from 0 to ``bound - 1``. ``bound`` is at most 2^31."""
     high = hashed(seed, purpose, count) >> np.uint64(32)
     return (high * np.uint64(bound) >> np.uint64(32)).astype(np.int32)
 

@@ -1,4 +1,5 @@
-"""A snapshot: the state of a cluster at one point in time as a source describes it, and what the source omits."""
+"""A snapshot: the state of a cluster at one point in time, as a source describes it. It also says what the source
+omits."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ class _Dump:
                 self._controller_epoch = number_of(znode.data or "", where)
 
     def take_fault(self, fault: SnapshotError, line: bytes, number: int) -> None:
-        """Note a line with no valid znode, and the topic or broker that its path names."""
+        """Note a line with no valid znode. Also the topic or broker that its path names."""
         path_match = _PATH_TEXT.search(line)
         path = "" if path_match is None else path_match[1].decode(errors="replace")
         topic, broker = _TOPIC_PATH.fullmatch(path), _BROKER_PATH.fullmatch(path)

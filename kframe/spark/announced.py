@@ -42,7 +42,7 @@ _ROW_COLUMNS: Final = {
 
 
 def packed(cluster: ClusterState, requests: ControlRequests) -> bytes:
-    """A batch with the content of all partitions that it names, read from the columns now."""
+    """A batch with the content of all partitions that it names. The columns are read now."""
     p, topics = cluster.partitions, cluster.topics
     leading, stopping = requests.leader_and_isr, requests.stop_replica
     rows = distinct_rows(np.concatenate([leading.rows, requests.metadata_rows, stopping.rows]), len(cluster))
@@ -78,7 +78,7 @@ def packed(cluster: ClusterState, requests: ControlRequests) -> bytes:
 def merged(
     packed_batches: Sequence[bytes], facts: ClusterFacts, cause: BatchCause
 ) -> tuple[ClusterState, ControlRequests]:
-    """The batch that the batches of all shards make, and a cluster that holds exactly what it tells of.
+    """The batches of all shards as one batch. The cluster has exactly the rows that the batch names.
 
     ``parts`` (one at least) are ``packed``, of the same cluster and moment, in any order.
     """

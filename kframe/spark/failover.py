@@ -54,7 +54,8 @@ def shards(partitions: DataFrame, clusters: DataFrame, *, target: int = TARGET_R
 
 
 def cluster_facts(brokers: DataFrame, clusters: DataFrame) -> DataFrame:
-    """A row a cluster with what every part of it has to know: its brokers as a list, its controller, its defaults."""
+    """A row a cluster with the facts that each of its parts needs. These are its brokers as a list, its controller and
+    its defaults."""
     from pyspark.sql import functions as f
 
     lists = brokers.groupBy("cluster").agg(_collected(BROKERS).alias("brokers"))
@@ -67,7 +68,7 @@ def played(
     partitions: DataFrame, brokers: DataFrame, clusters: DataFrame, scenarios: DataFrame, engine: Engine | None = None,
     *, target: int = TARGET_ROWS, whole: bool | None = None,
 ) -> DataFrame:  # fmt: skip
-    """Every scenario played on every shard of its clusters: rows of PLAYED.
+    """Every scenario played on every shard of its clusters. The result has rows of PLAYED.
 
     Partitions of a cluster that is not among ``clusters`` are reported as a problem. ``whole`` is as in ``shards``. The
     scenarios of ``needs_whole`` require it. By default it is set where selectors may read the whole batch of an
@@ -139,7 +140,7 @@ def failover(
     partitions: DataFrame, brokers: DataFrame, clusters: DataFrame, scenarios: DataFrame, engine: Engine | None = None,
     **how: Any,
 ) -> DataFrame:  # fmt: skip
-    """The changed partitions of every scenario: ``changes`` of ``played``, and nothing else is worked out."""
+    """The changed partitions of every scenario. These are the ``changes`` of ``played``. Nothing else is computed."""
     given = Engine() if engine is None else engine
     only = replace(given, parts=(CHANGES.name,))
     return changes(played(partitions, brokers, clusters, scenarios, only, **how))

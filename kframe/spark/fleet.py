@@ -44,7 +44,7 @@ _ESCAPED: Final = str.maketrans({sign: f"%{ord(sign):02X}" for sign in "\"#%'*/:
 
 
 class ClusterRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a finished cluster was made of: ``inputs`` by name with size and hash, and what came of them."""
+    """The inputs of a finished cluster, and their results. ``inputs`` are by name with size and hash."""
 
     schema: str = _SCHEMA
     cluster: str
@@ -93,7 +93,7 @@ def records(root: Path) -> list[ClusterRecord]:
 
 
 def check_fleet_root(root: Path) -> None:
-    """Raise InputError if a fleet cannot be put there: something else is there already."""
+    """Raise InputError if the directory has other content, so a fleet cannot be written to it."""
     if root.exists() and not root.is_dir():
         raise InputError(str(root), "a file", "a directory for the fleet")
     ours = {table.name for table in FLEET} | {_DONE, _STAGED}

@@ -25,7 +25,7 @@ from kframe.spark.sources import SnapshotSource
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: A row a source: ``status`` is ``taken``, ``refused`` (``reason`` says why) or ``unchanged``; then what the cluster
+#: A row a source: ``status`` is ``taken``, ``refused`` (``reason`` says why) or ``unchanged``. Then what the cluster
 #: holds, and how many rows of the quarantine are its own.
 INGESTED: Final = FleetTable(
     "ingested",

@@ -94,7 +94,7 @@ class Marks:
         return sum(self[part] == mark for part, mark in marks.items())
 
     def parts(self, depth: int) -> list[Path]:
-        """Parts with a mark, ascending: directories within one another, ``depth`` of them."""
+        """Parts with a mark, ascending. They are nested directories of ``depth`` levels."""
         return [path.relative_to(self._directory) for path in sorted(self._directory.glob("/".join(["*=*"] * depth)))]
 
     def put(self, part: Path, tables: Mapping[FleetTable, pa.Table], mark: Mark, staged: Path) -> None:
@@ -117,7 +117,7 @@ class Marks:
         self._mark(part, mark, staged)
 
     def write(self, made: Mapping[FleetTable, DataFrame], marks: Mapping[Path, Mark], by: Iterable[str]) -> None:
-        """Replace these parts of the tables by what is made, by these columns, and mark them."""
+        """Replace these parts of the tables by the rows in these columns. Mark the parts."""
         self._forget(marks, made)
         for table, frame in made.items():
             frame.write.mode("append").partitionBy(*by).parquet(str(self.out / table.name))
@@ -126,7 +126,7 @@ class Marks:
                 self._mark(part, mark, staged)
 
     def _forget(self, parts: Iterable[Path], tables: Iterable[FleetTable]) -> None:
-        """Take marks away, and then what they vouch for."""
+        """Delete marks, and then the files that they validate."""
         for part in parts:
             (self._directory / part).unlink(missing_ok=True)
             for table in tables:

@@ -1,4 +1,4 @@
-"""Fleets as frames: what ``ingest`` wrote, or straight from sources; and what their clusters are made of."""
+"""Fleets as frames: what ``ingest`` wrote, or straight from sources. Also the inputs of their clusters."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The tables of a fleet by name, the requested fingerprints of the clusters' inputs, and where one task can read
-    each cluster completely."""
+    """The tables of a fleet by name. It also has the requested fingerprints of the clusters' inputs, and where one task
+    can read each cluster completely."""
 
     tables: Mapping[str, DataFrame]
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def fingerprint(files: Mapping[str, FileEntry]) -> str:
 
 
 def _fingerprints(spark: SparkSession, sources: Sequence[SnapshotSource]) -> dict[str, str]:
-    """Of each source by its cluster, worked out by a task each: every byte of them is read."""
+    """The fingerprint of each source, by its cluster. A task computes each, because every byte is read."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

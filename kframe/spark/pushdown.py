@@ -84,7 +84,7 @@ def condition(spark_filter: Any, schema: pa.Schema) -> Condition | None:
 
 
 def cluster_may_match(conditions: Iterable[Condition], cluster: str) -> bool:
-    """Whether rows of a cluster of that name can be asked for."""
+    """Whether rows of a cluster of that name can be requested."""
     names = pa.table({"cluster": [cluster]})
     return all(
         names.filter(condition_.expression()).num_rows for condition_ in conditions if condition_.column == "cluster"
@@ -99,7 +99,7 @@ def filter_batch(batch: pa.RecordBatch, conditions: Iterable[Condition]) -> pa.R
 
 
 def groups_to_read(metadata: Any, conditions: Iterable[Condition]) -> list[int]:
-    """Row groups of a Parquet file that may hold rows that are asked for, by the statistics that it keeps."""
+    """Row groups of a Parquet file that may have requested rows. The file's statistics decide."""
     leaves = {metadata.schema.column(leaf).path: leaf for leaf in range(metadata.num_columns)}
     conditions_by_leaf = [
         (leaves[condition_.column], condition_) for condition_ in conditions if condition_.column in leaves

@@ -136,7 +136,7 @@ def _packed(table: FleetTable, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def opened(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that rows of WHOLE hold, all of the same table."""
+    """The rows that rows of WHOLE contain. All are of the same table."""
     for batch in batches:
         for data in batch["data"]:
             yield from pa.ipc.open_stream(data.as_buffer())

@@ -66,7 +66,7 @@ BY_TOPIC: Final = FleetTable(
     ("cluster", "scenario", "topic"),
 )  # fmt: skip
 
-#: What is drawn, under which title and in which colour; how high a bar is where rows are 1 apart; how many letters of a
+#: What is drawn, under which title and in which colour. How high a bar is where rows are 1 apart; how many letters of a
 #: name there is room for.
 _BARS: Final = {"offline": ("offline", "#b2182b"), "under_min_isr": ("under min ISR", "#f4a582")}
 _BAR: Final = 0.4

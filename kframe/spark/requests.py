@@ -1,4 +1,4 @@
-"""What the brokers of a fleet would be sent: the batches of all shards put together, encoded by the real encoder."""
+"""The requests to the brokers of a fleet. The batches of all shards are merged, then encoded by the real encoder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def encode_alone(
     announced: pa.RecordBatch, cluster: ClusterFacts, scenario: str, config: dict[str, object], keep: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """The batches of a cluster that was played whole (rows of ANNOUNCED without cluster and scenario) as rows of
-    REQUESTS; ``keep`` is as in ``encode``."""
+    REQUESTS. ``keep`` is as in ``encode``."""
     settings = ControllerConfig(config)
     for row in announced.to_pylist():
         if row["sent"]:

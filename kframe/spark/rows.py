@@ -72,7 +72,7 @@ def topic_columns(topics: TopicFacts) -> dict[str, pa.Array]:
 
 
 def snapshot_of(partitions: pa.Table, brokers: pa.Table, topics: pa.Table, clusters: pa.Table) -> Snapshot:
-    """One cluster back from all its rows, in any order. ``clusters`` has one row.
+    """One cluster from all its rows. The rows may be in any order. ``clusters`` has one row.
 
     Raises SnapshotError, which names the cluster, if a partition is missing or there twice, a column is known of some
     rows only, or a fact contradicts another.

@@ -39,7 +39,8 @@ WARNING: Final = "warning"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How bad it is to break a rule (ERROR: no cluster should be like this; WARNING: one in trouble), and the rule."""
+    """A rule, and the severity of its violation. ERROR: no cluster should violate it. WARNING: clusters in trouble
+    do."""
 
     severity: str
     expected: str
@@ -246,7 +247,7 @@ def _topic_ids(report: _Report, rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 
 def _split(rows: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that know every column that any row knows, and the others."""
+    """Rows that know every column that any row knows. Then the others."""
     missing = np.zeros(rows.num_rows, bool)
     for name in (*_ALWAYS, *NUMBER_COLUMNS, *LIST_COLUMNS):
         column = rows[name]
@@ -291,7 +292,7 @@ def _placement(report: _Report, facts: PartitionFacts, brokers: RegisteredBroker
 
 
 def _same_rack(replicas: Ragged, broker_index: NDArray[np.int64], brokers: RegisteredBrokers) -> Bool:
-    """Whether all of two or more replicas are in one rack, where the cluster has more and all of them are known."""
+    """Whether all of two or more replicas are in one rack. The cluster must have more racks, and all must be known."""
     if len(np.unique(brokers.racks[brokers.racks >= 0])) < 2:
         return np.zeros(len(replicas), bool)
     racks = np.append(brokers.racks, -1)[broker_index]

@@ -1,4 +1,4 @@
-"""What befalls the clusters of a fleet: scenarios as rows, made or read from a table, and played on one cluster."""
+"""Scenarios for the clusters of a fleet. They are rows, made or read from a table, and are played on one cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kframe.whatif.plan import plan_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Verbs that come to the same on shards as on the whole cluster; an election does if no partition of it is named. The
+#: Verbs that come to the same on shards as on the whole cluster. An election does if no partition of it is named. The
 #: others need what no shard has: all topics and partitions, or the one counter that broker epochs are taken from.
 ON_SHARDS: Final = (Verb.FAIL, Verb.SHUTDOWN, Verb.ELECT)
 _PARQUET: Final = ".parquet"
@@ -101,7 +101,7 @@ _LINE: Final = msgspec.json.Decoder(_Line)
 
 
 def read_scenarios(path: str) -> pa.Table:
-    """Rows of SCENARIOS from a file of JSON lines, or a Parquet table whose name ends in ``.parquet``.
+    """Rows of SCENARIOS from a file of JSON lines. Also from a Parquet table whose name ends in ``.parquet``.
 
     In JSON lines all fields but ``scenario`` may be left out, and ``plan`` is the reassignment itself or its text. In
     Parquet columns may be left out. Raises InputError, which names the file and the place in it.

@@ -26,7 +26,7 @@ _SPARK_NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FleetTable:
-    """One kind of rows: its name, its columns as Arrow has them, and which of them together are unique."""
+    """One kind of rows. It has a name, Arrow columns, and the columns that are unique together."""
 
     name: str
     schema: pa.Schema
@@ -50,7 +50,7 @@ def spark_type(kind: pa.DataType) -> str:
 
 
 def of_cluster(schema: pa.Schema) -> pa.Schema:
-    """A table of one cluster as a table of many."""
+    """A table of one cluster as a table of many clusters."""
     return pa.schema([pa.field("cluster", TEXT), *schema])
 
 

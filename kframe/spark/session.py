@@ -1,4 +1,4 @@
-"""A Spark session for those who have none: local by default, with Python workers that are this Python."""
+"""A Spark session for callers without a session. It is local by default. Its Python workers run this Python."""
 
 from __future__ import annotations
 

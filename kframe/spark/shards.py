@@ -57,7 +57,7 @@ def pack(batches: Iterable[pa.RecordBatch], target: int = TARGET_ROWS) -> Iterat
 
 
 def unpack(pieces: Iterable[bytes]) -> pa.Table:
-    """The rows of a shard, whose topics are a dictionary, by topic and partition."""
+    """The rows of a shard, by topic and partition. Topics are a dictionary."""
     tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
     if len(tables) == 1:
         return tables[0]

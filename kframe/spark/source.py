@@ -71,7 +71,7 @@ class KframeSource(DataSource):
 
 
 class KframeReader(DataSourceReader):
-    """Reads one table: a Spark partition a file or range of row groups, less what filters make needless."""
+    """Reads one table: a Spark partition a file or range of row groups, without those that filters exclude."""
 
     def __init__(self, options: Mapping[str, str], table: FleetTable) -> None:
         self._paths = _paths(options)

@@ -56,7 +56,7 @@ class Unit:
 @dataclass(frozen=True)
 class Output:
     """Which tables are made, and which of them is the summary. ``out`` is where all of them are written, if anywhere,
-    and ``staged`` a directory there for files that are not whole yet; ``keep`` is as in ``requests.encode``."""
+    and ``staged`` a directory there for files that are not whole yet. ``keep`` is as in ``requests.encode``."""
 
     tables: tuple[FleetTable, ...]
     summary: FleetTable
@@ -68,7 +68,7 @@ class Output:
 def units_of(
     clusters: Mapping[str, ClusterInput], left: Mapping[str, Sequence[tuple[Mapping[str, Any], Mark]]]
 ) -> list[Unit]:
-    """What is left of each cluster as units of work, the largest clusters first."""
+    """What is left of each cluster as units of work. The largest clusters are first."""
     pairs = sum(map(len, left.values()))
     step = max(1, min(_SCENARIOS_MAX, pairs // _TASKS_WANTED))
     ordered = sorted(left, key=lambda name: (-(clusters[name].partitions or 0), name))
@@ -155,7 +155,7 @@ def _tables(
 def _put(
     cluster: str, scenario: str, tables: Mapping[FleetTable, pa.Table], mark: Mark, output: Output
 ) -> bytes | None:
-    """Write and mark a result, or give its summary back as an Arrow stream if it is written nowhere."""
+    """Write and mark a result. A result that is written nowhere returns its summary as an Arrow stream."""
     if output.out is not None:
         assert output.staged is not None
         staged = Path(output.staged) / uuid.uuid4().hex

@@ -102,7 +102,7 @@ def _make(target: OutputTarget, rows: Path, tasks: frozenset[str]) -> str | None
 
 
 def cluster_snapshot(cluster: str, partitions: pa.Table, fleet: str | None) -> Snapshot:
-    """All partitions of one cluster as a snapshot, with what a fleet on disk knows of it, or else what they tell.
+    """All partitions of one cluster as a snapshot. A fleet on disk supplies further facts, otherwise the partitions do.
 
     Raises SnapshotError if the partitions are not whole or contradict themselves, or the fleet does not know it.
     """

@@ -50,7 +50,7 @@ def registration(broker_id: int, rack: str | None = None, broker_epoch: int = NO
 
 
 def healthy(*replicas: int, leader_epoch: int = 0) -> PartitionSpec:
-    """A partition led by its first replica, with all replicas in sync."""
+    """A partition led by its first replica. All replicas are in sync."""
     return PartitionSpec(replicas, leader=replicas[0], isr=replicas, leader_epoch=leader_epoch)
 
 

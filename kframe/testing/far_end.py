@@ -23,7 +23,7 @@ class FarEnd(Protocol):
         """The transport, always the same."""
 
     def settle(self) -> None:
-        """Return when all requests have arrived and all brokers that are not silent have answered."""
+        """Return when all requests have arrived. All brokers that are not silent have answered."""
 
     def received(self) -> Sequence[Request]:
         """Requests received since the last call, as in a trace. Those to the same broker are in order."""

@@ -23,7 +23,7 @@ class StorageFixture(ExternalChanges, Protocol):
     """Storage for tests, and changes to it that do not come from the controller."""
 
     def expire(self, store: Any) -> None:
-        """Expire the session of an open store. Return when it has a new session."""
+        """Expire an open store's session. Return when it has a new session."""
 
     def modify_broker(self, registration: Registration) -> None:
         """Replace the data of a registration."""

@@ -30,7 +30,8 @@ from kframe.testing.store_fixture import (
     opened,
 )
 
-#: Two notifications to write, the event that announces them, and the call that reads them and arms the watch again.
+#: Two notifications to write, and the event that announces them. Also the call that reads them and arms the watch
+#: again.
 LEFT: list[tuple[Callable[[StorageFixture], None], Callable[[StorageFixture], None], Event, Callable[[Store], Any]]] = [
     (lambda storage: storage.mark_for_deletion(["orders"]), lambda storage: storage.mark_for_deletion(["empty.topic"]),
      DeletionsMarked(), lambda store: store.read_deletions()),

@@ -49,7 +49,7 @@ class CountingFixture(Protocol):
         """The transport, always the same."""
 
     def settle(self) -> None:
-        """Return when all requests have arrived and been answered."""
+        """Return when all requests are answered."""
 
     def counts(self) -> Counts:
         """Requests received since the last call, by broker. Brokers without requests are omitted."""

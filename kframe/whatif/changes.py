@@ -54,7 +54,7 @@ class PartitionChanges:
         return np.asarray(led & (self.leader_before != self.leader_after), np.bool_)
 
     def records(self, limit: int | None = None) -> Iterator[dict[str, Any]]:
-        """The changes as objects for people and files, those that went offline first if there is a ``limit``."""
+        """The changes as objects for people and files. With a ``limit`` those that went offline are first."""
         order = np.arange(len(self))
         if limit is not None:
             order = np.argsort(~self.went_offline, kind="stable")[:limit]

@@ -72,7 +72,7 @@ def _drawn(seed: int, brokers: int) -> tuple[int, int]:
 
 
 def _topic_result(study: WhatIf, name: str, error: ErrorCode) -> TopicResult:
-    """A topic exists once it is stored, even if a partition of it has no leader: then the request times out."""
+    """A topic exists once it is stored, even if a partition of it has no leader. Then the request times out."""
     cluster = study.cluster
     index = cluster.topics.find(name)
     if index is None or error not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT):

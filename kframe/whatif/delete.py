@@ -96,7 +96,7 @@ class _Deletion:
         return len(rows), int(cluster.partitions.replica_count[rows].sum())
 
     def _missing(self, name: str) -> tuple[int, ...]:
-        """Brokers (ids) that hold a replica of a topic and have not confirmed its deletion."""
+        """Brokers (ids) with a replica of a topic. They have not confirmed its deletion."""
         cluster = self._study.cluster
         index = cluster.topics.find(name)
         if index is None:

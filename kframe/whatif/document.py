@@ -101,7 +101,7 @@ def _all_bytes(outcome: Outcome, broker: int) -> int | None:
 
 
 def timeline_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    """Everything that happened, in order, with the number and name of its step."""
+    """All events, in order. Each has the number and name of its step."""
     for number, step in enumerate(outcome.steps, 1):
         for timeline_event in step.events:
             yield {"step": number, "name": step.name, "text": timeline_event.text(), **timeline_event.record()}

@@ -1,4 +1,4 @@
-"""Carrying a plan out on a live cluster: what it was made for, how to go back, and batch after batch of moves."""
+"""Execute a plan on a live cluster in batches. Check the cluster that it was made for, and write a rollback."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def to_cancel(moving: dict[TopicPartition, Moving], plan: Plan | None) -> list[T
 
 
 def not_there(plan: Plan, checked: CheckedPlan) -> Iterator[TopicPartition]:
-    """Partitions that are not assigned as the plan wants them, as they are held now."""
+    """Partitions whose assignment is not that of the plan. The assignment is the present one."""
     for position, name in enumerate(_names(plan.targets)):
         if checked.current[position].tolist() != plan.targets.replicas[position].tolist():
             yield name

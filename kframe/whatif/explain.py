@@ -50,7 +50,7 @@ class CandidateStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CandidateReplica:
-    """One assigned replica: its place in the assignment from 0, and why it leads or does not."""
+    """One assigned replica. It has its position in the assignment from 0, and why it leads or does not."""
 
     broker_id: int
     position: int

@@ -1,4 +1,4 @@
-"""How a cluster stands: which partitions are offline or short of replicas, and what each broker carries."""
+"""The health of a cluster: which partitions are offline or short of replicas. Also the load of each broker."""
 
 from __future__ import annotations
 

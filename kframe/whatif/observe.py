@@ -1,4 +1,4 @@
-"""Watching a controller at its ports: wrappers that let everything through and write down what passes."""
+"""Watching a controller at its ports. The wrappers forward and record every call."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Observations:
 
 
 class WatchedSelection(Selection):
-    """Chooses as a Selection does, and tells what came of it."""
+    """Chooses as a Selection does. Reports the result."""
 
     def __init__(self, selectors: Mapping[ElectionKind, LeaderSelector], watch: ElectionWatch) -> None:
         super().__init__(selectors)
@@ -131,7 +131,7 @@ class WatchedSelection(Selection):
 
 
 def election_held(kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32) -> tuple[ElectionHeld, Int32]:
-    """What an election came to, and the rows whose leader it took from outside the ISR.
+    """The result of an election. Also the rows whose leader was not in the ISR.
 
     An unclean leader is allowed only where no ISR member is online, so every leader found there is unclean.
     """
@@ -266,7 +266,7 @@ class MeasuringTransport(HandingTransport):
                 self._notify(self._summary(api, sent, len(distinct_rows(rows[api], len(cluster)))), sent)
 
     def _measure(self, cluster: ClusterState, requests: ControlRequests) -> dict[Api, Traffic]:
-        """Traffic in the order in which a broker gets it."""
+        """Traffic in the order of its arrival. A broker receives requests in this order."""
         traffic = {
             Api.LEADER_AND_ISR: _listed(requests.leader_and_isr, len(cluster.brokers)),
             Api.UPDATE_METADATA: Traffic.none(len(cluster.brokers)),

@@ -109,7 +109,7 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepOutcome:
-    """One step: what happened in it, in order, and how many partitions were in which condition when it was over."""
+    """One step: its events in order. It also counts the partitions in each condition at its end."""
 
     name: str
     events: tuple[TimelineEvent, ...]
@@ -189,7 +189,7 @@ class Outcome(Tabular):
 
     @property
     def changed(self) -> bool:
-        """Whether a partition, a topic or a broker registration changed, or a request was sent to a broker."""
+        """Whether a partition, a topic or a broker registration changed. A request to a broker also counts."""
         return (
             len(self.changes) > 0
             or not np.array_equal(self.before.registered, self.after.registered)

@@ -1,4 +1,4 @@
-"""The timeline of one partition: how storage has it, write after write, while what-ifs are played."""
+"""The timeline of one partition. It has the stored state after each write of the what-ifs."""
 
 from __future__ import annotations
 

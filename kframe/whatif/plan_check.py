@@ -69,7 +69,7 @@ SEVERITY: Final = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """What one check found: positions in the plan (ascending), or topics by their number in it."""
+    """The findings of one check. They are positions in the plan (ascending), or topics by their number in it."""
 
     check: Check
     positions: Int32

@@ -1,4 +1,4 @@
-"""What a check of a plan found, as rows and as one document under the schema ``kframe.plan-check/v1``."""
+"""The findings of a check of a plan. They are rows, and one document under the schema ``kframe.plan-check/v1``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kframe.whatif.plan_check import (
 
 SCHEMA: Final = "kframe.plan-check/v1"
 
-#: The error of the controller, or of Kafka's own tool, for a finding; neither refuses the others.
+#: The error of the controller, or of Kafka's own tool, for a finding. Neither refuses the others.
 _ERRORS: Final = {
     Check.EMPTY_REPLICAS: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
     Check.DUPLICATE_BROKER: ErrorCode.INVALID_REPLICA_ASSIGNMENT,

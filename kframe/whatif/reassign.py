@@ -200,7 +200,7 @@ class _Reassignment:
 
 
 def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:
-    """Broker indexes in sync once every live replica of the target has caught up, and which ISRs grow by that.
+    """Broker indexes in sync once every live replica of the target has caught up. Also which ISRs grow.
 
     Those in sync now come first, but for the dead: a controller refuses an ISR that names one.
     """

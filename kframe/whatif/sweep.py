@@ -100,7 +100,7 @@ class Sweep:
         return np.asarray(self.leaders_most / mean, np.float64)
 
     def count_of(self, what: FailOn) -> Int32 | None:
-        """(s,) in how many partitions the failure alone brings this about, as ``Outcome.found``."""
+        """(s,) the partitions in which the failure alone causes this (``Outcome.found``)."""
         names = {FailOn.OFFLINE: "newly_offline", FailOn.UNDER_MIN_ISR: "newly_under_min_isr",
                  FailOn.LOSS: "unclean_elections"}  # fmt: skip
         return self.column(names[what])
@@ -146,7 +146,8 @@ def sweep(
     snapshot: Snapshot, config: Mapping[str, object] | None = None, *, depth: int = 2, racks: bool = True,
     progress: Progress = ignore_progress,
 ) -> Sweep:  # fmt: skip
-    """Fail each registered broker, each two if ``depth`` is 2, and each rack, each time from ``snapshot`` as it stands.
+    """Fail each registered broker and each rack, and each two brokers if ``depth`` is 2. Each failure starts from
+    ``snapshot``.
 
     The numbers are those of ``WhatIf(snapshot, config).fail(…)`` with the built-in leader election. Raises
     SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.

@@ -112,7 +112,7 @@ def count_failures(
     cluster: ClusterState, config: ControllerConfig, *, depth: int = 2, racks: bool = True,
     progress: Progress = ignore_progress,
 ) -> FailureCounts:  # fmt: skip
-    """Count failures of brokers, of pairs if ``depth`` is 2, and of ``racks``, in a cluster that a snapshot made.
+    """Count failures of brokers, of pairs if ``depth`` is 2, and of ``racks``. The cluster is made from a snapshot.
 
     Reads the columns once for each depth and changes nothing. It takes 32 bytes for each pair of brokers, 8 more for
     each kind of healthy rows that occurs, and some megabytes for a chunk of rows.

@@ -33,8 +33,8 @@ SCHEMA: Final = pa.schema(
      ("metric", pa.string()), ("holder", pa.int32()), ("count", pa.int64())]
 )  # fmt: skip
 KEY: Final = tuple(SCHEMA.names[:-1])
-#: As the cluster stands, and after everything without a leader was tried; what a failure adds to that; and what is
-#: known of a topic under deletion.
+#: As the cluster stands, and after everything without a leader was tried. Then what a failure adds to that. Then what
+#: is known of a topic under deletion.
 FAILURES: Final = ("before", "none", "broker", "pair", "rack", "topic")
 
 _METRICS: Final = (*METRICS, "leaders", "replicas", "halts")
@@ -76,7 +76,7 @@ def rows_of(counts: FailureCounts) -> pa.RecordBatch:
 
 
 def counts_of(rows: pa.Table | pa.RecordBatch, brokers: Sequence[BrokerFacts], *, pairs: bool = True) -> FailureCounts:
-    """The counts of a whole cluster from the rows of all of its parts, summed up already or not."""
+    """The counts of a whole cluster from the rows of all of its parts. The rows may be summed already."""
     ordered = sorted(brokers, key=lambda facts: facts.broker_id)
     ids = np.array([facts.broker_id for facts in ordered], np.int32)
     registered = np.array([bool(facts.registered) for facts in ordered], np.uint8)
@@ -139,12 +139,12 @@ def _stack(failure: int, line: NDArray[Any], metric: Any, holder: Any, count: ND
 
 
 def _texts(names: Sequence[str], indexes: Int64) -> pa.Array:
-    """Names by place, null where that is -1."""
+    """Names by index. -1 is null."""
     return pa.array(list(names), pa.string()).take(pa.array(indexes, mask=indexes < 0))
 
 
 def _ids(ids: Int32, indexes: Int64) -> pa.Array:
-    """Ids by broker index, null where that is -1."""
+    """Ids by broker index. -1 is null."""
     return pa.array(np.append(ids, np.int32(-1))[indexes], pa.int32(), mask=indexes < 0)
 
 

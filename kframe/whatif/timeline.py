@@ -137,7 +137,7 @@ TimelineEvent: TypeAlias = ElectionHeld | StatesStored | RequestsSent | TopicsWr
 
 
 class MergedTimeline:
-    """The events of several calls of the same kind, merged as if there had been one call.
+    """The events of several calls of the same kind. They are merged as if there had been one call.
 
     Equal events add up. Events of only some calls keep their order. The calls concern different partitions, so that
     counts of partitions add up.

@@ -43,7 +43,7 @@ class ControlApi:
         return Layout(api_version >= self.grouped, api_version >= self.flexible, api_version >= self.topic_ids)
 
     def prefixes(self, api_version: int, requests: ControlRequests, broker_epochs: Int64, more: bytes) -> list[bytes]:
-        """The first fields of every control request, for brokers of these epochs, followed by ``more``.
+        """The first fields of every control request, for brokers of these epochs. ``more`` follows them.
 
         ``isKRaftController`` is false.
         """

@@ -55,7 +55,7 @@ class EntryPool:
 
 
 class LiveLeaders:
-    """The registered leaders of ``rows``: the last field of requests."""
+    """The registered leaders of ``rows``. This is the last field of requests."""
 
     def __init__(self, cluster: ClusterState, rows: Int32, broker_entries: EncodedBrokers, compact: bool) -> None:
         """Raises ConfigError for a leader that cannot be encoded."""

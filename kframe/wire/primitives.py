@@ -50,7 +50,7 @@ def string(text: str, *, compact: bool) -> bytes:
 
 
 def nullable_string(text: str | None, *, compact: bool) -> bytes:
-    """A string in UTF-8, or null."""
+    """A string in UTF-8. It may be null."""
     if text is None:
         return unsigned_varint(0) if compact else int16(-1)
     return string(text, compact=compact)

@@ -1,4 +1,4 @@
-"""Splits the rows of a batch into sections of bounded length and frames them, for all three requests."""
+"""Splits the rows of a batch into sections of bounded length. All three requests use these frames."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Group:
     """Sections that are encoded together. ``start`` counts from the group's first row."""
 
     taken: slice
-    """The rows of the group, as a slice of the rows to split."""
+    """The rows of the group. It is a slice of the rows to split."""
     rows: Int32
     row_topic: Int32
     row_size: Int32

@@ -1,4 +1,4 @@
-"""StopReplica requests: each broker receives the replicas to stop, and to delete."""
+"""StopReplica requests. Each broker receives the replicas to stop, and to delete."""
 
 from __future__ import annotations
 

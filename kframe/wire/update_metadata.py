@@ -32,7 +32,8 @@ def update_metadata_requests(
 
 
 def live_brokers(cluster: ClusterState, broker_entries: EncodedBrokers, compact: bool) -> bytes:
-    """The bytes after the partitions of a request: all registered brokers, ascending by id, and the struct's end."""
+    """The bytes after the partitions of a request. They are all registered brokers, ascending by id, and the struct's
+    end."""
     return array(broker_entries.every(cluster.brokers), compact=compact) + end_of_struct(compact=compact)
 
 

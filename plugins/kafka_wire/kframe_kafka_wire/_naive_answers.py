@@ -6,7 +6,7 @@ from kframe.plugin.columns import Int32
 
 
 def scan_answer(reply: bytes, at: int, flexible: bool, grouped: bool, most: int, errors: Int32, counts: Int32) -> int:
-    """The end of the answer, or -1 if it is malformed; see ``_answers.pyx``."""
+    """The end of the answer, or -1 if it is malformed. See ``_answers.pyx``."""
     try:
         return _scan(reply, at, flexible, grouped, most, errors, counts)
     except (IndexError, ValueError):

@@ -274,7 +274,7 @@ def encode_acls(acls: set[Acl]) -> bytes:
 
 
 def update_acls(writer: RecordWriter, pattern: ResourcePattern, change: Callable[[set[Acl]], set[Acl]]) -> None:
-    """Replace the entries of a resource pattern by the result of ``change``, and notify all brokers.
+    """Replace the entries of a resource pattern by the result of ``change``. Notify all brokers.
 
     A record without entries is deleted. The write is a compare-and-set: after a concurrent write, ``change`` is called
     again. Raises StoreError if concurrent writes continue, or if the stored entries are malformed (Kafka 3.9

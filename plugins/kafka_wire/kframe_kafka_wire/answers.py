@@ -31,7 +31,7 @@ class WireError(KframeError):
 
 
 class PermanentFailure(WireError):
-    """Permanent failure: do not retry."""
+    """Permanent failure. Do not retry."""
 
 
 class PendingRequest(NamedTuple):

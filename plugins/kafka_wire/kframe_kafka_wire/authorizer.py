@@ -121,7 +121,7 @@ class AclAuthorizer:
         self._thread = threading.Thread(target=self._keep, name="kframe-acls", daemon=True)
 
     def start(self) -> None:
-        """Read now, then periodically in a thread until ``stop``."""
+        """Read now. Then read periodically in a thread until ``stop``."""
         self.refresh()
         self._thread.start()
 

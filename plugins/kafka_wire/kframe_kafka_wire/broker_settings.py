@@ -43,7 +43,7 @@ class BrokerSettings:
         self._asking = asyncio.Lock()
         self._failed_s = float("-inf")
         self._static: tuple[tuple[int, int], dict[str, str]] | None = None
-        """The broker id and epoch of the last ``read_static``, and its result."""
+        """The broker id and epoch of the last ``read_static``. Also its result."""
 
     async def read_static(self, brokers: Sequence[Registration], keys: Sequence[str]) -> dict[str, str]:
         """The values of these keys in the server.properties of the live broker with the lowest id.

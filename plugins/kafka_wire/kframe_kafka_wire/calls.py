@@ -75,7 +75,7 @@ class Desk:
         return await asyncio.wrap_future(future)
 
     async def look(self, read: Callable[[ClusterState | None], Result]) -> Result:
-        """Evaluate ``read`` on the present columns (``Controller.inspect``)."""
+        """Evaluate ``read`` on the present columns. See ``Controller.inspect``."""
         return await self.wait(self.controller.inspect(read))
 
     async def read(self, read: Callable[[Records], Result]) -> Result:

@@ -137,7 +137,7 @@ class Channel:
 
     @property
     def idle(self) -> bool:
-        """Whether every added request is answered and notified."""
+        """Whether every added request is answered. Answers are notified."""
         with self._changed:
             return not self._waiting and self._in_flight is None
 
@@ -169,7 +169,7 @@ class Channel:
             connection.shut()
 
     def join(self, timeout_s: float) -> bool:
-        """Whether the thread ends within that time; for tests."""
+        """Whether the thread ends within that time. For tests."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 

@@ -155,7 +155,7 @@ class BrokerConnection:
             raise PermanentFailure(why) from problem
 
     def _say(self, request: bytes) -> bytes:
-        """Send a request of the login, and return the response within the timeout of ``open``."""
+        """Send a request of the login. Return the response within the timeout of ``open``."""
         left_ms = int(self._left() * 1000) + 1
         return self.exchange([len(request).to_bytes(4, "big"), request], _LOGIN_BYTES_MAX, left_ms)
 

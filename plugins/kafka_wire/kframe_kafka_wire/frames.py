@@ -11,7 +11,7 @@ _CHUNK: Final = 1 << 16
 
 
 class Refused(Exception):
-    """The client violates the protocol or a limit, so its connection is closed. The text is logged."""
+    """The client violates the protocol or a limit. Its connection is closed. The text is logged."""
 
 
 class Budget:

@@ -30,7 +30,7 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """The login configuration of a listener."""
+    """A listener's logins."""
 
     mechanisms: tuple[str, ...]
     begin: Callable[[str], Exchange]

@@ -14,7 +14,7 @@ from kframe_kafka_wire.request_content import LEADER_AND_ISR
 _log = logging.getLogger("kframe.kafka_wire")
 
 _API_VERSIONS: Final = 18, 0
-#: The first version of Metadata that has the cluster id; every broker answers it without authorization.
+#: The first version of Metadata that has the cluster id. Every broker answers it without authorization.
 _METADATA: Final = 3, 2
 _REPLY_BYTES_MAX: Final = 2**20
 
@@ -28,7 +28,7 @@ class ClusterId:
         self._known: str | None = None
 
     def read(self) -> str | None:
-        """The id; None while it does not exist or cannot be read."""
+        """The id. None while it does not exist or cannot be read."""
         if self._known is None and self._records is not None:
             try:
                 self._known = cluster_id(self._records)

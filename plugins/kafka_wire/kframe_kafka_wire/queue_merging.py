@@ -72,7 +72,7 @@ class Part:
 def merge(
     cluster: ClusterState, builder: BatchBuilder, waiting: Sequence[RequestContent], known_topics: int
 ) -> list[Part]:
-    """Batches for a broker with the effect of all of ``waiting``, in order.
+    """Batches for a broker with the effect of all of ``waiting``. They are in order.
 
     ``known_topics`` is the first topic index that no request sent to the broker has named.
     """
@@ -207,7 +207,7 @@ def _later(these: _Ops, others: _Ops, *, reverse: bool = False) -> Bool:
 def _deleted_topics(
     cluster: ClusterState, removed: Sequence[_Ops]
 ) -> tuple[ClusterState, list[Int32], tuple[Int32, Int32]]:
-    """A cluster of the deleted topics of ``removed``, the rows in it of each of ``removed``, and their true rows and
+    """A cluster of the deleted topics of ``removed``, and the row in it of each of them. Also their true rows and
     topics."""
     true_row = np.concatenate([ops.rows for ops in removed])
     topic = np.concatenate([ops.topic for ops in removed])
@@ -227,7 +227,7 @@ def _deleted_topics(
 
 
 def _once_by_name(cluster: ClusterState, removed: _Ops) -> _Ops:
-    """One row for each name of a partition, where several deleted topics had the same name.
+    """One row for each name of a partition. Several deleted topics may have the same name.
 
     Brokers identify replicas by name, so a request must not name a partition twice. A row with a deletion prevails,
     then the last row.

@@ -1,4 +1,4 @@
-"""Records in ZooKeeper that Kafka's brokers also write: credentials, ACLs, quotas; and the cluster id."""
+"""Records in ZooKeeper that Kafka's brokers also write. They are credentials, ACLs, quotas and the cluster id."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class BatchTopics:
     indexes: Int32
     ids: UInt8
     names: Sequence[str]
-    """By topic index; only grows."""
+    """By topic index. Only grows."""
 
     @staticmethod
     def of(cluster: ClusterState, topics: Int32) -> BatchTopics:
@@ -59,7 +59,7 @@ class RequestContent:
     names: BatchTopics | None
     """None of UpdateMetadata, whose answer names no topics."""
     batch: int = 0
-    """The newest batch that this UpdateMetadata completes."""
+    """The newest batch that the request completes."""
 
 
 def request_contents(

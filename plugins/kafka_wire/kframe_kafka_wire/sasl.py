@@ -53,7 +53,7 @@ def authenticate(credentials: Credentials, client_id: str, say: Say) -> None:
 
 
 def _authenticate(message: bytes, mechanism: str, client_id: str, say: Say) -> bytes:
-    """Send a message by SaslAuthenticate 2, and return the server's."""
+    """Send a message by SaslAuthenticate 2. Return the server's."""
     header = request_header(2, _AUTHENTICATE, 2, -1, client_id)
     reply = say(header + unsigned_varint(len(message) + 1) + message + b"\x00")
     try:

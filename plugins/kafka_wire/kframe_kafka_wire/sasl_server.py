@@ -90,7 +90,7 @@ class PlainExchange:
 
 
 class ScramExchange:
-    """SCRAM: two tokens that prove the password of a user or of a delegation token."""
+    """SCRAM. Two tokens prove the password of a user or of a delegation token."""
 
     def __init__(
         self, mechanism: str, lookup: ScramLookup, tokens: TokenLookup = no_tokens,

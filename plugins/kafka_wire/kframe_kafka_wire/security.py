@@ -29,19 +29,19 @@ _JAAS_FILE: Final = "java.security.auth.login.config"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS settings of a listener. Each call creates a new context, so that renewed files take effect."""
+    """TLS settings of a listener. Each call creates a new context. Renewed files then take effect."""
 
     listener: str
     keys: KeyStore | None
     trust: TrustStore | None
-    """None: the system's authorities."""
+    """None means the system's authorities."""
     check_names: bool
     """Whether a server's certificate must match its host name."""
     client_auth: ssl.VerifyMode
 
     @property
     def trusted(self) -> str:
-        """The truststore setting, for error messages."""
+        """The truststore setting. Used in error messages."""
         if self.trust is None:
             return "the system (ssl.truststore.location is not set)"
         return f"ssl.truststore.location={self.trust.path}" if self.trust.path else "ssl.truststore.certificates"
@@ -97,7 +97,7 @@ class ListenerSecurity:
     tls: Tls | None
     sasl: bool
     config: Mapping[str, str] = field(repr=False)
-    """All settings; the ``sasl.*`` keys are read on demand."""
+    """All settings. The ``sasl.*`` keys are read on demand."""
 
     def credentials(self) -> Credentials | None:
         """The credentials for ``sasl.mechanism.inter.broker.protocol``. None without SASL. Raises ConfigError."""

@@ -221,7 +221,7 @@ class WireServer:
         )
 
     def _advertised(self) -> Registration:
-        """The registration with the actual ports of listeners that are configured with port 0."""
+        """The registration. Listeners with port 0 have their actual ports."""
         node = self._node.registration
         ports = {listener: int(address.rpartition(":")[2]) for listener, address in self._addresses.items()}
         endpoints = (

@@ -29,7 +29,7 @@ class CodecError(KframeError):
 
 
 class Cursor:
-    """A position in a message, and the number of further values that may be decoded."""
+    """A position in a message. Also the number of further values that may be decoded."""
 
     __slots__ = ("at", "data", "end", "room")
 
@@ -235,7 +235,7 @@ def _array(element: Shape, flexible: bool, nullable: bool) -> Shape:
 
 
 def _nullable_struct(inner: Shape) -> Shape:
-    """A struct that follows a byte for its presence (KIP-893)."""
+    """A struct that follows a byte for its presence. See KIP-893."""
 
     def read(cursor: Cursor) -> Any:
         marker = struct.unpack_from(">b", cursor.data, cursor.skip(1))[0]

@@ -32,7 +32,7 @@ class KeyStore:
 
 @dataclass(frozen=True, slots=True)
 class TrustStore:
-    """The trusted authorities: a file of ``type``, or PEM in ``text``."""
+    """The trusted authorities. They are a file of ``type``, or PEM in ``text``."""
 
     type: str
     path: Path | None
@@ -95,7 +95,7 @@ def load_trust(context: ssl.SSLContext, store: TrustStore) -> None:
 
 
 def _store(values: Mapping[str, str], prefix: str, inline: str) -> tuple[str, Path | None, str] | None:
-    """Type, path and text of a store, or None."""
+    """Type, path and text of a store. None if it is not configured."""
     location, text = values.get(f"{prefix}.location", "").strip(), values.get(inline, "").strip()
     if not location and not text:
         return None

@@ -39,7 +39,7 @@ class Token:
     issued_ms: int
     expires_ms: int
     latest_ms: int
-    """The latest expiry time that a renewal can set."""
+    """The latest expiry time after a renewal."""
 
     def belongs_to(self, principal: Principal) -> bool:
         """Whether this is the owner, the requester or a renewer (``TokenInformation.ownerOrRenewer``)."""
@@ -74,7 +74,7 @@ class Tokens:
                 yield token
 
     def read(self, records: Records, token_id: str) -> Token | None:
-        """A token; None if it does not exist or cannot be read."""
+        """A token. None if it does not exist or cannot be read."""
         if not token_id or "/" in token_id:
             return None
         return _decode(records.read_record(f"{_FOLDER}/{token_id}"))

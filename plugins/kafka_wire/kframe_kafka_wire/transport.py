@@ -167,7 +167,7 @@ class WireTransport:
         return self._channels
 
     def queues(self) -> Mapping[int, BrokerQueue]:
-        """The queue of each connected broker, without the request in flight."""
+        """The queue of each connected broker. It excludes the request in flight."""
         channels = self._channels
         return {
             broker_id: BrokerQueue(channel.waiting, channel.times)
@@ -204,7 +204,7 @@ class WireTransport:
         return channel.weight > 2 * (partitions + hosted)
 
     def _encoded(self, cluster: ClusterState, requests: ControlRequests) -> Iterator[tuple[int, QueuedRequest]]:
-        """The requests of a batch in order, each with the index of its broker."""
+        """The requests of a batch in order. Each has the index of its broker."""
         encoded = self._encoder.encode(cluster, requests)
         contents = {
             (broker, content.api_key): content

@@ -38,7 +38,7 @@ def fakes() -> Iterator[Callable[..., FakeBroker]]:
 
 @pytest.fixture
 def transports() -> Iterator[Callable[..., WireTransport]]:
-    """Create transports that are closed after the test, and check that their threads end."""
+    """Create transports that are closed after the test. Check that their threads end."""
     opened: list[WireTransport] = []
 
     def make(config: dict[str, str] | None = None, **more: Any) -> WireTransport:

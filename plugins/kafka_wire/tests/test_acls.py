@@ -149,7 +149,7 @@ def test_a_deleted_entry_is_reported_for_the_first_matching_filter(client: Clien
 
 
 def test_a_concurrent_write_is_retained(client: Client, records: FakeRecords) -> None:
-    """Another client writes first, so the first write is refused and planned again from the present record."""
+    """Another client writes first. The controller's write is refused and planned again from the present record."""
     read = records.read_versioned_record
     raced: list[str] = []
 

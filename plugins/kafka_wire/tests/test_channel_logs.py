@@ -171,7 +171,7 @@ def test_a_broker_of_another_cluster_is_sent_nothing_until_it_registers_anew(
 def test_an_address_that_passes_to_another_cluster_is_sent_nothing_more(
     make_cluster: MakeCluster, info_log: pytest.LogCaptureFixture
 ) -> None:
-    """Every connection is checked, not only the first one of a registration."""
+    """Every connection of a registration is checked. The first is no exception."""
     cluster = cluster_with_id(make_cluster, Records(record(OURS)), {"cluster_id": OURS})
     cluster.connect()
     cluster.send("t-0")

@@ -244,7 +244,7 @@ def await_more(sent: Sized, count: int) -> None:
 
 
 def await_settled(client: AnyClient, topic: str, count: int, factor: int) -> None:
-    """Wait until all partitions exist with a leader, and all replicas are in sync and on brokers."""
+    """Wait until all partitions exist with a leader. All replicas must be in sync and on brokers."""
 
     def settled() -> bool:
         states = client.describe().get(topic, {})

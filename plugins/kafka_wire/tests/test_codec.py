@@ -101,7 +101,7 @@ def test_unknown_tagged_fields_are_passed_over() -> None:
 
 
 def test_trailing_bytes_are_ignored_in_requests_and_refused_in_responses() -> None:
-    """librdkafka 2.16 sends such a request for all topics: null, then three bytes of an unused array length."""
+    """librdkafka 2.16 sends such a request for all topics. It has null, then three bytes of an unused array length."""
     request = bytes.fromhex("0003000c00000003000772646b61666b6100" + "00000000010000")
     body = codec.decode_request(codec.decode_header(request), request)
     assert body["topics"] is None

@@ -58,7 +58,7 @@ def secrets(folder: Path, listener: str, more: Mapping[str, str], key: str) -> d
 
 
 def assigned(served: Served) -> tuple[list[int], int]:
-    """Replicas and leader of the only partition."""
+    """Replicas and leader of t-0."""
 
     def look(cluster: Any) -> tuple[list[int], int]:
         view = cluster["t", 0]

@@ -55,7 +55,7 @@ LIST_TABLE = (
 
 
 def created(client: Client, config: Mapping[str, str | None]) -> tuple[int, str | None]:
-    """Error code and message of a topic creation that is only validated."""
+    """Error code and message of a topic creation. It is only validated."""
     configs = [{"name": name, "value": value} for name, value in config.items()]
     topic = {"name": "new", "num_partitions": 1, "replication_factor": 1, "configs": configs}
     (answer,) = client.ask(*CREATE_TOPICS, topics=[topic], timeout=9000, validate_only=True)["topics"]

@@ -60,7 +60,7 @@ class BusyHour:
         return self.transport.channels[1]
 
     def run_event(self, number: int) -> None:
-        """An event: an ISR or leader change, a broker (un)registration, or a topic created and deleted."""
+        """An event. It is an ISR or leader change, a broker (un)registration, or a topic created and deleted."""
         p = self.cluster.partitions
         if number % 300 == 0:
             index = self.cluster.brokers.find(3)
@@ -102,7 +102,7 @@ class BusyHour:
         self.transport.channels[2].take_back()
 
     def queue_bytes(self) -> int:
-        """Bytes that the queue references: encoded chunks and content."""
+        """Bytes that the queue references. They are encoded chunks and content."""
         buffers: dict[int, int] = {}
         for request in self.channel._waiting:
             for chunk in request.chunks:

@@ -1,4 +1,4 @@
-"""Control requests over faulty connections: each request is sent again until it is answered, in order."""
+"""Control requests over faulty connections. Each request is sent again until it is answered, in order."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def test_partition_errors_are_notified_by_name_in_every_version(make_cluster: Ma
 
 
 def test_a_top_level_error_has_no_partitions(make_cluster: MakeCluster) -> None:
-    """StopReplica then causes no event: the deletion waits until the broker registers again."""
+    """StopReplica then causes no event. The deletion waits until the broker registers again."""
     cluster = make_cluster()
     cluster.broker.top = {4: 77, 5: 77, 6: 11}
     cluster.send("t-0")

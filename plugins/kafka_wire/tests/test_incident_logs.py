@@ -79,7 +79,7 @@ class Incident:
     offsets: dict[str, int] = field(default_factory=dict)
 
     def lines(self, log: str) -> Counter[str]:
-        """The lines since the last call, without parts that differ between runs."""
+        """The lines since the last call. Parts that differ between runs are removed."""
         text = self.read(log)
         fresh, self.offsets[log] = text[self.offsets.get(log, 0) :], len(text)
         return Counter(f"{level} {normalised(message)}" for level, message, _ in _LINE.findall(fresh))
@@ -102,7 +102,7 @@ class Incident:
 
 
 def normalised(message: str) -> str:
-    """A line without controller id, controller epochs and broker epochs, with sets in ascending order."""
+    """A line without controller id, controller epochs and broker epochs. Sets are in ascending order."""
     message = re.sub(r"^\[(Topic Deletion Manager|Controller id=)[ ]?\d+( epoch=\d+)?\]", r"[\1\2]", message)
     message = re.sub(r"epoch=\d+\]", "epoch=E]", message)
     message = re.sub(r"controllerId=\d+", "controllerId=ID", message)

@@ -33,7 +33,7 @@ Login = tuple[str, Mapping[str, str], str]
 
 @pytest.fixture
 def tools(served: Served, folder: Path, toolbox: ToolBox, tmp_path: Path) -> Callable[[Login], Tools]:
-    """Create tools with a login."""
+    """Create tools that log in. Return them."""
 
     def make(how: Login) -> Tools:
         listener, more, key = how

@@ -43,7 +43,7 @@ def tool(kafka: ClusterFixture) -> Tool:
 
 @pytest.fixture
 def topic(tool: Tool) -> str:
-    """A topic with three partitions and two replicas each."""
+    """A topic with three partitions. Each has two replicas."""
     name = f"topic-{next(_numbers)}"
     tool.ask("create", topic=name, replicas=[[1, 2], [2, 3], [3, 1]])
     return name

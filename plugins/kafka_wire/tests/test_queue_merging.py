@@ -287,7 +287,7 @@ def test_last_update_metadata_of_a_merged_queue_acknowledges_the_newest_batch() 
 
 
 def test_a_queue_is_bounded_however_long_a_broker_is_stuck() -> None:
-    """The weight of 3,000 changes stays within twice that of the full state."""
+    """The weight of 3,000 changes is bounded. The bound is twice that of the full state."""
     many = 40
     cluster = cluster_of({f"t-{n}": [healthy(1, 2)] * 25 for n in range(many)}, registered=[1, 2])
     transport = Stuck("3.9", 0)

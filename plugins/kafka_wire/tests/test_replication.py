@@ -70,7 +70,7 @@ def fixture_of(
 
 @pytest.fixture
 def scene(fixture_of: Callable[[Setup], ClusterFixture], tmp_path: Path, setup: Setup, name: str) -> Iterator[Scene]:
-    """All brokers running, one of them controller, and a producer on the test's own topic."""
+    """All brokers running, and one of them controller. The producer writes to the test's own topic."""
     fixture = fixture_of(setup)
     fixture.cluster.start()
     assert until(lambda: fixture.controller()[0] in ALL)
@@ -143,7 +143,7 @@ def paused(scene: Scene) -> None:
 
 
 def refused(client: Client) -> bool:
-    """Whether CreateTopics is answered with NOT_CONTROLLER, or the connection is closed."""
+    """Whether CreateTopics is answered with NOT_CONTROLLER. A closed connection also counts."""
     try:
         _, answer = decode_response(*CREATE, client.receive())
     except ConnectionError:

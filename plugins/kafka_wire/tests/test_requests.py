@@ -252,7 +252,7 @@ def test_controlled_shutdown(version: int, client: Client) -> None:
     assert answer == {"error_code": 0, "remaining_partitions": []}
     (seen,) = client.ask(3, 12, topics=[{"name": "t"}])["topics"]
     assert seen["partitions"][1]["leader_id"] == 2
-    # As in Kafka: a request with an epoch is checked against the registration first, which does not exist.
+    # As in Kafka. A request with an epoch is checked against the registration first, which does not exist.
     assert client.ask(7, version, broker_id=55, broker_epoch=1)["error_code"] == (8 if version < 2 else -1)
     if version >= 2:
         assert client.ask(7, version, broker_id=1, broker_epoch=1)["error_code"] == 77

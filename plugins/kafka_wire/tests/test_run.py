@@ -87,7 +87,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(kafka: Cluster
 
 
 def assert_it_is_seen(cluster: Cluster, active: InstanceProcess, standby: InstanceProcess) -> None:
-    """``controller status`` shows the controller, its standby, and the queue of each broker."""
+    """``controller status`` shows the controller and its standby. It also shows the queue of each broker."""
     status = kframe_json("controller", "status", "--zookeeper", cluster.zookeeper)
     assert (status["controller_id"], status["controller_kind"], status["controller_pid"]) == (
         1000,

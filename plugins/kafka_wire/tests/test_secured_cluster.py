@@ -1,4 +1,5 @@
-"""Real brokers with ACLs and ``kframe controller run`` over SASL_SSL, or over TLS with a control plane listener."""
+"""Real brokers with ACLs and ``kframe controller run`` over SASL_SSL. Another cluster uses TLS with a control plane
+listener."""
 
 from __future__ import annotations
 

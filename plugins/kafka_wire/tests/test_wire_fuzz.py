@@ -1,4 +1,4 @@
-"""Malformed frames over a socket: a response or a closed connection, and no effect on other clients."""
+"""Malformed frames over a socket. They cause a response or a closed connection, and do not affect other clients."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _path(root: UInt8, names: UInt8, name_at: Int32, topic: int, tail: str) -> b
 
 
 def _fill(out: UInt8, data: bytes) -> int:
-    """Copy ``data`` into ``out``, cut off at its end."""
+    """Copy ``data`` into ``out``. The end of ``out`` cuts it off."""
     written = min(len(data), len(out))
     out[:written] = list(data[:written])
     return len(data) if len(data) <= len(out) else -1

@@ -86,7 +86,7 @@ def find_exposed(acls: Mapping[str, Iterable[Permit]]) -> tuple[Exposed, ...]:
 
 
 def audit(client: KazooClient) -> tuple[Exposed, ...]:
-    """Return the nodes written by a controller that are open to the world, and log them in one warning.
+    """Return the nodes written by a controller that are open to the world. Log them in one warning.
 
     The audit covers the chroot, whose ACL governs the deletion of ``/controller``, every root, ``/kframe`` with the
     records of instances, and the nodes of up to TOPICS_MOST topics. ZooKeeper does not inherit ACLs, so topics are

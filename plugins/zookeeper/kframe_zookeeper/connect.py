@@ -103,7 +103,7 @@ def tls_context(tls: TlsSettings) -> ssl.SSLContext:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Makes connections, each attempt within ``attempt_s``, and remembers why the last one failed."""
+    """Makes connections, each attempt within ``attempt_s``. Remembers why the last attempt failed."""
 
     def __init__(self, attempt_s: float, tls: TlsSettings | None) -> None:
         """Raises ConfigError where a file cannot be used."""
@@ -149,7 +149,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """Reads and validates what the server sends."""
+    """Reads what the server sends. Validates it."""
 
     reply_bytes_max: int
     attempt_s: float
@@ -218,8 +218,8 @@ class _Client(KazooClient):  # type: ignore[misc]
 
     def __init__(self, settings: ConnectSettings) -> None:
         self.on_deleted: Callable[[str], None] = _ignore
-        """Called with the path (chroot included) of a watched node that was deleted, in the thread that reads answers,
-        before any watcher is. Must not block."""
+        """Called with the path (chroot included) of a watched node that was deleted, in the thread that reads answers.
+        No watcher is called before it. Must not block."""
         self._gate = threading.Lock()
         self._refusal: type[Exception] | None = ConnectionClosedError
         self._hosts = len(set(settings.hosts))

@@ -52,7 +52,7 @@ class Connection:
         self._changing_watch = threading.Lock()
         self._changing_role = threading.Lock()
         self._reconnects = self._checked_reconnects = 0
-        """The number of reconnects, in total and at the last check of the role."""
+        """The number of reconnects. In total, and at the last check of the role."""
 
     @property
     def guard(self) -> bytes:
@@ -63,7 +63,7 @@ class Connection:
         return claim.guard(self.root)
 
     def require_claim(self, epoch: ReadNode | None) -> None:
-        """Raise ControllerFenced unless we have the role and the controller epoch znode is unchanged."""
+        """Raise ControllerFenced unless we have the role. The controller epoch znode must be unchanged."""
         claim = self.claim
         if claim is None or not claim.is_current(epoch):
             raise ControllerFenced("another controller has claimed the role")

@@ -40,7 +40,7 @@ class Fence:
         self._contact_s = max(self._contact_s, sent_s)
 
     def end(self) -> None:
-        """Close the fence for good: the session has ended."""
+        """Close the fence for good. The session has ended."""
         self._ended = True
 
     def is_open(self) -> bool:

@@ -1,4 +1,4 @@
-"""Store calls that register this controller for old brokers and for other instances."""
+"""Store calls that register this controller. Old brokers and other instances read the records."""
 
 from __future__ import annotations
 

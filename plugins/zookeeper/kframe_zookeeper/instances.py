@@ -142,7 +142,7 @@ class InstanceRecord:
         return self._claim(connection)
 
     def _controller(self, connection: Connection) -> _Holder | None:
-        """The active controller, if it has our id but no record: an older kframe, or a record that was refused."""
+        """The active controller, if it has our id but no record. This is an older kframe, or its record was refused."""
         node = connection.node(paths.CONTROLLER)
         if node is None or node.owner == connection.session.session_id or node.owner in self._ended_sessions:
             return None

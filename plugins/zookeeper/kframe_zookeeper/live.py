@@ -53,7 +53,7 @@ class ZooKeeperCluster:
         self._settings = settings
 
     def store(self) -> ZooKeeperStore:
-        """A store for one controller, not open yet."""
+        """A store for one controller. It is not open yet."""
         return ZooKeeperStore(self._settings)
 
     def reader(self) -> ZooKeeperStore:
@@ -61,7 +61,7 @@ class ZooKeeperCluster:
         return ZooKeeperStore(self._settings, creates=False)
 
     def capture(self, progress: Progress = ignore_progress) -> Snapshot:
-        """Read everything, write nothing; see ``capture.capture``."""
+        """Read everything, write nothing. See ``capture.capture``."""
         with self._session() as session:
             return capture(session, self._name, progress)
 

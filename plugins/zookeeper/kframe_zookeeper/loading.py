@@ -44,7 +44,7 @@ def load_cluster(connection: Connection, memory: Memory, on_brokers_loaded: Brok
 
 
 class _Load:
-    """A load; ``cluster`` is its result."""
+    """A load. Its result is ``cluster``."""
 
     def __init__(self, connection: Connection, memory: Memory, on_brokers_loaded: BrokersLoaded) -> None:
         self.cluster = ClusterState()

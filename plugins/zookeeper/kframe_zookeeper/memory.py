@@ -17,7 +17,7 @@ _log = logging.getLogger("kframe.zookeeper")
 
 @dataclass(frozen=True, slots=True)
 class SeenTopic:
-    """A topic's znode as last read or written: its version, and unknown fields to write back."""
+    """A topic's znode as last read or written. It has its version, and unknown fields to write back."""
 
     version: int
     extra: Extra

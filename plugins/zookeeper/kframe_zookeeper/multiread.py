@@ -222,7 +222,7 @@ def _sizes(names: PathNames, topic: Int32) -> Int32:
 
 
 def cut(sizes: Int32, bytes_most: int, count_most: int) -> list[tuple[int, int]]:
-    """Consecutive (first, last) parts of items of these sizes, within both bounds unless a single item exceeds them."""
+    """Consecutive (first, last) parts of items of these sizes, within both bounds. A single item may exceed them."""
     ends, parts, first = np.cumsum(sizes, dtype=np.int64), [], 0
     while first < len(sizes):
         begun = int(ends[first - 1]) if first else 0
@@ -261,7 +261,7 @@ def state_rows(results: Results) -> StateRows:
     """The states in an answer."""
     rows = StateRows.room(len(results.code))
     counts = np.zeros(len(results.code), np.int32)
-    # An ISR member takes at least two bytes of JSON: a digit and a comma or bracket.
+    # An ISR member takes at least two bytes of JSON. These are a digit and a comma or bracket.
     isr = np.empty(int(np.maximum(results.data_length, 0).sum()) // 2, np.int32)
     used = parse_states(
         results.reply, results.data_at, results.data_length, rows.leader, rows.leader_epoch, rows.controller_epoch,
@@ -329,7 +329,7 @@ def read_results(
 
 
 class _Growing:
-    """Reads of nodes in requests that grow with the known size of nodes."""
+    """Reads of nodes. Requests grow with the known size of nodes."""
 
     def __init__(self, session: Session, paths: Sequence[str], first: int, *, probe_first: bool) -> None:
         self._most, self._longest = first, NODE_BYTES_LEAST

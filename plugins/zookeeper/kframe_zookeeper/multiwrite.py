@@ -33,7 +33,7 @@ ROUNDS_MOST: Final = 1000
 
 #: Codes beside ZooKeeper's own, which are 0 or negative.
 LOST: Final = 1
-"""The connection broke: the write may have been performed."""
+"""The connection broke. The write may have been performed."""
 UNTRIED: Final = 2
 """Not performed: another write of its batch was refused, or the fence of the session was closed."""
 
@@ -51,7 +51,7 @@ class Writes:
 
     @staticmethod
     def of(writes: Sequence[Sequence[bytes]]) -> Writes:
-        """From the operations of each write, which ZooKeeper performs together or not at all."""
+        """From the operations of each write. ZooKeeper performs them together or not at all."""
         encoded = [b"".join(operations) for operations in writes]
         at = np.zeros(len(writes) + 1, np.int64)
         np.cumsum([len(operations) for operations in encoded], out=at[1:])
@@ -84,7 +84,7 @@ class WriteOutcomes:
 
     @staticmethod
     def unknown(count: int) -> WriteOutcomes:
-        """``count`` outcomes, all UNTRIED."""
+        """``count`` outcomes. All are UNTRIED."""
         ints = np.full(count, UNTRIED, np.int32), np.zeros(count, np.int32), np.zeros(count, np.int32)
         return WriteOutcomes(*ints, np.full(count, -1, np.int64))
 

@@ -89,7 +89,7 @@ def broker_path(broker_id: int) -> str:
 
 
 def instance_path(controller_id: int) -> str:
-    """The record of the instance that has an id."""
+    """The record of an instance."""
     return f"{INSTANCES}/{controller_id}"
 
 
@@ -104,7 +104,7 @@ def partitions_path(topic: str) -> str:
 
 
 def partition_path(topic: str, partition: int) -> str:
-    """The parent of a partition's state."""
+    """The parent of a state."""
     return f"{TOPICS}/{topic}/partitions/{partition}"
 
 
@@ -130,7 +130,7 @@ def delete_topic_path(topic: str) -> str:
 
 
 def sequence_of(name: str) -> int | None:
-    """The number of a sequential node, from its name or path. None if it has none.
+    """The number of a sequential node. Its name or path has it. None if it has none.
 
     The number is an int32 that wraps around to negative values.
     """

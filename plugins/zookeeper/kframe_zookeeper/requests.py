@@ -92,7 +92,7 @@ class MultiWrite(MultiRequest):
         return operations if self._fence.is_open() else END
 
     def deserialize(self, data: bytes, offset: int) -> list[MultiResponse]:
-        """The answer, in a list because kazoo iterates over the results of a multi."""
+        """The answer, in a list. Kazoo iterates over the results of a multi."""
         return [self._answered(data, offset)]
 
 

@@ -35,7 +35,7 @@ _REFUSED: Final = (NodeExistsError.code, BadVersionError.code, NoNodeError.code)
 
 @dataclass(frozen=True, slots=True)
 class WonElection:
-    """A won election: the controller epoch, and the version of its znode, which fences writes."""
+    """A won election. It has the controller epoch, and the version of its znode, which fences writes."""
 
     controller_epoch: int
     epoch_version: int

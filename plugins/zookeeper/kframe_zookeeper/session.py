@@ -70,7 +70,7 @@ class _Drop:
     type = 0
 
     def serialize(self) -> bytes:
-        """Called in kazoo's own thread, where the exception ends the connection."""
+        """Called in kazoo's own thread. The exception ends the connection there."""
         raise ConnectionDropped("the session may have expired")
 
 
@@ -96,7 +96,7 @@ class Session:
         connect = client._connection._connect
 
         def noting_timeout(*where: Any) -> tuple[float, float]:
-            """Connect, and record the negotiated timeout: kazoo reads for two thirds of it (milliseconds)."""
+            """Connect, and record the negotiated timeout (milliseconds). Kazoo reads for two thirds of it."""
             begun_s = self.fence.now_s()
             read_ms, connect_ms = connect(*where)
             self.fence.timeout_s = read_ms * 1.5 / 1000

@@ -112,7 +112,7 @@ class TlsSettings:
 
     @property
     def trusted(self) -> str:
-        """The truststore setting, for error messages."""
+        """The truststore setting. Used in error messages."""
         return _named("zookeeper.ssl.truststore.location", self.authorities, "the system")
 
     @property
@@ -136,7 +136,7 @@ class ConnectSettings:
     sasl: SaslLogin | None = None
     reply_bytes_max: int = REPLY_BYTES_MAX
     create_chroot: bool = False
-    """Whether a store may create the chroot, and use a chroot without a cluster."""
+    """Whether a store may create the chroot. It may then use a chroot without a cluster."""
 
     @property
     def connect_string(self) -> str:

@@ -71,7 +71,7 @@ def stored_of(memory: Memory, cluster: ClusterState, rows: Int32, read: StateRow
 
 
 def _with_unparsed(read: StateRows, memory: Memory, paths: list[str]) -> Ragged:
-    """Read the rest by the strict decoder, and return all ISRs. Malformed states are quarantined."""
+    """Read the rest by the strict decoder. Return all ISRs. Malformed states are quarantined."""
     lists: dict[int, list[int]] = {}
     for (row, data), path in zip(read.unparsed.items(), paths, strict=True):
         try:

@@ -70,7 +70,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
     """
 
     def __init__(self, settings: ConnectSettings, creates: bool = True) -> None:
-        """``creates``: create the persistent znodes that every broker creates, when connecting."""
+        """``creates``: create the persistent znodes of brokers when connecting."""
         self._settings = settings
         self._creates = creates
         self._notify: Notify = _ignore
@@ -125,7 +125,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
             worker.stop()
 
     def connected(self) -> bool:
-        """Whether the session is certain to live: the fence is open."""
+        """Whether the session is certain to live. The fence is then open."""
         connection = self._connection
         return connection is not None and connection.session.fence.is_open()
 
@@ -196,7 +196,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
         return connection
 
     def _put(self, task: Callable[[], None]) -> None:
-        """Queue a task for the worker, unless the store is closed."""
+        """Queue a task for the worker. A closed store drops it."""
         worker = self._worker
         if worker is not None:
             worker.put(task)

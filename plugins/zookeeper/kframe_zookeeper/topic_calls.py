@@ -143,7 +143,7 @@ def begin_settings(connection: Connection, names: Sequence[str]) -> Iterator[tup
 def settings_in(
     memory: Memory, names: Sequence[str], answers: Iterator[tuple[int, Results]], known: Container[str]
 ) -> Iterator[tuple[str, TopicSettings]]:
-    """Names of the ``known`` topics that have settings, with the settings that a controller uses."""
+    """Names of the ``known`` topics that have settings. Their values are the settings that a controller uses."""
     for first, results in answers:
         for i in range(len(results.code)):
             name = names[first + i]
@@ -208,7 +208,7 @@ def _config_path(topic: str | None) -> str:
 
 
 def _new_id() -> bytes:
-    """A random topic id whose text does not begin with a dash (Kafka 3.9 ``Uuid.randomUuid``)."""
+    """A random topic id. Its text does not begin with a dash (Kafka 3.9 ``Uuid.randomUuid``)."""
     while True:
         topic_id = uuid.uuid4().bytes
         # The first of the 22 characters is the first six bits; 62 is the dash.

@@ -61,7 +61,7 @@ class WatchEvents:
         """Emit the event of a fired watch, if it has one."""
         parent, _, name = path.rpartition("/")
         if path == paths.CONTROLLER:
-            with suppress(StoreError):  # The session is about to end; until then writes are fenced.
+            with suppress(StoreError):  # The session is about to end. Until then writes are fenced.
                 self._connection.check_role()
             self._notify(Elect() if what == EventType.DELETED else ControllerChanged())
         elif not self._memory.follows:

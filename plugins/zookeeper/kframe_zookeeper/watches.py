@@ -140,7 +140,7 @@ class Watches:
         self._lost_at = None
 
     def _begin(self, paths: Sequence[tuple[str, Watched]], zxid: int) -> Arming:
-        """Arm watches here, then at the server, which may fire them before its answer."""
+        """Arm watches here, then at the server. The server may fire them before its answer."""
         self._note(paths)
         client = self._session.client
         for path, what in paths:

@@ -52,7 +52,7 @@ def zookeeper(folder: Path) -> Iterator[ServerHandle]:
 
 @pytest.fixture
 def own_zookeeper(folder: Path, tmp_path: Path) -> Iterator[ServerHandle]:
-    """A server for one test, which may stop, kill or freeze it."""
+    """A server for one test. The test may stop, kill or freeze it."""
     yield from running(ServerHandle(tmp_path / "own", ServerOptions()))
 
 

@@ -99,7 +99,7 @@ def started(settings: ConnectSettings) -> Iterator[KazooClient]:
 
 @pytest.fixture(scope="module")
 def whole(sasl_zookeeper: ServerHandle) -> ConnectSettings:
-    """A secured cluster in which a controller has created every kind of node that it creates."""
+    """A secured cluster. A controller has created every kind of node that it creates."""
     settings = replace(
         settings_of_url(f"zookeeper://{sasl_zookeeper.address}/all-that-is-created"),
         secure_acl=True,

@@ -76,7 +76,7 @@ def test_malformed_or_exhausted_controller_epoch_stops_the_claim(make_fixture: F
 def test_foreign_write_of_the_controller_epoch_makes_the_controller_resign(
     make_fixture: FixtureFactory, written: bytes
 ) -> None:
-    """Otherwise all writes would be fenced, and no controller could be elected while ``/controller`` exists."""
+    """Otherwise all writes would be fenced. No controller could be elected while ``/controller`` exists."""
     fixture, events = make_fixture(small_cluster(), session_timeout_ms=4000), list[Event]()
     store = opened(fixture, events=events)
     assert store.claim(FIRST_ID) == 1

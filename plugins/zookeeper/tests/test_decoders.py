@@ -1,4 +1,5 @@
-"""Input of every Kafka release that each decoder accepts, and input that it refuses with field, found and expected."""
+"""Input of every Kafka release that each decoder accepts. Input that it refuses, with field, actual and expected
+value."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
 
 
 class Clock:
-    """A clock that advances only on request."""
+    """A clock. It advances only on request."""
 
     def __init__(self) -> None:
         self.now_s = 100.0

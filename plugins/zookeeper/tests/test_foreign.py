@@ -76,7 +76,7 @@ def test_zookeeper_mode_controller_is_not_logged(
 def test_kraft_controller_is_logged_and_keeps_the_role(
     make_fixture: FixtureFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It writes a persistent node and migrates the cluster, which a takeover would break."""
+    """It writes a persistent node and migrates the cluster. A takeover would break the migration."""
     fixture = make_fixture(small_cluster())
     fixture.operator.create(paths.CONTROLLER, b'{"version":2,"brokerid":3000,"timestamp":"0","kraftControllerEpoch":4}')
     store = opened(fixture)

@@ -18,7 +18,7 @@ FIT = ANSWER_BYTES // (2 * LENGTH)
 
 
 class Scripted(Session):
-    """Answers each read with nodes of ``LENGTH`` bytes whose version is their number."""
+    """Answers each read with nodes of ``LENGTH`` bytes. Their version is their number."""
 
     def __init__(self) -> None:
         self.fence, self.has_multi_read = Fence(), True

@@ -118,7 +118,7 @@ def prepare(fixture: ClusterFixture, topics: Topics) -> dict[str, list[str]]:
 
 
 def change(fixture: ClusterFixture, topics: Topics) -> None:
-    """Request every operation that needs no answer of a broker, then kill a broker."""
+    """Request every operation that needs no answer of a broker. Then kill a broker."""
     fixture.tool.ask("configure", topic=topics.orders, key="min.insync.replicas", value="2")
     fixture.put(f"/brokers/topics/{topics.left}", {"version": 1, "partitions": {"0": [1, 2, 3], "1": [2, 3, 1]}})
     eventually((2, [2, 3, 1]), fixture.leader_and_isr, topics.left, 1)
@@ -178,7 +178,8 @@ def test_kafka_completes_operations_that_kframe_began(
 
 
 def test_back_and_forth(fixture: ClusterFixture) -> None:
-    """Three handovers to kframe and back: after SIGTERM, after SIGKILL, and after SIGKILL with pending work."""
+    """Three handovers to kframe and back. They are after SIGTERM, after SIGKILL, and after SIGKILL with pending
+    work."""
     values: dict[str, list[str]] = {}
     ends: tuple[Callable[[ControllerRun], object], ...] = ControllerRun.stop, ControllerRun.kill, ControllerRun.kill
     for reign, end in enumerate(ends):

@@ -1,4 +1,4 @@
-"""A standby detects the end of the active process, and nothing else, by the connection to its port."""
+"""A standby detects the end of the active process by the connection to its port. It detects nothing else."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_connection_that_ends_while_the_port_accepts_is_made_again(listener: Liv
 
 
 def test_port_that_never_sent_the_token_proves_nothing(listener: LivenessListener) -> None:
-    """It refuses connections from the start, or belongs to another process."""
+    """It refuses connections from the start. Or it belongs to another process."""
     with socket.create_server((HOST, 0)) as unused:
         free = unused.getsockname()[1]
     watches = [watch(listener.address, "00" * TOKEN_BYTES), watch(ListenerAddress(HOST, free))]

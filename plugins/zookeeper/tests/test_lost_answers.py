@@ -1,4 +1,4 @@
-"""Connections that break before or after a request is performed: the outcome is verified, and each write is done
+"""Connections that break before or after a request is performed. The outcome is verified, and each write is done
 once."""
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from kframe.testing.store_fixture import FIRST_ID, codes, small_cluster
 
 
 def controller_of(fixture: ZooKeeperFixture, proxy: Proxy) -> tuple[ZooKeeperStore, ClusterState]:
-    """A store that has the role, connected through a proxy, and the cluster that it has loaded."""
+    """A store that has the role, connected through a proxy. Also the cluster that it has loaded."""
     store = fixture.connect(proxy.address)
     store.open(lambda _event: None)
     assert store.claim(FIRST_ID) == 1

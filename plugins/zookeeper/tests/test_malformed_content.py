@@ -13,7 +13,7 @@ from kframe.errors import ZnodeError
 
 
 class Kind(NamedTuple):
-    """A znode: its decoder, its content as Kafka writes it, and one number in it with its key."""
+    """A znode. It has its decoder, its content as Kafka writes it, and one number in it with its key."""
 
     decode: Callable[[bytes], Any]
     raw: bytes

@@ -1,4 +1,4 @@
-"""A controller on a tree with many malformed znodes is elected, does its work, and never writes to them."""
+"""A controller on a tree with many malformed znodes is elected and does its work. It never writes to them."""
 
 from __future__ import annotations
 

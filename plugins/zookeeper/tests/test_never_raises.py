@@ -80,7 +80,7 @@ def test_decoded_topic_round_trip(raw: bytes) -> None:
 
 
 def settled_quickly(raw: bytes) -> tuple[bool, bool]:
-    """The results of the quick check and of the full check of a topic's znode."""
+    """The results of the quick check of a topic's znode. Also those of the full check."""
     record = TOPIC_DECODER.decode(raw)
     try:
         agreed = strict._unknown_fields(raw, "/t", record.__struct_encode_fields__) is NO_EXTRA

@@ -26,7 +26,7 @@ WAIT_S = 60.0
 
 
 class EchoServer:
-    """Answers each frame with one of the same number, and records what it receives."""
+    """Answers each frame with one of the same number. Records what it receives."""
 
     def __init__(self) -> None:
         self.seen: list[int] = []
@@ -126,7 +126,7 @@ def test_proxy_forwards(proxy: Proxy) -> None:
 
 @pytest.mark.parametrize("lingering", [None, (1, 0)], ids=["ends", "is reset"])
 def test_connection_closed_by_its_client_is_closed(proxy: Proxy, lingering: tuple[int, int] | None) -> None:
-    """Otherwise the garbage collector would warn of an unclosed socket in a later test."""
+    """Otherwise a later test would fail. The garbage collector would warn of an unclosed socket there."""
     with connected(proxy) as client:
         (link,) = proxy.links
         if lingering is not None:

@@ -1,4 +1,4 @@
-"""Sessions that end, or may have ended: a request of one session is never performed in the next."""
+"""Sessions that end, or may have ended. A request of one session is never performed in the next."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def settings_at(address: str) -> ConnectSettings:
 
 
 class _ZooKeeperSuite(StoreSuite):
-    """Creates fixtures on the server of ``settings``."""
+    """Creates fixtures on a server."""
 
     @pytest.fixture
     def make_storage(self, settings: ConnectSettings) -> Iterator[StorageFactory]:

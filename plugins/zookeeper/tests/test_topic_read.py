@@ -99,7 +99,7 @@ def test_truncated_topic_is_not_read(end: int) -> None:
 
 
 def test_kafkas_topics_are_read() -> None:
-    """As Kafka 3.9 writes them, with its order of partitions, and as our encoder does."""
+    """As Kafka 3.9 writes them, with its order of partitions. Also as our encoder does."""
     text = (
         b'{"removing_replicas":{},"partitions":{"1":[2],"0":[1,2]},"topic_id":"' + ID.encode() + b'",'
         b'"adding_replicas":{},"version":3}'

@@ -44,7 +44,7 @@ async def describe_acls(call: Call) -> Fields:
 
 
 async def create_acls(call: Call) -> Fields:
-    """Add entries; each creation succeeds or fails separately."""
+    """Add entries. Each creation succeeds or fails separately."""
     authorizer = _authorizer(call, _NO_AUTHORIZER)
     results: list[Fields] = [{} for _ in call.body["creations"]]
     additions: dict[ResourcePattern, dict[int, Acl]] = {}

@@ -82,7 +82,7 @@ def _creation(name: str, known: Mapping[str, str]) -> NewTopic | None:
 
 
 async def find_coordinator(call: Call) -> Fields:
-    """Find the coordinator of one key, or from version 4 on of many keys."""
+    """Find the coordinator of one key. From version 4 on there may be many keys."""
     kind = call.body.get("key_type", 0)
     keys = call.body.get("coordinator_keys")
     results = [await _coordinator(call, kind, key) for key in (keys if keys is not None else [call.body["key"]])]

@@ -156,7 +156,7 @@ def _cluster_operations(call: Call) -> int:
 
 
 def nodes(call: Call, view: ClusterView) -> tuple[list[Fields], int]:
-    """All nodes with this listener, and the id of the controller (-1 if it is none of them)."""
+    """All nodes with this listener. Also the id of the controller (-1 if it is none of them)."""
     entries: list[Fields] = []
     for registration in (*view.brokers, call.desk.node):
         endpoint = call.endpoint(registration)

@@ -22,7 +22,7 @@ async def refer_to_leader(call: Call) -> Fields:
 
 
 async def refer_to_coordinator(call: Call) -> Fields:
-    """NOT_COORDINATOR for each item, so that the client looks for the coordinator."""
+    """NOT_COORDINATOR for each item. The client then looks for the coordinator."""
     raise RequestError(ErrorCode.NOT_COORDINATOR)
 
 

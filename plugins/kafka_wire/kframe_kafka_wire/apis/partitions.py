@@ -16,7 +16,7 @@ _DENIED: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _grouped(partitions: Iterable[tuple[str, Fields]]) -> Iterator[tuple[str, list[Fields]]]:
-    """Entries grouped by topic, topics in order of first occurrence."""
+    """Entries grouped by topic. Topics are in order of first occurrence."""
     topics: dict[str, list[Fields]] = {}
     for topic, entry in partitions:
         topics.setdefault(topic, []).append(entry)
@@ -88,7 +88,7 @@ async def elect_leaders(call: Call) -> Fields:
     answer = await call.desk.wait(call.desk.controller.elect_leaders(ElectionType(kind), chosen))
     codes: dict[TopicPartition, int] = dict(answer.by_partition())
     if answer.error is not ErrorCode.NONE:
-        # Kafka repeats the error for each partition, so that clients of version 0 see it.
+        # Kafka repeats the error for each partition. Clients of version 0 need this.
         return _elected(call, ErrorCode.NONE, dict.fromkeys(chosen or (), answer.error) | codes, answer.error)
     return _elected(call, ErrorCode.NONE, codes)
 

@@ -57,7 +57,7 @@ async def api_versions(call: Call) -> Fields:
 
 
 def offered_versions(api_keys: Iterable[int]) -> list[Fields]:
-    """The versions of these APIs as in the response to ApiVersions."""
+    """The versions of these APIs. The format is that of ApiVersions."""
     return [{"api_key": key, "min_version": 0, "max_version": APIS[key].newest} for key in api_keys]
 
 

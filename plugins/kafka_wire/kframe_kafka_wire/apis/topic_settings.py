@@ -36,7 +36,7 @@ class TopicSetting:
     default: str
     broker_keys: tuple[tuple[str, int], ...] = ()
     broker_default: tuple[str, str] | None = None
-    """The broker key that has a default, and the default, if that is not the first of ``broker_keys``."""
+    """The broker key that has a default, and the default. None if that is the first of ``broker_keys``."""
 
 
 def _same(type_: Type, default: str, *keys: str) -> TopicSetting:

@@ -25,7 +25,7 @@ _DESCRIBED_SINCE: Final = 5
 
 
 async def create_topics(call: Call) -> Fields:
-    """Create topics; each succeeds or fails separately."""
+    """Create topics. Each succeeds or fails separately."""
     topics: list[Fields] = call.body["topics"]
     listed = Counter(topic["name"] for topic in topics)
     everywhere = call.desk.controller.status().active and call.may(AclOperation.CREATE)
@@ -102,7 +102,7 @@ def _new_topic(topic: Fields) -> NewTopic:
 
 
 def shapes_of(cluster: ClusterState | None, names: Iterable[str]) -> dict[str, tuple[bytes, int, int]]:
-    """Topic id, partition count and replication factor of the existing ones among these topics."""
+    """Topic id, partition count and replication factor of these topics. Missing topics are left out."""
     shapes = {}
     for name in names:
         index = None if cluster is None else cluster.topics.find(name)

@@ -13,7 +13,7 @@ _PATIENCE_S: Final = 30.0
 
 
 class Client:
-    """A connection, usable as a context manager."""
+    """A connection. It is a context manager."""
 
     def __init__(self, address: str, context: ssl.SSLContext | None = None) -> None:
         """Connect to HOST:PORT."""

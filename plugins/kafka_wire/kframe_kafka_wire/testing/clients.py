@@ -37,7 +37,7 @@ class AnyClient(Protocol):
         """Describe all topics."""
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
-        """Produce idempotently, and wait until all in-sync replicas have the values."""
+        """Produce idempotently. Wait until all in-sync replicas have the values."""
 
     def transact(self, transactional_id: str, topic: str, values: Sequence[str], aborted: Sequence[str]) -> None:
         """Abort a transaction, then commit another."""
@@ -248,7 +248,7 @@ class Librdkafka:
 
     @contextmanager
     def producing(self, topic: str) -> Iterator[list[tuple[str, Any]]]:
-        """Produce idempotently while the block runs, and until each record is delivered or has failed.
+        """Produce idempotently while the block runs. At its end each record is delivered or has failed.
 
         The list receives each value with its error, or None if it was delivered.
         """

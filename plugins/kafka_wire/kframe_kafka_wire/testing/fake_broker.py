@@ -120,7 +120,7 @@ class FakeBroker:
         self._threads[0].start()
 
     def close(self) -> None:
-        """Close the port and all connections, and wait for the threads."""
+        """Close the port and all connections. Wait for the threads."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -211,7 +211,7 @@ def _read(connection: socket.socket, length: int) -> bytes | None:
 
 
 def decode(frame: bytes) -> Received:
-    """Decode a request, which must be equal after encoding it again."""
+    """Decode a request. It must be equal after encoding it again."""
     header = decode_header(frame)
     body = decode_request(header, frame)
     received = header.api_key, header.api_version, header.correlation_id, header.client_id, body

@@ -14,7 +14,7 @@ from kframe_kafka_wire.transport import WireTransport
 
 
 class FakeCluster:
-    """Partitions ``t-0`` and ``u-0`` with the only replica on broker 1, and ``t-1`` on brokers 1 and 2."""
+    """Partitions ``t-0`` and ``u-0`` with the only replica on broker 1. ``t-1`` is on brokers 1 and 2."""
 
     def __init__(self, transport: WireTransport, brokers: Mapping[int, FakeBroker]) -> None:
         """Open the transport. ``brokers`` are by id from 1 on, and not connected yet."""

@@ -75,7 +75,7 @@ class KafkaPython:
         consumer = self._lib.KafkaConsumer(**self._own, **settings, group_id=group)
 
         def more(lacking: bool) -> dict[RecordPosition, str]:
-            # A poll must not end while the group is being joined.
+            # A poll must not end while the client joins the group.
             batches = consumer.poll(1000 * PATIENCE_S if lacking else 1000).values()
             return {
                 (record.partition, record.offset): record.value.decode() for records in batches for record in records

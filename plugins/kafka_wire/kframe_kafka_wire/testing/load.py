@@ -103,7 +103,7 @@ class ProducerLoad(Process):
         assert until(lambda: self.count().acknowledged >= goal), (goal, self.count())
 
     def finish(self) -> Count:
-        """Stop producing, and return when every record is acknowledged or has failed."""
+        """Stop producing. Return when every record is acknowledged or has failed."""
         return Count(*map(int, self._answer("stop").split()))
 
     def report(self) -> LoadReport:

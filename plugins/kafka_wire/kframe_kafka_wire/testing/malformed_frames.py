@@ -1,4 +1,4 @@
-"""Malformed request frames of every API: truncated, with wrong sizes or versions, or random bytes."""
+"""Malformed request frames of every API. They are truncated, have wrong sizes or versions, or are random bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random messages of every API and version, generated from the layouts."""
+"""Random messages of every API and version. The layouts generate them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def response_class(api_key: int, version: int) -> Any:
 
 
 def draw(entity: Any, chance: random.Random) -> dict[str, Any]:
-    """A random struct of this class with a value in each field."""
+    """A random struct of this class. Each field has a value."""
     return {field.name: _value(field, field.type, chance, "tag" in field.metadata) for field in fields(entity)}
 
 

@@ -68,7 +68,7 @@ class Setup:
 
     @property
     def protocols(self) -> tuple[str, str]:
-        """The protocols of the listeners without and with passwords."""
+        """The protocols of the listeners. The second requires passwords."""
         return ("SSL", "SASL_SSL") if self.tls else ("PLAINTEXT", "SASL_PLAINTEXT")
 
 
@@ -216,7 +216,7 @@ def prepare(tools: Tools, setup: Setup) -> None:
 
 
 def _allow(tools: Tools) -> None:
-    """Allow alice to describe the cluster and to use a topic, and anonymous clients to describe a topic."""
+    """Allow alice to describe the cluster and to use a topic. Allow anonymous clients to describe a topic."""
     for user in ("User:alice", "User:CN=alice"):
         for operation in _ALLOWED:
             tools.run("kafka-acls", "--add", "--allow-principal", user, "--operation", operation, "--cluster")
@@ -263,7 +263,7 @@ def normalized(said: str) -> str:
 
 
 def _ordered(line: str) -> str:
-    """A line with its settings sorted, because tools print hash tables."""
+    """A line with its settings sorted. Tools print hash tables."""
     head, separator, settings = line.partition(" are ")
     return f"{head}{separator}{', '.join(sorted(settings.split(', ')))}" if line.startswith("Quota configs") else line
 

@@ -28,7 +28,7 @@ class ToolCall:
 
     @property
     def name(self) -> str:
-        """The command line without address and credentials."""
+        """The command line. It omits address and credentials."""
         return " ".join((self.tool, *self.arguments))
 
     def steps(self) -> Iterator[ToolCall]:

@@ -114,7 +114,7 @@ class RealCluster:
 
 
 class Sampler:
-    """Samples the metadata of all nodes while the block runs."""
+    """Samples all nodes' metadata while the block runs."""
 
     def __init__(self, cluster: RealCluster) -> None:
         self.answered: Counter[str] = Counter()
@@ -152,7 +152,7 @@ def metadata(address: str) -> Mapping[str, Any]:
 
 
 def partitions(address: str) -> list[tuple[str, int, bool]]:
-    """All partitions in a node's metadata: name, leader (-1 for none), and whether all replicas are in sync."""
+    """All partitions in a node's metadata: name, and leader (-1 for none). Also whether all replicas are in sync."""
     response = metadata(address)
     return [
         (

@@ -167,7 +167,7 @@ def _throttle(cluster: RealCluster, topic: str, leader: int) -> None:
 
 
 def _produce(cluster: RealCluster, topic: str, values: Sequence[str]) -> None:
-    """With a producer that is closed: an open one would create the topic again after its deletion."""
+    """With a producer that is closed. An open producer would create the topic again after its deletion."""
     client = KafkaPython(cluster.folder, cluster.address)
     try:
         client.produce(topic, values)

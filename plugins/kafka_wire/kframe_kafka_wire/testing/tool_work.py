@@ -42,7 +42,7 @@ def check_tools(tools: Tools, cluster: RealCluster) -> None:
 
 
 def _describes(tools: Tools, pattern: str) -> None:
-    """Wait until the topic is described like that, because UpdateMetadata is asynchronous."""
+    """Wait until the topic is described like that. UpdateMetadata is asynchronous."""
     outputs: list[str] = []
 
     def is_described() -> bool:

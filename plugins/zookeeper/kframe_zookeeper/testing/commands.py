@@ -79,7 +79,7 @@ class RunningCommand(Process):
         return float(value)
 
     def await_ready(self, active: bool) -> None:
-        """Return when it is the active controller, or a standby."""
+        """Return when it is the active controller. A standby also counts."""
 
         def is_ready() -> bool:
             status, text = self.page("/readyz")
@@ -118,7 +118,7 @@ class ControllerRun(RunningCommand):
         return self.log.rfind(READY) > self.log.rfind("Resigned")
 
     def do(self, _task: Task) -> NoReturn:
-        """Not available: the command takes requests through ZooKeeper only."""
+        """Not available. The command takes requests through ZooKeeper only."""
         raise AssertionError("the command takes no requests")
 
     def freeze(self) -> None:

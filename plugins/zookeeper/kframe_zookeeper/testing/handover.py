@@ -1,4 +1,4 @@
-"""A cluster of real Kafka brokers on one ZooKeeper whose controller is kframe and Kafka's own in turn."""
+"""A cluster of real Kafka brokers on one ZooKeeper whose controller changes between kframe and Kafka's own."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ClusterFixture:
     # -- the controller
 
     def controller(self) -> tuple[int, int]:
-        """The controller's broker id, or -1, and the controller epoch."""
+        """The controller's broker id, or -1. Also the controller epoch."""
         try:
             controller_id = int(json.loads(self.client.get(paths.CONTROLLER)[0])["brokerid"])
         except NoNodeError:
@@ -196,7 +196,7 @@ class ClusterFixture:
         self.await_agreement(topic)
 
     def disagreement(self, *topics: str) -> list[Any]:
-        """The partitions where Kafka's admin client and ZooKeeper disagree, of these topics or of all."""
+        """The partitions where Kafka's admin client and ZooKeeper disagree. By default those of all topics."""
         try:
             described, stored = _seen(self.tool.ask("describe")), _seen(self.states())
         except KafkaError as error:
@@ -246,7 +246,7 @@ def _seen(topics: dict[str, dict[Any, Any]]) -> set[tuple[str, int, int, tuple[i
 
 
 def rises(before: dict[str, dict[int, State]], after: dict[str, dict[int, State]]) -> None:
-    """Check that no partition's epoch decreases, unless its topic is being deleted and its state is gone."""
+    """Check that no partition's epoch decreases, unless its topic is being deleted. Its state may then be missing."""
     for topic, partitions in before.items():
         for number, state in partitions.items():
             if number in after.get(topic, {}):

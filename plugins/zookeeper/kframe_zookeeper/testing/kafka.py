@@ -66,12 +66,12 @@ def jars(version: str = VERSION) -> Path:
 
 @cache
 def mapped(version: str = VERSION) -> tuple[str, ...]:
-    """JVM options that map the classes of a broker or client of this release."""
+    """JVM options that map this release's classes of a broker or client."""
     return sharing(f"kafka-{version}", jars(version), lambda options: _train(version, options))
 
 
 def _train(version: str, options: tuple[str, ...]) -> None:
-    """Start and stop a broker with these options."""
+    """Start a broker with these options. Then stop it."""
     with tempfile.TemporaryDirectory() as scratch:
         zookeeper = ServerHandle(Path(scratch) / "zookeeper", ServerOptions())
         try:

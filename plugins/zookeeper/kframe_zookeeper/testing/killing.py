@@ -103,7 +103,7 @@ class Mortal(Protocol):
 
 
 class StoppedController:
-    """The first controller, stopped at its write."""
+    """The first controller. It is stopped at its write."""
 
     def __init__(
         self, case: Case, way: Way, fixture: ZooKeeperFixture, proxy: Proxy, victim: Mortal | None = None
@@ -133,7 +133,7 @@ class StoppedController:
             fixture.end_session(link.client_id)
 
     def deliver(self) -> None:
-        """Deliver the delayed request of the frozen controller, and wake the controller."""
+        """Deliver the delayed request of the frozen controller. Wake the controller."""
         self._arrives.set()
         assert self._answered.happened.wait(PATIENCE_S)
         self.victim.wake()

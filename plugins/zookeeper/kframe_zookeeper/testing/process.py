@@ -45,7 +45,7 @@ class Process:
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """Freeze the process (SIGSTOP): connections stay open, but it does not answer."""
+        """Freeze the process (SIGSTOP). Connections stay open, but it does not answer."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -65,7 +65,7 @@ def mapped() -> tuple[str, ...]:
 
 
 def _train(options: tuple[str, ...]) -> None:
-    """Start and stop a server with these options."""
+    """Start a server with these options. Then stop it."""
     with tempfile.TemporaryDirectory() as scratch:
         server = ServerHandle(Path(scratch) / "server", ServerOptions())
         try:
@@ -92,7 +92,7 @@ class ServerOptions:
 
 
 class ServerHandle(Process):
-    """A server process that can be stopped, killed, frozen, and restarted on the same data and ports."""
+    """A server process. It can be stopped, killed, frozen, and restarted on the same data and ports."""
 
     def __init__(self, folder: Path, options: ServerOptions, members: Mapping[int, str] | None = None, number: int = 1):
         """``members`` are the addresses of an ensemble by number. Without members, the server is standalone."""
@@ -112,7 +112,7 @@ class ServerHandle(Process):
 
     @property
     def secure_address(self) -> str:
-        """The client address for TLS, if the server has an identity."""
+        """The client address for TLS. The server must have an identity."""
         return f"{HOST}:{self.secure_port}"
 
     @property

@@ -48,7 +48,7 @@ def opened(fixture: ZooKeeperFixture, proxy: Proxy | None = None, events: list[E
 def controller(
     fixture: ZooKeeperFixture, proxy: Proxy, events: list[Event] | None = None
 ) -> tuple[ZooKeeperStore, ClusterState]:
-    """A store behind a proxy that has the role, and the cluster that it has loaded."""
+    """A store behind a proxy. It has the role. Also the cluster that it has loaded."""
     store = opened(fixture, proxy, events)
     assert store.claim(FIRST_ID) == 1
     store.prepare()

@@ -64,7 +64,7 @@ def live_brokers(tree: Tree) -> set[int]:
 
 
 def faults(before: Tree, after: Tree) -> list[str]:
-    """The faults of ``after``, into which a new controller has changed ``before``: one line each.
+    """The faults of ``after``, one line each. A new controller has changed ``before`` into it.
 
     Every partition has a valid state. Ids and epochs never decrease or change. No request of an operator or
     notification of a broker is left. States written since the election have its controller epoch.
@@ -112,7 +112,7 @@ def _illegal_state(tree: Tree, topic: str, number: int, replicas: list[int], liv
 
 
 def _lost(before: Tree, after: Tree) -> Iterator[str]:
-    """Values that must not decrease or change: topic ids, partition counts, epochs and versions."""
+    """Values that must not decrease or change. They are topic ids, partition counts, epochs and versions."""
     for name in set(children(before, paths.TOPICS)) & set(children(after, paths.TOPICS)):
         old, new = (decode_topic(name, tree[paths.topic_path(name)].data) for tree in (before, after))
         if old.topic_id not in (None, new.topic_id):

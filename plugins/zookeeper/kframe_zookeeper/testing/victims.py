@@ -85,7 +85,7 @@ class Victim:
         return bool(self.ask(settle))
 
     def kill(self) -> None:
-        """Send SIGKILL, and wait for the end of the process."""
+        """Send SIGKILL. Wait for the end of the process."""
         self._process.kill()
         self._process.join()
 

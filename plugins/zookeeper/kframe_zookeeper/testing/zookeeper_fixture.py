@@ -102,7 +102,7 @@ class ZooKeeperFixture:
         return replace(settings, hosts=((host, int(port)),))
 
     def expire(self, store: Any) -> None:
-        """End the session of a store, as the server does, and wait for its next session."""
+        """End the session of a store, as the server does. Wait for its next session."""
         before = store._connection
         while not before.session.over:  # In an ensemble the session may move to another server.
             self.end_session(before.session.client.client_id)
@@ -118,7 +118,7 @@ class ZooKeeperFixture:
         self.settle()
 
     def end_session(self, client_id: tuple[int, bytes]) -> None:
-        """End the session with this id and password from another client."""
+        """End the session with this id and password. Another client does it."""
         twin = make_client(self._settings)
         twin._session_id, twin._session_passwd = client_id
         twin.start_async().wait(PATIENCE_S)

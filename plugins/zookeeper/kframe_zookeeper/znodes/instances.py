@@ -20,7 +20,7 @@ Token = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 
 
 class ListenerAddress(msgspec.Struct, frozen=True):
-    """Where an instance listens, so that standbys notice the end of its process."""
+    """Where an instance listens. Standbys notice the end of its process there."""
 
     host: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
     port: Annotated[int, msgspec.Meta(ge=1, le=65_535)]

@@ -51,7 +51,7 @@ def decode_znode(decoder: msgspec.json.Decoder[Record], raw: bytes | None, path:
 
 
 def encode_znode(record: msgspec.Struct, extra: Extra = NO_EXTRA) -> bytes:
-    """The bytes of a record: the fields of its schema in order, then ``extra``."""
+    """The bytes of a record. They are the fields of its schema in order, then ``extra``."""
     encoded = _ENCODER.encode(record)
     return encoded[:-1] + b"," + _ENCODER.encode(dict(extra))[1:] if extra else encoded
 

@@ -115,7 +115,7 @@ def _lists(lists: Ragged, first: int, count: int) -> list[list[int]]:
 
 
 def _moving(lists: Ragged, first: int, count: int) -> dict[int, list[int]]:
-    """The non-empty lists among ``count`` lists, by partition, in Kafka's order."""
+    """The non-empty lists among ``count`` lists, by partition. They are in Kafka's order."""
     if lists.offsets[first] == lists.offsets[first + count]:
         return {}
     named = {str(partition): members for partition, members in enumerate(_lists(lists, first, count)) if members}

@@ -75,7 +75,7 @@ def decode_admin_reply(raw: bytes, kind: str) -> None:
 
 
 class _AnsweredClient(AdminClient):
-    """A client that receives these bytes as its first response, and empty responses after that."""
+    """A client that receives these bytes as its first response. Later responses are empty."""
 
     def __init__(self, raw: bytes) -> None:
         super().__init__([("broker", 9092)], ListenerSecurity("CLIENT", "PLAINTEXT", None, sasl=False, config={}))

@@ -78,7 +78,7 @@ class StateZnodes(Znodes):
     """
 
     def evaluate(self, batch: Batch) -> list[Outcome]:
-        """The decoder's outcomes, compared with those of the kernel."""
+        """The decoder's outcomes. They are compared with those of the kernel."""
         read, twin = (_parsed(module, batch) for module in (_jute_read, _naive_jute))
         assert read == twin
         for i in range(0, len(batch), _ALONE):
