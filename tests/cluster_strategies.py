@@ -33,7 +33,7 @@ class Shape:
 
 @st.composite
 def shapes(draw: st.DrawFn, brokers: int) -> Shape:
-    """A partition with an arbitrary ISR and leader: out of order, not assigned or not registered."""
+    """A partition with an arbitrary ISR and leader. They may be out of order, not assigned or not registered."""
     order = st.permutations(range(brokers))
     stored = draw(st.integers(0, 3)) > 0
     return Shape(

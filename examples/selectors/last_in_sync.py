@@ -1,4 +1,4 @@
-"""Elect the last in-sync replica: as a scalar selector and as a bulk selector."""
+"""Elect the last in-sync replica. The rule is a scalar selector and a bulk selector."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _COLUMNS: Final = ("seed", "events", "simulated_seconds", "trace", "violations",
 
 @click.group("sim", cls=ReportingGroup)
 def group() -> None:
-    """Simulate whole clusters from seeds, and hold them to the invariants after every event."""
+    """Simulate whole clusters from seeds. Check the invariants after every event."""
 
 
 class _Seeds(click.ParamType[range]):

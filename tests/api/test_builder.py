@@ -1,4 +1,4 @@
-"""The builder creates a controller from the given parts, and rejects invalid ones before anything starts."""
+"""The builder creates a controller from the given parts. It rejects invalid parts before anything starts."""
 
 from __future__ import annotations
 

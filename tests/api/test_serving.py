@@ -1,4 +1,4 @@
-"""Servers: the configuration that they receive, and when they start and stop."""
+"""Servers. The tests check the configuration that they receive, and when they start and stop."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_the_debug_build_refuses_an_index_outside_its_view(position: int) -> Non
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Copy the source tree: setup.py creates folders, and another test may build in the tree."""
+    """Copy the source tree. setup.py creates folders, and another test may build in the tree."""
     ignored = shutil.ignore_patterns(".*", "__pycache__", "build", "*.egg-info")
     return shutil.copytree(ROOT, tmp_path / "tree", ignore=ignored)
 

@@ -1,4 +1,4 @@
-"""Identifiers use the terms of Kafka, ZooKeeper and NumPy: counts of replaced words only fall (``CONTRIBUTING.md``)."""
+"""Identifiers use the terms of Kafka, ZooKeeper and NumPy. Counts of replaced words only fall (``CONTRIBUTING.md``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks`` at small sizes, and its calculations."""
+"""``python -m benchmarks`` at small sizes. Also its calculations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.limits.roofline`` measures every kernel, counts its bytes and checks its result."""
+"""``python -m benchmarks.limits.roofline`` measures every kernel. It counts its bytes and checks its result."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_errors_end_in_one_line(failing: dict[str, Exception], problem: Exceptio
 
 @pytest.fixture
 def restored_logging() -> Iterator[None]:
-    """Restore the levels and handlers that ``-v`` changes for the whole process."""
+    """Restore the levels and handlers. ``-v`` changes them for the whole process."""
     loggers = [logging.getLogger(), logging.getLogger("kframe")]
     saved = [(logger, logger.level, list(logger.handlers)) for logger in loggers]
     yield

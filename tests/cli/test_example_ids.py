@@ -1,4 +1,4 @@
-"""Controller ids in the documents are valid: no broker with a generated id can have the same id."""
+"""Controller ids in the documents are valid. No broker with a generated id can have the same id."""
 
 from __future__ import annotations
 

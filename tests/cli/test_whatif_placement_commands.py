@@ -1,4 +1,4 @@
-"""``kframe whatif reassign``, ``create`` and ``delete``: exit codes, and equal content in every output format."""
+"""``kframe whatif reassign``, ``create`` and ``delete``: exit codes. Every output format has equal content."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Driver:
         return self.replies[event.token]
 
     def follow(self) -> None:
-        """Handle notifications until none is left, as the controller loop does."""
+        """Handle notifications until none is left. The controller loop does the same."""
         while self.events:
             self.handle(self.events.pop(0))
 
@@ -281,7 +281,7 @@ def erase(driver: Driver, name: str) -> None:
 
 
 def overtake(driver: Driver) -> None:
-    """Write the state of t-0 as a controller with a later epoch does."""
+    """Write the state of t-0. The writer is a controller with a later epoch."""
     driver.ensemble.write_state("t", 0, leader=3, isr=(3,), leader_epoch=20, controller_epoch=9)
 
 

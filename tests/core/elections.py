@@ -17,7 +17,7 @@ UNCLEAN = {"unclean.leader.election.enable": "true"}
 
 
 class RecordingSelection(Selection):
-    """The built-in selectors with a record of their calls: election kind and partitions."""
+    """The built-in selectors with a record of their calls. It has the election kind and partitions."""
 
     def __init__(self) -> None:
         super().__init__({})

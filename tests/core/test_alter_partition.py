@@ -234,7 +234,7 @@ def test_unknown_topic(version: int, code: ErrorCode) -> None:
 
 
 def test_every_requested_partition_is_announced_to_all_brokers() -> None:
-    """controller 13.1: UpdateMetadata for every partition of the request, failed ones too, and nothing else."""
+    """controller 13.1: UpdateMetadata for every partition of the request, failed ones too. Nothing else is sent."""
     driver = make_driver()
     proposals = [Proposal(), Proposal(partition=1, leader_epoch=4), Proposal(partition=2), Proposal(topic="x")]
     driver.ask(request(proposals, 3))

@@ -149,7 +149,7 @@ class Simulation:
         return self._reassigned(Ragged.empty(self.partitions), cancel=True)
 
     def complete(self) -> Callable[[], None]:
-        """Each leader reports all replicas of its partitions as in sync."""
+        """Each leader reports all replicas as in sync."""
         p, rows = self.loop.controller.cluster.partitions, self._rows()
         requests = [self._proposal(leader, rows[p.leader[rows] == leader]) for leader in np.unique(p.leader[rows])]
 

@@ -48,7 +48,7 @@ def test_who_is_online(isr: tuple[int, ...] | None, cause_fault: Callable[[Drive
 
 
 def test_a_broker_that_shuts_down_does_not_count_as_online_elsewhere() -> None:
-    """elections 1: shutting-down brokers count only in controlled shutdown, as recipients."""
+    """elections 1: shutting-down brokers count only in controlled shutdown. There they are recipients."""
     driver = make_driver(PartitionSpec((1, 2, 3), 1, (1, 2, 3)))
     shut_down(driver)
     elect(driver, leader_election.CONTROLLED_SHUTDOWN)

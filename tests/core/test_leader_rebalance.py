@@ -67,7 +67,7 @@ def test_elections_are_preferred_ones() -> None:
     ids=["not in sync", "dead"],
 )
 def test_futile_elections_are_not_held(spec: PartitionSpec, live: tuple[int, ...]) -> None:
-    """controller 11.4: candidates need the preferred replica online and in the ISR."""
+    """controller 11.4: candidates need the preferred replica online. It must be in the ISR."""
     driver = rebalanced(spec, live=live)
     assert (driver.writes(), driver.batches) == ([], [])
     assert not any(isinstance(effect, ReadStates) for effect in driver.effects), "an election that finds nobody looks"
@@ -100,7 +100,7 @@ def test_running_reassignment_is_no_obstacle() -> None:
 
 
 def test_raced_state_is_tried_again() -> None:
-    """controller 11.4: as in any election, the state in storage at that time counts."""
+    """controller 11.4: as in any election. The state in storage at that time counts."""
     driver = quiet({"t": [OFFLINE_BROKERS]})
     driver.before(WriteStates, lambda: driver.ensemble.write_state("t", 0, isr=(2,)))
     driver.handle(RebalanceLeaders())

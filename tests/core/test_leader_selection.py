@@ -38,8 +38,8 @@ class Sly:
 
 
 def small_cluster() -> ClusterState:
-    """Brokers 10 to 13 have indexes 0 to 3. 13 is not registered. ``orders`` has 4 partitions on 10, 11 and 12, of
-    which 12 is out of sync."""
+    """Brokers 10 to 13 have indexes 0 to 3. 13 is not registered. ``orders`` has 4 partitions on 10, 11 and 12. 12 is
+    out of sync."""
     cluster = ClusterState()
     cluster.brokers.register(
         [Registration(10 + index, 1, rack="ba"[index % 2] if index else None) for index in range(4)]

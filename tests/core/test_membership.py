@@ -1,4 +1,5 @@
-"""Brokers register, fail and change (``controller.md`` section 6): the order of events, and the requests to brokers."""
+"""Brokers register, fail and change (``controller.md`` section 6). The tests check the order of events, and the
+requests to brokers."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def test_what_leaves_isrs_goes_along_with_the_elections(
 
 
 def test_broker_that_hosts_nothing_is_news_by_itself() -> None:
-    """controller 6.3: if nothing else was told, UpdateMetadata without partitions to all."""
+    """controller 6.3: if nothing else was sent, UpdateMetadata without partitions to all."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3))
     driver.ensemble.unregister_brokers([3])
     driver.handle(BrokersChanged())
@@ -110,7 +111,7 @@ MOVED = (Endpoint("PLAINTEXT", "elsewhere", 1),)
     ids=["endpoints", "rack", "nothing"],
 )
 def test_registration_changes_endpoints(change: object, recipients: list[tuple[int, list[str]]]) -> None:
-    """controller 6.4: other endpoints are sent to all brokers, another rack is not sent."""
+    """controller 6.4: other endpoints are sent to all brokers. Another rack is not sent."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2))
     current = next(registration for registration in driver.ensemble.registrations() if registration.broker_id == 2)
     assert callable(change)
@@ -140,7 +141,7 @@ def test_broker_whose_registration_could_not_be_read_is_born_when_it_can() -> No
 
 
 def test_a_move_that_was_stored_before_there_was_a_leader_ends() -> None:
-    """Found by the simulator, seed 2054: the first ISR is the whole target, so that no leader proposes another one. In
+    """Found by the simulator, seed 2054: the first ISR is the whole target. No leader proposes another ISR then. In
     Kafka the reassignment stays until the next failover: golden trace ``reassign-errors``."""
     driver = quiet({"t": [PartitionSpec((9,))]}, (2,), kframe_reassignment_strict=True)
     leave(driver, [(("t", 0), (3, 1))])

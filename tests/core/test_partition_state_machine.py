@@ -59,7 +59,7 @@ def test_a_partition_starts_as_non_existent() -> None:
 
 
 def test_illegal_moves_do_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    """state-machines 2.1: invalid ones are logged and left out."""
+    """state-machines 2.1: invalid ones are logged. They are left out."""
     driver = make_driver(BEREFT, BEREFT)
     driver.cluster.partitions.state[0] = PartitionState.NON_EXISTENT
     moves = bring_online(driver, "t-0", "t-1")

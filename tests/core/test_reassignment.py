@@ -172,7 +172,7 @@ def test_nothing_to_move_is_never_free(target: tuple[int, ...], writes: int) -> 
 
 
 def test_override_stops_what_falls_out() -> None:
-    """controller 7.1: U3, replicas of the current list that are not in the new list are stopped."""
+    """controller 7.1: U3, replicas of the current list are stopped. Those in the new list are not."""
     driver = quiet({"t": [MOVING]})
     assert move(driver, 3, 4, 2) == [NONE]
     assert assigned(driver.stored("t-0")) == ((3, 4, 2, 1), (4,), (1,))

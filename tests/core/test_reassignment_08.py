@@ -36,7 +36,7 @@ def targets(wanted: Wanted) -> Targets:
 
 
 def leave(driver: Driver, wanted: Wanted) -> None:
-    """Store these reassignments as an operator does, and send the event to the controller."""
+    """Store these reassignments as an operator does. Send the event to the controller."""
     driver.ensemble.leave_reassignments(targets(wanted))
     driver.handle(ReassignmentsLeft())
     driver.follow()

@@ -57,7 +57,7 @@ def test_replicas_that_are_there_already_may_be_dead() -> None:
 
 @pytest.mark.parametrize(("topic", "partition"), [("nowhere", 0), ("t", 1), ("t", -1), ("leaving", 0)])
 def test_unknown_partitions(topic: str, partition: int) -> None:
-    """controller 7.5: topic queued for deletion or no current assignment 3."""
+    """controller 7.5: topic queued for deletion. Without a current assignment also 3."""
     driver = quiet({"t": [RESTED], "leaving": [RESTED]})
     driver.cluster.topics.deleting[driver.cluster.topics.find("leaving")] = 1
     assert submit(driver, [((topic, partition), (4, 5))]) == [UNKNOWN]

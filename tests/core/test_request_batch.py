@@ -50,7 +50,7 @@ def close(batch: RequestBatch) -> ControlRequests:
 
 
 def table(cluster: ClusterState, rows: BrokerRows) -> dict[int, list[str]]:
-    """Return the partition names by broker id, in order."""
+    """Return the partition names by broker id. They are in order."""
     return {
         int(cluster.brokers.ids[broker]): [cluster.name(row) for row in rows.rows[part].tolist()]
         for broker, part in rows.slices()

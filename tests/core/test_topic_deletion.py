@@ -146,7 +146,7 @@ def test_deletion_may_be_disabled() -> None:
 
 
 def test_reassignment_does_not_hold_back_a_topic_that_was_not_queued() -> None:
-    """controller 10.1: ineligible only affects topics already queued, so on the first event it is a no-op."""
+    """controller 10.1: ineligible only affects topics already queued. On the first event it is a no-op."""
     moving = PartitionSpec((3, 1), 1, (1,), adding_replicas=(3,), removing_replicas=(1,))
     driver = quiet({"t": [moving]}, ALL)
     driver.cluster.partitions.reassigning[0] = 1

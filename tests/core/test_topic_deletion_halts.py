@@ -1,4 +1,4 @@
-"""Topic deletion (``controller.md`` section 10): operations that exclude a queued topic, and DeleteTopics."""
+"""Topic deletion (``controller.md`` section 10): operations that exclude a queued topic. Also DeleteTopics."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_gate_of_broker_failures() -> None:
 
 
 def test_gate_of_growth_in_storage() -> None:
-    """controller 9.3: topic queued for deletion, the record is written back without the added partitions."""
+    """controller 9.3: topic queued for deletion. The record is written back without the added partitions."""
     driver = queued()
     driver.write_topics(small_table({"t": [(1, 2), (3,)]}))
     driver.handle(TopicModified("t"))
@@ -123,7 +123,7 @@ def test_marked_twice() -> None:
 
 
 def test_topic_unknown_to_brokers() -> None:
-    """wire 10: error 3, since no partition ever had a leader and the topic is not in metadata."""
+    """wire 10: error 3, since no partition ever had a leader. The topic is not in metadata."""
     driver = quiet({"t": [PartitionSpec((9,))]}, ALL)
     unknown = {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert driver.ask(DeleteTopicsRequested(("t",), 1_000, 1)).codes == unknown

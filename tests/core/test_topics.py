@@ -79,7 +79,7 @@ def test_offline_replicas_of_new_partitions_count_as_online() -> None:
 
 
 def test_new_partition_without_an_online_replica_waits() -> None:
-    """controller 9.2: it stays New, and comes online when one of its brokers starts."""
+    """controller 9.2: it stays New. It comes online when one of its brokers starts."""
     driver = quiet({}, (2, 3))
     create(driver, {"new": [(1, 9)], "led": [(2,)]})
     assert (driver.known("new-0").state, driver.stored("new-0").leader) == (PartitionState.NEW, None)

@@ -127,7 +127,7 @@ def hold(driver: Driver, strategy: str) -> None:
 
 @pytest.fixture(params=["compiled", "reference"])
 def _kernels_in_use(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the engine on the compiled kernels, then on their reference twins."""
+    """Run the engine on the compiled kernels. Then run it on their reference twins."""
     if request.param == "reference":
         for name in (name for name, twin in vars(reference).items() if isroutine(twin)):
             monkeypatch.setattr(kernels, name, getattr(reference, name))

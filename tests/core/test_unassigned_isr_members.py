@@ -1,4 +1,5 @@
-"""ISR members that are not assigned: a controller lost the role before it removed them or notified the leader."""
+"""ISR members that are not assigned: a controller lost the role before it removed them. Or before it notified the
+leader."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def test_reassignment_to_no_replica_raises_the_overridden_leader_epoch(strict: b
 @pytest.mark.parametrize("strict", [False, True])
 def test_the_epoch_goes_up_before_a_move_is_given_up_in_storage(strict: bool) -> None:
     """Found by the simulator, seed 164: a controller stored the end of a reassignment and lost the role before it
-    notified brokers. Its successor sent the same leader epoch, so that the leader kept its list of replicas."""
+    notified brokers. Its successor sent the same leader epoch. The leader kept its list of replicas."""
     moving = PartitionSpec((1, 3, 2), 1, (1, 3), 5, adding_replicas=(2,))
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)
     epochs: list[int | None] = []
@@ -89,7 +90,7 @@ def test_the_epoch_goes_up_before_a_move_is_given_up_in_storage(strict: bool) ->
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_who_is_left_hears_of_a_move_that_ends_without_a_leader(strict: bool) -> None:
-    """Found by the simulator, seed 3555: the only ISR member was dead when its reassignment was cancelled. The leader
+    """Found by the simulator, seed 3555: the only ISR member was dead. Its reassignment was cancelled then. The leader
     epoch increased, and no registered replica received it."""
     moving = PartitionSpec((1, DEAD), -1, (DEAD,), 5, removing_replicas=(DEAD,))
     driver = quiet({"t": [moving]}, BROKERS, kframe_reassignment_strict=strict)

@@ -81,7 +81,7 @@ def test_valid_assignment_is_not_written() -> None:
 
 
 def test_partitions_added_by_a_broker_are_repaired() -> None:
-    """wire 17, PartitionModifications: known partitions keep their replicas, also those of other topics."""
+    """wire 17, PartitionModifications: known partitions keep their replicas. This also holds for other topics."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3), **NEVER)
     grow(driver, (1000, 2), (3, 1))
     assert stored_lists(driver, "t", 3) == [(1, 2), (1, 2), (3, 1)]
@@ -102,7 +102,7 @@ def test_failover_repairs_partitions_without_state() -> None:
 
 
 def test_topic_grows_during_the_repair() -> None:
-    """wire 17: the write is compare-and-set. A partition that is added in between is retained, and fixed as well."""
+    """wire 17: the write is compare-and-set. A partition that is added in between is retained. It is fixed as well."""
     driver = quiet({"t": [healthy(1, 2)]}, (1, 2, 3), **NEVER)
     driver.before(WriteAssignments, lambda: _add(driver, (3, 1000)))
     grow(driver, (1000, 2))
@@ -160,7 +160,7 @@ def test_waiting_reassignment_resumes_when_a_broker_registers() -> None:
 
 
 def test_reassignment_to_an_unknown_broker_gets_another_target() -> None:
-    """A reassignment that another controller has started would never complete."""
+    """A reassignment of another controller would never complete."""
     spec = PartitionSpec((1, 1000), 1, (1,), adding_replicas=(1000,))
     driver = Driver(cluster_of({**BALLAST, "t": [spec]}, (1, 2)), {"kframe.never.replicas": "1000"})
     driver.handle(Elect())

@@ -1,4 +1,4 @@
-"""Topics that are temporarily unreadable: no operation starts without storage, and no topic is dropped from memory."""
+"""Topics that are temporarily unreadable: no operation starts without storage. No topic is dropped from memory."""
 
 from __future__ import annotations
 

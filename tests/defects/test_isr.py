@@ -31,7 +31,7 @@ def die(driver: Driver, *broker_ids: int) -> None:
 
 def propose(driver: Driver, isr: tuple[int, ...], leader_epoch: int = 5, partition_epoch: int = 3, sender: int = 1,
             epochs: tuple[int, ...] | None = None) -> tuple[ErrorCode, int]:  # fmt: skip
-    """Return the error code of an AlterPartition of t-0, and the partition epoch in the answer."""
+    """Return the error code of an AlterPartition of t-0. Also the partition epoch in the answer."""
     epoch = int(driver.cluster.brokers.broker_epoch[driver.cluster.brokers.find(sender)])
     token = len(driver.replies) + 1
     answer = driver.ask(proposal(isr, leader_epoch, partition_epoch, sender, epoch, token, epochs=epochs))

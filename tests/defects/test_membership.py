@@ -21,7 +21,7 @@ def die(driver: Driver, *broker_ids: int) -> None:
 
 
 def leave(driver: Driver, broker_id: int) -> list[str]:
-    """Send ControlledShutdown; return the partitions that the broker still leads."""
+    """Send ControlledShutdown. Return the partitions that the broker still leads."""
     token = len(driver.replies) + 1
     answer: ControlledShutdownResponse = driver.ask(ControlledShutdownRequested(broker_id, NO_BROKER_EPOCH, token))
     return [driver.cluster.name(row) for row in answer.remaining.tolist()]

@@ -62,7 +62,7 @@ def test_r46_storage_leaders_metadata_and_memory_agree_after_each_step() -> None
 
 
 def test_r49_a_replica_that_was_removed_is_in_no_isr_and_its_leader_knows() -> None:
-    """The topic had no new messages, so that the removed replica still appeared in sync."""
+    """The topic had no new messages. The removed replica still appeared in sync."""
     driver = quiet({"t": [healthy(2, 1, leader_epoch=5)]}, FOUR)
     move(driver, 3, 2)
     driver.forget()

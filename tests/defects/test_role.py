@@ -104,7 +104,8 @@ def test_r05_events_that_waited_do_nothing_once_the_role_is_lost() -> None:
 
 
 def test_r06_reelected_controller_handles_each_event_once() -> None:
-    """One topic by request and one by notification cause as many events as in the first term of the controller."""
+    """One topic comes by request and one by notification. They cause as many events as in the controller's first
+    term."""
     cluster = controller_group(controllers=1)
     loop, client = cluster.loops[0], cluster.ensemble.connect()
     client.open(lambda _: None)

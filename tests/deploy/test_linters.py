@@ -58,7 +58,7 @@ def lint(command: Sequence[object], folder: Path = ROOT) -> str:
 
 @pytest.fixture(scope="session")
 def linters() -> Path:
-    """Return the folder with the linters of the dependency group ``lint``."""
+    """Return the folder with the linters. They are the dependency group ``lint``."""
     return installed(lambda: tools.group_bin("lint"))
 
 

@@ -1,4 +1,4 @@
-"""The built documentation site as tests read it: the links and anchors of each page."""
+"""The built documentation site as tests read it. Each page has links and anchors."""
 
 from __future__ import annotations
 

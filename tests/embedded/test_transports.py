@@ -70,7 +70,7 @@ def test_brokers_are_named_by_ascending_id_whatever_their_indexes() -> None:
 
 
 def test_record_is_json_in_the_order_of_names_and_numbers() -> None:
-    """Partition 10 comes after partition 9, regardless of the rows."""
+    """Partition 10 comes after partition 9. The rows do not matter."""
     seen = cluster_of({"z": [healthy(1)] * 11, "a-b": [healthy(1)]}, registered=[1])
     transport = RecordingTransport()
     transport.connect(seen, (0,))

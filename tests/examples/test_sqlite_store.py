@@ -1,4 +1,4 @@
-"""The example store passes all contract tests of stores, and its file preserves the cluster."""
+"""The example store passes all contract tests of stores. Its file preserves the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New replica lists: the kernel equals its reference, and its postconditions hold."""
+"""New replica lists: the kernel equals its reference. Its postconditions hold."""
 
 from __future__ import annotations
 

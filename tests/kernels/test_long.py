@@ -98,7 +98,7 @@ LONG = pytest.mark.parametrize("long", [Long(seed, *oddity) for oddity in ODDITI
 
 
 def positions_of(long: Long) -> list[Any]:
-    """All rows in order, some of them, and some locally out of order."""
+    """All rows in order, or some of them. Some are locally out of order."""
     rows = np.arange(ROWS, dtype=np.int32)
     swapped = rows.copy()
     swapped[[100, 101, 350, 600]] = swapped[[101, 100, 600, 350]]

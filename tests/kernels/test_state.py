@@ -1,4 +1,4 @@
-"""Storing states and counting rows: the kernels equal their references, and the totals equal a recount."""
+"""Storing states and counting rows: the kernels equal their references. The totals equal a recount."""
 
 from __future__ import annotations
 

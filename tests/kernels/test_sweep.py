@@ -25,7 +25,7 @@ Settings = tuple[list[int], list[int], list[int], int]
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[ClusterState, Settings, tuple[int, int]]:
     """Return a cluster, its settings and a range of rows. Settings are racks of brokers, min.insync.replicas and
-    unclean election of topics, and the number of rack bits."""
+    unclean election of topics. Also the number of rack bits."""
     cluster = draw(clusters())
     brokers, topics = len(cluster.brokers), len(cluster.topics)
     racks = draw(st.lists(st.integers(-1, 2), min_size=brokers, max_size=brokers))

@@ -283,7 +283,7 @@ def defect(event: Mapping[str, Any], expected: Mapping[str, Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What differs in a case, and by number of the event why a result is left out."""
+    """The differences of a case. By number of the event it has why a result is left out."""
 
     differences: list[str]
     left_out: dict[int, str]

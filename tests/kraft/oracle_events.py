@@ -1,4 +1,4 @@
-"""The events of the KRaft oracle as calls of kframe's rules, with the responses in the oracle's form."""
+"""The events of the KRaft oracle as calls of kframe's rules. The responses have the oracle's form."""
 
 from __future__ import annotations
 

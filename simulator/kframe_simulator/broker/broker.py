@@ -253,7 +253,7 @@ class Broker:
             self._retries_at = now + self.config.controlled_shutdown_retry_backoff_ms
 
     def _stop(self, now: float) -> None:
-        """Stop cleanly: write high watermark checkpoints and close the session."""
+        """Stop cleanly. Write high watermark checkpoints and close the session."""
         self.disks.checkpoint()
         self._end(now)
         self._node.send(Peer.STORE, 0, CloseSession(self.broker_id))

@@ -26,16 +26,16 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
     replica_lag_time_max_ms: float = 30_000
     """replica.lag.time.max.ms."""
     replica_fetch_wait_max_ms: float = 500
-    """replica.fetch.wait.max.ms: the delay before a follower fetches again after a response without records. In Kafka
-    the leader delays the response for up to this time instead."""
+    """replica.fetch.wait.max.ms. This is the delay before a follower fetches again after a response without records. In
+    Kafka the leader delays the response for up to this time instead."""
     replica_fetch_backoff_ms: float = 1_000
-    """replica.fetch.backoff.ms: the delay before a follower fetches again after an error."""
+    """replica.fetch.backoff.ms. This is the delay before a follower fetches again after an error."""
     fetch_records_max: int = 1_000
     """The most records of one partition in a response. The model has this in place of replica.fetch.max.bytes."""
     checkpoint_interval_ms: float = 5_000
     """replica.high.watermark.checkpoint.interval.ms."""
     controlled_shutdown_max_retries: int = 3
-    """controlled.shutdown.max.retries: the number of attempts in all."""
+    """controlled.shutdown.max.retries. This is the number of attempts in all."""
     controlled_shutdown_retry_backoff_ms: float = 5_000
     """controlled.shutdown.retry.backoff.ms."""
     high_watermark_waits_for_min_isr: bool = True
@@ -51,7 +51,7 @@ class BrokerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alters_partitions(self) -> bool:
-        """Whether leaders propose ISRs to the controller with AlterPartition."""
+        """Whether leaders propose ISRs to the controller. They use AlterPartition."""
         return self.protocol >= ALTER_PARTITION_SINCE
 
     @property

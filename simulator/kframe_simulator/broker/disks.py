@@ -26,7 +26,7 @@ class Disks:
 
     def get_or_create(self, key: TopicPartition, is_new: bool, topic_id: bytes) -> Log:
         """Return the log of a replica, and create it if needed. Raises StorageError if the log may be in a failed
-        directory: there is one, no readable log exists, and the request does not say ``is_new``."""
+        directory. That is so if there is one, no readable log exists, and the request does not say ``is_new``."""
         log = self.logs.get(key)
         if log is None:
             if not is_new and not all(self.alive.values()):
@@ -63,7 +63,7 @@ class Disks:
         return failed
 
     def replace(self, log_dir: str) -> None:
-        """Put an empty disk in place of a directory."""
+        """Replace a directory by an empty disk."""
         self.fail(log_dir)
         self.lost = {key: log for key, log in self.lost.items() if log.log_dir != log_dir}
         self.alive[log_dir] = True

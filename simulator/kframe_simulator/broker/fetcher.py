@@ -41,7 +41,7 @@ class _Follow:
 
 
 class _Link:
-    """The connection to one leader, with one request in flight."""
+    """The connection to one leader. It has one request in flight."""
 
     __slots__ = ("due", "follows", "in_flight")
 

@@ -23,7 +23,7 @@ class Node:
 
     def __init__(self, broker_id: int, config: BrokerConfig, disks: Disks, first_number: int) -> None:
         """``first_number`` is the number of the first message. It is above all numbers of earlier processes of this
-        broker, so that no reply to an earlier process is accepted."""
+        broker. A reply to an earlier process is then not accepted."""
         self.broker_id = broker_id
         self.broker_epoch = -1
         self.config = config

@@ -118,7 +118,7 @@ class Peer(IntEnum):
     """The receiver of a message."""
 
     BROKER = 0
-    """A broker: reply with the result of its ``handle``."""
+    """A broker. Reply with the result of its ``handle``."""
     CONTROLLER = 1
     STORE = 2
     CLIENT = 3

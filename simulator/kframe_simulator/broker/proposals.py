@@ -150,7 +150,7 @@ class StoredIsrs:
 
 
 def _same(stored: WriteState, sent: WriteState) -> bool:
-    """Whether a refused write had been done before: its response was lost."""
+    """Whether a refused write had been done before. Its response was lost then."""
     return (stored.leader, stored.leader_epoch, stored.controller_epoch, stored.isr, stored.recovery) == (
         sent.leader, sent.leader_epoch, sent.controller_epoch, sent.isr, sent.recovery
     )  # fmt: skip

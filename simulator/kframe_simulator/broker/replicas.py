@@ -115,7 +115,7 @@ class Replicas:
         return ErrorCode.STALE_CONTROLLER_EPOCH
 
     def _follow(self, partition: Partition, state: LeaderState, topic_id: bytes, now: float) -> None:
-        """If the leader is not known to be live, keep the state, the leader epoch included."""
+        """If the leader is not known to be live, keep the state. This includes the leader epoch."""
         if state.leader not in self.node.cache.live_brokers:
             partition.create_log(state.is_new, topic_id)
             return

@@ -50,7 +50,7 @@ class _Held:
         self.done = False
 
     def try_again(self, now: float) -> bool:
-        """Respond if the condition holds or the time is up. Returns whether the request is complete."""
+        """Respond if the condition holds. Respond also if the time is up. Returns whether the request is complete."""
         if not self.done:
             timeout = ProduceResponse(ErrorCode.REQUEST_TIMED_OUT) if now >= self.deadline else None
             response = self.look() or timeout
@@ -166,7 +166,7 @@ class Serving:
         return response
 
     def _append(self, request: Produce, now: float) -> ProduceResponse:
-        """The offset of the appended record, or the error."""
+        """The offset of the appended record. The error if it failed."""
         if request.acks not in _ACKS:
             return ProduceResponse(ErrorCode.INVALID_REQUIRED_ACKS)
         partition, log = self._led(request.partition)

@@ -30,7 +30,7 @@ class ArgumentState(Protocol):
     ensemble: MemoryEnsemble
     model: Side
     claimed: dict[int, int]
-    """Controller epoch by session, from a successful claim until the release."""
+    """Controller epoch by session. It lasts from a successful claim until the release."""
 
     def stored(self) -> ClusterState:
         """The content of storage."""

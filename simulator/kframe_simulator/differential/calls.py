@@ -51,7 +51,7 @@ def read_brokers(side: Side, session: OpenStore) -> Any:
 
 
 def write_states(side: Side, session: OpenStore, states: Mapping[str, StateSpec], controller_epoch: int) -> Any:
-    """Code and version of each state."""
+    """The code of each state. Also its version."""
     cluster = _cluster(session)
     result = session.store.write_states(cluster, change_of(cluster, states, controller_epoch))
     versions = np.where(result.accepted, result.partition_epoch, NO_STATE)

@@ -42,7 +42,7 @@ class StorageDifference:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the logs of expected failures: a lost role, a stopped broker."""
+    """Silence the logs of expected failures. These are a lost role and a stopped broker."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -41,7 +41,7 @@ class _End:
     events: list[Event] = field(default_factory=list)
     acting: bool = True
     arrived: dict[int, int] = field(default_factory=dict)
-    """The number of requests to each broker in this step, repeated ones included."""
+    """The number of requests to each broker in this step. Repeated requests are included."""
     last: dict[int, Request] = field(default_factory=dict)
 
     def open(self) -> None:
@@ -91,7 +91,7 @@ def history_cluster() -> ClusterState:
 
 
 class _Batches:
-    """Draws batches and broker faults, and applies them to both ends."""
+    """Draws batches and broker faults. Applies them to both ends."""
 
     def __init__(self, random: Random, ends: Sequence[_End]) -> None:
         self.answers = hasattr(ends[1].far, "silence")
@@ -123,7 +123,7 @@ class _Batches:
         return f"broker {self._lost} receives the request again whose answer was lost", "it came once"
 
     def _send(self) -> str:
-        """Send a batch of the current columns, then change the columns."""
+        """Send a batch of the current columns. Then change the columns."""
         random = self._random
         self._epoch += 1
         lead = {broker: self._some() for broker in self._some_brokers()}
@@ -229,7 +229,7 @@ def _compare(expected: _Taken, result: _Taken, stuck: frozenset[int], *, answers
 
 
 def _lesson(requests: Sequence[Request]) -> Mapping[Any, Any]:
-    """The state of a broker after these requests: the last request for each replica, and the metadata."""
+    """The state of a broker after these requests. It has the last request for each replica, and the metadata."""
     known: dict[Any, Any] = {}
     for request in requests:
         of_cluster = request["api"] == "UpdateMetadata"

@@ -163,7 +163,7 @@ def _forget_id(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _rewrite_state(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Another client writes a state unchanged: its version increases."""
+    """Another client writes a state unchanged. Its version increases."""
     key = choices.partition(simulation, arguments["pick"])
     return key is not None and races.rewrite(simulation, key)
 
@@ -282,7 +282,7 @@ def _repeat_shutdown(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
 
 
 def readdress(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """A broker listens on another port, as after a change of its listeners."""
+    """A broker listens on another port. Its listeners have changed."""
     broker = choices.broker(simulation, arguments)
     (now,) = broker.registration.endpoints
     return broker.readdress((replace(now, port=now.port + 1),))
@@ -351,7 +351,7 @@ def calm(simulation: Simulation) -> None:
 
 
 def soothe(simulation: Simulation) -> None:
-    """End all faults: paused processes continue, and cut links are restored."""
+    """End all faults. Paused processes continue, and cut links are restored."""
     simulation.network.heal()
     simulation.faulty_selectors.raises = 0
     sequences.end(simulation)

@@ -1,4 +1,4 @@
-"""Resolves the targets of an action in the simulation, and records the action as a scenario step."""
+"""Resolves the targets of an action in the simulation, and records it as a scenario step."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def topic(simulation: Simulation, number: int) -> str | None:
 
 def topic_in_need(simulation: Simulation, number: int) -> str | None:
     """A stored topic. Two of three numbers select an unreadable topic, or a topic that has a partition without a state
-    or under reassignment, if there is one."""
+    or under reassignment."""
     names, rows = sorted(simulation.ensemble.topic_ids), simulation.ensemble.rows
     unreadable = [item for item in names if not simulation.ensemble.readable([item])]
     needy = {key[0] for key, row in rows.items() if row.partition_epoch == NO_STATE or row.adding or row.removing}

@@ -73,7 +73,7 @@ def _reassign(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 
 
 def _reassign_badly(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """Request an invalid reassignment: an empty list, a repeated broker, or brokers that never existed."""
+    """Request an invalid reassignment. It has an empty list, a repeated broker, or brokers that never existed."""
     process, key = _at_work(simulation), choices.partition(simulation, arguments["pick"])
     if process is None or key is None:
         return False

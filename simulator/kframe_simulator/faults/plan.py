@@ -59,7 +59,7 @@ def _choice(*values: object) -> Draw:
 
 
 def _draw(*picks: str, **draws: Draw) -> Draw:
-    """Arguments by name: ``picks`` are numbers that select items, ``draws`` have their own functions."""
+    """Arguments by name: ``picks`` are numbers that select items. ``draws`` have their own functions."""
     functions = dict.fromkeys(picks, _pick) | draws
     return lambda random: {name: function(random) for name, function in functions.items()}
 

@@ -65,7 +65,7 @@ def _ask_to_move(simulation: Simulation, key: TopicPartition, replicas: tuple[in
 
 
 def _kill(broker: BrokerProcess) -> None:
-    """Crash a broker, and end its session at once."""
+    """Crash a broker. End its session at once."""
     broker.crash()
     broker.time_out()
 

@@ -50,7 +50,7 @@ def write_corpus(file: Path, saved: Iterable[CorpusEntry]) -> None:
 
 
 def new_entries(target: DecoderTarget, seed: int, cases: int, known: Iterable[CorpusEntry]) -> Iterator[CorpusEntry]:
-    """The first message of each outcome that ``known`` lacks, reduced while its outcome stays the same.
+    """The first message of each outcome that ``known`` lacks. It is reduced while its outcome stays the same.
 
     Of decoded messages it yields the first of each kind.
     """
@@ -98,5 +98,5 @@ def _same(target: DecoderTarget, base: Base, outcome: str) -> bool:
 
 
 def bases_of(saved: Sequence[CorpusEntry], target: str) -> list[Base]:
-    """The bases of a target: decodable messages, because a case has only a few mutations."""
+    """The bases of a target. They are decodable messages, because a case has only a few mutations."""
     return [Base(entry.kind, entry.raw) for entry in saved if entry.target == target and entry.outcome == DECODED]

@@ -95,7 +95,7 @@ class _Worker:
         child_end.close()
 
     def died(self) -> TargetTotals:
-        """The cases that ended the process, as one escape."""
+        """The cases that ended the process. They count as one escape."""
         self.process.join()
         name, first, count = self.at
         escape = Escape(name, first, count, f"the process has ended with exit code {self.process.exitcode}")

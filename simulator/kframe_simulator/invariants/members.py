@@ -52,7 +52,7 @@ def _said_epochs(event: AlterPartitionRequested) -> Iterator[tuple[int, int]]:
 
 
 def proposals_are_valid_once_asked(watch: Watch, written: StateWritten) -> str | None:
-    """I5: with strict checks an ISR is stored only for its leader, with the leader in it, and with assigned brokers."""
+    """I5: with strict checks an ISR is stored only for its leader. It has the leader and assigned brokers only."""
     process, before, after = written.process, written.before, written.after
     if process is None or before is None or not watch.simulation.options.strict or not proposed(written):
         return None

@@ -142,7 +142,7 @@ def committed_stays(watch: Watch, logged: Logged) -> str | None:
 
 
 def reads_are_repeatable(watch: Watch, read: Read) -> str | None:
-    """I11: all consumers read the same record at an offset, and read a record of an idempotent producer once."""
+    """I11: all consumers read the same record at an offset. They read a record of an idempotent producer once."""
     seen = watch.record_history.reads[read.key]
     if read.answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
         gone = [offset for offset in seen if offset >= read.answer.log_end_offset]

@@ -11,7 +11,8 @@ from kframe_simulator.simulation.watch import Connected, Ended, Leaving, Post, W
 
 
 def single_request_in_flight(watch: Watch, post: Post) -> str | None:
-    """I13: a broker has at most one request in flight, in the order of creation. Only the same request is repeated."""
+    """I13: a broker has at most one request in flight. Requests are in the order of creation. Only the same request is
+    repeated."""
     process, request = post.process, post.request
     line = watch.simulation.lines.get((process.controller_id, process.incarnation, request.broker_id))
     if not line or line[0] is not request:

@@ -59,7 +59,7 @@ def _wrong_roles(watch: Watch) -> Iterator[str]:
 
 
 def brokers_know_the_cluster(watch: Watch, _: object) -> str | None:
-    """I12: every live broker has the metadata of all stored partitions. As in Kafka, a broker that registers again
+    """I12: every live broker has all stored partitions. As in Kafka, a broker that registers again
     while a topic is deleted receives nothing about that topic."""
     return _first(_wrong_metadata(watch))
 
@@ -105,7 +105,7 @@ def ids_are_known(watch: Watch, _: object) -> str | None:
 
 
 def context_is_storage(watch: Watch, _: object) -> str | None:
-    """I24, L6: the controller's memory equals storage: it missed no change.
+    """I24, L6: the controller's memory equals storage. It missed no change.
 
     Exempt is the last ISR of a topic under deletion. Before 2.7-IV2 its leader may have written the ISR and died before
     the notification. Only an election would read it, and there is none.
@@ -206,7 +206,7 @@ def late_topics_have_a_new_epoch(watch: Watch, _: object) -> str | None:
 
 
 def leaders_know_their_replicas(watch: Watch, _: object) -> str | None:
-    """I12: each leader has the stored replicas of its partition."""
+    """I12. Each leader has the stored replicas of its partition."""
     for key, row in watch.simulation.ensemble.rows.items():
         broker = watch.simulation.brokers.get(row.leader)
         partition = None if broker is None else broker.model.partitions.get(key)
@@ -235,7 +235,7 @@ def ids_are_there(watch: Watch, _: object) -> str | None:
 
 
 def single_controller(watch: Watch, _: object) -> str | None:
-    """L2: there is exactly one active controller, and it owns ``/controller``."""
+    """L2: there is exactly one active controller. It owns ``/controller``."""
     active = [controller.controller_id for controller in watch.simulation.controllers if controller.active]
     stored = watch.simulation.ensemble.controller_id()
     return None if active == [stored] else f"active: {active}, in storage: {stored}"
@@ -270,7 +270,7 @@ def no_request_waits(watch: Watch, _: object) -> str | None:
 
 
 def in_sync_again(watch: Watch, _: object) -> str | None:
-    """L5: every broker under controlled shutdown has stopped, and all replicas are in sync."""
+    """L5: every broker under controlled shutdown has stopped. All replicas are in sync."""
     for broker in watch.simulation.brokers.values():
         if not broker.registered:
             return f"broker {broker.broker_id} did not come back"

@@ -74,7 +74,8 @@ def isr_is_assigned(watch: Watch, ended: Ended) -> str | None:
 
 
 def unclean_allowed(written: StateWritten) -> bool:
-    """Whether unclean election is enabled by the topic, the default or the operator, as the controller knows it."""
+    """Whether unclean election is enabled by the topic, the default or the operator. The controller's knowledge
+    counts."""
     assert written.process is not None
     assert written.cluster is not None
     event = written.process.event

@@ -43,7 +43,7 @@ def topic_id_is_constant(watch: Watch, written: TopicWritten) -> str | None:
         return None
     watch.known_id[name] = topic_id
     if topic_id == _NO_ID:
-        return None  # A client without topic ids has written it: only a controller that knows the id can restore it.
+        return None  # A client without topic ids has written it. Only a controller that knows the id can restore it.
     if known not in (_NO_ID, topic_id):
         return f"{name} had another id before"
     if known == _NO_ID and watch.ids_used.get(topic_id, name) != name:

@@ -39,7 +39,7 @@ def rows(results: Sequence[MutantResult]) -> list[str]:
 
 
 def unobserved(results: Sequence[MutantResult]) -> list[str]:
-    """Tests of ``must_fail`` that did not fail, each with its defect. Only for defects whose mutants all ran."""
+    """Tests of ``must_fail`` that did not fail. Each has its defect. Only for defects whose mutants all ran."""
     tried = {result.mutant.id for result in results if result.tests.outcome is not MutantOutcome.NOT_RUN}
     untried = {number for mutant in mutants() if mutant.id not in tried for number in mutant.rules}
     seen = failures(results)

@@ -43,7 +43,7 @@ class MutantOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An outcome with its cause: the first failed test, the seed and the invariant, or the error.
+    """An outcome with its cause. This is the first failed test, the seed and the invariant, or the error.
 
     ``failed`` has the requested node ids with a failure.
     """

@@ -30,7 +30,7 @@ class SavedResult:
 
 
 class ResultFile:
-    """A result file, read completely at the start."""
+    """A result file. It is read completely at the start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -53,7 +53,7 @@ class ResultFile:
         return self._saved.get((_digest(mutant), "simulator"))
 
     def seeds_left(self, mutant: Mutant, seeds: str | None) -> str | None:
-        """The seeds that the simulator has yet to play: none for a killed mutant, else those after the last survived
+        """The seeds that the simulator has yet to play. A killed mutant has none, others those after the last survived
         seed."""
         known = self.simulator(mutant)
         if seeds is None or known is None or known.seeds is None:
@@ -95,7 +95,7 @@ class ResultFile:
 
 
 def commit_now() -> str:
-    """The short hash of the current commit, and whether the tree has uncommitted changes."""
+    """The short hash of the current commit. Also whether the tree has uncommitted changes."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 

@@ -34,7 +34,7 @@ ControlMessage: TypeAlias = LeaderAndIsr | UpdateMetadata | StopReplica
 
 
 class ControlRequest(NamedTuple):
-    """A control request for one registration of a broker, and the controller's rows of its response."""
+    """A control request for one registration of a broker. It has the controller's rows of its response."""
 
     broker_id: int
     broker_epoch: int

@@ -61,7 +61,7 @@ class Replication:
         return self.brokers.models
 
     def follow(self) -> None:
-        """Apply new registrations and topic settings to the models after a step."""
+        """Apply new registrations to the models after a step. Also apply topic settings."""
         self.brokers.follow(self._runner.storage.registrations())
         topics = self._runner.storage.stored().topics
         for name in topics.names:
@@ -145,7 +145,7 @@ class Replication:
         return WriteStateResponse(written, stored)
 
     def produce(self, key: TopicPartition, records: int, acks: int) -> str:
-        """Send records to the stored leader, one after the other. Returns the first error, or NONE."""
+        """Send records to the stored leader. They are sent one after the other. Returns the first error, or NONE."""
         view = self._runner.stored(key)
         leader = self.brokers.models.get(-1 if view is None or view.leader is None else view.leader)
         if leader is None:

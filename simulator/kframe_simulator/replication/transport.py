@@ -58,7 +58,7 @@ class ReplicatingBrokers(EmbeddedBrokers):
                 model.start(registered.broker_epoch, now)
 
     def awake(self) -> list[Broker]:
-        """The running models that are not paused, by id."""
+        """The running models, by id. Paused models are left out."""
         return [
             self.models[broker_id]
             for broker_id in sorted(self.models)

@@ -10,7 +10,7 @@ from kframe_simulator.search.values import Label, Pool, SearchBroker
 
 @dataclass(frozen=True, slots=True)
 class BrokerSteps:
-    """The steps that a broker can take alone: labels, and the numbers of the resulting values."""
+    """The steps that a broker can take alone. They are labels, and the numbers of the resulting values."""
 
     leads: bool
     proposals: tuple[tuple[Label, int], ...]

@@ -84,7 +84,7 @@ class ControllerRules:
     def serve(
         self, own: int, stored: Stored, process: ControllerSession, broker: int, asked: QueuedProposal | int
     ) -> StepResult:
-        """Take a broker's request: an AlterPartition, or a ControlledShutdown, given by its broker epoch."""
+        """Take a broker's request. It is an AlterPartition, or a ControlledShutdown, given by its broker epoch."""
         if isinstance(asked, QueuedProposal):
             return self._take(own, _Progress(stored, process._replace(task=broker)), ("alter", broker, asked))
         return self._take(own, _Progress(stored, process._replace(task=10 + broker)), ("leave", broker, asked))

@@ -14,7 +14,7 @@ from kframe_simulator.search.values import Label
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A violation, and the shortest path to it."""
+    """A violation. Also the shortest path to it."""
 
     broken: tuple[str, ...]
     path: tuple[Label, ...]
@@ -30,7 +30,7 @@ class SearchReport:
     states: int
     transitions: int
     levels: tuple[int, ...]
-    """The number of new states by distance from the root."""
+    """The number of new states, by distance. The root has distance 0."""
     rested: int
     """The number of states with nothing in progress."""
     core_steps: int

@@ -75,7 +75,7 @@ def _elected(before: Stored, after: Stored, node: CoreState, unclean: bool) -> I
 
 
 def assigned(before: Stored, after: Stored, process: ControllerSession, target: tuple[int, ...]) -> Iterator[str]:
-    """I21 and I22: the assignment changes for an operator's request, and when its target is in sync."""
+    """I21 and I22: the assignment changes for an operator's request. It also changes when its target is in sync."""
     has, now = _assignment(before), _assignment(after)
     if has == now:
         return

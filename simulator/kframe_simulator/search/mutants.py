@@ -29,7 +29,7 @@ MOVES: Final = SearchOptions(
 
 @dataclass(frozen=True, slots=True)
 class SearchMutant:
-    """One defect: the function, its edits, and the invariant and depth at which the search must find it."""
+    """One defect. It has the function, its edits, and the invariant and depth at which the search must find it."""
 
     function: Any
     edits: tuple[tuple[str, str], ...]

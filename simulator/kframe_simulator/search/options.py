@@ -9,7 +9,7 @@ from kframe_simulator.search.values import BROKERS
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """The faults and operations of the space, and their limits."""
+    """The faults and operations of the space. Each has a limit."""
 
     controllers: int = 2
     broker_faults: int = -1
@@ -20,7 +20,7 @@ class SearchOptions:
     """Whether a record is produced, copied and committed (I10)."""
     shutdown: bool = True
     lapses: bool = True
-    """Whether a broker may lose its registration and continue."""
+    """Whether a broker may lose its registration. It then continues."""
     fine: bool = False
     """Whether each send is a separate step."""
     isr: tuple[int, ...] = BROKERS
@@ -28,7 +28,7 @@ class SearchOptions:
     assigned: tuple[int, ...] = BROKERS
     """The replicas at the root."""
     target: tuple[int, ...] = ()
-    """The target of an operator's reassignment, which may be requested once and cancelled once."""
+    """The target of an operator's reassignment, if any. It may be requested once and cancelled once."""
     unclean: bool = False
     min_isr: int = 1
     fenced: bool = True

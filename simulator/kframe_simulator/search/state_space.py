@@ -131,7 +131,7 @@ class StateSpace:
         return successors, rest
 
     def _protocol(self, state: State, values: list[Any]) -> Iterator[Successor]:
-        """Steps without a fault: controllers run, requests and responses arrive."""
+        """Steps without a fault. Controllers run, requests and responses arrive."""
         for own in self._numbered:
             yield from self._controller(state, values, own)
         for index in range(_CHANNELS, _BROKERS):

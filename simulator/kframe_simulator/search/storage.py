@@ -23,7 +23,7 @@ class Called(NamedTuple):
     answer: tuple[Any, ...]
     """The answer in the form of ``Subject.step``."""
     notified: int = 0
-    """CHANGED or ELECT if the other controllers that watch the role are notified."""
+    """CHANGED or ELECT if other controllers are notified. They watch the role."""
     wrote: bool = False
     """Whether the state was written."""
 

@@ -105,7 +105,7 @@ class BrokerProcess:
             what()
 
     def bounce(self) -> None:
-        """Restart so fast that controllers read a registration before and after, and none in between."""
+        """Restart fast. Controllers read a registration before and after, and none in between."""
         if not self.running or self.paused or not self._registered:
             return
         self._end()
@@ -305,7 +305,7 @@ class BrokerProcess:
 
     def _bounce_first(self, control_request: ControlRequest) -> None:
         """Register again, then refuse a request for the earlier registration. Its sender reads the response before it
-        closes the channel, and handles it after it has opened the next one."""
+        closes the channel. It handles it after it has opened the next channel."""
         until, self.bounces_at_deletion = self._now() + (self.bounces_at_deletion or 0.0), None
         self.bounce()
         response = self.model.handle(control_request.message, self._now())

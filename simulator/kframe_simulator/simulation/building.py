@@ -24,7 +24,7 @@ LOG_DIRS: Final = ("a", "b")
 
 
 def build_cluster(options: Options) -> ClusterState:
-    """The topics in storage before the first controller: assigned, without states."""
+    """The topics in storage before the first controller. They are assigned, and have no states."""
     cluster = ClusterState()
     cluster.brokers.index_of(options.brokers)
     for topic in options.topics:

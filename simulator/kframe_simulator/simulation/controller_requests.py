@@ -91,7 +91,7 @@ class ControllerRequests:
             self._hold(joining, controller_id, message, answer)
 
     def _lose(self, answer: Answer, _: object) -> None:
-        """Lose a response: the leader times out."""
+        """Lose a response. The leader times out."""
         self._simulation.scheduler.after(LOST_MS, partial(answer, None))
 
     def _joining(self, message: AlterPartition) -> BrokerProcess | None:

@@ -169,7 +169,7 @@ class ControllerProcess:
         self._simulation.scheduler.after(delay_ms, self._step)
 
     def _step(self) -> None:
-        """Perform one effect, or take the next event."""
+        """Perform one effect. Otherwise take the next event."""
         self._planned = False
         if not self.running or self.paused:
             return

@@ -1,4 +1,4 @@
-"""Options drawn from a seed: cluster, settings and fault classes."""
+"""Options drawn from a seed. They are cluster, settings and fault classes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _SOURCES: Final = (".py", ".pyx", ".pxd", ".h")
 
 @cache
 def build() -> str:
-    """A hash of the sources of kframe and the simulator: other sources may produce another history for a seed."""
+    """A hash of the sources of kframe and the simulator. Other sources may produce another history for a seed."""
     digest = hashlib.blake2b(digest_size=8)
     for root in (Path(kframe.__file__).parent, Path(__file__).parents[1]):
         for path in sorted(path for path in root.rglob("*") if path.suffix in _SOURCES):

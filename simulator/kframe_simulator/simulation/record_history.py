@@ -224,7 +224,7 @@ class RecordHistory:
         return None
 
     def count_losses(self) -> None:
-        """At rest, count the acknowledged records that their leader's log lacks."""
+        """At rest, count the acknowledged records. Those that their leader's log lacks are lost."""
         counts, rows = self._simulation.counts, self._simulation.ensemble.rows
         for key, topic_number, acks, record, offset in self.acknowledged:
             if topic_number == self.topic_numbers[key[0]] and key in rows and self.watched(key):

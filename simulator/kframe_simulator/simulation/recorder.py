@@ -247,7 +247,7 @@ class Recorder:
         self.watch.observed.queued(process, control_request)
 
     def request_sent(self, controller_id: int, control_request: ControlRequest, again: bool) -> None:
-        """A request is sent."""
+        """The channel sends a request."""
         self.counts["requests"] += 1
         self.watch.look(Trigger.SENT, Post(self.controllers[controller_id - FIRST_ID], control_request, again))
 
@@ -301,7 +301,7 @@ class Recorder:
         self.watch.look(Trigger.EVENT, ended)
 
     def unexplained_failure(self, process: ControllerProcess) -> str | None:
-        """The error of the last event, if it failed without a fault of its process."""
+        """The error of the last event. None if a fault of its process explains it."""
         failures, befell = self._failures.get(id(process.loop), (0, 0))
         now = process.loop.controller.failures, process.store.failed_calls
         self._failures[id(process.loop)] = now

@@ -77,7 +77,7 @@ class Totals:
             self.failed.append(result)
 
     def faults(self) -> dict[str, int]:
-        """The number of simulations that each class of faults affected."""
+        """The number of affected simulations by class of faults."""
         faults = dict.fromkeys(CLASSES, 0)
         for kind, times in self.played.items():
             faults[CLASS_OF[kind]] += times

@@ -73,7 +73,7 @@ class ProcessClock:
         return name in self._timers
 
     def jump(self, offset_ms: float) -> None:
-        """Advance this clock, as after a suspended machine has resumed."""
+        """Advance this clock. A suspended machine does that when it resumes."""
         self._offset_ms += offset_ms
         self._look()
 

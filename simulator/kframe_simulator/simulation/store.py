@@ -133,7 +133,7 @@ class SimStore(MemoryStore):
             self._scheduler.after(1.0, self.restore_link)
 
     def vanish(self) -> None:
-        """The process ends without closing the session: the ensemble expires it after the timeout."""
+        """The process ends without closing the session. The ensemble expires it after the timeout."""
         self.break_link()
 
     def _time_out(self, breaks: int, session: int | None) -> None:

@@ -205,7 +205,7 @@ class Led(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """A broker's log has changed, or its high watermark."""
+    """A broker's log has changed. Or its high watermark has."""
 
     broker: BrokerProcess
     key: TopicPartition

@@ -1,4 +1,4 @@
-"""A Hypothesis state machine: broker models on an unreliable network, with a controller that elects cleanly."""
+"""A Hypothesis state machine: broker models on an unreliable network. The controller elects cleanly."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class BrokerStateMachine:
         """The controller's queued requests for each broker."""
         self.produced: dict[int, Produce] = {}
         self.acked: list[Produce] = []
-        """Records that were acknowledged with acks=all."""
+        """The records acknowledged with acks=all."""
         self.committed: list[Record] = []
         """The longest log below a high watermark that any leader ever had."""
         for broker in self.brokers.values():

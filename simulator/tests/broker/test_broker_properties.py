@@ -46,8 +46,8 @@ def next_step(
 def test_logs_match_and_what_was_committed_stays(
     protocol: str, min_insync_replicas: int, seed: int, lossy: bool, deadly: float
 ) -> None:
-    """After every step: log matching, leader completeness, the high watermark within the maximal ISR, and acknowledged
-    records on all ISR members."""
+    """Log matching and leader completeness hold after every step. The high watermark is within the maximal ISR, and
+    acknowledged records are on all ISR members."""
     config = BrokerConfig(
         protocol=InterBrokerProtocol.parse(protocol), replica_lag_time_max_ms=LAG_MS, fetch_records_max=2,
         min_insync_replicas=min_insync_replicas,

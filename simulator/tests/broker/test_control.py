@@ -25,7 +25,7 @@ NONE = ErrorCode.NONE
 
 
 def start_broker(*requests: object, config: BrokerConfig | None = None, broker_epoch: int = 50) -> Broker:
-    """Broker 1, which knows the live brokers 1, 2 and 3, after these requests."""
+    """Broker 1 after these requests. It knows the live brokers 1, 2 and 3."""
     broker = Broker(1, config=config)
     broker.start(broker_epoch, 0.0)
     for request in (live(1, 2, 3), *requests):

@@ -43,7 +43,7 @@ def high_watermark(broker: Broker) -> int:
 
 
 def proposal(broker: Broker, now: float) -> tuple[Outgoing, tuple[int, ...]] | None:
-    """The proposal that a broker sends now, and its ISR."""
+    """The proposal that a broker sends now. Also its ISR."""
     for out in broker.tick(now):
         if isinstance(out.message, AlterPartition):
             return out, out.message.partitions[P].isr

@@ -165,7 +165,7 @@ def log_of(*epochs: int) -> Log:
 
 @dataclass(frozen=True)
 class Cut:
-    """A log, its truncation offset, and the expected rest."""
+    """A log and its truncation offset. Also the expected rest."""
 
     epochs: tuple[int, ...]
     offset: int

@@ -1,4 +1,4 @@
-"""Produce requests: acks, idempotence, transactions and delayed responses."""
+"""Produce requests. They concern acks, idempotence, transactions and delayed responses."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ class Dropping(EmbeddedBrokers):
 
 
 class Late(EmbeddedBrokers):
-    """Reads the columns late: at the next batch."""
+    """Reads the columns late. It does so at the next batch."""
 
     def send(self, cluster: ClusterState, requests: ControlRequests) -> None:
         cluster.partitions.leader_epoch += 1

@@ -21,7 +21,7 @@ CALLS = 60
 
 
 class Beside:
-    """Both storages, for comparison."""
+    """Both storages."""
 
     def __init__(self) -> None:
         self.stored = Stored((1, 1, 1), 0, 0, 1, 0, BROKERS, 0, 0, 0)

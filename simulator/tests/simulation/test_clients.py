@@ -1,4 +1,4 @@
-"""Acknowledged records of simulated clients: what may be lost and what may not."""
+"""Acknowledged records of simulated clients. The tests say which may be lost."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_accepted_duplicate_is_detected(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_missing_truncation_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Broker 1 restarts with a record that no other broker has, and keeps it: its requests lack the epoch of the
+    """Broker 1 restarts with a record that no other broker has, and keeps it. Its requests lack the epoch of the
     record."""
     monkeypatch.setattr(Log, "latest_epoch", property(lambda self: -1))
     alone = produce(500.0, LEADER_ONLY, count=1), crash(520.0, 1)
@@ -156,7 +156,7 @@ def test_read_of_undecided_records_is_detected(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_clients_of_drawn_simulations_are_served() -> None:
-    """Each kind of client completes its work in drawn simulations, in some despite failures."""
+    """Each kind of client completes its work in drawn simulations. In some it does so despite failures."""
     totals = Totals()
     for seed in range(2_000_101, 2_000_113):
         totals.add(play_seed(seed))

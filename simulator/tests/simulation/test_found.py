@@ -1,4 +1,4 @@
-"""Regression tests of defects that the simulator has found (docs/evidence/simulation.md)."""
+"""Regression tests of defects of the simulator. See docs/evidence/simulation.md."""
 
 from __future__ import annotations
 

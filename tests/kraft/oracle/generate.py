@@ -37,7 +37,7 @@ def topic_id(name: str) -> str:
 
 
 class Cluster:
-    """One random state, and what an event generator asks about it."""
+    """One random state. An event generator reads it."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
