@@ -149,8 +149,7 @@ class WhatIf:
         return health_of(cluster, self.config, self._knows_min_insync)
 
     def follow(self, topic: str, partition: int) -> PartitionTimeline:
-        """Record the stored state of this partition. Recording starts now. Raises InputError for an unknown
-        partition."""
+        """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""
         self._known(topic, partition)
         stored = self._ensemble.states.cluster
         timeline = PartitionTimeline(lambda: None if stored.row(topic, partition) is None else stored[topic, partition])
