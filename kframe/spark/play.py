@@ -35,7 +35,7 @@ from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 from kframe.whatif.outcome import ControllerResponse, FailOn
 
 _SHARED: Final = [pa.field("cluster", TEXT), pa.field("scenario", TEXT)]
-#: The changed partitions, as ``kframe whatif --out`` writes them.
+#: The changed partitions, as ``kframe whatif fail --out`` writes them.
 CHANGES: Final = FleetTable(
     "changes",
     pa.schema(

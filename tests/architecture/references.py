@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TypeAlias
 
-import click
-
-from kframe.cli.app import cli
 from tests.architecture.source import ROOT, tracked_files
+from tests.docs.command_lines import usage_error, words
 
 #: A check yields the offset and the name of each reference that does not resolve.
 Check: TypeAlias = "Callable[[Path, str], Iterator[tuple[int, str]]]"
@@ -38,7 +35,7 @@ TEST: Final = re.compile(r"`(?P<name>test_\w+)`")
 MAKE: Final = re.compile(r"(?:^|`)make (?:-\w+ )*(?P<target>[a-z][\w-]*)", re.MULTILINE)
 MODULE: Final = re.compile(r"\bpython3? -m (?P<name>(?:kframe|benchmarks|tests)[\w.]*)")
 BLOCK: Final = re.compile(r"^```(?:text|sh)\n(?P<lines>.+?)^```", re.MULTILINE | re.DOTALL)
-COMMAND: Final = re.compile(r"(?:`|^\$? ?(?:\.venv/bin/)?)kframe (?P<words>[a-z][^`\n|#]*)", re.MULTILINE)
+COMMAND: Final = re.compile(r"`(?:\.venv/bin/)?kframe (?P<words>[a-z][^`\n#]*)`")
 KEY: Final = re.compile(r"`(?P<key>kframe\.[a-z]+(?:\.[a-z]+)+)(?:=[^`]*)?`")
 
 
@@ -164,22 +161,11 @@ def modules(path: Path, text: str) -> Iterator[tuple[int, str]]:
 
 
 def commands(path: Path, text: str) -> Iterator[tuple[int, str]]:
-    for match in shown(COMMAND, text):
-        try:
-            words = shlex.split(match["words"])
-        except ValueError:
-            words = match["words"].split()
-        command: click.Command | None = cli
-        while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
-            command = command.get_command(click.Context(command), words.pop(0))
-        if command is None:
-            yield match.start(), match[0]
-            continue
-        options = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-        for word in words:
-            option = word.partition("=")[0].rstrip(".,;:)")
-            if option.startswith("--") and option not in options | {"--help", "--version"}:
-                yield match.start(), f"{match[0]}: {option}"
+    """Check command lines in backticks, which may lack arguments. ``tests/docs`` checks those of code blocks."""
+    for match in COMMAND.finditer(text):
+        error = usage_error(words(match["words"]), complete=False)
+        if error is not None:
+            yield match.start(), f"{match[0]}: {error}"
 
 
 @cache

@@ -17,7 +17,7 @@ RECORDS: Final = ("docs/evidence/", "docs/explanation/performance.md")
 PAGES: Final = tuple(path for path in tracked_files(".md") if path.name != "CHANGELOG.md")
 IN_CODE: Final = (
     references.documents, references.sections, references.rules, references.targets, references.modules,
-    references.tests_named, references.paths,
+    references.tests_named, references.paths, references.commands,
 )  # fmt: skip
 IN_PAGES: Final = (
     references.documents, references.sections, references.links, references.paths, references.tests_named,
@@ -64,8 +64,16 @@ def test_references_in_documents_resolve(check: Check) -> None:
         (references.tests_named, "`test_that_nothing_defines`", ["test_that_nothing_defines"]),
         (references.targets, "`make nothing`", ["`make nothing"]),
         (references.modules, "python -m benchmarks.nothing", ["python -m benchmarks.nothing"]),
-        (references.commands, "`kframe whatif nothing`", ["`kframe whatif nothing"]),
-        (references.commands, "`kframe whatif fail S --nothing`", ["`kframe whatif fail S --nothing: --nothing"]),
+        (
+            references.commands,
+            "`kframe whatif nothing`",
+            ["`kframe whatif nothing`: kframe whatif has no command nothing"],
+        ),
+        (
+            references.commands,
+            "`kframe whatif fail S --nothing`",
+            ["`kframe whatif fail S --nothing`: kframe whatif fail: No such option '--nothing'."],
+        ),
         (references.keys, "`kframe.no.such.key` and `kframe.reassignment.strict`", ["kframe.no.such.key"]),
     ],
     ids=lambda value: getattr(value, "__name__", None),

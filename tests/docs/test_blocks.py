@@ -1,0 +1,108 @@
+"""Every code block of the pages runs, or is read as what it is; ``not_run.py`` lists the exceptions with reasons."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kframe.api.settings import KNOWN
+from kframe.scenario.format import parse_scenario
+from kframe.scenario.strict_yaml import load
+from tests.architecture.source import ROOT
+from tests.docs.blocks import Block, blocks, pages, steps
+from tests.docs.command_lines import command_lines, usage_error
+from tests.docs.not_run import ANYWHERE, FILES, NOT_RUN, reason
+from tests.docs.run_page import SHELL, first_line, prepare_folder, run_page
+
+PAGES: Final = {str(page.relative_to(ROOT)): blocks(page) for page in pages()}
+RUNNABLE: Final = [name for name in PAGES if any(block.language in {*SHELL, "python"} for block in PAGES[name])]
+BLOCKS: Final = [block for name in PAGES for block in PAGES[name]]
+
+
+def starts() -> list[tuple[str, str]]:
+    """Return page and first line of every shell command and Python block."""
+    commands = [
+        (block.page, first_line(step.command)) for block in BLOCKS if block.language in SHELL for step in steps(block)
+    ]
+    return [*commands, *((block.page, first_line(block.text)) for block in BLOCKS if block.language == "python")]
+
+
+def read_json(block: Block) -> object:
+    """Read a document, or one document a line."""
+    lines = block.text.splitlines()
+    try:
+        return json.loads(block.text)
+    except json.JSONDecodeError:
+        return [json.loads(line) for line in lines]
+
+
+def read_yaml(block: Block) -> object:
+    """Read a scenario completely, any other YAML by the rules for scenario files."""
+    document = load(block.text, block.location)
+    scenario = isinstance(document, dict) and str(document.get("schema", "")).startswith("kframe.scenario/")
+    return parse_scenario(block.text, block.location) if scenario else document
+
+
+def read_keys(block: Block) -> object:
+    """Read a ``server.properties`` file; its keys must be known."""
+    keys = [line.partition("=")[0] for line in block.text.splitlines() if line.strip() and not line.startswith("#")]
+    assert set(keys) <= KNOWN, block.location
+    return keys
+
+
+def read_text(block: Block) -> object:
+    """Check that a text is no command."""
+    commands = [line for line in block.text.splitlines() if line.startswith(("kframe ", "make ", "$ "))]
+    assert commands == [], f"{block.location}: use the language sh or console"
+    return block.text
+
+
+#: How to read the blocks that do not run, by language.
+READERS: Final[dict[str, Callable[[Block], object]]] = {
+    "ini": lambda block: configparser.ConfigParser().read_string(block.text),
+    "json": read_json,
+    "properties": read_keys,
+    "text": read_text,
+    "toml": lambda block: tomllib.loads(block.text),
+    "yaml": read_yaml,
+}
+
+
+@pytest.mark.parametrize("page", RUNNABLE)
+def test_page_runs(page: str, tmp_path: Path) -> None:
+    prepare_folder(tmp_path, {name: ROOT / source for name, source in FILES.get(page, {}).items()})
+    run_page(ROOT / page, tmp_path, excluded=lambda start: reason(page, start) is not None)
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.language not in {*SHELL, "python"}], ids=lambda block: block.location
+)
+def test_block_is_read(block: Block) -> None:
+    assert block.language in READERS, "name its language"
+    assert READERS[block.language](block) is not None or block.language == "ini"
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.language in SHELL], ids=lambda block: block.location
+)
+def test_command_lines_are_valid(block: Block) -> None:
+    lines = [words for step in steps(block) for words in command_lines(step.command)]
+    assert [error for error in map(usage_error, lines) if error] == []
+
+
+def test_no_exception_is_stale() -> None:
+    unused = [
+        (page, prefix)
+        for page, prefixes in NOT_RUN.items()
+        for prefix in prefixes
+        if not any(name == page and start.startswith(prefix) for name, start in starts())
+    ]
+    unused += [("", prefix) for prefix in ANYWHERE if not any(start.startswith(prefix) for _, start in starts())]
+    assert unused == []
+    assert set(FILES) <= set(RUNNABLE)
