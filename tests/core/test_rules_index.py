@@ -116,7 +116,7 @@ RULES: Final = {
     "controller 5": ("num.partitions and default.replication.factor", "defaults"),
     "controller 6.1": ("new brokers come first", "bounced is in both"),
     "controller 6.2": ("only reassignments whose target", "the others learn that it is there"),
-    "controller 6.3": ("step 4", "all partitions without an online leader", "if nothing else was told"),
+    "controller 6.3": ("step 4", "all partitions without an online leader", "if nothing else was sent"),
     "controller 6.4": ("other endpoints", "known and present"),
     "controller 7.1": (
         "phase 0", "U1 and U2", "U1 comes before", "U3", "complete if the target", "A1, retry", "B1 to B8",
@@ -146,7 +146,7 @@ RULES: Final = {
         "assignments come with",
     ),
     "controller 9.2": (
-        "four bulk calls", "offline replicas also end", "it stays New, and comes", "it stays New, without",
+        "four bulk calls", "offline replicas also end", "it stays New. It comes", "it stays New, without",
     ),
     "controller 9.3": (
         "added = partitions", "shrinking or editing", "topic queued for deletion", "unknown to storage",
