@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from kframe.errors import ErrorCode
     from kframe.model.events import TopicPartition
     from kframe.snapshot.administration import Administration
-    from kframe.whatif.execution import PlanExecution, Stamp
+    from kframe.whatif.execution import PlanExecution
     from kframe.whatif.plan import Plan
     from kframe.whatif.plan_check import CheckedPlan
+    from kframe.whatif.stamp import Stamp
 
 #: Exit codes: a request was refused or did not complete as planned; the plan is stale.
 FAILED: Final = 1
@@ -78,9 +79,10 @@ def apply(
 ) -> int:  # fmt: skip
     """Print what a plan would change, or execute it. Return the exit code."""
     from kframe.whatif import WhatIf, reassign
-    from kframe.whatif.execution import PlanExecution, Stamp
+    from kframe.whatif.execution import PlanExecution
     from kframe.whatif.plan_check import hold
     from kframe.whatif.plan_report import PlanReport
+    from kframe.whatif.stamp import Stamp
 
     held = hold(plan, admin.capture())
     reason = None if stamp is None else stamp.stale(Stamp.of(held))

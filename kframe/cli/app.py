@@ -40,6 +40,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
         "kframe.cli.reassign", "group", "Reassign partitions of a live cluster; list and cancel reassignments."
     ),
     "scenario": Entry("kframe.cli.scenario", "group", "Run scenario files on the controller."),
+    "schema": Entry("kframe.cli.schema", "command", "Print the JSON Schemas of outputs, scenarios and plans."),
     "snapshot": Entry("kframe.cli.snapshot", "group", "Capture, convert, show and generate snapshots."),
     "spark": Entry("kframe.cli.spark", "group", "Analyze snapshots of many clusters with Spark."),
     "states": Entry("kframe.cli.states", "command", "Show the state machines of partitions and replicas."),

@@ -216,6 +216,7 @@ _LISTS: Final = (
     "observers",
     "checks",
     "broker_models",
+    "documents",
 )
 
 
@@ -227,6 +228,7 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         BrokerModelSpec,
         CheckSpec,
         ClusterSpec,
+        DocumentSpec,
         ObserverSpec,
         ServerSpec,
         StoreSpec,
@@ -252,6 +254,7 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "observers": named(ObserverSpec),
         "checks": named(CheckSpec),
         "broker_models": named(BrokerModelSpec),
+        "documents": named(DocumentSpec),
         "commands": plugin.register_commands is not None,
     }
 

@@ -95,6 +95,11 @@ class Targets:
     def __len__(self) -> int:
         return len(self.topic)
 
+    def partitions(self) -> list[tuple[str, int]]:
+        """Topic and number of each partition, in order; for small inputs."""
+        topics = self.topic.tolist()
+        return [(self.names[topic], number) for topic, number in zip(topics, self.partition.tolist(), strict=True)]
+
     def take(self, chosen: NDArray[Any]) -> Targets:
         """The partitions numbered ``chosen``."""
         return Targets(

@@ -17,6 +17,7 @@ from kframe.registry.specs import (
     BrokerModelSpec,
     CheckSpec,
     ClusterSpec,
+    DocumentSpec,
     ObserverSpec,
     SelectorSpec,
     ServerSpec,
@@ -211,4 +212,26 @@ class KframeHooks:
             @hookimpl
             def kframe_broker_models():
                 return [BrokerModelSpec(name="tiered", factory="kframe_tiered:Replication", doc="Tiered storage.")]
+        """
+
+    @hookspec
+    def kframe_documents(self) -> Iterable[DocumentSpec]:  # type: ignore[empty-body]
+        """Offer the JSON documents of commands, whose JSON Schemas ``kframe schema`` prints.
+
+        A document has the type of its content, a msgspec Struct. A complete plugin::
+
+            from msgspec import Struct
+
+            from kframe.plugin import DocumentSpec, hookimpl
+
+
+            class Greeting(Struct):
+                "What ``kframe greet -o json`` prints."
+
+                text: str
+
+
+            @hookimpl
+            def kframe_documents():
+                return [DocumentSpec(name="greeting/v1", kind=Greeting, doc="The output of kframe greet.")]
         """

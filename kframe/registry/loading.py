@@ -21,6 +21,7 @@ from kframe.registry.specs import (
     BrokerModelSpec,
     CheckSpec,
     ClusterSpec,
+    DocumentSpec,
     ObserverSpec,
     SelectorSpec,
     ServerSpec,
@@ -43,6 +44,7 @@ Spec: TypeAlias = (
     | ObserverSpec
     | CheckSpec
     | BrokerModelSpec
+    | DocumentSpec
 )
 #: Receives a line for each plugin loaded and each hook called.
 Trace: TypeAlias = Callable[[str], None]
@@ -58,6 +60,7 @@ OFFERS: Final[Mapping[str, type[Spec]]] = {
     "kframe_observers": ObserverSpec,
     "kframe_plugin_checks": CheckSpec,
     "kframe_broker_models": BrokerModelSpec,
+    "kframe_documents": DocumentSpec,
 }
 
 
@@ -135,4 +138,5 @@ KEY: Final[Mapping[type[Spec], str]] = {
     ObserverSpec: "name",
     CheckSpec: "name",
     BrokerModelSpec: "name",
+    DocumentSpec: "name",
 }

@@ -25,6 +25,7 @@ from kframe.registry.specs import (
     BrokerModelSpec,
     CheckSpec,
     ClusterSpec,
+    DocumentSpec,
     Observer,
     ObserverSpec,
     SelectorSpec,
@@ -49,6 +50,7 @@ _Spec = TypeVar(
     ObserverSpec,
     CheckSpec,
     BrokerModelSpec,
+    DocumentSpec,
 )
 
 #: The plugin that kframe itself is.
@@ -110,6 +112,7 @@ class Registry:
         self.observers: Final = _by_key(plugins, ObserverSpec, "observer")
         self.checks: Final = _by_key(plugins, CheckSpec, "check")
         self.broker_models: Final = _by_key(plugins, BrokerModelSpec, "broker model")
+        self.documents: Final = _by_key(plugins, DocumentSpec, "document")
 
     @property
     def broken(self) -> tuple[Plugin, ...]:

@@ -18,6 +18,8 @@ from kframe.model.ids import ElectionKind
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[-.][a-z0-9]+)*")
 #: URL schemes (RFC 3986, lower case).
 SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
+#: Names of documents, as in their field ``schema``.
+DOCUMENT: Final = re.compile(r"[a-z][a-z0-9]*(?:[-.][a-z0-9]+)*/v[1-9][0-9]*")
 
 _WORDS: Final = {"true": True, "false": False}
 
@@ -220,6 +222,31 @@ class BrokerModelSpec:
     def make(self, *arguments: object) -> Any:
         """The broker models of a scenario. Raises PluginError if the factory cannot be imported."""
         return _import_factory(self.name, self.factory)(*arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSpec:
+    """A JSON document that a command prints under ``name`` (``kframe.whatif/v1``), and the type of its content.
+
+    ``kframe schema`` prints its JSON Schema. ``kind`` is a msgspec Struct without the field ``schema``, or
+    ``"module:attribute"``, which is imported on first use. With ``rows``, it is the type of a row of ``emit_rows``.
+    """
+
+    name: str
+    kind: type | str
+    doc: str
+    rows: bool = False
+    is_file: bool = False
+    """Whether ``kind`` describes a file that kframe reads: the whole document, with its own ``schema`` if any."""
+    open_ended: bool = False
+    """Whether the document has further fields, whose names depend on its content."""
+
+    def __post_init__(self) -> None:
+        _require(self.name, DOCUMENT, "document")
+
+    def type(self) -> Any:
+        """The type of the content. Raises PluginError if it cannot be imported."""
+        return _import_factory(self.name, self.kind)
 
 
 def _import_factory(name: str, factory: Callable[..., Any] | str) -> Callable[..., Any]:

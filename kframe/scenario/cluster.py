@@ -13,7 +13,8 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Ragged
 from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE, ReplicaFlag
 from kframe.model.topics import UNSET
-from kframe.scenario.format import Scenario, ScenarioBroker, ScenarioTopic
+from kframe.scenario.format import Scenario, ScenarioTopic, config_text
+from kframe.scenario.step_types import ScenarioBroker
 
 _TRUTH: Final = {"true": 1, "false": 0}
 
@@ -60,5 +61,5 @@ def _add_topic(cluster: ClusterState, topic: ScenarioTopic) -> None:
 
 
 def _unclean(topic: ScenarioTopic) -> int:
-    value = topic.config.get("unclean.leader.election.enable")
-    return UNSET if value is None else _TRUTH[value.strip().lower()]
+    value = (topic.config or {}).get("unclean.leader.election.enable")
+    return UNSET if value is None else _TRUTH[config_text(value).strip().lower()]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from kframe.embedded import EmbeddedBrokers
 from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
 from kframe.scenario import checks
-from kframe.scenario.format import Fields, topic_partition
+from kframe.scenario.format import topic_partition
 from kframe.scenario.requests import Action
+from kframe.scenario.step_types import ProducedRecords
 
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
@@ -45,15 +46,15 @@ class BrokerModels(Protocol):
 ReplicationFactory: TypeAlias = Callable[["ScenarioRunner", Mapping[str, object], str], BrokerModels]
 
 
-def read_produce(where: str, argument: Any) -> Action:
+def read_produce(where: str, content: Mapping[str, ProducedRecords]) -> Action:
     """Step ``produce``: clients write records, ``{t-0: {records: 3, acks: all}}``."""
-    partitions, named = {}, Fields(where, "", argument)
-    for name in argument:
-        fields = Fields(where, str(name), named.get(name))
-        fields.allow("records", "acks")
-        acks = "all" if fields.get("acks") is None else fields.get("acks")
-        fields.expect(not isinstance(acks, bool) and acks in _ACKS, "acks", "all, 1 or 0")
-        partitions[topic_partition(f"{where}.{name}", name)] = fields.whole("records", 1, least=1), _ACKS[acks]
+    partitions = {
+        topic_partition(f"{where}.{name}", name): (
+            produced.records,
+            _ACKS["all" if produced.acks is None else produced.acks],
+        )
+        for name, produced in content.items()
+    }
     return partial(_produce, where=where, partitions=partitions)
 
 

@@ -22,7 +22,8 @@ from kframe.model.events import (
     TopicPartition,
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
-from kframe.scenario.format import Fields, broker_ids, is_replica_list, topic_partition
+from kframe.scenario.format import topic_partition
+from kframe.scenario.step_types import ElectLeadersStep, IsrProposal
 
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
@@ -37,9 +38,8 @@ _PROPOSED: Final = ("sender", "leader_epoch", "partition_epoch", "leader_recover
 _ALTER_PARTITION_VERSION: Final = 3
 
 
-def read_controlled_shutdown(where: str, argument: Any) -> Action:
+def read_controlled_shutdown(_where: str, broker_id: int) -> Action:
     """Step ``controlled_shutdown``: a broker requests controlled shutdown."""
-    (broker_id,) = broker_ids(where, [argument])
     return partial(_shut_down, broker_id=broker_id)
 
 
@@ -72,18 +72,15 @@ class Proposal:
         return true | dict(self.given)
 
 
-def read_alter_partition(where: str, argument: Any) -> Action:
+def read_alter_partition(where: str, content: Mapping[str, IsrProposal]) -> Action:
     """Step ``alter_partition``: leaders propose ISRs."""
-    proposals = Fields(where, "", argument)
-    read = {}
-    for name in argument:
-        fields = Fields(where, str(name), proposals.get(name))
-        fields.allow("isr", *_PROPOSED)
-        given = {key: fields.whole(key, least=-1) for key in _PROPOSED if fields.get(key) is not None}
-        isr = fields.get("isr")
-        fields.expect(is_replica_list(isr), "isr", "a list of broker ids")
-        read[topic_partition(f"{where}.{name}", name)] = Proposal(tuple(isr), given)
+    read = {topic_partition(f"{where}.{name}", name): _proposal(proposal) for name, proposal in content.items()}
     return partial(_alter_partition, proposals=read)
+
+
+def _proposal(proposal: IsrProposal) -> Proposal:
+    given = {name: getattr(proposal, name) for name in _PROPOSED}
+    return Proposal(proposal.isr, {name: value for name, value in given.items() if value is not None})
 
 
 def _alter_partition(runner: ScenarioRunner, proposals: dict[TopicPartition, Proposal]) -> dict[str, str]:
@@ -124,15 +121,12 @@ def _request(
     )
 
 
-def read_elect_leaders(where: str, argument: Any) -> Action:
+def read_elect_leaders(where: str, content: ElectLeadersStep) -> Action:
     """Step ``elect_leaders``: a client requests elections."""
-    fields = Fields(where, "", argument)
-    fields.allow("type", "partitions")
-    fields.expect(fields.get("type") in _ELECTIONS, "type", "preferred or unclean")
-    listed = fields.get("partitions")
-    fields.expect(listed is None or isinstance(listed, list), "partitions", "a list of partitions, or null for all")
-    named = None if listed is None else tuple(topic_partition(f"{where}.partitions", partition) for partition in listed)
-    return partial(_elect_leaders, election=_ELECTIONS[fields.get("type")], named=named)
+    named = None
+    if content.partitions is not None:
+        named = tuple(topic_partition(f"{where}.partitions", name) for name in content.partitions)
+    return partial(_elect_leaders, election=_ELECTIONS[content.election], named=named)
 
 
 def _elect_leaders(

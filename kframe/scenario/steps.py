@@ -1,7 +1,4 @@
-"""The steps of a scenario: each parses its argument when the scenario is built, and acts when it runs.
-
-A step of the format that this build does not support is rejected by name.
-"""
+"""The actions of the steps of a scenario: made when the scenario is built, called when it runs."""
 
 from __future__ import annotations
 
@@ -15,37 +12,30 @@ from kframe.model.brokers import Registration
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe.scenario import admin, checks, replication, requests, stored
 from kframe.scenario.cluster import registration
-from kframe.scenario.format import Fields, ScenarioBroker, Step, broker_ids, broker_spec, topic_partition
+from kframe.scenario.fields import Empty, located
+from kframe.scenario.format import Step, broker_of, distinct_ids, topic_partition
 from kframe.scenario.requests import Action
+from kframe.scenario.step_types import AnswerStep, BrokerEntry, ScenarioBroker
 
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
 
-_APIS: Final = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
-
 
 def build(source: str, position: int, step: Step) -> Action:
-    """The action of one step. Raises ScenarioError if it is unknown or not supported, or its argument is malformed."""
-    where = f"{source}: steps[{position}]"
-    if step.kind not in _READERS:
-        raise ScenarioError(where, f"unknown step {step.kind!r}", "one of " + ", ".join(sorted(_READERS)))
-    return _READERS[step.kind](f"{where}.{step.kind}", step.argument)
+    """The action of one step. Raises ScenarioError if its argument names a broker twice, or no partition."""
+    return _READERS[step.kind](f"{located(source, 'steps', position)}.{step.kind}", step.content)
 
 
 def build_waiting(source: str, waiting: Step) -> Action:
     """The action that writes a request or mark to storage before the first step. Raises ScenarioError as ``build``
     does."""
-    where = f"{source}: admin.{waiting.kind}"
-    if waiting.kind not in _WAITING:
-        raise ScenarioError(where, "an unknown field", "one of " + ", ".join(sorted(_WAITING)))
-    return _WAITING[waiting.kind](where, waiting.argument)
+    return _WAITING[waiting.kind](located(source, "admin", waiting.kind), waiting.content)
 
 
 # -- the controller role
 
 
-def _read_elect(where: str, argument: Any) -> Action:
-    Fields(where, "", argument).allow()
+def _read_elect(_where: str, _content: Empty) -> Action:
     return _elect
 
 
@@ -59,8 +49,10 @@ def _elect(runner: ScenarioRunner) -> None:
 # -- brokers register and unregister
 
 
-def _read_ids(where: str, argument: Any, action: Callable[[ScenarioRunner, tuple[int, ...]], None]) -> Action:
-    ids = broker_ids(where, argument)
+def _read_ids(
+    where: str, content: tuple[int, ...], action: Callable[[ScenarioRunner, tuple[int, ...]], None]
+) -> Action:
+    ids = distinct_ids(where, content)
 
     def act(runner: ScenarioRunner) -> None:
         checks.require_registered(runner, where, ids)
@@ -78,10 +70,8 @@ def _bounce(runner: ScenarioRunner, ids: tuple[int, ...]) -> None:
     _remember(runner)
 
 
-def _read_startup(where: str, argument: Any) -> Action:
-    if not isinstance(argument, list):
-        raise ScenarioError(where, repr(argument), "a list of brokers")
-    brokers = tuple(broker_spec(f"{where}[{i}]", element) for i, element in enumerate(argument))
+def _read_startup(where: str, content: tuple[BrokerEntry, ...]) -> Action:
+    brokers = tuple(map(broker_of, content))
 
     def act(runner: ScenarioRunner) -> None:
         registered = {registration.broker_id for registration in runner.storage.registrations()}
@@ -109,32 +99,23 @@ def _remember(runner: ScenarioRunner) -> None:
 # -- answers of brokers, and time
 
 
-def _read_answer(where: str, argument: Any) -> Action:
-    fields = Fields(where, "", argument)
-    fields.allow("broker", "api", "error", "partitions")
-    broker_id, api, partitions = fields.whole("broker"), fields.get("api"), fields.get("partitions")
-    error = fields.text("error")
-    fields.expect(
-        error == "SILENT" or error in ErrorCode.__members__, "error", "NONE, SILENT or an error by Kafka's name"
-    )
-    fields.expect(api is None or api in _APIS, "api", "one of " + ", ".join(_APIS))
-    fields.expect(partitions is None or isinstance(partitions, list), "partitions", "a list of partitions")
-    for partition in partitions or ():
-        topic_partition(f"{where}.partitions", partition)
+def _read_answer(where: str, content: AnswerStep) -> Action:
+    if content.error != "SILENT" and content.error not in ErrorCode.__members__:
+        raise ScenarioError(f"{where}.error", repr(content.error), "NONE, SILENT or an error by Kafka's name")
+    names = None if content.partitions is None else list(content.partitions)
+    for name in names or ():
+        topic_partition(f"{where}.partitions", name)
 
     def act(runner: ScenarioRunner) -> None:
-        checks.require_known(runner, f"{where}.broker", broker_id)
-        runner.brokers.answer(broker_id, error, api, partitions)
+        checks.require_known(runner, f"{where}.broker", content.broker)
+        runner.brokers.answer(content.broker, content.error, content.api, names)
 
     return act
 
 
-def _read_advance(where: str, argument: Any) -> Action:
-    if isinstance(argument, bool) or not isinstance(argument, int | float) or not 0 <= argument <= 10**9:
-        raise ScenarioError(where, repr(argument), "seconds, from 0 to a billion")
-
+def _read_advance(_where: str, seconds: float) -> Action:
     def act(runner: ScenarioRunner) -> None:
-        runner.clock.advance(argument, runner.rest)
+        runner.clock.advance(seconds, runner.rest)
 
     return act
 

@@ -1,11 +1,9 @@
-"""Execute a plan on a live cluster in batches. Check the cluster that it was made for, and write a rollback."""
+"""Carrying a plan out on a live cluster: what it was made for, how to go back, and batch after batch of moves."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Final
 
 import msgspec
@@ -19,40 +17,10 @@ from kframe.snapshot.decode import decode
 from kframe.snapshot.files import InputFile, read_document
 from kframe.whatif.plan import Plan
 from kframe.whatif.plan_check import CheckedPlan
+from kframe.whatif.stamp import Stamp
 
 #: Where the stamp stands in a plan's document, beside what Kafka's tools read.
 STAMP: Final = "kframe"
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """What a plan was made for; None is not known.
-
-    ``assignments`` is the SHA-256 of how the plan's own partitions were assigned: other partitions may change.
-    """
-
-    cluster_id: str | None
-    controller_epoch: int | None
-    assignments: str
-
-    @staticmethod
-    def of(checked: CheckedPlan) -> Stamp:
-        """For a plan as it is held against a cluster."""
-        positions = {name: position for position, name in enumerate(_names(checked.plan.targets))}
-        text = "".join(
-            f"{topic}-{partition}:{','.join(map(str, checked.origin[positions[topic, partition]].tolist()))}\n"
-            for topic, partition in sorted(positions)
-        )
-        snapshot = checked.snapshot
-        return Stamp(snapshot.cluster_id, snapshot.controller_epoch, hashlib.sha256(text.encode()).hexdigest())
-
-    def stale(self, now: Stamp) -> str | None:
-        """Why a plan with this stamp is not for the cluster as it is ``now``. None if it is."""
-        if None not in (self.cluster_id, now.cluster_id) and self.cluster_id != now.cluster_id:
-            return f"it was made for cluster {self.cluster_id}, this is {now.cluster_id}"
-        if None not in (self.controller_epoch, now.controller_epoch) and self.controller_epoch != now.controller_epoch:
-            return f"it was made under controller epoch {self.controller_epoch}, now it is {now.controller_epoch}"
-        return "its partitions have been assigned anew since" if self.assignments != now.assignments else None
 
 
 class _Stamped(msgspec.Struct):
@@ -74,9 +42,9 @@ def plan_document(targets: Targets, stamp: Stamp | None = None) -> str:
     """A plan as Kafka's tools read it, a partition a line."""
     entries = ",\n".join(
         json.dumps({"topic": topic, "partition": partition, "replicas": targets.replicas[position].tolist()})
-        for position, (topic, partition) in enumerate(_names(targets))
+        for position, (topic, partition) in enumerate(targets.partitions())
     )
-    more = "" if stamp is None else f',"{STAMP}":{json.dumps(asdict(stamp))}'
+    more = "" if stamp is None else f',"{STAMP}":{json.dumps(msgspec.structs.asdict(stamp))}'
     return f'{{"version":1,"partitions":[\n{entries}\n]{more}}}\n'
 
 
@@ -117,40 +85,40 @@ class PlanExecution:
         return self._next - len(self._moving)
 
     def begin(self) -> bool:
-        """Begin the next batch. False if there is none any more."""
+        """Begin the next batch; False if there is none any more."""
         if self._next >= self.total:
             return False
         batch = self._targets.take(np.arange(self._next, min(self._next + self._size, self.total)))
         self._next += len(batch)
         codes = self._admin.reassign(batch)
-        names = _names(batch)
+        names = batch.partitions()
         refused = {name: code for name, code in zip(names, codes, strict=True) if code is not ErrorCode.NONE}
         self.refused |= refused
         self._moving = set(names) - refused.keys()
         return True
 
     def look(self) -> bool:
-        """Ask what is still on its way. Whether anything of the batch is."""
+        """Ask what is still on its way; whether anything of the batch is."""
         if self._moving:
             self._moving &= self._admin.reassignments().keys()
         return bool(self._moving)
 
 
 def cancel(admin: Administration, partitions: list[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-    """Give these reassignments up. A code for each."""
+    """Give these reassignments up; a code for each."""
     codes = admin.reassign(Targets.of([(partition, None) for partition in partitions]))
     return dict(zip(partitions, codes, strict=True))
 
 
 def to_cancel(moving: dict[TopicPartition, Moving], plan: Plan | None) -> list[TopicPartition]:
     """The ongoing reassignments of a plan, or all of them."""
-    wanted = moving.keys() if plan is None else moving.keys() & set(_names(plan.targets))
+    wanted = moving.keys() if plan is None else moving.keys() & set(plan.targets.partitions())
     return sorted(wanted)
 
 
 def not_there(plan: Plan, checked: CheckedPlan) -> Iterator[TopicPartition]:
-    """Partitions whose assignment is not that of the plan. The assignment is the present one."""
-    for position, name in enumerate(_names(plan.targets)):
+    """Partitions that are not assigned as the plan wants them, as they are held now."""
+    for position, name in enumerate(plan.targets.partitions()):
         if checked.current[position].tolist() != plan.targets.replicas[position].tolist():
             yield name
 
@@ -160,8 +128,3 @@ def plan_of(assignments: dict[TopicPartition, tuple[int, ...]], name: str) -> Pl
     if not assignments:
         raise SnapshotError(name, "no partition", "at least one")
     return Plan.of(list(assignments.items()), name)
-
-
-def _names(targets: Targets) -> list[TopicPartition]:
-    topics, partitions = targets.topic.tolist(), targets.partition.tolist()
-    return [(targets.names[topic], partition) for topic, partition in zip(topics, partitions, strict=True)]

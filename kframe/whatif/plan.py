@@ -22,26 +22,30 @@ from kframe.snapshot.assemble import GrowingLists, int32
 from kframe.snapshot.decode import decode
 from kframe.snapshot.files import InputFile
 from kframe.snapshot.reassignment import PROPOSED_HEADING, documents
+from kframe.whatif.stamp import Stamp
 
 #: Any value that Kafka reads as an int; its range is checked later.
 _Number: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+class PlanEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A partition and its target replicas, the preferred leader first."""
+
     topic: str
     partition: _Number
     replicas: list[_Number]
     log_dirs: list[str] | None = None
 
 
-class _PlanDocument(msgspec.Struct, forbid_unknown_fields=True):
+class PlanFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A reassignment plan as ``kafka-reassign-partitions`` reads it, with the stamp of ``kframe plan stamp``."""
+
     version: Annotated[int, msgspec.Meta(ge=1, le=1)]
-    partitions: list[_Entry]
-    kframe: Any = None
-    """The stamp, which ``execution.read_stamp`` reads."""
+    partitions: list[PlanEntry]
+    kframe: Stamp | None = None
 
 
-_DOCUMENT: Final = msgspec.json.Decoder(_PlanDocument)
+_DOCUMENT: Final = msgspec.json.Decoder(PlanFile)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kframe.plugin import BrokerModelSpec, CheckSpec, hookimpl
+from kframe.plugin import BrokerModelSpec, CheckSpec, DocumentSpec, hookimpl
 
 
 @hookimpl
@@ -25,3 +25,15 @@ def kframe_plugin_checks() -> list[CheckSpec]:
 def kframe_broker_models() -> list[BrokerModelSpec]:
     """Brokers of scenarios with ``brokers_replicate: true``."""
     return [BrokerModelSpec("replication", "kframe_simulator.replication.scenario:Replication", "Kafka 3.9's rules.")]
+
+
+@hookimpl
+def kframe_documents() -> list[DocumentSpec]:
+    """The documents of ``kframe sim``."""
+    types = "kframe_simulator.documents"
+    return [
+        DocumentSpec("kframe.sim/v1", f"{types}:SimTotals", "The sum of all seeds: `kframe sim run`."),
+        DocumentSpec("kframe.sim-run/v1", f"{types}:SimRunDocument", "A run: `kframe sim replay` and `shrink`."),
+        DocumentSpec("kframe.sim-seeds/v1", f"{types}:SimSeedRow", "A seed: `kframe sim run --each`.", rows=True),
+        DocumentSpec("kframe.sim-total/v1", f"{types}:SimPartsTotal", "The sum of parts: `kframe sim total`."),
+    ]

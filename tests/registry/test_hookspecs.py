@@ -68,6 +68,11 @@ def test_kframe_broker_models() -> None:
         spec.make()
 
 
+def test_kframe_documents() -> None:
+    document = registry_of("kframe_documents").documents["greeting/v1"]
+    assert (document.doc, document.type().__struct_fields__) == ("The output of kframe greet.", ("text",))
+
+
 def test_kframe_transports() -> None:
     spec = registry_of("kframe_transports").transports["pcap"]
     assert (spec.factory, spec.doc) == ("kframe_pcap:Writer", "Writes requests to a file.")

@@ -13,6 +13,7 @@ from kframe.spark.fleet import read_fleet
 from kframe.spark.rows import rows_of
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, TOPICS
 from tests.cli.running import kframe
+from tests.schemas import assert_valid
 from tests.snapshot.samples import TOPIC_ID, assignment, state
 from tests.spark.fleets import BROKEN_STATE, mixed, two_topics
 
@@ -29,6 +30,7 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
     (exports / "torn.txt").write_text("Topic: t\tPartition")
     result = kframe("spark", "ingest", exports, "--out", out, "--fail-on", "refused", "-o", "json")
     assert result.exit_code == 3, result.output
+    assert_valid(json.loads(result.stdout), "kframe.spark-ingest/v1")
     rows = {row["cluster"]: row for row in json.loads(result.stdout)["rows"]}
     assert {name: (row["status"], row["quarantined"]) for name, row in rows.items()} == {
         "east": ("taken", 1), "north": ("taken", 0), "south": ("taken", 0), "torn": ("refused", 1),
@@ -45,6 +47,7 @@ def test_from_exports_to_violations(spark: Any, tmp_path: Path) -> None:
 
     checked = kframe("spark", "validate", out, "--out", tmp_path / "broken", "--fail-on", "error", "-o", "json")
     assert checked.exit_code == 3, checked.output
+    assert_valid(json.loads(checked.stdout), "kframe.spark-violations/v1")
     assert [
         (row["cluster"], row["rule"], row["severity"], row["topic"], row["partition"], row["found"])
         for row in json.loads(checked.stdout)["rows"]

@@ -17,6 +17,7 @@ from kframe.cli.app import cli
 from kframe.errors import InputError
 from kframe.snapshot.generate import generate
 from kframe.spark.scenarios import read_scenarios
+from tests.schemas import assert_valid
 from tests.spark.cutting import Rows, alone, same, scenario
 from tests.spark.fleets import snapshot_directory
 
@@ -36,6 +37,7 @@ def run(spark: Any, tmp_path: Path) -> Run:
 def test_failover_counts_changes_of_each_scenario(run: Run) -> None:
     result = run("failover", "--each-rack", "--brokers", "1", "-o", "json")
     assert result.exit_code == 0, result.output
+    assert_valid(json.loads(result.stdout), "kframe.spark-impacts/v1")
     actual = {row["scenario"]: row["states_changed"] for row in json.loads(result.stdout)["rows"]}
     expected = {name: len(alone(SNAPSHOT, scenario_row)["changes"]) for name, scenario_row in {
         "fail-1": scenario(brokers=[1]), "rack-rack-0": scenario(racks=["rack-0"]),
@@ -164,6 +166,7 @@ def test_scenarios_that_would_be_lost_are_refused(run: Run, tmp_path: Path, line
 def test_requests_to_each_broker(run: Run) -> None:
     result = run("requests", "--brokers", "2", "-o", "json")
     assert result.exit_code == 0, result.output
+    assert_valid(json.loads(result.stdout), "kframe.spark-requests/v1")
     total_bytes = sum(row["bytes"] for row in json.loads(result.stdout)["rows"])
     assert total_bytes == sum(row["bytes"] for row in alone(SNAPSHOT, scenario(brokers=[2]))["requests"])
 

@@ -20,6 +20,7 @@ from kframe.spark.stages import FAILOVER, REQUESTED
 from kframe.whatif import WhatIf, sweep
 from kframe.whatif.sweep import SortBy
 from tests.cli.running import kframe
+from tests.schemas import assert_valid
 from tests.spark.cutting import Rows, alone, scenario
 from tests.spark.fleets import snapshot_directory
 
@@ -147,7 +148,9 @@ def test_a_picture_has_the_numbers(tmp_path: Path) -> None:
 def _rows(name: str, *options: Any) -> Rows:
     result = kframe("spark", name, *options, "-o", "json")
     assert result.exit_code == 0, result.output
-    rows: Rows = json.loads(result.stdout)["rows"]
+    document = json.loads(result.stdout)
+    assert_valid(document, document["schema"])
+    rows: Rows = document["rows"]
     return rows
 
 

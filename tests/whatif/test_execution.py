@@ -20,7 +20,6 @@ from kframe.snapshot.metadata import ClusterDescription, Described, snapshot_of
 from kframe.testing.clusters import cluster_of, healthy
 from kframe.whatif.execution import (
     PlanExecution,
-    Stamp,
     cancel,
     not_there,
     plan_document,
@@ -30,6 +29,7 @@ from kframe.whatif.execution import (
 )
 from kframe.whatif.plan import Plan, load_plan
 from kframe.whatif.plan_check import hold
+from kframe.whatif.stamp import Stamp
 
 NONE = ErrorCode.NONE
 

@@ -1,0 +1,44 @@
+"""``kframe schema``: the JSON Schemas of what commands print and of the files that they read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kframe.cli.output import OutputTable, emit_rows, output_option
+from kframe.cli.plugins import PluginSettings, plugin_options
+
+if TYPE_CHECKING:
+    from kframe.registry.specs import DocumentSpec
+
+
+@click.command("schema")
+@click.argument("name", metavar="[NAME]", required=False)
+@plugin_options
+@output_option
+def command(name: str | None, plugins: PluginSettings, output: str) -> None:
+    """Print the JSON Schema NAME, such as whatif or scenario; without NAME, list the schemas.
+
+    The field "schema" of a document names its schema. Each line of -o jsonl is a row of the document, with "schema".
+    """
+    from kframe.documents.registry import DOCUMENTS, find, schema_text
+
+    if name is not None and any(name in names for names in map(_names, DOCUMENTS)):
+        click.echo(schema_text(find(name, DOCUMENTS)), nl=False)
+        return
+    documents = {**DOCUMENTS, **plugins.registry().documents}
+    if name is not None:
+        click.echo(schema_text(find(name, documents)), nl=False)
+        return
+    rows = [_row(document, plugin=name not in DOCUMENTS) for name, document in sorted(documents.items())]
+    emit_rows(OutputTable("kframe.schemas/v1", ("name", "document", "source"), rows), output)
+
+
+def _names(name: str) -> set[str]:
+    short = name.removeprefix("kframe.")
+    return {name, short, short.partition("/")[0]}
+
+
+def _row(document: DocumentSpec, plugin: bool) -> dict[str, str]:
+    return {"name": document.name, "document": document.doc, "source": "plugin" if plugin else "kframe"}

@@ -1,0 +1,113 @@
+"""The documents about kframe itself: plugins, state machines, benchmarks and schemas."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class OptionRecord(Struct):
+    """An option of a selector."""
+
+    name: str
+    type: Literal["bool", "int", "float", "str"]
+    default: bool | int | float | str
+    doc: str
+
+
+class SelectorRecord(Struct):
+    """A leader selector that a plugin offers."""
+
+    name: str
+    tier: Literal["bulk", "scalar", "native"]
+    kinds: list[str]
+    row_by_row: bool
+    options: list[OptionRecord]
+    doc: str
+
+
+class OfferRecord(Struct):
+    """Another offer of a plugin."""
+
+    name: str
+    doc: str
+
+
+class PluginRecord(Struct):
+    """A plugin and its offers: ``kframe plugins show``."""
+
+    plugin: str
+    distribution: str
+    source: str
+    state: Literal["loaded", "disabled", "broken"]
+    error: str | None
+    selectors: list[SelectorRecord]
+    stores: list[OfferRecord]
+    transports: list[OfferRecord]
+    clusters: list[OfferRecord]
+    admins: list[OfferRecord]
+    servers: list[OfferRecord]
+    observers: list[OfferRecord]
+    checks: list[OfferRecord]
+    broker_models: list[OfferRecord]
+    documents: list[OfferRecord]
+    commands: bool
+
+
+class ListedPlugin(PluginRecord):
+    """A plugin, its offers and their names: ``kframe plugins list``."""
+
+    offers: list[str]
+
+
+class CheckRow(Struct):
+    """A check of an offer; ``passed`` is null if it could not run: ``kframe plugins check``."""
+
+    offer: str
+    kind: Literal["bulk", "scalar", "native", "store", "transport"]
+    check: str
+    passed: bool | None
+    problem: str | None
+    rule: str
+
+
+class TransitionRow(Struct):
+    """A state and the states that may follow it: ``kframe states``."""
+
+    machine: Literal["partition", "replica"]
+    state: str
+    code: int
+    moves_to: list[str]
+
+
+class SecondsRecord(Struct):
+    """Seconds of a phase over the runs."""
+
+    min: float
+    median: float
+    max: float
+
+
+class BenchRecord(Struct):
+    """Times of a benchmark by phase, and counts of one run: ``kframe bench``."""
+
+    bench: str
+    partitions: int
+    brokers: int
+    replication_factor: int
+    runs: int
+    events: int
+    seconds: dict[str, SecondsRecord]
+    digest: str | None
+    kframe: str
+    python: str
+    numpy: str
+
+
+class SchemaRow(Struct):
+    """A JSON Schema and the document that it describes: ``kframe schema``."""
+
+    name: str
+    document: str
+    source: str

@@ -1,0 +1,158 @@
+"""The rows of ``kframe spark``: the columns of the tables in ``kframe/spark``. Null is unknown."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kframe.documents.whatif import FailureRow
+
+
+class FleetSweepRow(FailureRow):
+    """A failure in a cluster of a fleet: ``kframe spark sweep``."""
+
+    cluster: str
+    rank: int
+
+
+class IngestRow(Struct):
+    """A cluster that was put into a fleet, or the reason for its refusal: ``kframe spark ingest``."""
+
+    cluster: str
+    source: str
+    status: str
+    partitions: int | None
+    topics: int | None
+    brokers: int | None
+    quarantined: int
+    reason: str | None
+
+
+class ViolationRow(Struct):
+    """A broken rule: ``kframe spark validate``."""
+
+    cluster: str
+    rule: str
+    severity: Literal["error", "warning"]
+    topic: str | None
+    partition: int | None
+    found: str
+    expected: str
+
+
+class ImpactRow(Struct):
+    """The effects of a scenario on a cluster, in partitions: ``kframe spark failover``."""
+
+    cluster: str
+    scenario: str
+    leaders_moved: int | None
+    newly_offline: int | None
+    back_online: int | None
+    newly_under_min_isr: int | None
+    newly_at_min_isr: int | None
+    newly_under_replicated: int | None
+    unclean_elections: int | None
+    unclean_needed: int | None
+    states_changed: int | None
+    states_stored: int | None
+    found_offline: int | None
+    found_under_min_isr: int | None
+    found_loss: int | None
+
+
+class RequestsRow(Struct):
+    """The requests of one kind to a broker in a step of a scenario: ``kframe spark requests``."""
+
+    cluster: str
+    scenario: str
+    step: int
+    occasion: str
+    turn: int
+    broker_id: int
+    api: str
+    requests: int
+    entries: int
+    bytes: int | None
+    unknown: str | None
+    encoded: None
+
+
+class ClusterReportRow(Struct):
+    """A scenario in a cluster: ``kframe spark report``."""
+
+    cluster: str
+    scenario: str
+    partitions: int | None
+    offline: int | None
+    under_min_isr: int | None
+    at_min_isr: int | None
+    under_replicated: int | None
+    unclean_needed: int | None
+    leaders_moved: int | None
+    newly_offline: int | None
+    back_online: int | None
+    newly_under_min_isr: int | None
+    newly_at_min_isr: int | None
+    newly_under_replicated: int | None
+    unclean_elections: int | None
+    states_changed: int | None
+    states_stored: int | None
+    leader_skew_before: float | None
+    leader_skew_after: float | None
+
+
+class BrokerReportRow(Struct):
+    """A broker in a scenario: ``kframe spark report --by broker``."""
+
+    cluster: str
+    scenario: str
+    broker_id: int
+    rack: str | None
+    registered_before: bool | None
+    registered_after: bool | None
+    leaders_before: int | None
+    leaders_after: int | None
+    preferred_before: int | None
+    preferred_after: int | None
+    replicas_before: int | None
+    replicas_after: int | None
+    in_sync_before: int | None
+    in_sync_after: int | None
+    requests: int | None
+    entries: int | None
+    bytes: int | None
+
+
+class RackReportRow(Struct):
+    """A rack in a scenario, null for brokers without a rack: ``kframe spark report --by rack``."""
+
+    cluster: str
+    scenario: str
+    rack: str | None
+    brokers_before: int | None
+    brokers_after: int | None
+    leaders_before: int | None
+    leaders_after: int | None
+    preferred_before: int | None
+    preferred_after: int | None
+    replicas_before: int | None
+    replicas_after: int | None
+    in_sync_before: int | None
+    in_sync_after: int | None
+    requests: int | None
+    entries: int | None
+    bytes: int | None
+
+
+class TopicReportRow(Struct):
+    """A topic with changed partitions in a scenario: ``kframe spark report --by topic``."""
+
+    cluster: str
+    scenario: str
+    topic: str
+    changed: int | None
+    went_offline: int | None
+    came_online: int | None
+    leaders_moved: int | None
+    unclean: int | None

@@ -1,0 +1,88 @@
+"""The documents of ``kframe controller``."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from kframe.documents.snapshots import QuarantinedPath
+from kframe.snapshot.live import ControllerKind
+
+__all__ = ["ResignationRecord", "ShadowDocument", "StatusDocument"]
+
+
+class StandbyRecord(Struct):
+    """An instance of kframe that waits for the role."""
+
+    id: int
+    host: str
+    pid: int
+    started: str
+
+
+class StatusDocument(Struct):
+    """A live cluster and its controller: ``kframe controller status``. Null is unknown or absent."""
+
+    controller_id: int | None
+    controller_kind: ControllerKind | None
+    controller_host: str | None
+    controller_pid: int | None
+    controller_epoch: int | None
+    elected: str | None
+    standbys: list[StandbyRecord]
+    cluster_id: str | None
+    brokers: list[int]
+    topics: int
+    partitions: int | None
+    offline_partitions: int | None
+    under_replicated_partitions: int | None
+    under_min_isr_partitions: int | None
+    topics_to_delete: int | None
+    reassigning_partitions: int | None
+    queues: dict[str, int] | None
+    """Requests that wait, by broker id."""
+    queues_unknown: str | None
+    """Why ``queues`` is null."""
+    quick: bool
+    quarantined_by: str
+    quarantined: list[QuarantinedPath]
+    unreadable: list[QuarantinedPath]
+    warnings: list[str]
+
+
+class ResignationRecord(Struct):
+    """The controller that lost the role, and the epoch that ended: ``kframe controller resign``."""
+
+    controller_id: int
+    controller_epoch: int
+
+
+class ShadowState(Struct):
+    """The compared part of a partition's state."""
+
+    leader: int
+    leader_epoch: int
+    isr: list[int]
+
+
+class DisagreementRecord(Struct):
+    """A partition whose stored state differs from what kframe would have stored; null is no state."""
+
+    at: str
+    topic: str
+    partition: int
+    before: ShadowState | None
+    expected: ShadowState | None
+    found: ShadowState | None
+    causes: list[str]
+
+
+class ShadowDocument(Struct):
+    """The comparison with an active controller: ``kframe controller shadow``."""
+
+    controller_id: int
+    rounds: int
+    judged: int
+    passed_over: int
+    given_up: int
+    disagreements: int
+    found: list[DisagreementRecord] | UnsetType = UNSET

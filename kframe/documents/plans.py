@@ -1,0 +1,129 @@
+"""The documents about reassignment plans, and about elections and reassignments of live clusters."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from kframe.whatif.health import Skew
+from kframe.whatif.plan_check import Check, Severity
+
+
+class PlanRecord(Struct):
+    """The size of a plan."""
+
+    name: str
+    topics: int
+    partitions: int
+    replicas: int
+
+
+class PlanSnapshot(Struct):
+    """The snapshot that a plan is compared with."""
+
+    format: str
+    name: str
+    brokers: int
+    topics: int
+    partitions: int
+
+
+class SeverityCounts(Struct):
+    """Findings of each severity."""
+
+    error: int
+    warning: int
+    info: int
+
+
+class ChangeKinds(Struct):
+    """Partitions of each kind of change."""
+
+    none: int
+    order: int
+    grow: int
+    shrink: int
+    move: int
+
+
+class PlanBroker(Struct):
+    """Replicas and preferred leaders of a broker, before the plan and after it."""
+
+    broker_id: int
+    replicas_before: int
+    copied: int
+    deleted: int
+    replicas_after: int
+    preferred_before: int
+    preferred_after: int
+
+
+class PlanMoves(Struct):
+    """What a plan moves; ``not_valid`` partitions stay as they are."""
+
+    partitions: ChangeKinds
+    not_valid: int
+    replicas_copied: int
+    replicas_deleted: int
+    replica_skew_before: Skew
+    replica_skew_after: Skew
+    preferred_skew_before: Skew
+    preferred_skew_after: Skew
+    brokers: list[PlanBroker]
+
+
+class PlanFinding(Struct):
+    """A finding about a plan; ``error`` is Kafka's name of the error that a controller would answer."""
+
+    severity: Severity
+    check: Check
+    error: str | None
+    topic: str | None
+    partition: int | None
+    detail: str
+
+
+class PlanCheckDocument(Struct):
+    """A checked plan: ``kframe plan check``. ``snapshot`` and ``moves`` are null without ``--snapshot``."""
+
+    plan: PlanRecord
+    snapshot: PlanSnapshot | None
+    sound: bool
+    counts: SeverityCounts
+    moves: PlanMoves | None
+    findings: list[PlanFinding]
+    assumptions: list[str]
+
+
+class PlannedPartition(Struct):
+    """A partition of a plan, as it is and as planned: ``kframe plan show`` and ``diff``. Null is unknown."""
+
+    topic: str
+    partition: int
+    change: Literal["none", "order", "grow", "shrink", "move", "unknown"] | None
+    replicas: list[int] | None
+    target: list[int]
+    adding: list[int] | None
+    removing: list[int] | None
+    leader: int | None
+    valid: bool
+
+
+class PartitionCode(Struct):
+    """The answer for a partition by the name of Kafka's error: ``kframe elect``, ``reassign`` and ``plan`` with
+    ``--execute``."""
+
+    topic: str
+    partition: int
+    error: str
+
+
+class ReassigningPartition(Struct):
+    """A partition under reassignment: ``kframe reassign list``."""
+
+    topic: str
+    partition: int
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]

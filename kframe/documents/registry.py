@@ -1,0 +1,156 @@
+"""The documents of kframe by the name of their schema, and the JSON Schema of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from kframe.documents import engine, fleets, live, plans, snapshots, traces, whatif
+from kframe.errors import InputError
+from kframe.registry.specs import DocumentSpec
+from kframe.scenario.format import ScenarioDocument
+from kframe.whatif.plan import PlanFile
+
+#: The folder of the generated schemas in the package.
+FOLDER: Final = Path(__file__).parent / "schemas"
+#: Where editors find the schemas of the repository.
+ADDRESS: Final = "https://raw.githubusercontent.com/kframe/kframe/main/kframe/documents/schemas"
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCE: Final = "#/$defs/{name}"
+
+
+def _plain(docstring: str) -> str:
+    """A docstring as one line of Markdown."""
+    return " ".join(docstring.split()).replace("``", "`")
+
+
+def _record(name: str, kind: type, **more: bool) -> DocumentSpec:
+    return DocumentSpec(name, kind, _plain(kind.__doc__ or ""), **more)
+
+
+_rows: Final = partial(_record, rows=True)
+
+
+DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
+    document.name: document
+    for document in (
+        _record("kframe.bench/v1", engine.BenchRecord, open_ended=True),
+        _record("kframe.controller-resignation/v1", live.ResignationRecord),
+        _record("kframe.controller-status/v1", live.StatusDocument),
+        _record("kframe.explanation/v1", whatif.Explanation),
+        _rows("kframe.partition-codes/v1", plans.PartitionCode),
+        _rows("kframe.plan/v1", plans.PlannedPartition),
+        _record("kframe.plan-check/v1", plans.PlanCheckDocument),
+        _rows("kframe.plan-diff/v1", plans.PlannedPartition),
+        _record("kframe.plan-file/v1", PlanFile, is_file=True),
+        _record("kframe.plugin/v1", engine.PluginRecord),
+        _rows("kframe.plugins/v1", engine.ListedPlugin),
+        _rows("kframe.plugins.check/v1", engine.CheckRow),
+        _rows("kframe.reassignments/v1", plans.ReassigningPartition),
+        _record("kframe.scenario/v1", ScenarioDocument, is_file=True),
+        _rows("kframe.scenario-check/v1", traces.ScenarioCheckRow),
+        _rows("kframe.schemas/v1", engine.SchemaRow),
+        _record("kframe.shadow/v1", live.ShadowDocument),
+        _rows("kframe.snapshot-brokers/v1", snapshots.SnapshotBroker),
+        _record("kframe.snapshot-capture/v1", snapshots.CaptureRecord),
+        _rows("kframe.snapshot-partitions/v1", snapshots.SnapshotPartition),
+        _record("kframe.snapshot-summary/v1", snapshots.SummaryRecord),
+        _rows("kframe.snapshot-topics/v1", snapshots.SnapshotTopic),
+        _rows("kframe.spark-impacts/v1", fleets.ImpactRow),
+        _rows("kframe.spark-ingest/v1", fleets.IngestRow),
+        _rows("kframe.spark-report-broker/v1", fleets.BrokerReportRow),
+        _rows("kframe.spark-report-cluster/v1", fleets.ClusterReportRow),
+        _rows("kframe.spark-report-rack/v1", fleets.RackReportRow),
+        _rows("kframe.spark-report-topic/v1", fleets.TopicReportRow),
+        _rows("kframe.spark-requests/v1", fleets.RequestsRow),
+        _rows("kframe.spark-sweep/v1", fleets.FleetSweepRow),
+        _rows("kframe.spark-violations/v1", fleets.ViolationRow),
+        _rows("kframe.states/v1", engine.TransitionRow),
+        _record("kframe.sweep/v1", whatif.SweepDocument),
+        _record("kframe.trace/v1", traces.TraceDocument),
+        _record("kframe.whatif/v1", whatif.WhatIfDocument),
+    )
+}
+
+
+def find(name: str, documents: Mapping[str, DocumentSpec]) -> DocumentSpec:
+    """The document called ``kframe.NAME/vN``; ``kframe.`` and, if it is unique, ``/vN`` may be missing.
+
+    Raises InputError, which lists the names.
+    """
+    matches = [
+        document
+        for document in documents.values()
+        if name in {document.name, document.name.removeprefix("kframe."), _unversioned(document.name)}
+    ]
+    if len(matches) != 1:
+        known = ", ".join(_unversioned(document) for document in documents)
+        raise InputError("NAME", repr(name), f"one of {known}")
+    return matches[0]
+
+
+def json_schema(document: DocumentSpec) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a document. Objects have no fields but those of the schema.
+
+    The document of rows has them in ``rows``; a line of JSON lines is one of these rows with ``schema``.
+    """
+    (reference,), definitions = msgspec.json.schema_components([document.type()], ref_template=_REFERENCE)
+    for definition in definitions.values():
+        if "description" in definition:
+            definition["description"] = _plain(definition["description"])
+        if "properties" in definition:
+            definition["additionalProperties"] = False
+    root: dict[str, Any] = definitions[reference["$ref"].rpartition("/")[2]]
+    head = {"$schema": _DIALECT, "$id": f"{ADDRESS}/{file_name(document.name)}", "title": document.name}
+    if document.is_file:
+        return {**head, **reference, "$defs": definitions}
+    identity = {"schema": {"const": document.name}}
+    if document.rows:
+        body = {
+            "description": root["description"],
+            "type": "object",
+            "properties": {**identity, "rows": {"type": "array", "items": reference}},
+            "required": ["schema", "rows"],
+            "additionalProperties": False,
+        }
+        return {**head, **body, "$defs": definitions}
+    del definitions[reference["$ref"].rpartition("/")[2]]
+    root.pop("title")
+    root["properties"] = {**identity, **root["properties"]}
+    root["required"] = ["schema", *root["required"]]
+    if document.open_ended:
+        del root["additionalProperties"]
+    return {**head, **root, "$defs": definitions}
+
+
+def file_name(name: str) -> str:
+    """The file of a schema: ``kframe.whatif/v1`` is in ``whatif.v1.json``."""
+    return f"{name.removeprefix('kframe.').replace('/', '.')}.json"
+
+
+def schema_text(document: DocumentSpec) -> str:
+    """The JSON Schema as text, as the files of ``FOLDER`` have it."""
+    return f"{json.dumps(json_schema(document), indent=2, ensure_ascii=False)}\n"
+
+
+def write_schemas(documents: Iterable[DocumentSpec], folder: Path = FOLDER) -> None:
+    """Write the schemas into a folder, and delete those of documents that no longer exist."""
+    texts = {file_name(document.name): schema_text(document) for document in documents}
+    for path in folder.glob("*.json"):
+        if path.name not in texts:
+            path.unlink()
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _unversioned(name: str) -> str:
+    return name.removeprefix("kframe.").partition("/")[0]
+
+
+if __name__ == "__main__":
+    write_schemas(DOCUMENTS.values())

@@ -1,0 +1,105 @@
+"""The documents of ``kframe snapshot``."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, Struct, UnsetType
+
+from kframe.documents.whatif import Mode
+
+
+class SummaryRecord(Struct):
+    """A snapshot in numbers: ``kframe snapshot show``. Null is unknown."""
+
+    source: str
+    mode: Mode
+    cluster_id: str | None
+    controller_id: int | None
+    controller_epoch: int | None
+    brokers: int
+    registered_brokers: int
+    gone_brokers: int
+    unknown_brokers: int
+    racks: int | None
+    topics: int
+    deleting_topics: int | None
+    partitions: int
+    replicas: int
+    offline: int | None
+    under_replicated: int | None
+    under_min_isr: int | None
+    at_min_isr: int | None
+    off_preferred: int | None
+    reassigning: int | None
+    leader_skew: float | None
+    replica_skew: float | None
+    provenance: dict[str, str]
+    assumptions: list[str]
+
+
+class SnapshotBroker(Struct):
+    """A broker of a snapshot and its load: ``kframe snapshot show --brokers``. Null is unknown."""
+
+    broker_id: int
+    registered: bool | None
+    rack: str | None
+    leaders: int | None
+    preferred_leaders: int | None
+    replicas: int | None
+    in_sync_replicas: int | None
+    broker_epoch: int | None
+    endpoints: list[str] | None
+
+
+class SnapshotTopic(Struct):
+    """A topic of a snapshot: ``kframe snapshot show --topics``. Null is unknown."""
+
+    topic: str
+    partitions: int
+    replication_factor: int | None
+    offline: int | None
+    under_replicated: int | None
+    deleting: bool | None
+    topic_id: str | None
+    configs: dict[str, str] | None
+
+
+class SnapshotPartition(Struct):
+    """A partition of a snapshot: ``kframe snapshot show --partitions``. Leader -1 is none, null is unknown."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    leader_epoch: int | None
+    controller_epoch: int | None
+    zk_version: int | None
+    leader_recovery_state: int | None
+    replicas: list[int]
+    isr: list[int] | None
+    adding_replicas: list[int] | None
+    removing_replicas: list[int] | None
+    elr: list[int] | None
+    last_known_elr: list[int] | None
+
+
+class QuarantinedPath(Struct):
+    """A record that could not be read, and why."""
+
+    path: str
+    reason: str
+
+
+class CaptureRecord(Struct):
+    """A captured cluster: ``kframe snapshot capture``. The last five fields exist where the source reads in passes."""
+
+    snapshot: str
+    cluster_id: str | None
+    controller_id: int | None
+    controller_epoch: int | None
+    brokers: int
+    topics: int
+    partitions: int
+    passes: int | UnsetType = UNSET
+    consistent: bool | UnsetType = UNSET
+    moved: int | UnsetType = UNSET
+    moved_paths: list[str] | UnsetType = UNSET
+    quarantined: list[QuarantinedPath] | UnsetType = UNSET

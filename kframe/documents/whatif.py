@@ -1,0 +1,325 @@
+"""The documents of what-ifs: ``kframe.whatif/v1``, ``kframe.sweep/v1`` and ``kframe.explanation/v1``."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType
+
+from kframe.whatif.explain import Explanation
+from kframe.whatif.health import Skew
+from kframe.whatif.outcome import Impact, Verb
+from kframe.whatif.timeline import TopicAction
+from kframe.whatif.topic_results import TopicStatus
+
+__all__ = ["Explanation", "SweepDocument", "WhatIfDocument"]
+
+Mode: TypeAlias = Literal["zookeeper", "kraft"]
+ApiName: TypeAlias = Literal["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+
+
+class OperationRecord(Struct):
+    """The operation: what is done, to which brokers (ids), topics or number of partitions."""
+
+    text: str
+    verb: Verb
+    brokers: list[int]
+    together: bool
+    election: str | None
+    partitions: int | None
+    topics: list[str]
+
+
+class SnapshotRecord(Struct):
+    """The snapshot: its format, its name, and its size."""
+
+    format: str
+    name: str
+    mode: Mode
+    cluster_id: str | None
+    controller_id: int | None
+    controller_epoch: int | None
+    brokers: int
+    topics: int
+    partitions: int
+
+
+class FindingCounts(Struct, rename={"under_min_isr": "under-min-isr"}):
+    """What ``--fail-on`` looks for: partitions, or failures that bring some. Null is unknown."""
+
+    offline: int | None
+    under_min_isr: int | None
+    loss: int | None
+
+
+class PartitionConditions(Struct):
+    """Partitions in each condition; null is unknown."""
+
+    offline: int
+    under_min_isr: int | None
+    at_min_isr: int | None
+    under_replicated: int
+    unclean_needed: int
+
+
+class HealthRecord(PartitionConditions):
+    """The cluster before or after the operation."""
+
+    registered_brokers: int
+    leader_skew: Skew
+    replica_skew: Skew
+
+
+class ElectionEvent(Struct, tag_field="what", tag="election"):
+    """An election; ``unclean`` of the ``elected`` leaders are from outside the ISR."""
+
+    text: str
+    kind: str
+    partitions: int
+    elected: int
+    unclean: int
+
+
+class StatesEvent(Struct, tag_field="what", tag="states stored"):
+    """A write of partition states."""
+
+    text: str
+    partitions: int
+    created: int
+    elected: int
+    shrunk: int
+    leaderless: int
+    refused: int
+    grown: int
+
+
+class RequestsEvent(Struct, tag_field="what", tag="requests"):
+    """Requests of one kind; ``bytes`` is null where the snapshot lacks content of them."""
+
+    text: str
+    api: ApiName
+    brokers: int
+    requests: int
+    partitions: int
+    entries: int
+    bytes: int | None
+
+
+class TopicsEvent(Struct, tag_field="what", tag="topics"):
+    """Records of topics were written; ``adding`` and ``removing`` count replicas."""
+
+    text: str
+    action: TopicAction
+    topics: int
+    adding: int
+    removing: int
+
+
+class AnswerRecord(Struct):
+    """The controller's answer: an error by Kafka's name, counts by error, and at most 20 names that got one."""
+
+    error: str
+    named: list[str]
+    partitions: dict[str, int] | UnsetType = UNSET
+    topics: dict[str, int] | UnsetType = UNSET
+    remaining: int | UnsetType = UNSET
+
+
+class StepRecord(PartitionConditions):
+    """A step of the operation: its events in order, and the partitions in each condition after it."""
+
+    name: str
+    timeline: list[ElectionEvent | StatesEvent | RequestsEvent | TopicsEvent]
+    answer: AnswerRecord | None
+
+
+class ReassignmentProblem(Struct):
+    """A partition that the controller refused, or that waits."""
+
+    topic: str
+    partition: int
+    target: list[int]
+    fate: TopicStatus
+    error: str
+    reason: str
+
+
+class ReassignmentBroker(Struct):
+    """Replicas and leaders of a broker in a reassignment."""
+
+    broker_id: int
+    replicas_before: int
+    copied: int
+    deleted: int
+    replicas_peak: int
+    replicas_after: int
+    leaders_before: int
+    leaders_gained: int
+    leaders_after: int
+
+
+class ReassignmentTopic(Struct):
+    """Partitions and replicas of a topic in a reassignment."""
+
+    topic: str
+    partitions: int
+    copied: int
+    deleted: int
+    completed: int
+    waiting: int
+    refused: int
+
+
+class ReassignmentRecord(Struct):
+    """The outcome of a reassignment, in partitions and replicas."""
+
+    partitions: int
+    completed: int
+    waiting: int
+    refused: int
+    replicas_copied: int
+    replicas_deleted: int
+    replicas_before: int
+    replicas_peak: int
+    replicas_after: int
+    problems: list[ReassignmentProblem]
+    brokers: list[ReassignmentBroker]
+    topics: list[ReassignmentTopic]
+
+
+class TopicRecord(Struct):
+    """The outcome of the creation or deletion of a topic."""
+
+    topic: str
+    fate: TopicStatus
+    error: str
+    partitions: int
+    replicas: int
+    waiting_for: list[str]
+
+
+class BrokerRecord(Struct):
+    """The load of a broker before and after, and the requests that it is sent. Null is unknown."""
+
+    broker_id: int
+    rack: str | None
+    registered_before: bool
+    registered_after: bool
+    leaders_before: int
+    leaders_after: int
+    preferred_leaders: int
+    replicas_before: int
+    replicas: int
+    in_sync_before: int
+    in_sync_after: int
+    requests: int
+    bytes: int | None
+    leader_and_isr_requests: int
+    leader_and_isr_partitions: int
+    leader_and_isr_bytes: int | None
+    update_metadata_requests: int
+    update_metadata_partitions: int
+    update_metadata_bytes: int | None
+    stop_replica_requests: int
+    stop_replica_partitions: int
+    stop_replica_bytes: int | None
+
+
+class ChangedPartition(Struct):
+    """A partition whose state or assignment changes; leader -1 is none, null is unknown."""
+
+    topic: str
+    partition: int
+    leader_before: int
+    leader_after: int
+    leader_epoch_before: int | None
+    leader_epoch_after: int | None
+    partition_epoch_before: int | None
+    partition_epoch_after: int | None
+    went_offline: bool
+    came_online: bool
+    unclean: bool
+    isr_before: list[int]
+    isr_after: list[int]
+    replicas_before: list[int]
+    replicas_after: list[int]
+
+
+class WhatIfDocument(Struct):
+    """The outcome of an operation on a snapshot: ``kframe whatif``; ``kframe elect``, ``reassign start`` and ``plan
+    apply`` without ``--execute``; and ``outcome.json`` of ``--out``, which has no ``partitions``."""
+
+    operation: OperationRecord
+    snapshot: SnapshotRecord
+    changed: bool
+    impact: Impact
+    findings: FindingCounts
+    before: HealthRecord
+    after: HealthRecord
+    steps: list[StepRecord]
+    brokers: list[BrokerRecord]
+    bytes_unknown: str | None
+    """Why sizes of requests are unknown."""
+    assumptions: list[str]
+    notes: list[str]
+    reassignment: ReassignmentRecord | UnsetType = UNSET
+    topics: list[TopicRecord] | UnsetType = UNSET
+    partitions: list[ChangedPartition] | UnsetType = UNSET
+
+
+class SweepSnapshot(Struct):
+    """The snapshot of a sweep."""
+
+    format: str
+    name: str
+    mode: Mode
+    partitions: int
+
+
+class FailureKinds(Struct):
+    """Failures of each kind."""
+
+    broker: int
+    pair: int
+    rack: int
+
+
+class SweepBefore(Struct):
+    """Partitions in each condition before any failure."""
+
+    offline: int
+    under_min_isr: int | None
+    at_min_isr: int | None
+    unclean_needed: int
+    leader_skew: Skew
+
+
+class FailureRow(Struct):
+    """A failure and its effects, in partitions; null is unknown."""
+
+    kind: Literal["broker", "pair", "rack"]
+    brokers: list[int]
+    rack: str | None
+    offline: int
+    newly_offline: int
+    under_min_isr: int | None
+    newly_under_min_isr: int | None
+    at_min_isr: int | None
+    unclean_elections: int
+    unclean_needed: int
+    leaders_moved: int
+    leaders_most: int
+    leaders_mean: float | None
+    leader_skew: float | None
+
+
+class SweepDocument(Struct):
+    """Every failure of one broker, two brokers and one rack, the worst first: ``kframe whatif sweep``."""
+
+    snapshot: SweepSnapshot
+    registered_brokers: int
+    failures: FailureKinds
+    before: SweepBefore
+    findings: FindingCounts
+    assumptions: list[str]
+    rows: list[FailureRow]

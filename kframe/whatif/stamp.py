@@ -1,0 +1,39 @@
+"""The stamp of a plan: what the plan was made for, so that an outdated plan is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from kframe.whatif.plan_check import CheckedPlan
+
+
+class Stamp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The cluster that a plan was made for; null is unknown."""
+
+    cluster_id: str | None
+    controller_epoch: int | None
+    assignments: str
+    """The SHA-256 of the assignments of the plan's own partitions: other partitions may change."""
+
+    @staticmethod
+    def of(checked: CheckedPlan) -> Stamp:
+        """The stamp of a plan that is compared with a cluster."""
+        plan, snapshot = checked.plan, checked.snapshot
+        positions = {name: position for position, name in enumerate(plan.targets.partitions())}
+        text = "".join(
+            f"{topic}-{partition}:{','.join(map(str, checked.origin[positions[topic, partition]].tolist()))}\n"
+            for topic, partition in sorted(positions)
+        )
+        return Stamp(snapshot.cluster_id, snapshot.controller_epoch, hashlib.sha256(text.encode()).hexdigest())
+
+    def stale(self, now: Stamp) -> str | None:
+        """Why a plan with this stamp is not for the cluster as it is ``now``; None if it is."""
+        if None not in (self.cluster_id, now.cluster_id) and self.cluster_id != now.cluster_id:
+            return f"it was made for cluster {self.cluster_id}, this is {now.cluster_id}"
+        if None not in (self.controller_epoch, now.controller_epoch) and self.controller_epoch != now.controller_epoch:
+            return f"it was made under controller epoch {self.controller_epoch}, now it is {now.controller_epoch}"
+        return "its partitions have been assigned anew since" if self.assignments != now.assignments else None

@@ -1,0 +1,78 @@
+"""The JSON documents of commands for live clusters, on embedded ones, are valid by their schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.cli.running import kframe
+from tests.schemas import assert_valid
+
+_EMBEDDED: Final = (
+    "--plugins-dir", Path(__file__).parent / "embedded_plugin", "--no-plugin", "kafka-wire", "--no-plugin", "zookeeper",
+)  # fmt: skip
+ADMIN: Final = ("--bootstrap-server", "embedded:9092", *_EMBEDDED)
+STORE: Final = ("--zookeeper", "embedded:2181", *_EMBEDDED)
+
+
+def document(name: str, *arguments: object) -> dict[str, Any]:
+    """Run a command and return its valid JSON document, which is called ``name``."""
+    result = kframe(*arguments, "-o", "json")
+    assert result.exit_code == 0, result.output
+    parsed: dict[str, Any] = json.loads(result.stdout)
+    assert_valid(parsed, name)
+    return parsed
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    """Partition t-0 moves to brokers 3 and 4."""
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 4]}]}))
+    return path
+
+
+def test_plans_without_execute(plan: Path) -> None:
+    assert document("kframe.whatif/v1", "plan", "apply", plan, *ADMIN)["operation"]["verb"] == "reassign"
+    assert document("kframe.whatif/v1", "reassign", "start", "t-0=3,4", *ADMIN)["changed"]
+    assert document("kframe.whatif/v1", "elect", "preferred", "--all", *ADMIN)["operation"]["verb"] == "elect"
+
+
+def test_elections_and_reassignments(plan: Path, tmp_path: Path) -> None:
+    elected = document("kframe.partition-codes/v1", "elect", "preferred", "--partition", "t-0", "--execute", *ADMIN)
+    assert elected["rows"] == [{"topic": "t", "partition": 0, "error": "ELECTION_NOT_NEEDED"}]
+    rollback = ("--rollback", tmp_path / "rollback.json")
+    started = document(
+        "kframe.partition-codes/v1", "plan", "apply", plan, "--execute", "--no-wait", *rollback, *ADMIN
+    )  # fmt: skip
+    assert started["rows"] == []
+    cancelled = document("kframe.partition-codes/v1", "plan", "cancel", plan, *ADMIN)
+    assert cancelled["rows"] == []
+    assert document("kframe.reassignments/v1", "reassign", "list", *ADMIN)["rows"] == []
+    document("kframe.partition-codes/v1", "reassign", "cancel", "--all", *ADMIN)
+
+
+def test_captures(tmp_path: Path) -> None:
+    plain = document("kframe.snapshot-capture/v1", "snapshot", "capture", "zookeeper://a", tmp_path / "a", *_EMBEDDED)
+    assert "passes" not in plain
+    url = "zookeeper://captured"
+    twice = document("kframe.snapshot-capture/v1", "snapshot", "capture", url, tmp_path / "b", *_EMBEDDED)
+    assert twice["quarantined"] == [{"path": "/brokers/topics/x", "reason": "malformed JSON"}]
+
+
+@pytest.mark.parametrize("quick", [(), ("--quick",)], ids=["whole", "quick"])
+def test_status(quick: tuple[str, ...]) -> None:
+    report = document("kframe.controller-status/v1", "controller", "status", *quick, *STORE)
+    assert (report["controller_id"], report["quick"]) == (1000, bool(quick))
+
+
+def test_resignation() -> None:
+    assert document("kframe.controller-resignation/v1", "controller", "resign", *STORE)["controller_epoch"] == 5
+
+
+def test_shadow() -> None:
+    report = document("kframe.shadow/v1", "controller", "shadow", "--for", "0", *STORE)
+    assert (report["disagreements"], report["found"]) == (0, [])

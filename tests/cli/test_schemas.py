@@ -1,0 +1,197 @@
+"""The JSON Schemas: shipped files equal the types, and what commands print and read is valid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from kframe.documents.registry import DOCUMENTS, FOLDER, file_name, schema_text
+from tests.architecture.source import ROOT
+from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
+from tests.schemas import documents, problems, validator
+
+SCENARIO: Final = ROOT / "examples" / "scenarios" / "rolling-restart.yaml"
+DEGRADED: Final = CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"
+#: Commands that print each document, and other paths through their code.
+PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
+    "kframe.bench/v1": (("bench", "broker-failure", "--partitions", "1000", "--brokers", "6", "--runs", "1"),),
+    "kframe.explanation/v1": (
+        ("explain", HEALTHY, "__consumer_offsets-0"),
+        ("explain", HEALTHY, "__consumer_offsets-0", "--fail", "1,2,3"),
+    ),
+    "kframe.plan/v1": (("plan", "show", PLAN, HEALTHY),),
+    "kframe.plan-check/v1": (("plan", "check", PLAN), ("plan", "check", PLAN, "--snapshot", HEALTHY)),
+    "kframe.plan-diff/v1": (("plan", "diff", PLAN, HEALTHY),),
+    "kframe.plugin/v1": (("plugins", "show", "rack-spread"), ("plugins", "show", "simulator")),
+    "kframe.plugins/v1": (("plugins", "list"),),
+    "kframe.plugins.check/v1": (("plugins", "check", "rack-spread"),),
+    "kframe.scenario-check/v1": (("scenario", "check", SCENARIO),),
+    "kframe.schemas/v1": (("schema",),),
+    "kframe.sim/v1": (("sim", "run", "--seeds", "1..1"),),
+    "kframe.sim-run/v1": (("sim", "replay", "1"),),
+    "kframe.sim-seeds/v1": (("sim", "run", "--seeds", "1..1", "--each"),),
+    "kframe.snapshot-brokers/v1": (("snapshot", "show", HEALTHY, "--brokers"),),
+    "kframe.snapshot-partitions/v1": (("snapshot", "show", HEALTHY, "--partitions"),),
+    "kframe.snapshot-summary/v1": (("snapshot", "show", HEALTHY), ("snapshot", "show", DEGRADED)),
+    "kframe.snapshot-topics/v1": (("snapshot", "show", HEALTHY, "--topics"),),
+    "kframe.states/v1": (("states",),),
+    "kframe.sweep/v1": (("whatif", "sweep", HEALTHY),),
+    "kframe.trace/v1": (("scenario", "run", SCENARIO),),
+    "kframe.whatif/v1": (
+        ("whatif", "create", HEALTHY, "--topic", "new", "--rf", "2"),
+        ("whatif", "delete", HEALTHY, "__consumer_offsets"),
+        ("whatif", "elect", HEALTHY, "--type", "preferred"),
+        ("whatif", "fail", HEALTHY, "--brokers", "2,3", "--one-by-one"),
+        ("whatif", "reassign", HEALTHY, PLAN),
+        ("whatif", "restart", DEGRADED, "--brokers", "4"),
+        ("whatif", "shutdown", HEALTHY, "--racks", "rack-0"),
+    ),
+}
+#: Snapshots in formats that lack some facts.
+FORMATS: Final = ("healthy.topics-describe.txt.gz", "healthy.kcat.json.gz")
+#: Documents of commands that need a live cluster or Spark, and the test that validates real ones.
+ELSEWHERE: Final = {
+    "kframe.controller-resignation/v1": "tests/cli/test_live_documents.py",
+    "kframe.controller-status/v1": "tests/cli/test_live_documents.py",
+    "kframe.partition-codes/v1": "tests/cli/test_live_documents.py",
+    "kframe.reassignments/v1": "tests/cli/test_live_documents.py",
+    "kframe.shadow/v1": "tests/cli/test_live_documents.py",
+    "kframe.snapshot-capture/v1": "tests/cli/test_live_documents.py",
+    "kframe.spark-impacts/v1": "tests/spark/test_play_commands.py",
+    "kframe.spark-ingest/v1": "tests/spark/test_commands.py",
+    "kframe.spark-report-broker/v1": "tests/spark/test_report_commands.py",
+    "kframe.spark-report-cluster/v1": "tests/spark/test_report_commands.py",
+    "kframe.spark-report-rack/v1": "tests/spark/test_report_commands.py",
+    "kframe.spark-report-topic/v1": "tests/spark/test_report_commands.py",
+    "kframe.spark-requests/v1": "tests/spark/test_play_commands.py",
+    "kframe.spark-sweep/v1": "tests/spark/test_report_commands.py",
+    "kframe.spark-violations/v1": "tests/spark/test_commands.py",
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_shipped_schemas_are_generated_from_the_types(name: str) -> None:
+    assert (FOLDER / file_name(name)).read_text() == schema_text(DOCUMENTS[name]), "python -m kframe.documents.registry"
+    assert validator(name).schema["title"] == name
+
+
+def test_no_other_schema_is_shipped() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == set(map(file_name, DOCUMENTS))
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_the_output_of_commands_is_valid(name: str) -> None:
+    for arguments in PRINTED[name]:
+        result = kframe(*arguments, "-o", "json")
+        assert result.exit_code == 0, result.output
+        document = json.loads(result.stdout)
+        assert (document["schema"], problems(document, name)) == (name, [])
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "arguments", [("snapshot", "show"), ("whatif", "sweep"), ("whatif", "fail", "--brokers", "2"),
+                  ("snapshot", "show", "--topics"), ("snapshot", "show", "--brokers"),
+                  ("snapshot", "show", "--partitions")], ids=" ".join,
+)  # fmt: skip
+def test_the_output_for_snapshots_that_lack_facts_is_valid(arguments: tuple[str, ...], name: str) -> None:
+    result = kframe(*arguments[:2], CLUSTER / name, *arguments[2:], "-o", "json")
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    assert problems(document, document["schema"]) == []
+
+
+def test_files_that_commands_write_are_valid(tmp_path: Path) -> None:
+    kframe("whatif", "fail", HEALTHY, "--brokers", "2", "--out", tmp_path / "out")
+    kframe("scenario", "run", SCENARIO, "--trace", tmp_path / "trace.json")
+    kframe("sim", "replay", "1", "--write", tmp_path / "run.json")
+    kframe("sim", "replay", "1", "--scenario", tmp_path / "run.yaml")
+    for path in (tmp_path / "out" / "outcome.json", tmp_path / "trace.json", tmp_path / "run.json"):
+        document = json.loads(path.read_text())
+        assert problems(document, document["schema"]) == []
+    assert problems(yaml.safe_load((tmp_path / "run.yaml").read_text()), "kframe.scenario/v1") == []
+
+
+def test_parts_of_a_simulation_add_up_to_a_valid_document(tmp_path: Path) -> None:
+    kframe("sim", "run", "--seeds", "1..1", "--append", tmp_path / "parts")
+    document = json.loads(kframe("sim", "total", tmp_path / "parts", "-o", "json").stdout)
+    assert problems(document, "kframe.sim-total/v1") == []
+
+
+def test_every_document_is_validated() -> None:
+    """A document is in the output of COMMANDS, in a test below, or in the test that ELSEWHERE names."""
+    below = {"kframe.plan-file/v1", "kframe.scenario/v1", "kframe.sim-total/v1"}
+    assert documents().keys() == PRINTED.keys() | ELSEWHERE.keys() | below
+    for path in set(ELSEWHERE.values()):
+        assert "assert_valid(" in (ROOT / path).read_text(), path
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/scenarios/*.yaml")), ids=lambda path: path.stem)
+def test_example_scenarios_are_valid_and_name_their_schema(path: Path) -> None:
+    text = path.read_text()
+    header = text.splitlines()[0]
+    assert header.startswith("# yaml-language-server: $schema=")
+    assert (path.parent / header.partition("=")[2]).resolve() == FOLDER / file_name("kframe.scenario/v1")
+    assert problems(yaml.safe_load(text), "kframe.scenario/v1") == []
+
+
+def test_golden_scenarios_are_valid() -> None:
+    paths = sorted(ROOT.glob("tests/golden/scenarios/*.yaml"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    assert paths
+    for path in paths:
+        assert problems(yaml.load(path.read_text(), loader), "kframe.scenario/v1") == [], path.name
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("{}", "$: 'schema' is a required property"),
+        ("{schema: kframe.scenario/v1, name: x, steps: [{elect: {}}], broker: []}", "Additional properties"),
+        ("{schema: kframe.scenario/v1, name: x, steps: [{advance: 1}]}", "'elect' is a required property"),
+        ("{schema: kframe.scenario/v1, name: x, steps: [{elect: {}, advance: 1}]}", "too many properties"),
+        ("{schema: kframe.scenario/v1, name: x, steps: [{elect: {}}, {broker_failure: [a]}]}", "type 'integer'"),
+        ("{schema: kframe.scenario/v1, name: x, steps: [{elect: {}}, {answer: {broker: 1, error: X}}]}", "not one of"),
+    ],
+)  # fmt: skip
+def test_the_schema_refuses_what_the_reader_refuses(text: str, expected: str) -> None:
+    result = problems(yaml.safe_load(text), "kframe.scenario/v1")
+    assert any(expected in problem for problem in result), result
+
+
+def test_plans_are_valid(tmp_path: Path) -> None:
+    stamped = json.loads(kframe("plan", "stamp", PLAN, HEALTHY).stdout)
+    assert stamped["kframe"]["cluster_id"]
+    assert problems(stamped, "kframe.plan-file/v1") == []
+    assert problems(json.loads(PLAN.read_text()), "kframe.plan-file/v1") == []
+    assert problems({**stamped, "partitons": []}, "kframe.plan-file/v1") != []
+
+
+@pytest.mark.parametrize("name", ["whatif", "whatif/v1", "kframe.whatif/v1", "sim", "plugins.check"])
+def test_a_schema_is_printed_by_its_name(name: str) -> None:
+    printed = json.loads(kframe("schema", name).stdout)
+    assert printed["title"].removeprefix("kframe.").startswith(name.removeprefix("kframe."))
+
+
+def test_an_unknown_schema_is_refused_with_those_that_exist() -> None:
+    result = kframe("schema", "whatifs")
+    assert (result.exit_code, "NAME: found 'whatifs', expected one of bench, " in result.output) == (2, True)
+
+
+def test_fleet_rows_have_the_columns_of_the_tables() -> None:
+    pytest.importorskip("pyarrow")
+    from kframe.spark.ingest import INGESTED
+    from kframe.spark.report import REPORTS
+    from kframe.spark.rules import VIOLATIONS
+    from kframe.spark.stages import FAILOVER, REQUESTED
+
+    tables = {"ingest": INGESTED, "violations": VIOLATIONS, "impacts": FAILOVER.shown, "requests": REQUESTED.shown}
+    tables |= {f"report-{by}": report.table for by, report in REPORTS.items()}
+    for name, table in tables.items():
+        fields = DOCUMENTS[f"kframe.spark-{name}/v1"].type().__struct_fields__
+        assert fields == tuple(table.schema.names), name
