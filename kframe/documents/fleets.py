@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kframe.documents.whatif import FailureRow
 
@@ -37,7 +37,7 @@ class ViolationRow(Struct):
     severity: Literal["error", "warning"]
     topic: str | None
     partition: int | None
-    found: str
+    actual: str = field(name="found")
     expected: str
 
 
@@ -56,9 +56,9 @@ class ImpactRow(Struct):
     unclean_needed: int | None
     states_changed: int | None
     states_stored: int | None
-    found_offline: int | None
-    found_under_min_isr: int | None
-    found_loss: int | None
+    offline: int | None = field(name="found_offline")
+    under_min_isr: int | None = field(name="found_under_min_isr")
+    loss: int | None = field(name="found_loss")
 
 
 class RequestsRow(Struct):
@@ -67,8 +67,8 @@ class RequestsRow(Struct):
     cluster: str
     scenario: str
     step: int
-    occasion: str
-    turn: int
+    phase: str = field(name="occasion")
+    round: int = field(name="turn")
     broker_id: int
     api: str
     requests: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from kframe.documents.snapshots import QuarantinedPath
 from kframe.snapshot.live import ControllerKind
@@ -72,7 +72,7 @@ class DisagreementRecord(Struct):
     partition: int
     before: ShadowState | None
     expected: ShadowState | None
-    found: ShadowState | None
+    actual: ShadowState | None = field(name="found")
     causes: list[str]
 
 
@@ -85,4 +85,4 @@ class ShadowDocument(Struct):
     passed_over: int
     given_up: int
     disagreements: int
-    found: list[DisagreementRecord] | UnsetType = UNSET
+    records: list[DisagreementRecord] | UnsetType = field(name="found", default=UNSET)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field
 
 from kframe.whatif.explain import Explanation
 from kframe.whatif.health import Skew
@@ -139,7 +139,7 @@ class ReassignmentProblem(Struct):
     topic: str
     partition: int
     target: list[int]
-    fate: TopicStatus
+    status: TopicStatus = field(name="fate")
     error: str
     reason: str
 
@@ -187,11 +187,11 @@ class ReassignmentRecord(Struct):
     topics: list[ReassignmentTopic]
 
 
-class TopicRecord(Struct):
+class TopicOutcomeRecord(Struct):
     """The outcome of the creation or deletion of a topic."""
 
     topic: str
-    fate: TopicStatus
+    status: TopicStatus = field(name="fate")
     error: str
     partitions: int
     replicas: int
@@ -263,7 +263,7 @@ class WhatIfDocument(Struct):
     assumptions: list[str]
     notes: list[str]
     reassignment: ReassignmentRecord | UnsetType = UNSET
-    topics: list[TopicRecord] | UnsetType = UNSET
+    topics: list[TopicOutcomeRecord] | UnsetType = UNSET
     partitions: list[ChangedPartition] | UnsetType = UNSET
 
 

@@ -226,12 +226,12 @@ class KframeHooks:
 
 
             class Greeting(Struct):
-                "What ``kframe greet -o json`` prints."
+                "A greeting."
 
                 text: str
 
 
             @hookimpl
             def kframe_documents():
-                return [DocumentSpec(name="greeting/v1", kind=Greeting, doc="The output of kframe greet.")]
+                return [DocumentSpec(name="greeting/v1", kind=Greeting, doc="A greeting.")]
         """

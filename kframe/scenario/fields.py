@@ -85,8 +85,8 @@ def convert(value: Any, kind: type[T], source: str) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
-        path, found, expected = _problem(value, kind, str(problem))
-        raise ScenarioError(located(source, *path), found, expected) from problem
+        path, actual, expected = _problem(value, kind, str(problem))
+        raise ScenarioError(located(source, *path), actual, expected) from problem
 
 
 def located(source: str, *path: str | int) -> str:

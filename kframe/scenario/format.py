@@ -33,8 +33,8 @@ from kframe.scenario.step_types import BrokerEntry, ScenarioBroker, StepEntry, S
 SCHEMA: Final = "kframe.scenario/v1"
 #: People write scenarios by hand; a longer file is a mistake.
 FILE_BYTES_MAX: Final = 16 * 2**20
-_ONE_KEY: Final = {"minProperties": 1, "maxProperties": 1}
-_FIRST_STEP: Final = {"$ref": "#/$defs/StepEntry", "required": ["elect"], **_ONE_KEY}
+_SINGLE_KEY: Final = {"minProperties": 1, "maxProperties": 1}
+_FIRST_STEP: Final = {"$ref": "#/$defs/StepEntry", "required": ["elect"], **_SINGLE_KEY}
 _ANY_VALUE: Final = {"type": ["string", "number", "boolean"]}
 _KEYS: Final = {name: {"description": key.doc, "default": key.default} for name, key in KEYS.items()}
 _CONFIGS: Final = {
@@ -72,7 +72,7 @@ class ScenarioDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: Annotated[Literal["kframe.scenario/v1"], expecting(f"schema: {SCHEMA}")]
     name: Text
     steps: Annotated[
-        tuple[Annotated[StepEntry, Meta(extra_json_schema=_ONE_KEY)], ...],
+        tuple[Annotated[StepEntry, Meta(extra_json_schema=_SINGLE_KEY)], ...],
         expecting("a list that begins with elect: {}", extra_json_schema={"minItems": 1, "prefixItems": [_FIRST_STEP]}),
     ]
     config: Annotated[

@@ -23,7 +23,7 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
 from kframe.scenario.format import topic_partition
-from kframe.scenario.step_types import ElectLeadersStep, IsrProposal
+from kframe.scenario.step_types import ElectLeadersStep, ScenarioIsr
 
 if TYPE_CHECKING:
     from kframe.scenario.runner import ScenarioRunner
@@ -72,13 +72,13 @@ class Proposal:
         return true | dict(self.given)
 
 
-def read_alter_partition(where: str, content: Mapping[str, IsrProposal]) -> Action:
+def read_alter_partition(where: str, content: Mapping[str, ScenarioIsr]) -> Action:
     """Step ``alter_partition``: leaders propose ISRs."""
     read = {topic_partition(f"{where}.{name}", name): _proposal(proposal) for name, proposal in content.items()}
     return partial(_alter_partition, proposals=read)
 
 
-def _proposal(proposal: IsrProposal) -> Proposal:
+def _proposal(proposal: ScenarioIsr) -> Proposal:
     given = {name: getattr(proposal, name) for name in _PROPOSED}
     return Proposal(proposal.isr, {name: value for name, value in given.items() if value is not None})
 

@@ -39,7 +39,7 @@ class ScenarioBroker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 BrokerEntry: TypeAlias = BrokerId | ScenarioBroker
 
 
-class IsrProposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScenarioIsr(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An ISR that a leader proposes, and fields that differ from the stored state."""
 
     isr: RequestedIds
@@ -122,7 +122,7 @@ class StepEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broker_startup: Annotated[tuple[BrokerEntry, ...], expecting("a list of brokers")] | UnsetType = UNSET
     controlled_shutdown: BrokerId | UnsetType = UNSET
     alter_partition: Annotated[
-        dict[PartitionName, IsrProposal], expecting("a mapping from partitions to ISRs")
+        dict[PartitionName, ScenarioIsr], expecting("a mapping from partitions to ISRs")
     ] | UnsetType = UNSET  # fmt: skip
     elect_leaders: ElectLeadersStep | UnsetType = UNSET
     create_topics: Annotated[tuple[CreatedTopic, ...], expecting("a list of topics")] | UnsetType = UNSET

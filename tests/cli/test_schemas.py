@@ -193,5 +193,5 @@ def test_fleet_rows_have_the_columns_of_the_tables() -> None:
     tables = {"ingest": INGESTED, "violations": VIOLATIONS, "impacts": FAILOVER.shown, "requests": REQUESTED.shown}
     tables |= {f"report-{by}": report.table for by, report in REPORTS.items()}
     for name, table in tables.items():
-        fields = DOCUMENTS[f"kframe.spark-{name}/v1"].type().__struct_fields__
+        fields = DOCUMENTS[f"kframe.spark-{name}/v1"].type().__struct_encode_fields__
         assert fields == tuple(table.schema.names), name

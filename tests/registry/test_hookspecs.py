@@ -70,7 +70,7 @@ def test_kframe_broker_models() -> None:
 
 def test_kframe_documents() -> None:
     document = registry_of("kframe_documents").documents["greeting/v1"]
-    assert (document.doc, document.type().__struct_fields__) == ("The output of kframe greet.", ("text",))
+    assert (document.doc, document.type().__struct_fields__) == ("A greeting.", ("text",))
 
 
 def test_kframe_transports() -> None:
