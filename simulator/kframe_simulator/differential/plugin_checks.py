@@ -13,9 +13,9 @@ from kframe_simulator.differential.storages import StorageDifference
 from kframe_simulator.differential.stores import play_bare, play_history
 from kframe_simulator.differential.transports import play_batches
 from kframe_simulator.invariants import INVARIANTS
+from kframe_simulator.simulation.observations import Trigger
 from kframe_simulator.simulation.run import plan_of
 from kframe_simulator.simulation.simulation import Simulation
-from kframe_simulator.simulation.watch import Trigger
 
 #: The seeds of simulated clusters for a selector, and of histories for stores and transports.
 SELECTOR_SEEDS: Final = range(1, 4)

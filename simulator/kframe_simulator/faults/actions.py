@@ -9,27 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from kframe.model.events import ElectionRequested, ElectionType
 from kframe_simulator.faults import choices, operators, races, sequences
 from kframe_simulator.faults.plan import Action
-from kframe_simulator.simulation import clients
 from kframe_simulator.simulation.broker_messages import ask_controller, proposal
+from kframe_simulator.simulation.brokers import BrokerProcess
+from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.network import ENSEMBLE
 from kframe_simulator.simulation.recorder import PlayedStep
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.simulation import Simulation
+from kframe_simulator.simulation.state import SimulationState
 
 Item = TypeVar("Item")
 #: How long clients wait for topics.
 TIMEOUT_MS: Final = 3_000
 
 
-def play(simulation: Simulation, action: Action) -> None:
+def play(simulation: SimulationState, action: Action) -> None:
     """Play an action."""
     index = len(simulation.played_steps)
     simulation.played_steps.append(PlayedStep(simulation.scheduler.now_ms, action, None))
@@ -42,7 +39,7 @@ def play(simulation: Simulation, action: Action) -> None:
 # -- Processes.
 
 
-def _crash_broker(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _crash_broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(simulation, arguments)
     if not broker.running:
         return False
@@ -50,7 +47,7 @@ def _crash_broker(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _start_broker(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _start_broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     down = [broker_id for broker_id in simulation.brokers.values() if not broker_id.running]
     broker = choices.choose(down, arguments["broker"])
     if broker is None:
@@ -59,14 +56,14 @@ def _start_broker(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _bounce_broker(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _bounce_broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(simulation, arguments)
     before = broker.incarnation
     broker.bounce()
     return broker.incarnation > before
 
 
-def _pause(simulation: Simulation, process: BrokerProcess | ControllerProcess, for_ms: float) -> bool:
+def _pause(simulation: SimulationState, process: BrokerProcess | ControllerProcess, for_ms: float) -> bool:
     if not process.running or process.paused:
         return False
     process.pause()
@@ -74,7 +71,7 @@ def _pause(simulation: Simulation, process: BrokerProcess | ControllerProcess, f
     return True
 
 
-def _crash_controller(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _crash_controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     if not process.running:
         return False
@@ -82,7 +79,7 @@ def _crash_controller(simulation: Simulation, arguments: Mapping[str, Any]) -> b
     return True
 
 
-def _start_controller(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _start_controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.choose(
         [controller for controller in simulation.controllers if not controller.running], arguments["controller"]
     )
@@ -92,26 +89,26 @@ def _start_controller(simulation: Simulation, arguments: Mapping[str, Any]) -> b
     return True
 
 
-def _pause_within(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _pause_within(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     process.pause_after = arguments["effects"], arguments["for_ms"]
     return process.running
 
 
-def _expire_controller(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _expire_controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     if process.running:
         process.store.expire()
     return process.running
 
 
-def _expire_broker(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _expire_broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(simulation, arguments)
     broker.expire()
     return not broker.registered and broker.running
 
 
-def _jump(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _jump(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     if process.running and not process.paused:
         process.clock.jump(arguments["for_ms"])
@@ -121,7 +118,7 @@ def _jump(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 # -- Storage.
 
 
-def _lose_connection(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _lose_connection(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     if not process.running:
         return False
@@ -129,12 +126,12 @@ def _lose_connection(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
     return True
 
 
-def _lag(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _lag(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     return process.running and process.store.lag(arguments["for_ms"])
 
 
-def _watch(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _watch(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     if not process.running:
         return False
@@ -148,13 +145,13 @@ def _watch(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _write_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _write_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Another tool adds partitions to a topic directly in storage, as brokers once did."""
     name = choices.topic(simulation, arguments["pick"])
     return name is not None and races.add_partition(simulation, name, choices.replicas(simulation, arguments))
 
 
-def _forget_id(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _forget_id(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     name = choices.topic(simulation, arguments["pick"])
     if name is None:
         return False
@@ -162,13 +159,13 @@ def _forget_id(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _rewrite_state(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _rewrite_state(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Another client writes a state unchanged. Its version increases."""
     key = choices.partition(simulation, arguments["pick"])
     return key is not None and races.rewrite(simulation, key)
 
 
-def _malform(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _malform(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Make a record unreadable."""
     done = simulation.ensemble.malform(arguments["which"], arguments["pick"])
     simulation.watch.unreadable.update(
@@ -180,7 +177,7 @@ def _malform(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
 # -- Network and brokers.
 
 
-def _network_ids(simulation: Simulation) -> list[int]:
+def _network_ids(simulation: SimulationState) -> list[int]:
     controllers, producers = simulation.controllers, simulation.clients.producers
     return [
         *simulation.options.brokers,
@@ -189,7 +186,7 @@ def _network_ids(simulation: Simulation) -> list[int]:
     ]
 
 
-def _cut(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _cut(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     indexes = _network_ids(simulation)
     source, target = indexes[arguments["source"] % len(indexes)], indexes[arguments["target"] % len(indexes)]
     if source == target:
@@ -200,7 +197,7 @@ def _cut(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _cut_ensemble(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _cut_ensemble(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     simulation.network.cut(process.controller_id, ENSEMBLE, arguments["for_ms"])
     process.look_at_link()
@@ -208,7 +205,7 @@ def _cut_ensemble(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return process.running
 
 
-def _cut_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _cut_reply(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Requests reach a broker, but its responses are lost."""
     for process in simulation.controllers:
         simulation.network.cut(
@@ -217,26 +214,26 @@ def _cut_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _repeat_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _repeat_reply(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     if process.running:
         process.transport.repeated.add(choices.broker(simulation, arguments).broker_id)
     return process.running
 
 
-def _garble(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _garble(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = choices.controller(simulation, arguments)
     if process.running:
         process.transport.garbled.add(choices.broker(simulation, arguments).broker_id)
     return process.running
 
 
-def _half_apply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _half_apply(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     choices.broker(simulation, arguments).half_applies += 1
     return True
 
 
-def _slow(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _slow(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(simulation, arguments)
     broker.slow_ms = 700.0
 
@@ -247,12 +244,12 @@ def _slow(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _fail_log_dir(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _fail_log_dir(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(simulation, arguments)
     return broker.fail_log_dir("a")
 
 
-def _repeat_alter(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _repeat_alter(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """An earlier AlterPartition request arrives again."""
     process = simulation.controller(-1)
     brokers = [broker_id for broker_id in simulation.brokers.values() if broker_id.requests.past_proposals]
@@ -265,7 +262,7 @@ def _repeat_alter(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _repeat_shutdown(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _repeat_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """An earlier ControlledShutdown request arrives again. If possible, of an earlier registration."""
     process = simulation.controller(-1)
     brokers = [broker_id for broker_id in simulation.brokers.values() if broker_id.requests.past_shutdowns]
@@ -281,20 +278,20 @@ def _repeat_shutdown(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
     return True
 
 
-def readdress(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def readdress(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """A broker listens on another port. Its listeners have changed."""
     broker = choices.broker(simulation, arguments)
     (now,) = broker.registration.endpoints
     return broker.readdress((replace(now, port=now.port + 1),))
 
 
-def _fail_selector(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _fail_selector(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     simulation.faulty_selectors.raises += 1 + arguments["times"] % 3
     return True
 
 
 #: By kind of action: its function, which returns whether it had an effect.
-ACTIONS: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = {
+ACTIONS: Final[Mapping[str, Callable[[SimulationState, Mapping[str, Any]], bool]]] = {
     "crash_broker": _crash_broker,
     "start_broker": _start_broker,
     "bounce_broker": _bounce_broker,
@@ -327,12 +324,11 @@ ACTIONS: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = 
     "fail_selector": _fail_selector,
     **races.FAULTS,
     **operators.OPERATIONS,
-    **clients.OPERATIONS,
     **sequences.SEQUENCES,
 }
 
 
-def quiescence(simulation: Simulation) -> None:
+def quiescence(simulation: SimulationState) -> None:
     """End all faults, and stop all brokers without replicas. Stopped brokers stay down for now; controllers start
     again."""
     soothe(simulation)
@@ -344,13 +340,13 @@ def quiescence(simulation: Simulation) -> None:
         process.start()
 
 
-def calm(simulation: Simulation) -> None:
+def calm(simulation: SimulationState) -> None:
     """End all faults, and restart all stopped processes."""
     soothe(simulation)
     bring_back(simulation)
 
 
-def soothe(simulation: Simulation) -> None:
+def soothe(simulation: SimulationState) -> None:
     """End all faults. Paused processes continue, and cut links are restored."""
     simulation.network.heal()
     simulation.faulty_selectors.raises = 0
@@ -369,7 +365,7 @@ def soothe(simulation: Simulation) -> None:
         broker.calm()
 
 
-def consent(simulation: Simulation) -> None:
+def consent(simulation: SimulationState) -> None:
     """Elect the last in-sync replicas that wait for an operator's consent after a crash."""
     process = simulation.controller(-1)
     keys = tuple(key for key, row in simulation.ensemble.rows.items() if row.leader < 0 and row.isr)
@@ -377,7 +373,7 @@ def consent(simulation: Simulation) -> None:
         simulation.ask(process, "an election", partial(ElectionRequested, ElectionType.UNCLEAN, keys))
 
 
-def bring_back(simulation: Simulation) -> None:
+def bring_back(simulation: SimulationState) -> None:
     """Start all stopped processes."""
     for process in simulation.controllers:
         if not process.running:

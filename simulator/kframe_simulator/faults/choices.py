@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_STATE
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.simulation import Simulation
+from kframe_simulator.simulation.brokers import BrokerProcess
+from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.state import SimulationState
 
 Item = TypeVar("Item")
 
 
-def record_step(simulation: Simulation, kind: str, argument: Any) -> None:
+def record_step(simulation: SimulationState, kind: str, argument: Any) -> None:
     """Record the current action as a scenario step."""
     simulation.played_steps[-1] = simulation.played_steps[-1]._replace(step={kind: argument})
 
 
-def record_topic_step(simulation: Simulation, topic: str, kind: str, argument: Any) -> None:
+def record_topic_step(simulation: SimulationState, topic: str, kind: str, argument: Any) -> None:
     """Record an action on a topic. A topic marked for deletion is deleted at once in a scenario."""
     if not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{topic}"):
         record_step(simulation, kind, argument)
@@ -38,35 +36,35 @@ def choose(items: Sequence[Item], number: int) -> Item | None:
     return items[number % len(items)] if items else None
 
 
-def broker(simulation: Simulation, arguments: Mapping[str, Any]) -> BrokerProcess:
+def broker(simulation: SimulationState, arguments: Mapping[str, Any]) -> BrokerProcess:
     """The broker that an action names."""
     return simulation.brokers[simulation.options.brokers[arguments["broker"] % len(simulation.options.brokers)]]
 
 
-def controller(simulation: Simulation, arguments: Mapping[str, Any]) -> ControllerProcess:
+def controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> ControllerProcess:
     """A controller process. Every second number selects the active controller, if there is one."""
     number = arguments["controller"]
     active = [controller_id for controller_id in simulation.controllers if controller_id.active]
     return active[0] if number % 2 and active else simulation.controllers[number // 2 % len(simulation.controllers)]
 
 
-def partition(simulation: Simulation, number: int) -> TopicPartition | None:
+def partition(simulation: SimulationState, number: int) -> TopicPartition | None:
     """A stored partition."""
     return choose(sorted(simulation.ensemble.rows), number)
 
 
-def partition_in_need(simulation: Simulation, number: int) -> TopicPartition | None:
+def partition_in_need(simulation: SimulationState, number: int) -> TopicPartition | None:
     """A stored partition. Two of three numbers select a partition without a leader or a state, if there is one."""
     needy = sorted(key for key, row in simulation.ensemble.rows.items() if row.leader < 0)
     return choose(needy, number // 3) if needy and number % 3 else partition(simulation, number)
 
 
-def topic(simulation: Simulation, number: int) -> str | None:
+def topic(simulation: SimulationState, number: int) -> str | None:
     """A stored topic."""
     return choose(sorted(simulation.ensemble.topic_ids), number)
 
 
-def topic_in_need(simulation: Simulation, number: int) -> str | None:
+def topic_in_need(simulation: SimulationState, number: int) -> str | None:
     """A stored topic. Two of three numbers select an unreadable topic, or a topic that has a partition without a state
     or under reassignment."""
     names, rows = sorted(simulation.ensemble.topic_ids), simulation.ensemble.rows
@@ -77,7 +75,7 @@ def topic_in_need(simulation: Simulation, number: int) -> str | None:
     return choose(names, number)
 
 
-def replicas(simulation: Simulation, arguments: Mapping[str, Any]) -> tuple[int, ...]:
+def replicas(simulation: SimulationState, arguments: Mapping[str, Any]) -> tuple[int, ...]:
     """The replica list of an action."""
     brokers, shift = simulation.options.brokers, arguments["shift"]
     order = brokers[shift % len(brokers) :] + brokers[: shift % len(brokers)]

@@ -1,10 +1,10 @@
-"""Operator actions: controller requests and records left in storage."""
+"""Actions of operators and clients: controller requests, records left in storage, producers and consumers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kframe.embedded.records import StoredRecordError
 from kframe.errors import InputError
@@ -23,21 +23,19 @@ from kframe.model.ids import NO_STATE
 from kframe.model.tables import Targets
 from kframe_simulator.broker.broker import BrokerState
 from kframe_simulator.faults import choices
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.simulation import Simulation
+from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.state import SimulationState
 
 #: How long clients wait for topics.
 TIMEOUT_MS: Final = 3_000
 
 
-def _at_work(simulation: Simulation) -> ControllerProcess | None:
+def _at_work(simulation: SimulationState) -> ControllerProcess | None:
     process = simulation.controller(-1)
     return process if process is not None and process.running else None
 
 
-def _targets(simulation: Simulation, arguments: Mapping[str, Any]) -> Targets | None:
+def _targets(simulation: SimulationState, arguments: Mapping[str, Any]) -> Targets | None:
     readable = arguments["pick"] % 4
     keys = [key for key in sorted(simulation.ensemble.rows) if not readable or simulation.ensemble.readable([key[0]])]
     if not keys:
@@ -60,7 +58,7 @@ def _shown(targets: Targets) -> dict[str, list[int]]:
     }
 
 
-def _reassign(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _reassign(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process, targets = _at_work(simulation), _targets(simulation, arguments)
     if process is None or targets is None:
         return False
@@ -72,7 +70,7 @@ def _reassign(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _reassign_badly(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _reassign_badly(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Request an invalid reassignment. It has an empty list, a repeated broker, or brokers that never existed."""
     process, key = _at_work(simulation), choices.partition(simulation, arguments["pick"])
     if process is None or key is None:
@@ -86,7 +84,7 @@ def _reassign_badly(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
     return True
 
 
-def _reassign_to_isr(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _reassign_to_isr(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Reassign a partition to its ISR, whether its members are live or not. Prefers a partition without a leader."""
     process, key = _at_work(simulation), choices.partition_in_need(simulation, arguments["pick"])
     row = None if key is None else simulation.ensemble.rows[key]
@@ -99,7 +97,7 @@ def _reassign_to_isr(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
     return True
 
 
-def _cancel(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _cancel(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = _at_work(simulation)
     moving = [key for key, row in sorted(simulation.ensemble.rows.items()) if row.adding or row.removing]
     key = choices.choose(moving, arguments["pick"])
@@ -111,7 +109,7 @@ def _cancel(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _create_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _create_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process = _at_work(simulation)
     if process is None:
         return False
@@ -125,7 +123,7 @@ def _create_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _create_partitions(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _create_partitions(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process, name = _at_work(simulation), choices.topic(simulation, arguments["pick"])
     if process is None or name is None:
         return False
@@ -145,7 +143,7 @@ def _create_partitions(simulation: Simulation, arguments: Mapping[str, Any]) -> 
     return True
 
 
-def _delete_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _delete_topic(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process, name = _at_work(simulation), choices.topic_in_need(simulation, arguments["pick"])
     if process is None or name is None:
         return False
@@ -157,7 +155,7 @@ def _delete_topic(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _elect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _elect(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     process, key = _at_work(simulation), choices.partition_in_need(simulation, arguments["pick"])
     if process is None or key is None:
         return False
@@ -172,7 +170,7 @@ def _elect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _elected_or_refused(simulation: Simulation, key: TopicPartition, response: Any) -> bool:
+def _elected_or_refused(simulation: SimulationState, key: TopicPartition, response: Any) -> bool:
     """Whether an election of one partition got a valid answer. A partition that never had a leader must get an
     error."""
     row = simulation.ensemble.rows.get(key)
@@ -182,7 +180,7 @@ def _elected_or_refused(simulation: Simulation, key: TopicPartition, response: A
     )
 
 
-def _config(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _config(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     key = choices.partition_in_need(simulation, arguments["pick"])
     name = None if key is None else key[0]
     if name is None:
@@ -193,7 +191,7 @@ def _config(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _reassign_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _reassign_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     targets = _targets(simulation, arguments)
     if targets is None:
         return False
@@ -201,7 +199,7 @@ def _reassign_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bo
     return _left(lambda: simulation.ensemble.leave_reassignments(targets))
 
 
-def _bad_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _bad_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Store a reassignment record of one partition, and of another one to no replicas."""
     targets = _targets(simulation, {**arguments, "count": 1})
     if targets is None:
@@ -217,14 +215,14 @@ def _bad_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return _left(lambda: simulation.ensemble.leave_reassignments(left))
 
 
-def _election_record(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _election_record(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     key = choices.partition(simulation, arguments["pick"])
     if key is not None:
         choices.record_step(simulation, "preferred_znode", [choices.name(key)])
     return key is not None and _left(lambda: simulation.ensemble.leave_preferred_election([key, ("no-such-topic", 0)]))
 
 
-def _mark_deleted(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _mark_deleted(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     name = choices.topic_in_need(simulation, arguments["pick"])
     if arguments["pick"] % 5 == 0:
         return _left(lambda: simulation.ensemble.mark_for_deletion(["no-such-topic"]))
@@ -242,7 +240,7 @@ def _left(leave: Callable[[], None]) -> bool:
     return True
 
 
-def _shut_down(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _shut_down(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     broker = choices.broker(simulation, arguments)
     if not broker.running or broker.model.state is not BrokerState.RUNNING:
         return False
@@ -250,11 +248,42 @@ def _shut_down(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _drop_controller(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _drop_controller(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     try:
         simulation.ensemble.drop_controller()
     except InputError:
         return False
+    return True
+
+
+def _produce(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+    key = choices.partition(simulation, arguments["pick"])
+    producer = choices.choose(simulation.clients.producers, arguments["producer"])
+    if key is None or producer is None:
+        return False
+    acks = "all" if producer.options.acks == -1 else producer.options.acks
+    choices.record_topic_step(
+        simulation, key[0], "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}}
+    )
+    producer.write(key, arguments["count"])
+    return True
+
+
+def _consume(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+    key = choices.partition(simulation, arguments["pick"])
+    if key is None:
+        return False
+    simulation.clients.read(key, arguments["committed"], arguments["pick"])
+    return True
+
+
+def _repeat_produce(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
+    """An earlier Produce request arrives again."""
+    result = choices.choose(simulation.clients.sent, arguments["number"])
+    if result is None:
+        return False
+    broker_id, request, _ = result
+    simulation.brokers[broker_id].ask(request, lambda response: None)
     return True
 
 
@@ -275,4 +304,7 @@ OPERATIONS: Final[Mapping[str, Callable[..., bool]]] = {
     "mark_deleted": _mark_deleted,
     "shut_down": _shut_down,
     "drop_controller": _drop_controller,
+    "produce": _produce,
+    "consume": _consume,
+    "repeat_produce": _repeat_produce,
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,12 +28,10 @@ from kframe_simulator.broker.messages import NO_ID
 from kframe_simulator.broker.outgoing import AlterPartition, ProposedIsr
 from kframe_simulator.faults import choices
 from kframe_simulator.simulation.broker_messages import proposal
+from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.controller_requests import ACTIONS
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.simulation import Simulation
+from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.state import SimulationState
 
 #: The kinds of events in which a controller crashes; the number of an action selects one.
 CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
@@ -47,7 +45,7 @@ CRASH_EVENTS: Final[tuple[tuple[type[Event], ...], ...]] = (
 PARTITIONS_MOST: Final = 5
 
 
-def _race_write(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _race_write(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Another client writes the same path just before a controller's write."""
     process = choices.controller(simulation, arguments)
     if process.running:
@@ -55,7 +53,7 @@ def _race_write(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return process.running
 
 
-def race(simulation: Simulation, call: str, arguments: Sequence[Any]) -> None:
+def race(simulation: SimulationState, call: str, arguments: Sequence[Any]) -> None:
     """Another client changes storage before a write of a controller."""
     if call == "write_states":
         cluster, change = arguments
@@ -67,7 +65,7 @@ def race(simulation: Simulation, call: str, arguments: Sequence[Any]) -> None:
             add_partition(simulation, name, simulation.options.brokers[:1])
 
 
-def rewrite(simulation: Simulation, key: tuple[str, int]) -> bool:
+def rewrite(simulation: SimulationState, key: tuple[str, int]) -> bool:
     """Another client writes a state unchanged: its version increases."""
     row = simulation.ensemble.rows.get(key)
     if row is None or row.partition_epoch == NO_STATE:
@@ -77,7 +75,7 @@ def rewrite(simulation: Simulation, key: tuple[str, int]) -> bool:
     return True
 
 
-def add_partition(simulation: Simulation, name: str, replicas: tuple[int, ...]) -> bool:
+def add_partition(simulation: SimulationState, name: str, replicas: tuple[int, ...]) -> bool:
     """Another tool adds a partition to a topic directly in storage, as brokers once did."""
     if name not in simulation.ensemble.topic_ids or len(simulation.ensemble.topic_partitions(name)) >= PARTITIONS_MOST:
         return False
@@ -91,7 +89,7 @@ def add_partition(simulation: Simulation, name: str, replicas: tuple[int, ...]) 
     return True
 
 
-def _write_topic_on_the_dead(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _write_topic_on_the_dead(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Another tool adds a partition whose replicas are all on missing brokers, or that has no replicas: it gets no
     leader."""
     name = choices.topic(simulation, arguments["pick"])
@@ -100,7 +98,7 @@ def _write_topic_on_the_dead(simulation: Simulation, arguments: Mapping[str, Any
     return name is not None and bool(absent) and add_partition(simulation, name, replicas)
 
 
-def _swap_disks(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _swap_disks(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """The controller crashes, and before the next failover a broker comes back with empty disks."""
     broker, process = choices.broker(simulation, arguments), choices.controller(simulation, {"controller": 1})
     if not broker.running or broker.paused or not process.active:
@@ -110,21 +108,21 @@ def _swap_disks(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _hold_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _hold_proposal(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Delay the next proposal that adds a broker to an ISR, while a fault affects that broker."""
     broker = choices.broker(simulation, arguments)
     broker.requests.holds = ACTIONS[arguments["deed"] % len(ACTIONS)]
     return broker.running
 
 
-def _lose_answer(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _lose_answer(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Lose the response to a leader's next proposal: it sends the proposal again."""
     broker = choices.broker(simulation, arguments)
     broker.requests.lost_answers = 1
     return broker.running
 
 
-def _misdirect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _misdirect(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """``/controller`` is deleted, its owner is notified late, and leaders still send requests to it."""
     process = choices.controller(simulation, {"controller": 1})
     if not process.active or simulation.ensemble.controller_id() != process.controller_id:
@@ -142,7 +140,7 @@ def _misdirect(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _ask_again(simulation: Simulation, process: ControllerProcess) -> None:
+def _ask_again(simulation: SimulationState, process: ControllerProcess) -> None:
     """Leaders repeat their last proposals to a process, over connections that are still open."""
     for broker in simulation.brokers.values():
         for key, partition in sorted(broker.model.partitions.items()):
@@ -153,11 +151,11 @@ def _ask_again(simulation: Simulation, process: ControllerProcess) -> None:
                 ))  # fmt: skip
 
 
-def _topic_id(simulation: Simulation, key: tuple[str, int]) -> bytes:
+def _topic_id(simulation: SimulationState, key: tuple[str, int]) -> bytes:
     return simulation.ensemble.topic_ids.get(key[0], NO_ID) if simulation.topic_ids_used else NO_ID
 
 
-def _delay_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _delay_reply(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """The controller handles the next response of a broker late, even if the channel has closed since."""
     process = choices.controller(simulation, arguments)
     if process.running:
@@ -165,7 +163,7 @@ def _delay_reply(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return process.running
 
 
-def _deliver_late(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _deliver_late(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """A controller that was elected again handles a response to a request of its earlier term."""
     process = choices.controller(simulation, {"controller": 1})
     if not process.active:
@@ -182,13 +180,13 @@ def _deliver_late(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _fail_stop(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _fail_stop(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """A broker fails at its next StopReplica that deletes replicas."""
     choices.broker(simulation, arguments).fails_stops += 1
     return True
 
 
-def _crash_in(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _crash_in(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """The controller crashes in its next event of a kind, or after it has stored its next assignment."""
     process = choices.controller(simulation, {"controller": 1})
     if arguments["effects"] % 3 == 0:
@@ -198,7 +196,7 @@ def _crash_in(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return process.running
 
 
-def _fail_failovers(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _fail_failovers(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """The next controllers lose their connection in the middle of a failover, several times in a row."""
     for process in simulation.controllers:
         if process.running:
@@ -208,7 +206,7 @@ def _fail_failovers(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
     return True
 
 
-def _forge_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _forge_proposal(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """A broker proposes an invalid ISR: empty, without the leader, with an unassigned broker, or for another leader's
     partition. Only with strict checks: Kafka accepts all four."""
     process, key = simulation.controller(-1), choices.partition(simulation, arguments["pick"])
@@ -240,7 +238,7 @@ def _forge_proposal(simulation: Simulation, arguments: Mapping[str, Any]) -> boo
 
 
 def _send_proposal(
-    simulation: Simulation,
+    simulation: SimulationState,
     process: ControllerProcess,
     sender: BrokerProcess,
     key: tuple[str, int],
@@ -251,7 +249,7 @@ def _send_proposal(
 
 
 #: By kind of fault: its function, which returns whether it had an effect.
-FAULTS: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = {
+FAULTS: Final[Mapping[str, Callable[[SimulationState, Mapping[str, Any]], bool]]] = {
     "race_write": _race_write,
     "swap_disks": _swap_disks,
     "write_topic_on_the_dead": _write_topic_on_the_dead,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,13 +18,11 @@ from kframe.model.events import ReassignmentRequested, TopicPartition
 from kframe.model.ids import NO_LEADER, NO_STATE
 from kframe.model.tables import Targets, TopicTable
 from kframe_simulator.faults import choices, races
+from kframe_simulator.replication.control_requests import Row
+from kframe_simulator.simulation.brokers import BrokerProcess
+from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.notes import lost_dirs_known
-
-if TYPE_CHECKING:
-    from kframe_simulator.replication.control_requests import Row
-    from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.simulation import Simulation
+from kframe_simulator.simulation.state import SimulationState
 
 #: How long the controller has for one step, even with slow messages.
 STEP_MS: Final = 400.0
@@ -34,18 +32,18 @@ CUT_MS: Final = 3_000.0
 WAIT_MOST_MS: Final = 8_000.0
 
 
-def _active(simulation: Simulation) -> ControllerProcess | None:
+def _active(simulation: SimulationState) -> ControllerProcess | None:
     process = simulation.controller(-1)
     return process if process is not None and process.active else None
 
 
-def _later(simulation: Simulation, step: Callable[[], None]) -> None:
+def _later(simulation: SimulationState, step: Callable[[], None]) -> None:
     """Schedule the next step of a sequence. It is skipped if the faults have ended."""
     simulation.scheduler.after(STEP_MS, lambda: step() if simulation.faults_go_on else None)
 
 
 def _wait(
-    simulation: Simulation, ready: Callable[[], bool], then: Callable[[], None], left_ms: float = WAIT_MOST_MS
+    simulation: SimulationState, ready: Callable[[], bool], then: Callable[[], None], left_ms: float = WAIT_MOST_MS
 ) -> None:
     """Call ``then`` when ``ready`` is true. Give up after a while."""
     if ready():
@@ -54,7 +52,7 @@ def _wait(
         _later(simulation, partial(_wait, simulation, ready, then, left_ms - STEP_MS))
 
 
-def _ask_to_move(simulation: Simulation, key: TopicPartition, replicas: tuple[int, ...] | None) -> None:
+def _ask_to_move(simulation: SimulationState, key: TopicPartition, replicas: tuple[int, ...] | None) -> None:
     """Request a reassignment of one partition. None requests its cancellation."""
     process = _active(simulation)
     if process is None:
@@ -70,14 +68,14 @@ def _kill(broker: BrokerProcess) -> None:
     broker.time_out()
 
 
-def _unmoved(simulation: Simulation) -> list[Row]:
+def _unmoved(simulation: SimulationState) -> list[Row]:
     """Partitions of readable topics that have a state and no reassignment."""
     rows = (simulation.ensemble.rows[key] for key in sorted(simulation.ensemble.rows))
     idle = [row for row in rows if row.partition_epoch != NO_STATE and not (row.adding or row.removing)]
     return [row for row in idle if simulation.ensemble.readable([row.key[0]])]
 
 
-def _others(simulation: Simulation, row: Row) -> list[int]:
+def _others(simulation: SimulationState, row: Row) -> list[int]:
     """Registered, running brokers without a replica of a partition."""
     brokers = (
         broker for broker in simulation.brokers.values() if broker.registered and broker.running and not broker.paused
@@ -88,7 +86,7 @@ def _others(simulation: Simulation, row: Row) -> list[int]:
 # -- Cancelled reassignments.
 
 
-def _give_up_move(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _give_up_move(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Add a replica that cannot reach its leader. The operator cancels, and the controller crashes after it has stored
     the cancellation."""
     rows = [row for row in _unmoved(simulation) if row.leader >= 0 and _others(simulation, row)]
@@ -104,14 +102,14 @@ def _give_up_move(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _cancel_and_crash(simulation: Simulation, key: TopicPartition) -> None:
+def _cancel_and_crash(simulation: SimulationState, key: TopicPartition) -> None:
     row, process = simulation.ensemble.rows.get(key), _active(simulation)
     if process is not None and row is not None and row.adding and not set(row.adding) & set(row.isr):
         process.stop_after_call = "write_assignments"
         _ask_to_move(simulation, key, None)
 
 
-def _give_up_leaderless_move(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _give_up_leaderless_move(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Crash all replicas but the leader, then the leader; another replica comes back and cannot lead. An operator
     removes a replica and cancels."""
     rows = [row for row in _unmoved(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
@@ -144,7 +142,7 @@ def _give_up_leaderless_move(simulation: Simulation, arguments: Mapping[str, Any
     return True
 
 
-def _override_at_join(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _override_at_join(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Delay the next ISR that a leader writes with a replica under addition. The reassignment is overridden, and the
     ISR is written right after the new assignment (before inter-broker protocol 2.7-IV2)."""
     if simulation.controllers_store_isrs:
@@ -154,7 +152,7 @@ def _override_at_join(simulation: Simulation, arguments: Mapping[str, Any]) -> b
 
 
 def held_by_override(
-    simulation: Simulation, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]
+    simulation: SimulationState, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]
 ) -> bool:
     """Whether a leader's ISR write is delayed until the reassignment is overridden."""
     row = simulation.ensemble.rows.get(key)
@@ -172,13 +170,13 @@ def held_by_override(
     return True
 
 
-def assignment_stored(simulation: Simulation, name: str) -> None:
+def assignment_stored(simulation: SimulationState, name: str) -> None:
     """A controller has stored assignments of a topic: write the delayed ISR before the controller continues."""
     if name in simulation.held_isrs:
         simulation.scheduler.after(0.0, partial(_release, simulation, name))
 
 
-def _release(simulation: Simulation, name: str) -> None:
+def _release(simulation: SimulationState, name: str) -> None:
     store = simulation.held_isrs.pop(name, None)
     if store is not None:
         store()
@@ -187,7 +185,7 @@ def _release(simulation: Simulation, name: str) -> None:
 # -- Controlled shutdowns.
 
 
-def _crash_in_shutdown(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _crash_in_shutdown(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Leave a leader alone in its ISR. It requests a controlled shutdown, which the controller cannot grant, and
     crashes before it retries. Then it starts again."""
     rows = [row for row in _unmoved(simulation) if row.leader in row.replicas and len(row.replicas) > 1]
@@ -223,7 +221,7 @@ def _crash_in_shutdown(simulation: Simulation, arguments: Mapping[str, Any]) -> 
 # -- Reassignments that wait for the first leader.
 
 
-def _move_unborn(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _move_unborn(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Add a partition on a missing broker, and store its reassignment to another missing broker. Then the target broker
     starts, or the topic is marked for deletion."""
     name = choices.topic(simulation, arguments["pick"])
@@ -248,7 +246,7 @@ def _move_unborn(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
     return True
 
 
-def _move_by_record(simulation: Simulation, key: TopicPartition, target: tuple[int, ...], number: int) -> None:
+def _move_by_record(simulation: SimulationState, key: TopicPartition, target: tuple[int, ...], number: int) -> None:
     row = simulation.ensemble.rows.get(key)
     if row is None or row.partition_epoch != NO_STATE or simulation.ensemble.has_record(REASSIGN_PARTITIONS):
         return
@@ -274,7 +272,7 @@ def _move_by_record(simulation: Simulation, key: TopicPartition, target: tuple[i
 # -- Late responses, and unreadable records.
 
 
-def _bounce_in_deletion(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _bounce_in_deletion(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """A broker registers again just before its next deleting StopReplica arrives. It refuses the request for its broker
     epoch. The controller handles the response after the new registration."""
     broker = choices.broker(simulation, arguments)
@@ -282,7 +280,7 @@ def _bounce_in_deletion(simulation: Simulation, arguments: Mapping[str, Any]) ->
     return broker.running
 
 
-def _recall_answers(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _recall_answers(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """The controller is elected again. A log directory fails, and the controller is notified. Then a response of the
     earlier term arrives, in which the same replicas have no error."""
     process = _active(simulation)
@@ -325,7 +323,7 @@ def _answered(answers: list[Any], broker_id: int) -> bool:
     return any(answer.broker_id == broker_id for answer in answers)
 
 
-def _knows_dead_dir(simulation: Simulation, process: ControllerProcess, broker_id: int) -> bool:
+def _knows_dead_dir(simulation: SimulationState, process: ControllerProcess, broker_id: int) -> bool:
     """Whether the controller knows of a failed log directory of a broker."""
     if not process.active:
         return False
@@ -334,13 +332,13 @@ def _knows_dead_dir(simulation: Simulation, process: ControllerProcess, broker_i
     return any(broker_id in lost_dirs_known(cluster, row) for row in rows)
 
 
-def _spoil_end(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
+def _spoil_end(simulation: SimulationState, arguments: Mapping[str, Any]) -> bool:
     """Make a topic's record unreadable just before the end of its next reassignment is stored."""
     simulation.spoils_ends += 1
     return True
 
 
-def spoil_end(simulation: Simulation, table: TopicTable) -> None:
+def spoil_end(simulation: SimulationState, table: TopicTable) -> None:
     """A controller is about to store these assignments: if one ends a reassignment, make its record unreadable."""
     reached = {key[0] for key, row in simulation.ensemble.rows.items() if _is_reached(row)}
     for index, name in enumerate(table.names):
@@ -350,7 +348,7 @@ def spoil_end(simulation: Simulation, table: TopicTable) -> None:
             simulation.watch.unreadable.update(key for key in simulation.ensemble.rows if key[0] == name)
 
 
-def end(simulation: Simulation) -> None:
+def end(simulation: SimulationState) -> None:
     """Stop all sequences, and release everything that they delay."""
     simulation.faults_go_on, simulation.overrides_joins, simulation.spoils_ends = False, 0, 0
     for name in list(simulation.held_isrs):
@@ -363,7 +361,7 @@ def _is_reached(row: Row) -> bool:
 
 
 #: By kind of sequence: its function, which returns whether it began.
-SEQUENCES: Final[Mapping[str, Callable[[Simulation, Mapping[str, Any]], bool]]] = {
+SEQUENCES: Final[Mapping[str, Callable[[SimulationState, Mapping[str, Any]], bool]]] = {
     "give_up_move": _give_up_move,
     "give_up_leaderless_move": _give_up_leaderless_move,
     "override_at_join": _override_at_join,

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Final
 
 from kframe_simulator.invariants import events, members, proposals, records, requests, rest, roles, states, topics
-from kframe_simulator.simulation.watch import Invariant, Trigger
+from kframe_simulator.simulation.observations import Trigger
+from kframe_simulator.simulation.watch import Invariant
 
 INVARIANTS: Final = tuple(
     Invariant(number, (broken.__doc__ or "").split(": ", 1)[-1], trigger, broken)

@@ -26,8 +26,9 @@ from kframe.model.events import (
 from kframe.model.ids import NO_STATE, PartitionState, ReplicaState
 from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.notes import digest
+from kframe_simulator.simulation.observations import Begun, Ended, Replied, StateWritten
 from kframe_simulator.simulation.store import FENCED
-from kframe_simulator.simulation.watch import Begun, Ended, Replied, StateWritten, Watch
+from kframe_simulator.simulation.watch import Watch
 
 #: The most effects of an event in a simulated cluster.
 EFFECTS_MAX: Final = 400

@@ -20,7 +20,8 @@ from kframe.model.ids import NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.invariants.states import elected, proposed
 from kframe_simulator.replication.control_requests import Row
 from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.watch import Ended, StateWritten, Watch
+from kframe_simulator.simulation.observations import Ended, StateWritten
+from kframe_simulator.simulation.watch import Watch
 
 #: Earlier AlterPartition versions have no error for an ineligible replica.
 _REFUSED_SINCE = 1

@@ -14,7 +14,8 @@ from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_BROKER_EPOCH
 from kframe_simulator.replication.control_requests import Row
-from kframe_simulator.simulation.watch import Proposed, Watch
+from kframe_simulator.simulation.observations import Proposed
+from kframe_simulator.simulation.watch import Watch
 
 
 class ProposalResult(NamedTuple):

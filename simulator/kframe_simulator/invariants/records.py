@@ -8,9 +8,10 @@ from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import UNDEFINED, RecordKind
 from kframe_simulator.invariants.states import elected, unclean_allowed
 from kframe_simulator.replication.control_requests import Row
+from kframe_simulator.simulation.observations import Led, Logged, Read, StateWritten
 from kframe_simulator.simulation.record_history import follows
 from kframe_simulator.simulation.values import Value
-from kframe_simulator.simulation.watch import Led, Logged, Read, StateWritten, Watch
+from kframe_simulator.simulation.watch import Watch
 
 
 def leaders_have_what_was_promised(watch: Watch, led: Led) -> str | None:

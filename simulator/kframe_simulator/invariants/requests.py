@@ -7,7 +7,8 @@ from kframe.model.events import BrokersChanged, ControlledShutdownRequested, Isr
 from kframe.model.ids import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr, StopReplica, UpdateMetadata
 from kframe_simulator.replication.control_requests import read_row
-from kframe_simulator.simulation.watch import Connected, Ended, Leaving, Post, Watch
+from kframe_simulator.simulation.observations import Connected, Ended, Leaving, Post
+from kframe_simulator.simulation.watch import Watch
 
 
 def single_request_in_flight(watch: Watch, post: Post) -> str | None:

@@ -8,8 +8,9 @@ from kframe.core.admin.leader_rebalance import TIMER as REBALANCE_TIMER
 from kframe.errors import ErrorCode
 from kframe.model.events import SessionExpired
 from kframe.runtime.loop import RETRY_MS
+from kframe_simulator.simulation.observations import Answered, Begun, Claimed, Ended, Post, Written
 from kframe_simulator.simulation.store import FENCED
-from kframe_simulator.simulation.watch import Answered, Begun, Claimed, Ended, Post, Watch, Written
+from kframe_simulator.simulation.watch import Watch
 
 _FENCED: Final = frozenset(FENCED) - {"release"}
 

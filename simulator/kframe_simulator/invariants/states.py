@@ -6,7 +6,8 @@ from kframe.model.events import AlterPartitionRequested, ElectionRequested, Elec
 from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.topics import UNSET
 from kframe_simulator.simulation.notes import lost_dirs_known
-from kframe_simulator.simulation.watch import Ended, StateWritten, Watch, WriteRefused
+from kframe_simulator.simulation.observations import Ended, StateWritten, WriteRefused
+from kframe_simulator.simulation.watch import Watch
 
 #: After this time a controller applies a changed topic setting.
 SETTINGS_READ_MS = 30_000.0

@@ -7,7 +7,8 @@ from kframe.model.events import ReassignmentRequested
 from kframe.model.ids import NO_STATE
 from kframe_simulator.broker.messages import LeaderAndIsr
 from kframe_simulator.replication.control_requests import Row
-from kframe_simulator.simulation.watch import Post, TopicWritten, Watch
+from kframe_simulator.simulation.observations import Post, TopicWritten
+from kframe_simulator.simulation.watch import Watch
 
 _NO_ID = bytes(16)
 

@@ -2,37 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
 from kframe.model.events import AlterPartitionRequested, TopicPartition
 from kframe_simulator.broker.messages import (
+    ControlResponse,
     EndTransaction,
     Fetch,
     FetchResponse,
     OffsetsForLeaderEpochResponse,
     Produce,
     Request,
+    Response,
 )
 from kframe_simulator.broker.outgoing import (
     AlterPartition,
     AlterPartitionResponseData,
     ControlledShutdown,
     ControlledShutdownResponseData,
+    Message,
     Reply,
     WriteState,
     WriteStateResponse,
 )
 from kframe_simulator.replication import conversion
+from kframe_simulator.replication.control_requests import ControlRequest
+from kframe_simulator.simulation.cluster import BrokerView, SimulatedCluster
+from kframe_simulator.simulation.controllers import ControllerProcess
 from kframe_simulator.simulation.ensemble import SimEnsemble
+from kframe_simulator.simulation.watch import Watch
 
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.simulation import Simulation
+
+class BrokerPeer(BrokerView, Protocol):
+    """A broker process as its requests and other brokers see it."""
+
+    def crash(self) -> None: ...
+    def shut_down(self) -> None: ...
+    def bounce(self) -> None: ...
+    def expire(self) -> None: ...
+    def time_out(self) -> None: ...
+    def ask(self, request: Request, answer: Callable[[Response | None], None]) -> None: ...
+
+
+class BrokerHost(SimulatedCluster, Protocol):
+    """The simulation of a broker process, and what the process and the clients report to it."""
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerPeer]: ...
+    @property
+    def watch(self) -> Watch: ...
+    @property
+    def session_timeout_ms(self) -> float: ...
+
+    def broker(self, broker_id: int) -> BrokerPeer | None: ...
+    def controller(self, controller_id: int) -> ControllerProcess | None: ...
+    def record_step(self, kind: str, argument: Any) -> None: ...
+    def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool: ...
+    def request_answered(
+        self, process: BrokerView, control_request: ControlRequest, response: ControlResponse
+    ) -> None: ...
+    def shutdown_answered(
+        self, process: ControllerProcess, asked: ControlledShutdown, response: ControlledShutdownResponseData
+    ) -> None: ...
+    def proposal_answered(
+        self, process: ControllerProcess, event: AlterPartitionRequested, response: AlterPartitionResponse
+    ) -> None: ...
+    def client_answered(self, correlation: int, message: Message) -> None: ...
+    def broker_up(self, process: BrokerView) -> None: ...
+    def broker_down(self, process: BrokerView) -> None: ...
+    def logs_touched(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None: ...
+    def log_dir_lost(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None: ...
 
 
 def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
@@ -48,7 +93,7 @@ def about(message: Request | Reply | None) -> Iterable[TopicPartition]:
 
 
 def ask_controller(
-    simulation: Simulation, process: ControllerProcess, message: Any, answer: Callable[[Any], None]
+    simulation: BrokerHost, process: ControllerProcess, message: Any, answer: Callable[[Any], None]
 ) -> None:
     """Deliver a broker's request to a controller process. The answer is None if the process is not there."""
     if not process.running:
@@ -68,7 +113,7 @@ def ask_controller(
 
 
 def proposal(
-    simulation: Simulation, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
+    simulation: BrokerHost, process: ControllerProcess, message: AlterPartition, isr_epochs: Sequence[int] | None = None
 ) -> tuple[Callable[[int], AlterPartitionRequested], Callable[[Any], AlterPartitionResponseData]]:
     """The controller event for a leader's proposals, and the function that converts its response.
 

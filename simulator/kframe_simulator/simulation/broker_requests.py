@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from kframe_simulator.broker.outgoing import (
     CloseSession,
@@ -15,18 +15,29 @@ from kframe_simulator.broker.outgoing import (
     Reply,
     WriteState,
 )
-from kframe_simulator.simulation.broker_messages import about, write_state
+from kframe_simulator.simulation.broker_messages import BrokerHost, BrokerPeer, about, write_state
+from kframe_simulator.simulation.controller_requests import ControllerRequests
 from kframe_simulator.simulation.network import ENSEMBLE
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.simulation import Simulation
 
 #: The time after which a broker gets the reply None to a lost request.
 LOST_MS: Final = 2_000.0
 
 
-def send(simulation: Simulation, process: BrokerProcess, out: Outgoing) -> None:
+class Sender(BrokerPeer, Protocol):
+    """The broker process that sends a message."""
+
+    @property
+    def paused(self) -> bool: ...
+    @property
+    def deferred(self) -> list[Callable[[], None]]: ...
+    @property
+    def requests(self) -> ControllerRequests: ...
+
+    def flush(self) -> None: ...
+    def close_session(self, in_order: bool) -> None: ...
+
+
+def send(simulation: BrokerHost, process: Sender, out: Outgoing) -> None:
     """Send a message of the broker to its peer."""
     match out.peer:
         case Peer.BROKER:
@@ -36,10 +47,10 @@ def send(simulation: Simulation, process: BrokerProcess, out: Outgoing) -> None:
         case Peer.STORE:
             _send_to_storage(simulation, process, out)
         case Peer.CLIENT:
-            simulation.client_answered(process, out.peer_id, out.message)
+            simulation.client_answered(out.peer_id, out.message)
 
 
-def _answer(simulation: Simulation, process: BrokerProcess, source: int, number: int) -> Callable[[Any], None]:
+def _answer(simulation: BrokerHost, process: Sender, source: int, number: int) -> Callable[[Any], None]:
     """A function that delivers the reply to request ``number``, or None if there will be none."""
     incarnation = process.incarnation
 
@@ -60,7 +71,7 @@ def _answer(simulation: Simulation, process: BrokerProcess, source: int, number:
     return answer
 
 
-def _send_to_broker(simulation: Simulation, process: BrokerProcess, out: Outgoing) -> None:
+def _send_to_broker(simulation: BrokerHost, process: Sender, out: Outgoing) -> None:
     other, answer = simulation.broker(out.peer_id), _answer(simulation, process, out.peer_id, out.number)
     message: Any = out.message
     if other is None or not simulation.network.deliver(
@@ -69,7 +80,7 @@ def _send_to_broker(simulation: Simulation, process: BrokerProcess, out: Outgoin
         simulation.scheduler.after(LOST_MS, partial(answer, None))
 
 
-def _send_to_storage(simulation: Simulation, process: BrokerProcess, out: Outgoing) -> None:
+def _send_to_storage(simulation: BrokerHost, process: Sender, out: Outgoing) -> None:
     ensemble, message = simulation.ensemble, out.message
     match message:
         case WriteState():
@@ -85,11 +96,4 @@ def _send_to_storage(simulation: Simulation, process: BrokerProcess, out: Outgoi
         case NotifyLogDirFailure():
             ensemble.notify_log_dir_event(process.broker_id)
         case CloseSession():
-            process.stopped_in_order = message.in_order
-            process.running = False
-            simulation.broker_down(process)
-            if message.in_order:
-                simulation.watch.observed.stopped_in_order(process.broker_id)
-            else:
-                simulation.watch.observed.crashed(process.broker_id)
-            process.unregister()
+            process.close_session(message.in_order)

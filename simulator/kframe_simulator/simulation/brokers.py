@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from kframe.errors import ErrorCode
 from kframe.model.brokers import Endpoint, Registration
@@ -19,18 +18,15 @@ from kframe_simulator.broker.messages import (
     StopReplica,
 )
 from kframe_simulator.replication.control_requests import ControlRequest
-from kframe_simulator.simulation.broker_messages import about
+from kframe_simulator.simulation.broker_messages import BrokerHost, about
 from kframe_simulator.simulation.broker_requests import send
 from kframe_simulator.simulation.controller_requests import ControllerRequests
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.simulation import Simulation
 
 
 class BrokerProcess:
     """One broker across its restarts."""
 
-    def __init__(self, simulation: Simulation, model: Broker, registration: Registration) -> None:
+    def __init__(self, simulation: BrokerHost, model: Broker, registration: Registration) -> None:
         self.model = model
         self.broker_id = model.broker_id
         self.registration = registration
@@ -229,6 +225,14 @@ class BrokerProcess:
             self._registered = False
             self._simulation.record_step("broker_failure", [self.broker_id])
             self._simulation.ensemble.unregister_brokers([self.broker_id])
+
+    def close_session(self, in_order: bool) -> None:
+        """End the process and its session. ``in_order``: after a granted controlled shutdown."""
+        self.stopped_in_order, self.running = in_order, False
+        self._simulation.broker_down(self)
+        observed = self._simulation.watch.observed
+        observed.stopped_in_order(self.broker_id) if in_order else observed.crashed(self.broker_id)
+        self.unregister()
 
     def _time_out_later(self) -> None:
         session = self._session

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kframe.errors import ErrorCode
 from kframe.model.events import TopicPartition
@@ -23,15 +23,11 @@ from kframe_simulator.broker.messages import (
     Response,
 )
 from kframe_simulator.broker.outgoing import Message
-from kframe_simulator.faults import choices
+from kframe_simulator.simulation.broker_messages import BrokerHost
 from kframe_simulator.simulation.network import OUTSIDE
+from kframe_simulator.simulation.observations import Read, Trigger
 from kframe_simulator.simulation.options import ProducerOptions
 from kframe_simulator.simulation.values import Value
-from kframe_simulator.simulation.watch import Read, Trigger
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.simulation import Simulation
 
 #: Network indexes of producers begin here.
 FIRST_ID: Final = 2000
@@ -181,7 +177,7 @@ class Producer:
 class Clients:
     """All clients of a simulation."""
 
-    def __init__(self, simulation: Simulation, producers: tuple[ProducerOptions, ...]) -> None:
+    def __init__(self, simulation: BrokerHost, producers: tuple[ProducerOptions, ...]) -> None:
         self.simulation = simulation
         self.producers = [Producer(self, number, options) for number, options in enumerate(producers)]
         self.sent: deque[tuple[int, Produce, int]] = deque(maxlen=SENT_MAX)
@@ -232,7 +228,7 @@ class Clients:
             self._held[request.correlation] = request, topic_number, back
         simulation.network.deliver(index, broker_id, lambda: broker.ask(request, answer))
 
-    def answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
+    def answered(self, correlation: int, message: Message) -> None:
         """A broker sends a delayed response."""
         held = self._held.pop(correlation, None)
         if held is not None and isinstance(message, ProduceResponse):
@@ -280,42 +276,3 @@ class Clients:
         self.simulation.watch.look(Trigger.READ, Read(key, offset, committed, answer))
         end = answer.log_end_offset if answer.error is not ErrorCode.NONE else offset + len(answer.records)
         self._positions[key, topic_number, committed] = end
-
-
-def _produce(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    key = choices.partition(simulation, arguments["pick"])
-    producer = choices.choose(simulation.clients.producers, arguments["producer"])
-    if key is None or producer is None:
-        return False
-    acks = "all" if producer.options.acks == -1 else producer.options.acks
-    choices.record_topic_step(
-        simulation, key[0], "produce", {choices.name(key): {"records": arguments["count"], "acks": acks}}
-    )
-    producer.write(key, arguments["count"])
-    return True
-
-
-def _consume(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    key = choices.partition(simulation, arguments["pick"])
-    if key is None:
-        return False
-    simulation.clients.read(key, arguments["committed"], arguments["pick"])
-    return True
-
-
-def _repeat_produce(simulation: Simulation, arguments: Mapping[str, Any]) -> bool:
-    """An earlier Produce request arrives again."""
-    result = choices.choose(simulation.clients.sent, arguments["number"])
-    if result is None:
-        return False
-    broker_id, request, _ = result
-    simulation.brokers[broker_id].ask(request, lambda response: None)
-    return True
-
-
-#: By kind of client action: its function, which returns whether it had an effect.
-OPERATIONS: Final[Mapping[str, Callable[..., bool]]] = {
-    "produce": _produce,
-    "consume": _consume,
-    "repeat_produce": _repeat_produce,
-}

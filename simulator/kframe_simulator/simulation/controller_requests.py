@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kframe_simulator.broker.outgoing import AlterPartition, ControlledShutdown, Outgoing
-from kframe_simulator.simulation.broker_messages import ask_controller, proposal
+from kframe_simulator.simulation.broker_messages import BrokerHost, BrokerPeer, ask_controller, proposal
 from kframe_simulator.simulation.network import ENSEMBLE
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.brokers import BrokerProcess
-    from kframe_simulator.simulation.simulation import Simulation
 
 #: The delay before a missing response counts as lost, and before a leader looks up an unknown controller again.
 LOST_MS: Final = 2_000.0
@@ -34,7 +30,7 @@ Answer = Callable[[Any], None]
 class ControllerRequests:
     """The requests of one broker, across its restarts."""
 
-    def __init__(self, simulation: Simulation, broker: BrokerProcess) -> None:
+    def __init__(self, simulation: BrokerHost, broker: BrokerPeer) -> None:
         self.past_proposals: deque[AlterPartition] = deque(maxlen=24)
         """Earlier AlterPartition requests that can be repeated."""
         self.past_shutdowns: deque[ControlledShutdown] = deque(maxlen=2)
@@ -94,7 +90,7 @@ class ControllerRequests:
         """Lose a response. The leader times out."""
         self._simulation.scheduler.after(LOST_MS, partial(answer, None))
 
-    def _joining(self, message: AlterPartition) -> BrokerProcess | None:
+    def _joining(self, message: AlterPartition) -> BrokerPeer | None:
         """The broker that a proposal adds to an ISR."""
         rows = self._simulation.ensemble.rows
         for key, proposed in message.partitions.items():
@@ -103,7 +99,7 @@ class ControllerRequests:
                     return self._simulation.broker(member)
         return None
 
-    def _hold(self, joining: BrokerProcess, controller_id: int, message: AlterPartition, answer: Answer) -> None:
+    def _hold(self, joining: BrokerPeer, controller_id: int, message: AlterPartition, answer: Answer) -> None:
         """Delay a proposal until the controller has handled the fault of the added broker."""
         deed, self.holds = self.holds, None
         victim = self._broker if deed == "self" else joining

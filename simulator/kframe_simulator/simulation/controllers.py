@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from kframe.core.controller import ControllerCore
 from kframe.core.selectors.leader_selection import Selection
@@ -15,13 +15,11 @@ from kframe.model.events import Event
 from kframe.model.ids import ElectionKind
 from kframe.model.store_requests import StoreRequest
 from kframe.runtime.loop import ControllerLoop
+from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import ENSEMBLE
 from kframe_simulator.simulation.scheduler import ProcessClock
 from kframe_simulator.simulation.store import SimStore
-from kframe_simulator.simulation.transport import SimTransport
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.simulation import Simulation
+from kframe_simulator.simulation.transport import RequestListener, SimTransport
 
 #: Ids of controllers begin here, above those of brokers.
 FIRST_ID: Final = 1000
@@ -32,11 +30,21 @@ STEP_MS: Final = 0.1
 RECONNECT_MS: Final = 5.0
 
 
+class ControllerHost(RequestListener, Protocol):
+    """The storage of a simulation, and what a controller process reports to it."""
+
+    @property
+    def ensemble(self) -> SimEnsemble: ...
+
+    def event_begins(self, process: ControllerProcess, event: Event) -> None: ...
+    def event_ended(self, process: ControllerProcess, event: Event) -> None: ...
+
+
 class ControllerProcess:
     """One controller process, across its restarts."""
 
     def __init__(
-        self, simulation: Simulation, number: int, config: ControllerConfig, session_timeout_ms: float,
+        self, simulation: ControllerHost, number: int, config: ControllerConfig, session_timeout_ms: float,
         request_timeout_ms: float, selectors: Mapping[ElectionKind, LeaderSelector],
     ) -> None:  # fmt: skip
         self.controller_id = FIRST_ID + number

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -13,15 +13,36 @@ from kframe.embedded.ensemble import MemoryEnsemble
 from kframe.embedded.layout import BROKERS, CONTROLLER, CONTROLLER_EPOCH, REASSIGN_PARTITIONS, broker_path
 from kframe.embedded.states import StateColumns
 from kframe.embedded.topics import topic_path
+from kframe.model.changes import StoredStates
 from kframe.model.cluster import ClusterState
 from kframe.model.columns import Int32
 from kframe.model.events import TopicPartition
 from kframe.model.tables import TopicTable
 from kframe_simulator.replication.control_requests import Row, read_row
+from kframe_simulator.simulation.scheduler import Scheduler
 
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.simulation import Simulation
-    from kframe_simulator.simulation.store import SimStore
+
+class StorageListener(Protocol):
+    """What storage and the stores of controllers report. A writer, caller or reader is a controller id. None is another
+    client."""
+
+    @property
+    def scheduler(self) -> Scheduler: ...
+
+    def state_written(
+        self, key: TopicPartition, before: Row | None, after: Row, writer: int | None, cluster: ClusterState | None
+    ) -> None: ...
+    def topic_written(
+        self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: int | None
+    ) -> None: ...
+    def written(self, writer: int | None, call: str, what: object) -> None: ...
+    def called(self, caller: int, call: str) -> None: ...
+    def refused(self, writer: int, key: TopicPartition) -> None: ...
+    def elections_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None: ...
+    def isr_changes_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None: ...
+    def states_read(self, reader: int, cluster: ClusterState, rows: Int32, states: StoredStates) -> None: ...
+    def raced(self, call: str, arguments: Sequence[Any]) -> None: ...
+    def storing_assignments(self, table: TopicTable) -> None: ...
 
 
 class SimEnsemble(MemoryEnsemble):
@@ -29,7 +50,7 @@ class SimEnsemble(MemoryEnsemble):
 
     def __init__(self, states: StateColumns, controller_epoch: int = 0) -> None:
         super().__init__(states, controller_epoch)
-        self.simulation: Simulation
+        self.simulation: StorageListener
         self.rows: dict[TopicPartition, Row] = {}
         """The stored states by partition, for the invariants."""
         self.topic_ids: dict[str, bytes] = {}
@@ -152,7 +173,7 @@ class SimEnsemble(MemoryEnsemble):
 
     # -- Callbacks.
 
-    def state_changed(self, key: TopicPartition, writer: SimStore | None, cluster: ClusterState | None) -> None:
+    def state_changed(self, key: TopicPartition, writer: int | None, cluster: ClusterState | None) -> None:
         """Report a state write."""
         row = self.states.cluster.row(*key)
         assert row is not None
@@ -161,7 +182,7 @@ class SimEnsemble(MemoryEnsemble):
         self.changes += 1
         self.simulation.state_written(key, before, after, writer, cluster)
 
-    def topics_changed(self, names: Iterable[str], writer: SimStore | None, call: str) -> None:
+    def topics_changed(self, names: Iterable[str], writer: int | None, call: str) -> None:
         """Report the topics that a write has changed."""
         for name in names:
             before, after = self.topic_partitions(name), self.read_topic(name)

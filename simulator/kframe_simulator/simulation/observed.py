@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
@@ -16,11 +16,9 @@ from kframe.model.ids import LEADER_DURING_DELETE, NO_BROKER_EPOCH, NO_STATE
 from kframe_simulator.broker.messages import UpdateMetadata
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.replication.control_requests import ControlRequest, Row
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.controllers import ControllerProcess
-    from kframe_simulator.simulation.simulation import Simulation
-    from kframe_simulator.simulation.watch import StateWritten
+from kframe_simulator.simulation.cluster import SimulatedCluster
+from kframe_simulator.simulation.controllers import ControllerProcess
+from kframe_simulator.simulation.observations import StateWritten
 
 #: One term: controller id, incarnation of its process, controller epoch.
 Term = tuple[int, int, int]
@@ -38,7 +36,7 @@ class Epochs(NamedTuple):
 class Observed:
     """The facts of one simulation."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: SimulatedCluster) -> None:
         self._simulation = simulation
         self._leaving: defaultdict[Term, dict[int, int]] = defaultdict(dict)
         """Broker epoch by broker of the ControlledShutdown requests in a term."""

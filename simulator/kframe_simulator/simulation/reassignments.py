@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kframe.model.events import TopicPartition
 from kframe_simulator.replication.control_requests import Row
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.watch import StateWritten, TopicWritten
+from kframe_simulator.simulation.observations import StateWritten, TopicWritten
 
 
 class LastReassignments:

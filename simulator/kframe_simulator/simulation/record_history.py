@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kframe.embedded.layout import DELETE_TOPICS
 from kframe.errors import ErrorCode
@@ -23,11 +23,9 @@ from kframe.model.events import TopicPartition
 from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import NO_ID, UNDEFINED, Produce, ProduceResponse, Record
 from kframe_simulator.replication.control_requests import Row
+from kframe_simulator.simulation.cluster import SimulatedCluster
+from kframe_simulator.simulation.observations import StateWritten
 from kframe_simulator.simulation.values import Value
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.simulation import Simulation
-    from kframe_simulator.simulation.watch import StateWritten
 
 
 class Promise(NamedTuple):
@@ -53,8 +51,9 @@ class Committed:
 class RecordHistory:
     """The history of records, by partition."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+    def __init__(self, simulation: SimulatedCluster, dark: set[str]) -> None:
+        """``dark`` are the topics that some broker knows by another id."""
+        self._simulation, self._dark = simulation, dark
         self.promises: defaultdict[TopicPartition, list[Promise]] = defaultdict(list)
         self.committed: defaultdict[TopicPartition, Committed] = defaultdict(Committed)
         self.reads: defaultdict[TopicPartition, dict[int, Record]] = defaultdict(dict)
@@ -198,7 +197,7 @@ class RecordHistory:
     def watched(self, key: TopicPartition) -> bool:
         """Whether a partition's logs are checked: all belong to the current topic, which is not being deleted."""
         name, simulation = key[0], self._simulation
-        if name in self.stale_logs or name in simulation.watch.dark or key not in simulation.ensemble.rows:
+        if name in self.stale_logs or name in self._dark or key not in simulation.ensemble.rows:
             return False
         return not simulation.ensemble.has_record(f"{DELETE_TOPICS}/{name}")
 

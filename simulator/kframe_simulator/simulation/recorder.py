@@ -29,14 +29,12 @@ from kframe_simulator.faults.plan import Action
 from kframe_simulator.replication.control_requests import ControlRequest, Row
 from kframe_simulator.simulation.brokers import BrokerProcess
 from kframe_simulator.simulation.clients import Clients
+from kframe_simulator.simulation.cluster import BrokerView
 from kframe_simulator.simulation.controllers import FIRST_ID, ControllerProcess
 from kframe_simulator.simulation.ensemble import SimEnsemble
 from kframe_simulator.simulation.network import Network
 from kframe_simulator.simulation.notes import ErrorCatcher, Notes, digest, failures_of
-from kframe_simulator.simulation.options import Options
-from kframe_simulator.simulation.scheduler import Scheduler
-from kframe_simulator.simulation.store import SimStore
-from kframe_simulator.simulation.watch import (
+from kframe_simulator.simulation.observations import (
     Answered,
     Begun,
     Claimed,
@@ -50,10 +48,12 @@ from kframe_simulator.simulation.watch import (
     StateWritten,
     TopicWritten,
     Trigger,
-    Watch,
     WriteRefused,
     Written,
 )
+from kframe_simulator.simulation.options import Options
+from kframe_simulator.simulation.scheduler import Scheduler
+from kframe_simulator.simulation.watch import Watch
 
 
 class PlayedStep(NamedTuple):
@@ -103,9 +103,9 @@ class Recorder:
         number = wanted - FIRST_ID
         return self.controllers[number] if 0 <= number < len(self.controllers) else None
 
-    def process_of(self, store: SimStore | None) -> ControllerProcess | None:
-        """The process of a store."""
-        return None if store is None else self.controllers[store.controller_id - FIRST_ID]
+    def process_of(self, controller_id: int | None) -> ControllerProcess | None:
+        """The process of a controller id. None for another client."""
+        return None if controller_id is None else self.controllers[controller_id - FIRST_ID]
 
     def record_step(self, kind: str, argument: Any) -> None:
         """Record a scenario step. Steps before the first controller belong to the initial state."""
@@ -115,7 +115,7 @@ class Recorder:
     # -- Writes.
 
     def state_written(
-        self, key: TopicPartition, before: Row | None, after: Row, writer: SimStore | None, cluster: ClusterState | None
+        self, key: TopicPartition, before: Row | None, after: Row, writer: int | None, cluster: ClusterState | None
     ) -> None:
         """A state was stored."""
         self._note(b"state", repr((key, after[1:7])).encode())
@@ -139,9 +139,7 @@ class Recorder:
         self.watch.look(Trigger.STATE, written)
         self.watch.observed.state_written(written)
 
-    def topic_written(
-        self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: SimStore | None
-    ) -> None:
+    def topic_written(self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: int | None) -> None:
         """A topic was stored."""
         topic_id = self.ensemble.topic_ids.get(name, bytes(16))
         self._note(b"topic", repr((name, topic_id, [row[7:10] for row in after.values()])).encode())
@@ -159,7 +157,7 @@ class Recorder:
             self.watch.record_history.topic_gone(name, before)
             self.watch.observed.topic_gone([(name, partition) for partition in before])
 
-    def written(self, writer: SimStore | None, call: str, what: object) -> None:
+    def written(self, writer: int | None, call: str, what: object) -> None:
         """A write was done."""
         process = self.process_of(writer)
         self.counts["writes"] += 1
@@ -176,11 +174,11 @@ class Recorder:
         self._note(call.encode(), b"%d" % process.controller_id)
         self.watch.look(Trigger.WRITTEN, Written(process, call))
 
-    def called(self, caller: SimStore, call: str) -> None:
+    def called(self, caller: int, call: str) -> None:
         """A controller calls the store."""
-        notes = self._notes[caller.controller_id]
+        notes = self._notes[caller]
         notes.calls[call] += 1
-        caller_process = self.controllers[caller.controller_id - FIRST_ID]
+        caller_process = self.controllers[caller - FIRST_ID]
         if call == caller_process.stop_after_call:
             caller_process.stop_after = 0
         if call == "write_reassignments" and notes.calls[call] == 1:
@@ -190,26 +188,26 @@ class Recorder:
             assert process is not None
             self.watch.observed.loaded(process)
 
-    def refused(self, writer: SimStore, key: TopicPartition) -> None:
+    def refused(self, writer: int, key: TopicPartition) -> None:
         """A controller's write of a state was refused for its version."""
         process = self.process_of(writer)
         assert process is not None
         self.watch.look(Trigger.REFUSED, WriteRefused(process, key))
 
-    def elections_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+    def elections_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read the partitions of an operator's preferred election."""
-        self._notes[reader.controller_id].elections.update(partitions)
+        self._notes[reader].elections.update(partitions)
 
-    def isr_changes_read(self, reader: SimStore, partitions: Iterable[TopicPartition]) -> None:
+    def isr_changes_read(self, reader: int, partitions: Iterable[TopicPartition]) -> None:
         """A controller has read ISR change notifications."""
-        self._notes[reader.controller_id].noticed.update(partitions)
+        self._notes[reader].noticed.update(partitions)
 
     def noticed_now(self, process: ControllerProcess) -> set[TopicPartition]:
         """Partitions whose ISR change a controller's current event has read or written."""
         notes = self._notes[process.controller_id]
         return notes.noticed.union(notes.written)
 
-    def states_read(self, reader: SimStore, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
+    def states_read(self, reader: int, cluster: ClusterState, rows: Int32, states: StoredStates) -> None:
         """A controller has read states."""
         process, p, names = self.process_of(reader), cluster.partitions, cluster.topics.names
         assert process is not None
@@ -312,9 +310,7 @@ class Recorder:
 
     # -- Brokers.
 
-    def request_answered(
-        self, process: BrokerProcess, control_request: ControlRequest, response: ControlResponse
-    ) -> None:
+    def request_answered(self, process: BrokerView, control_request: ControlRequest, response: ControlResponse) -> None:
         """A broker has answered a control request."""
         self.watch.answered(Answered(process, control_request, response))
 
@@ -332,15 +328,15 @@ class Recorder:
         written = frozenset(self._notes[process.controller_id].written)
         self.watch.look(Trigger.PROPOSED, Proposed(process, event, response, written))
 
-    def broker_up(self, process: BrokerProcess) -> None:
+    def broker_up(self, process: BrokerView) -> None:
         """A broker has started: forget the state of its earlier process."""
         self.watch.memory.pop(process.broker_id, None)
 
-    def broker_down(self, process: BrokerProcess) -> None:
+    def broker_down(self, process: BrokerView) -> None:
         """A broker process has ended."""
         self.watch.memory.pop(process.broker_id, None)
 
-    def logs_touched(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+    def logs_touched(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:
         """Logs of a broker may have changed: check those that have."""
         seen, logs = self._logs, process.model.disks.logs
         for key in keys:
@@ -352,16 +348,16 @@ class Recorder:
                 seen[process.broker_id, key] = mark
                 self.watch.look(Trigger.LOGGED, Logged(process, key, log))
 
-    def log_dir_lost(self, process: BrokerProcess, keys: Iterable[TopicPartition]) -> None:
+    def log_dir_lost(self, process: BrokerView, keys: Iterable[TopicPartition]) -> None:
         """A log directory of a broker has failed, with these logs."""
         lost = tuple(keys)
         partitions = [f"{topic}-{number}" for topic, number in lost]
         self.record_step("log_dir_failure", {"broker": process.broker_id, "partitions": partitions})
         self.watch.record_history.logs_lost(process.broker_id, lost)
 
-    def client_answered(self, process: BrokerProcess, correlation: int, message: Message) -> None:
+    def client_answered(self, correlation: int, message: Message) -> None:
         """A broker sends a delayed response to a client."""
-        self.clients.answered(process, correlation, message)
+        self.clients.answered(correlation, message)
 
     def ask(
         self, process: ControllerProcess, what: str, event: Callable[[int], Event],

@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from kframe.embedded.states import StateColumns
-from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
 from kframe.model.events import TopicPartition
 from kframe.model.ids import ElectionKind
-from kframe.model.protocol import InterBrokerProtocol
 from kframe.model.tables import TopicTable
 from kframe_simulator.faults import actions, races, sequences
-from kframe_simulator.faults.failing_selector import FailingSelector
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.invariants import INVARIANTS
 from kframe_simulator.invariants.rest import BALANCED_MS
 from kframe_simulator.replication.control_requests import Row
-from kframe_simulator.simulation.brokers import BrokerProcess
-from kframe_simulator.simulation.building import build_broker, build_cluster
-from kframe_simulator.simulation.clients import Clients
-from kframe_simulator.simulation.controllers import ControllerProcess
-from kframe_simulator.simulation.ensemble import SimEnsemble
+from kframe_simulator.simulation.observations import Trigger
 from kframe_simulator.simulation.options import Options
-from kframe_simulator.simulation.recorder import Recorder
-from kframe_simulator.simulation.store import SimStore
-from kframe_simulator.simulation.watch import Invariant, Trigger, Violation, Watch
+from kframe_simulator.simulation.state import SimulationState
+from kframe_simulator.simulation.watch import Invariant, Violation
 
 #: The simulation is at rest after this time without a write.
 QUIET_MS: Final = 22_000.0
@@ -41,8 +31,6 @@ QUIESCENCE_MAX_MS: Final = 75_000.0
 NEWS_MS: Final = 3_000.0
 #: The simulation must be at rest after this time without faults.
 REST_MOST_MS: Final = 300_000.0
-#: Requests have topic ids from this inter-broker protocol on.
-_TOPIC_IDS_SINCE: Final = InterBrokerProtocol.parse("2.8-IV1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +52,7 @@ class Result:
     """Counts of controller events, failovers, writes and requests."""
 
 
-class Simulation(Recorder):
+class Simulation(SimulationState):
     """One run."""
 
     def __init__(
@@ -74,39 +62,8 @@ class Simulation(Recorder):
         selectors: Mapping[ElectionKind, LeaderSelector] | None = None,
         invariants: tuple[Invariant, ...] = INVARIANTS,
     ) -> None:
-        super().__init__(options)
+        super().__init__(options, selectors, invariants)
         self.plan = tuple(plan)
-        self.played: Counter[str] = Counter()
-        self.faulty_selectors = FailingSelector()
-        self.ensemble = SimEnsemble(StateColumns(build_cluster(options)))
-        self.ensemble.simulation = self
-        self.watch = Watch(self, invariants)
-        for name, topic_id in self.ensemble.topic_ids.items():
-            self.watch.known_id[name] = topic_id
-            self.watch.ids_used[topic_id] = name
-        self.topic_ids_used = InterBrokerProtocol.parse(options.protocol) >= _TOPIC_IDS_SINCE
-        self.controllers_store_isrs = InterBrokerProtocol.parse(options.protocol).alter_partition
-        """Whether leaders propose ISRs to the controller instead of writing them to storage."""
-        self.brokers = {broker: BrokerProcess(self, *build_broker(options, broker)) for broker in options.brokers}
-        config = ControllerConfig(options.config)
-        chosen = selectors or {kind: self.faulty_selectors for kind in ElectionKind if "plugin" in options.faults}
-        self.controllers = [
-            ControllerProcess(
-                self, number, config, options.session_timeout_ms, options.request_timeout_ms, chosen
-            )
-            for number in range(options.controllers)
-        ]  # fmt: skip
-        self.changed_ms = 0.0
-        """The time of the last write."""
-        self.clients = Clients(self, options.producers)
-        self.faults_go_on = True
-        """Whether sequences of faults continue."""
-        self.overrides_joins = 0
-        """How many of the next ISR writes of leaders are delayed until an override."""
-        self.held_isrs: dict[str, Callable[[], None]] = {}
-        """By topic: the function that performs a delayed ISR write."""
-        self.spoils_ends = 0
-        """How many of the next ends of reassignments have an unreadable record."""
 
     def run(self) -> Result:
         """Play the plan, end all faults, wait for rest, and check the invariants."""
@@ -134,9 +91,7 @@ class Simulation(Recorder):
         """A controller is about to store assignments. Their record may become unreadable first."""
         sequences.spoil_end(self, table)
 
-    def topic_written(
-        self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: SimStore | None
-    ) -> None:
+    def topic_written(self, name: str, before: Mapping[int, Row], after: Mapping[int, Row], writer: int | None) -> None:
         """A topic was stored: a delayed ISR write may be due."""
         super().topic_written(name, before, after, writer)
         if writer is not None:
@@ -145,13 +100,6 @@ class Simulation(Recorder):
     def holds_isr(self, key: TopicPartition, isr: tuple[int, ...], store: Callable[[], None]) -> bool:
         """Whether a leader's own ISR write is delayed until its reassignment is overridden."""
         return sequences.held_by_override(self, key, isr, store)
-
-    def waits_for_consent(self, row: Row) -> bool:
-        """Whether a partition without a leader may wait for an operator's consent: its last in-sync replica may have
-        lost records (``kframe.last.replica.hold``)."""
-        if not self.options.hold_last or len(row.isr) != 1:
-            return False
-        return not self.watch.observed.leads_again(row.isr[0])
 
     def _play(self) -> None:
         for number, broker in enumerate(self.brokers.values()):

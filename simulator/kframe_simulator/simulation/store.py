@@ -199,7 +199,7 @@ class SimStore(MemoryStore):
             return plain(self, *args)
         self._inside = True
         try:
-            self._ensemble.simulation.called(self, name)
+            self._ensemble.simulation.called(self.controller_id, name)
             if name in _READS:
                 return self._read(name, plain, args)
             self.catch_up()
@@ -231,11 +231,11 @@ class SimStore(MemoryStore):
         if name == "load":
             return self._without_broken(result)
         if name == "read_preferred_election" and result:
-            self._ensemble.simulation.elections_read(self, result)
+            self._ensemble.simulation.elections_read(self.controller_id, result)
         if name == "read_isr_changes":
-            self._ensemble.simulation.isr_changes_read(self, result.items)
+            self._ensemble.simulation.isr_changes_read(self.controller_id, result.items)
         if name == "read_states":
-            self._ensemble.simulation.states_read(self, args[0], args[1], result)
+            self._ensemble.simulation.states_read(self.controller_id, args[0], args[1], result)
         if not self._ensemble.broken:
             return result
         if name == "read_topics":
@@ -352,18 +352,18 @@ class SimStore(MemoryStore):
             case "claim" | "take_over":
                 if result is not None:
                     self.claimed_epoch, self.lost_role = result, False
-                self._ensemble.simulation.written(self, name, result)
+                self._ensemble.simulation.written(self.controller_id, name, result)
             case "write_states":
                 self._observe_states(args[0], args[1], result)
             case "write_assignments" | "create_topics":
-                self._ensemble.topics_changed(args[0].names, self, name)
+                self._ensemble.topics_changed(args[0].names, self.controller_id, name)
             case "give_topic_ids" | "delete_topics":
-                self._ensemble.topics_changed(args[0], self, name)
+                self._ensemble.topics_changed(args[0], self.controller_id, name)
             case "release":
                 pass
             case _:
                 self._ensemble.changes += 1
-                self._ensemble.simulation.written(self, name, args)
+                self._ensemble.simulation.written(self.controller_id, name, args)
         if name == "release":
             self.claimed_epoch = -1
 
@@ -372,10 +372,10 @@ class SimStore(MemoryStore):
         for row, code in zip(change.rows.tolist(), result.codes.tolist(), strict=True):
             if code == WriteCode.OK:
                 key = names[p.topic[row]], int(p.partition[row])
-                self._ensemble.state_changed(key, self, cluster)
+                self._ensemble.state_changed(key, self.controller_id, cluster)
             elif code == WriteCode.STALE:
-                self._ensemble.simulation.refused(self, (names[p.topic[row]], int(p.partition[row])))
-        self._ensemble.simulation.written(self, "write_states", result.codes.tobytes())
+                self._ensemble.simulation.refused(self.controller_id, (names[p.topic[row]], int(p.partition[row])))
+        self._ensemble.simulation.written(self.controller_id, "write_states", result.codes.tobytes())
 
 
 _READS: Final = frozenset(READS)

@@ -7,10 +7,10 @@ its sender may act.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kframe.model.cluster import ClusterState
 from kframe.model.events import Event, LeaderAndIsrAnswered, StopReplicaAnswered
@@ -19,12 +19,30 @@ from kframe.model.requests import ControlRequests
 from kframe.runtime.samples import Samples
 from kframe_simulator.broker.messages import ControlResponse
 from kframe_simulator.replication.control_requests import ControlRequest, control_requests
-
-if TYPE_CHECKING:
-    from kframe_simulator.simulation.simulation import Simulation
+from kframe_simulator.simulation.network import Network
+from kframe_simulator.simulation.scheduler import Scheduler
 
 #: The delay before a reconnection.
 BACKOFF_MS: Final = 100.0
+
+
+class RequestListener(Protocol):
+    """The network of a simulation, and what a transport reports to it."""
+
+    @property
+    def scheduler(self) -> Scheduler: ...
+    @property
+    def network(self) -> Network: ...
+
+    def batch_sent(self, controller_id: int, cluster: ClusterState, requests: ControlRequests) -> None: ...
+    def channel_opened(self, controller_id: int, broker_id: int, open_epoch: int | None) -> None: ...
+    def request_queued(self, controller_id: int, control_request: ControlRequest) -> None: ...
+    def request_sent(self, controller_id: int, control_request: ControlRequest, again: bool) -> None: ...
+    def request_done(self, controller_id: int, control_request: ControlRequest) -> None: ...
+    def deliver(
+        self, controller_id: int, control_request: ControlRequest, answer: Callable[[ControlResponse], None],
+        refuse: Callable[[], None],
+    ) -> None: ...  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +63,7 @@ class SimulatedChannel:
 class SimTransport:
     """Implements ``ports.Transport`` for one process of a simulation."""
 
-    def __init__(self, simulation: Simulation, controller_id: int, timeout_ms: float) -> None:
+    def __init__(self, simulation: RequestListener, controller_id: int, timeout_ms: float) -> None:
         """The connection breaks if a response takes longer than ``timeout_ms``."""
         self.controller_id = controller_id
         self.channels: dict[int, SimulatedChannel] = {}

@@ -16,14 +16,9 @@ from kframe_simulator.broker.messages import (
     UpdateMetadata,
 )
 from kframe_simulator.replication.control_requests import ControlRequest, Row
+from kframe_simulator.simulation.observations import Ended, Post, StateWritten, TopicWritten
 from kframe_simulator.simulation.record_history import Promise
 from kframe_simulator.simulation.values import Value
-from kframe_simulator.simulation.watch import (
-    Ended,
-    Post,
-    StateWritten,
-    TopicWritten,
-)
 
 KEY = ("t", 0)
 

@@ -28,7 +28,8 @@ from kframe.model.tables import Targets
 from kframe_simulator import Simulation
 from kframe_simulator.broker.messages import LeaderAndIsr, LeaderState, PartitionMetadata
 from kframe_simulator.invariants import events, members, proposals, records, requests, rest, roles, states, topics
-from kframe_simulator.simulation.watch import Begun, Claimed, Proposed, Trigger, Watch, WriteRefused
+from kframe_simulator.simulation.observations import Begun, Claimed, Proposed, Trigger, WriteRefused
+from kframe_simulator.simulation.watch import Watch
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, state, stop, topic
 
 Broken = tuple[Trigger, Any]

@@ -17,10 +17,7 @@ from kframe_simulator.broker.messages import (
 )
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, records, requests, rest, topics
-from kframe_simulator.simulation.watch import (
-    Answered,
-    Led,
-)
+from kframe_simulator.simulation.observations import Answered, Led
 from kframe_simulator.testing.at_rest import KEY, edit, ended, metadata, post, promise, state, topic, write
 
 

@@ -23,8 +23,7 @@ from kframe_simulator.broker.messages import (
 )
 from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
 from kframe_simulator.invariants import events, records, requests, rest, roles, states, topics
-from kframe_simulator.simulation.values import Value
-from kframe_simulator.simulation.watch import (
+from kframe_simulator.simulation.observations import (
     Answered,
     Claimed,
     Connected,
@@ -34,9 +33,10 @@ from kframe_simulator.simulation.watch import (
     Read,
     Replied,
     Trigger,
-    Watch,
     Written,
 )
+from kframe_simulator.simulation.values import Value
+from kframe_simulator.simulation.watch import Watch
 from kframe_simulator.testing.at_rest import (
     KEY,
     edit,

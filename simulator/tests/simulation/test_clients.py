@@ -13,9 +13,9 @@ from kframe_simulator.broker.log import Log
 from kframe_simulator.broker.messages import Fetch
 from kframe_simulator.faults.plan import Action
 from kframe_simulator.invariants import records
+from kframe_simulator.simulation.observations import Trigger
 from kframe_simulator.simulation.options import ProducerOptions, TopicOptions
 from kframe_simulator.simulation.values import Value
-from kframe_simulator.simulation.watch import Trigger
 from kframe_simulator.testing.quiet_options import QUIET
 
 KEY = ("t", 0)

@@ -1,0 +1,199 @@
+"""What is observed in a run, and the triggers of invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from kframe.core.brokers.alter_partition import AlterPartitionResponse
+from kframe.model.cluster import ClusterState
+from kframe.model.events import AlterPartitionRequested, Event, TopicPartition
+from kframe_simulator.broker.log import Log
+from kframe_simulator.broker.messages import ControlResponse, Fetched
+from kframe_simulator.broker.outgoing import ControlledShutdown, ControlledShutdownResponseData
+from kframe_simulator.replication.control_requests import ControlRequest, Row
+from kframe_simulator.simulation.cluster import BrokerView
+from kframe_simulator.simulation.controllers import ControllerProcess
+
+
+class Trigger(Enum):
+    """When an invariant is checked."""
+
+    CLAIMED = "the role was claimed"
+    WRITTEN = "a controller has written"
+    STATE = "a partition's state was written"
+    TOPIC = "a topic was written, created or deleted"
+    QUEUED = "a request was handed over for a broker"
+    SENT = "a request leaves"
+    ANSWERED = "a broker has answered"
+    CONNECTED = "a channel to a broker was opened"
+    REPLIED = "somebody who asked was answered"
+    REFUSED = "a controller's write of a state was refused for its version"
+    BEGUN = "a controller takes an event"
+    EVENT = "a controller is done with an event"
+    PROPOSED = "a leader's AlterPartition was answered"
+    LEAVING = "a broker that wants to stop was answered"
+    LED = "a broker has become leader"
+    LOGGED = "a log, or its high watermark, is another"
+    ACKNOWLEDGED = "a record was acknowledged by all in-sync replicas"
+    READ = "a consumer has read"
+    QUIESCENT = "all faults have ended, and what is dead stays dead"
+    RESTED = "the simulation has come to rest"
+
+
+class Claimed(NamedTuple):
+    """A process claimed the role."""
+
+    process: ControllerProcess
+    controller_epoch: int
+
+
+class Written(NamedTuple):
+    """A process did a store write."""
+
+    process: ControllerProcess
+    call: str
+
+
+class StateWritten(NamedTuple):
+    """A state was stored. ``process`` None: by another client."""
+
+    key: TopicPartition
+    before: Row | None
+    after: Row
+    process: ControllerProcess | None
+    cluster: ClusterState | None
+
+
+class TopicWritten(NamedTuple):
+    """A topic was stored; partitions by number. ``process`` None: by another client."""
+
+    name: str
+    before: Mapping[int, Row]
+    after: Mapping[int, Row]
+    topic_id: bytes
+    process: ControllerProcess | None
+
+
+class Post(NamedTuple):
+    """A request and its sender."""
+
+    process: ControllerProcess
+    request: ControlRequest
+    again: bool = False
+
+
+class Answered(NamedTuple):
+    """A broker's response to a request."""
+
+    broker: BrokerView
+    request: ControlRequest
+    response: ControlResponse
+
+
+class Connected(NamedTuple):
+    """A channel was opened. An earlier channel to the same broker may still be open."""
+
+    process: ControllerProcess
+    broker_id: int
+    open_epoch: int | None
+
+
+class Replied(NamedTuple):
+    """A client's request was answered. ``times`` counts the responses. ``whole`` says whether every item has an error
+    code."""
+
+    what: str
+    times: int
+    whole: bool
+
+
+class WriteRefused(NamedTuple):
+    """A controller's write of a state was refused for its version."""
+
+    process: ControllerProcess
+    key: TopicPartition
+
+
+class Begun(NamedTuple):
+    """A controller takes an event."""
+
+    process: ControllerProcess
+    event: Event
+
+
+class Proposed(NamedTuple):
+    """A leader's AlterPartition was answered. ``written``: the partitions that this event has written so far."""
+
+    process: ControllerProcess
+    event: AlterPartitionRequested
+    response: AlterPartitionResponse
+    written: frozenset[TopicPartition]
+
+
+class Ended(NamedTuple):
+    """A completed event, with its writes."""
+
+    process: ControllerProcess
+    event: Any
+    written: tuple[TopicPartition, ...]
+    topics: Mapping[str, Mapping[int, Row]]
+    """Written topics, before the event."""
+    repeated: bool
+    """Whether the event is a repetition, with no other event in between."""
+    unsent: tuple[tuple[TopicPartition, int], ...] = ()
+    """Partitions with a new leader whose previous leader was sent no LeaderAndIsr, and that leader."""
+    calls: Mapping[str, int] = {}
+    """The number of store calls by name. Failed writes count."""
+    failed: bool = False
+    """Whether the event failed, or the store refused a write."""
+    warnings: tuple[str, ...] = ()
+    """The controller's log messages of level warning and above."""
+    reassignments: Mapping[TopicPartition, tuple[int, ...]] = {}
+    """The content of ``/admin/reassign_partitions`` before the event first wrote it."""
+    not_called_new: tuple[tuple[TopicPartition, int], ...] = ()
+    """New replicas (partition, broker) whose LeaderAndIsr requests do not mark them as new."""
+    unaware: tuple[int, ...] = ()
+    """Registered brokers that were not sent an UpdateMetadata after the live brokers changed."""
+    elections: frozenset[TopicPartition] = frozenset()
+    """Partitions of the preferred election that the event has read."""
+    arrived: frozenset[int] = frozenset()
+    """Brokers whose new registration the event has handled."""
+    knowledge: bytes = b""
+    """The controller's memory before a broker's response. Empty for other events."""
+    sent_epochs: Mapping[tuple[TopicPartition, int], int] = {}
+    """The highest leader epoch of LeaderAndIsr requests, by partition and broker."""
+
+
+class Leaving(NamedTuple):
+    """A ControlledShutdown request was answered."""
+
+    process: ControllerProcess
+    asked: ControlledShutdown
+    response: ControlledShutdownResponseData
+
+
+class Led(NamedTuple):
+    """A broker has become leader of a partition."""
+
+    broker: BrokerView
+    key: TopicPartition
+    leader_epoch: int
+
+
+class Logged(NamedTuple):
+    """A broker's log has changed. Or its high watermark has."""
+
+    broker: BrokerView
+    key: TopicPartition
+    log: Log
+
+
+class Read(NamedTuple):
+    """A consumer got a Fetch response. ``committed``: it reads up to the last stable offset."""
+
+    key: TopicPartition
+    offset: int
+    committed: bool
+    answer: Fetched
