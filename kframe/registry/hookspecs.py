@@ -204,7 +204,7 @@ class KframeHooks:
     def kframe_broker_models(self) -> Iterable[BrokerModelSpec]:  # type: ignore[empty-body]
         """Offer broker models, which scenarios with ``brokers_replicate: true`` run on.
 
-        ``factory(runner, settings, source)`` makes a ``kframe.scenario.replication.BrokerModels``. A complete plugin::
+        ``factory(runner, settings, source)`` makes a ``kframe.scenario.state.BrokerModels``. A complete plugin::
 
             from kframe.plugin import BrokerModelSpec, hookimpl
 

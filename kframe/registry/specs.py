@@ -208,7 +208,7 @@ class CheckSpec:
 class BrokerModelSpec:
     """Broker models on offer, for scenarios with ``brokers_replicate: true``.
 
-    ``factory(runner, settings, source)`` makes a ``kframe.scenario.replication.BrokerModels``. Given as
+    ``factory(runner, settings, source)`` makes a ``kframe.scenario.state.BrokerModels``. Given as
     ``"module:attribute"`` it is imported on first use.
     """
 

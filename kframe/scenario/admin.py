@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def _new_topic(topic: CreatedTopic) -> NewTopic:
     return NewTopic(topic.name, topic.partitions, topic.replication_factor, lists, config_texts(topic.config))
 
 
-def _create_topics(runner: ScenarioRunner, topics: tuple[NewTopic, ...]) -> dict[str, str]:
+def _create_topics(runner: ScenarioState, topics: tuple[NewTopic, ...]) -> dict[str, str]:
     response = runner.call(lambda token: CreateTopicsRequested(topics, TIMEOUT_MS, token=token))
     return _named(response)
 
@@ -50,7 +50,7 @@ def read_create_partitions(_where: str, content: CreatePartitionsStep) -> Action
     """Step ``create_partitions``: more partitions for one topic."""
     growth = NewPartitions(content.topic, content.count, content.assignments)
 
-    def act(runner: ScenarioRunner) -> dict[str, str]:
+    def act(runner: ScenarioState) -> dict[str, str]:
         return _named(runner.call(lambda token: CreatePartitionsRequested((growth,), TIMEOUT_MS, token=token)))
 
     return act
@@ -59,7 +59,7 @@ def read_create_partitions(_where: str, content: CreatePartitionsStep) -> Action
 def read_delete_topics(_where: str, names: tuple[str, ...]) -> Action:
     """Step ``delete_topics``."""
 
-    def act(runner: ScenarioRunner) -> dict[str, str]:
+    def act(runner: ScenarioState) -> dict[str, str]:
         return _named(runner.call(lambda token: DeleteTopicsRequested(names, TIMEOUT_MS, token=token)))
 
     return act
@@ -75,7 +75,7 @@ def read_reassign(where: str, content: Mapping[str, tuple[int, ...] | None]) -> 
     return partial(_reassign, targets=read_targets(where, content))
 
 
-def _reassign(runner: ScenarioRunner, targets: Targets) -> dict[str, str]:
+def _reassign(runner: ScenarioState, targets: Targets) -> dict[str, str]:
     response: ReassignmentResponse = runner.call(partial(ReassignmentRequested, targets))
     if response.error is not ErrorCode.NONE:
         return {"error": response.error.name}
@@ -89,7 +89,7 @@ def read_list_reassignments(_where: str, _content: Empty) -> Action:
     return _list_reassignments
 
 
-def _list_reassignments(runner: ScenarioRunner) -> dict[str, Any]:
+def _list_reassignments(runner: ScenarioState) -> dict[str, Any]:
     response: ReassignmentsListed = runner.call(partial(ListReassignmentsRequested, None))
     cluster = runner.loop.controller.cluster
     entries = {}

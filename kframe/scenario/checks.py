@@ -7,16 +7,13 @@ be registered, and a setting or an ISR must belong to a stored topic or partitio
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
-
-if TYPE_CHECKING:
-    from kframe.scenario.runner import ScenarioRunner
+from kframe.scenario.state import ScenarioState
 
 
-def require_registered(runner: ScenarioRunner, where: str, broker_ids: Iterable[int]) -> None:
+def require_registered(runner: ScenarioState, where: str, broker_ids: Iterable[int]) -> None:
     """Raise ScenarioError unless all of these brokers are registered."""
     registered = {registration.broker_id for registration in runner.storage.registrations()}
     for broker_id in broker_ids:
@@ -24,13 +21,13 @@ def require_registered(runner: ScenarioRunner, where: str, broker_ids: Iterable[
             raise ScenarioError(where, f"broker {broker_id}", "a broker that is registered at this step")
 
 
-def require_known(runner: ScenarioRunner, where: str, broker_id: int) -> None:
+def require_known(runner: ScenarioState, where: str, broker_id: int) -> None:
     """Raise ScenarioError for a broker that never registered and has never been named by an assignment."""
     if broker_id not in runner.registrations and broker_id not in runner.storage.stored().brokers:
         raise ScenarioError(where, f"broker {broker_id}", "a broker that has registered or been assigned a replica")
 
 
-def require_topics(runner: ScenarioRunner, where: str, names: Iterable[str]) -> None:
+def require_topics(runner: ScenarioState, where: str, names: Iterable[str]) -> None:
     """Raise ScenarioError unless storage has all of these topics."""
     topics = runner.storage.stored().topics
     for name in names:
@@ -38,7 +35,7 @@ def require_topics(runner: ScenarioRunner, where: str, names: Iterable[str]) -> 
             raise ScenarioError(where, f"topic {name}", "a topic that exists at this step")
 
 
-def require_partitions(runner: ScenarioRunner, where: str, partitions: Iterable[TopicPartition]) -> None:
+def require_partitions(runner: ScenarioState, where: str, partitions: Iterable[TopicPartition]) -> None:
     """Raise ScenarioError unless storage has all of these partitions."""
     for topic, partition in partitions:
         if runner.stored((topic, partition)) is None:

@@ -1,12 +1,10 @@
-"""Scenarios with ``brokers_replicate: true``: the step ``produce``, and the interface of a plugin of broker models."""
+"""The step ``produce`` of scenarios with ``brokers_replicate: true``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from kframe.embedded import EmbeddedBrokers
 from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
 from kframe.scenario import checks
@@ -58,7 +56,7 @@ def read_produce(where: str, content: Mapping[str, ProducedRecords]) -> Action:
     return partial(_produce, where=where, partitions=partitions)
 
 
-def _produce(runner: ScenarioRunner, where: str, partitions: dict[TopicPartition, tuple[int, int]]) -> dict[str, str]:
+def _produce(runner: ScenarioState, where: str, partitions: dict[TopicPartition, tuple[int, int]]) -> dict[str, str]:
     if runner.replication is None:
         raise ScenarioError(where, "brokers that do not replicate", "brokers_replicate: true")
     checks.require_partitions(runner, where, partitions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def read_controlled_shutdown(_where: str, broker_id: int) -> Action:
     return partial(_shut_down, broker_id=broker_id)
 
 
-def _shut_down(runner: ScenarioRunner, broker_id: int) -> dict[str, Any]:
+def _shut_down(runner: ScenarioState, broker_id: int) -> dict[str, Any]:
     last = runner.registrations.get(broker_id)
     broker_epoch = last.broker_epoch if last else NO_BROKER_EPOCH
     response: ControlledShutdownResponse = runner.call(partial(ControlledShutdownRequested, broker_id, broker_epoch))
@@ -58,7 +58,7 @@ class Proposal:
     isr: tuple[int, ...]
     given: Mapping[str, int]
 
-    def true(self, runner: ScenarioRunner, key: TopicPartition) -> dict[str, int]:
+    def true(self, runner: ScenarioState, key: TopicPartition) -> dict[str, int]:
         """The proposal's other fields: as given, else as stored, else 0."""
         stored = runner.stored(key)
         true = dict.fromkeys(_PROPOSED, 0)
@@ -97,7 +97,7 @@ def _alter_partition(runner: ScenarioRunner, proposals: dict[TopicPartition, Pro
 
 
 def _request(
-    runner: ScenarioRunner, sender: int, proposals: Mapping[TopicPartition, Proposal]
+    runner: ScenarioState, sender: int, proposals: Mapping[TopicPartition, Proposal]
 ) -> Callable[[int], AlterPartitionRequested]:
     """The request of ``sender``. A sender that never registered sends broker epoch 0."""
     known = runner.registrations.get(sender)
@@ -130,7 +130,7 @@ def read_elect_leaders(where: str, content: ElectLeadersStep) -> Action:
 
 
 def _elect_leaders(
-    runner: ScenarioRunner, election: ElectionType, named: tuple[TopicPartition, ...] | None
+    runner: ScenarioState, election: ElectionType, named: tuple[TopicPartition, ...] | None
 ) -> dict[str, str]:
     response: ElectionResponse = runner.call(partial(ElectionRequested, election, named))
     cluster = runner.loop.controller.cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.brokers import Registration
@@ -39,7 +39,7 @@ def _read_elect(_where: str, _content: Empty) -> Action:
     return _elect
 
 
-def _elect(runner: ScenarioRunner) -> None:
+def _elect(runner: ScenarioState) -> None:
     if runner.loop.controller.active:
         runner.storage.drop_controller()
     else:
@@ -54,18 +54,18 @@ def _read_ids(
 ) -> Action:
     ids = distinct_ids(where, content)
 
-    def act(runner: ScenarioRunner) -> None:
+    def act(runner: ScenarioState) -> None:
         checks.require_registered(runner, where, ids)
         action(runner, ids)
 
     return act
 
 
-def _fail(runner: ScenarioRunner, ids: tuple[int, ...]) -> None:
+def _fail(runner: ScenarioState, ids: tuple[int, ...]) -> None:
     runner.storage.unregister_brokers(ids)
 
 
-def _bounce(runner: ScenarioRunner, ids: tuple[int, ...]) -> None:
+def _bounce(runner: ScenarioState, ids: tuple[int, ...]) -> None:
     runner.storage.bounce_brokers(ids)
     _remember(runner)
 
@@ -73,7 +73,7 @@ def _bounce(runner: ScenarioRunner, ids: tuple[int, ...]) -> None:
 def _read_startup(where: str, content: tuple[BrokerEntry, ...]) -> Action:
     brokers = tuple(map(broker_of, content))
 
-    def act(runner: ScenarioRunner) -> None:
+    def act(runner: ScenarioState) -> None:
         registered = {registration.broker_id for registration in runner.storage.registrations()}
         for broker in brokers:
             if broker.broker_id in registered:
@@ -84,13 +84,13 @@ def _read_startup(where: str, content: tuple[BrokerEntry, ...]) -> Action:
     return act
 
 
-def _registration(runner: ScenarioRunner, broker: ScenarioBroker) -> Registration:
+def _registration(runner: ScenarioState, broker: ScenarioBroker) -> Registration:
     """The earlier registration of a broker, unless the step gives it another rack."""
     known = runner.registrations.get(broker.broker_id, registration(broker))
     return replace(known, rack=broker.rack or known.rack, broker_epoch=NO_BROKER_EPOCH)
 
 
-def _remember(runner: ScenarioRunner) -> None:
+def _remember(runner: ScenarioState) -> None:
     runner.registrations.update(
         (registration.broker_id, registration) for registration in runner.storage.registrations()
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kframe.model.events import TopicPartition
 from kframe.model.tables import Targets
@@ -23,7 +23,7 @@ def read_reassign_znode(where: str, content: Mapping[str, tuple[int, ...]]) -> A
     return partial(_reassign_znode, targets=read_targets(where, content))
 
 
-def _reassign_znode(runner: ScenarioRunner, targets: Targets) -> None:
+def _reassign_znode(runner: ScenarioState, targets: Targets) -> None:
     runner.storage.leave_reassignments(targets)
 
 
@@ -32,7 +32,7 @@ def read_preferred_znode(where: str, names: tuple[str, ...]) -> Action:
     return partial(_preferred_znode, partitions=tuple(topic_partition(where, name) for name in names))
 
 
-def _preferred_znode(runner: ScenarioRunner, partitions: tuple[TopicPartition, ...]) -> None:
+def _preferred_znode(runner: ScenarioState, partitions: tuple[TopicPartition, ...]) -> None:
     runner.storage.leave_preferred_election(partitions)
 
 
@@ -41,7 +41,7 @@ def read_marks(_where: str, names: tuple[str, ...]) -> Action:
     return partial(_mark, names=names)
 
 
-def _mark(runner: ScenarioRunner, names: tuple[str, ...]) -> None:
+def _mark(runner: ScenarioState, names: tuple[str, ...]) -> None:
     runner.storage.mark_for_deletion(names)
 
 
@@ -54,7 +54,7 @@ def read_isr_znode(where: str, content: Mapping[str, WrittenIsr]) -> Action:
     return partial(_isr_znode, where=where, isrs=read)
 
 
-def _isr_znode(runner: ScenarioRunner, where: str, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:
+def _isr_znode(runner: ScenarioState, where: str, isrs: dict[TopicPartition, tuple[int, ...]]) -> None:
     checks.require_partitions(runner, where, isrs)
     for (topic, partition), isr in isrs.items():
         runner.storage.write_state(topic, partition, isr=isr)
@@ -67,7 +67,7 @@ def read_topic_config(where: str, content: Mapping[str, Mapping[str, Any]]) -> A
     return partial(_topic_config, where=where, changes=changes)
 
 
-def _topic_config(runner: ScenarioRunner, where: str, changes: dict[str, dict[str, str]]) -> None:
+def _topic_config(runner: ScenarioState, where: str, changes: dict[str, dict[str, str]]) -> None:
     checks.require_topics(runner, where, changes)
     for name, config in changes.items():
         runner.storage.configure_topic(name, config)
@@ -80,7 +80,7 @@ def read_log_dir_failure(where: str, content: LogDirFailureStep) -> Action:
     return partial(_log_dir_failure, where=where, broker_id=content.broker, names=content.partitions)
 
 
-def _log_dir_failure(runner: ScenarioRunner, where: str, broker_id: int, names: tuple[str, ...]) -> None:
+def _log_dir_failure(runner: ScenarioState, where: str, broker_id: int, names: tuple[str, ...]) -> None:
     checks.require_registered(runner, f"{where}.broker", [broker_id])
     runner.brokers.fail_log_dir(broker_id, names)
     runner.storage.notify_log_dir_event(broker_id)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kframe.core.brokers import alter_partition
 from kframe.errors import ErrorCode, ScenarioError
 from kframe.model.events import TopicPartition
 from kframe.model.ids import NO_STATE
 from kframe.model.topics import UNSET
+from kframe.scenario.state import ScenarioState
 from kframe_simulator.broker.broker import Broker
 from kframe_simulator.broker.config import BROKER_ONLY, BrokerConfig
 from kframe_simulator.broker.messages import Produce, ProduceResponse
@@ -29,9 +30,6 @@ from kframe_simulator.broker.outgoing import (
 from kframe_simulator.replication.conversion import alter_partition_event, alter_partition_reply
 from kframe_simulator.replication.transport import ReplicatingBrokers
 
-if TYPE_CHECKING:
-    from kframe.scenario.runner import ScenarioRunner
-
 #: The most rounds of messages at one point in time.
 ROUNDS_MAX: Final = 10_000
 #: The request timeout of a scenario's producers.
@@ -42,7 +40,7 @@ _WAKE: Final = "replication/wake"
 class Replication:
     """The network of a scenario. It has no losses and no delays."""
 
-    def __init__(self, runner: ScenarioRunner, settings: Mapping[str, object], source: str) -> None:
+    def __init__(self, runner: ScenarioState, settings: Mapping[str, object], source: str) -> None:
         """``settings`` are the scenario's. Raises ConfigError with ``source`` and the key."""
         self._runner = runner
         self.controller_settings = {key: value for key, value in settings.items() if key not in BROKER_ONLY}
