@@ -35,7 +35,6 @@ from kframe.spark.scenarios import single_scenario
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS
 from kframe.spark.session import session
 from kframe.whatif import WhatIf, sweep
-from kframe.whatif.export import partitions_table
 from kframe.whatif.sweep_export import failures_table
 
 #: The most that a sweep of 100 brokers and a million partitions may take.
@@ -78,7 +77,7 @@ class Work:
 
 
 def _fail_alone(snapshot: Snapshot) -> int:
-    rows: int = partitions_table(WhatIf(snapshot).fail([7])).num_rows
+    rows: int = WhatIf(snapshot).fail([7]).to_arrow().num_rows
     return rows
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from kframe.api.controller import Controller
-from kframe.api.serving import Server
+from kframe.api.controller import Controller, Server
 from kframe.core import controller as core
 from kframe.core.selectors.leader_selection import Selection
 from kframe.errors import PluginError

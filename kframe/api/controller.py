@@ -9,13 +9,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from kframe.api import results
 from kframe.api.results import AlteredPartitions, Codes, PartitionCodes, Reassignments, RemainingPartitions
-from kframe.api.serving import MeasuredServer, Server
 from kframe.core.admin.features import FeaturesResponse
 from kframe.core.brokers.producer_ids import ProducerIdsResponse
 from kframe.model import events
@@ -51,6 +50,33 @@ class IsrProposal:
     recovery: RecoveryState = RecoveryState.RECOVERED
     isr_epochs: tuple[int, ...] | None = None
     """The broker epoch of each member of the ISR, -1 where unknown. None if the request has none."""
+
+
+@runtime_checkable
+class Server(Protocol):
+    """Receives requests in a thread of its own and passes them to a controller.
+
+    It starts after the controller's store and before the election. It stops after the resignation, so that it answers
+    NOT_CONTROLLER meanwhile.
+    """
+
+    def start(self, controller: Controller) -> None:
+        """Bind, and serve until ``stop``. Raises ConfigError if it cannot bind."""
+
+    def stop(self) -> None:
+        """Close all listeners and connections. A further call, or a call before ``start``, does nothing."""
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        """HOST:PORT by listener name while it serves. Port 0 is replaced by the port that the system chose."""
+
+
+@runtime_checkable
+class MeasuredServer(Protocol):
+    """A server with metrics of its own."""
+
+    def metrics(self) -> Mapping[str, float]:
+        """Values by exported name, as in ``Controller.metrics``. Thread-safe."""
 
 
 class Controller:

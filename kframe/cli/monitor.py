@@ -34,7 +34,7 @@ Check = Callable[[], HealthStatus]
 
 
 class Monitor:
-    """Implements ``kframe.api.serving.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
+    """Implements ``kframe.api.controller.Server``: ``/metrics``, ``/healthz``, ``/readyz``, ``/status``."""
 
     def __init__(self, listen: str, token: str = "") -> None:
         """``listen`` is HOST:PORT, :PORT or PORT; without a host it is the loopback address. ``token`` identifies this

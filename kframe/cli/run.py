@@ -12,8 +12,7 @@ from typing import Final
 
 import kframe
 from kframe.api.builder import ControllerBuilder
-from kframe.api.controller import Controller
-from kframe.api.serving import Server
+from kframe.api.controller import Controller, Server
 from kframe.api.settings import Settings
 from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS

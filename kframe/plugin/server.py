@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kframe.api.controller import Controller, IsrProposal
-from kframe.api.serving import Server
+from kframe.api.controller import Controller, IsrProposal, Server
 from kframe.model.admin import ConfigChange, ConfigOperation, FeatureUpdate, NewPartitions, NewTopic
 
 __all__ = [

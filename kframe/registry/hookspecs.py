@@ -129,7 +129,7 @@ class KframeHooks:
     def kframe_servers(self) -> Iterable[ServerSpec]:  # type: ignore[empty-body]
         """Offer servers. Clients reach a running controller through them. Each is for the URLs of one scheme.
 
-        ``factory(url, config)`` makes a ``kframe.api.serving.Server``. Two for the same scheme stop the start-up.
+        ``factory(url, config)`` makes a ``kframe.api.controller.Server``. Two for the same scheme stop the start-up.
         A complete plugin::
 
             from kframe.plugin import ServerSpec, hookimpl

@@ -160,7 +160,7 @@ class Registry:
         return transport
 
     def open_server(self, url: str, config: Mapping[str, str] | None = None) -> Any:
-        """Make the server for a URL (``kframe.api.serving.Server``), not started. Arguments and errors as above."""
+        """Make the server for a URL (``kframe.api.controller.Server``), not started. Arguments and errors as above."""
         spec = self._find(self.servers, url.partition(":")[0], "server for the URL scheme")
         return spec.make(url, dict(config or {}))
 

@@ -161,7 +161,7 @@ class AdminSpec(PortSpec):
 
 
 class ServerSpec(PortSpec):
-    """A Server (``kframe.api.serving``). ``broker.id`` in ``config`` is the controller's own id."""
+    """A Server (``kframe.api.controller``). ``broker.id`` in ``config`` is the controller's own id."""
 
 
 class Observer(Protocol):

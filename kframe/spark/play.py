@@ -30,7 +30,6 @@ from kframe.spark.part import BESIDE_FACTS, parts_of
 from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable
 from kframe.whatif import Outcome, WhatIf
-from kframe.whatif.export import partitions_table
 from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 from kframe.whatif.outcome import ControllerResponse, FailOn
 
@@ -230,7 +229,7 @@ class BatchRecorder:
 
 
 def _changes(outcome: Outcome, _recorder: BatchRecorder) -> pa.RecordBatch:
-    table = partitions_table(outcome)
+    table = outcome.to_arrow()
     return _batch(CHANGES, [table[name].combine_chunks() for name in _own(CHANGES).names])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Partitions, Ragged
 from kframe.model.lists import same_lists
 from kframe.whatif.health import ClusterHealth
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Rows turned into Python objects at a time, where somebody wants to read them.
 CHUNK_ROWS: Final = 4096
@@ -52,6 +55,30 @@ class PartitionChanges:
         """(k,) led before and after, by different brokers."""
         led = (self.leader_before >= 0) & (self.leader_after >= 0)
         return np.asarray(led & (self.leader_before != self.leader_after), np.bool_)
+
+    def to_arrow(self) -> pa.Table:
+        """The changes as an Arrow table, a row each. Epochs that are not known are null."""
+        import pyarrow as pa
+
+        return pa.table(
+            {
+                "topic": pa.array(list(self.topic_names), pa.string()).take(pa.array(self.topic)),
+                "partition": pa.array(self.partition),
+                "leader_before": pa.array(self.leader_before),
+                "leader_after": pa.array(self.leader_after),
+                "isr_before": _lists(self.isr_before),
+                "isr_after": _lists(self.isr_after),
+                "replicas_before": _lists(self.replicas_before),
+                "replicas_after": _lists(self.replicas_after),
+                "leader_epoch_before": _known(self.leader_epoch_before, len(self)),
+                "leader_epoch_after": _known(self.leader_epoch_after, len(self)),
+                "zk_version_before": _known(self.partition_epoch_before, len(self)),
+                "zk_version_after": _known(self.partition_epoch_after, len(self)),
+                "went_offline": pa.array(self.went_offline),
+                "came_online": pa.array(self.came_online),
+                "unclean": pa.array(self.unclean),
+            }
+        )
 
     def records(self, limit: int | None = None) -> Iterator[dict[str, Any]]:
         """The changes as objects for people and files. With a ``limit`` those that went offline are first."""
@@ -136,3 +163,15 @@ def _with_fresh_rows(before: Partitions, after: Partitions) -> Partitions:
 
 def _as_ids(lists: Ragged, ids: Int32) -> Ragged:
     return Ragged(lists.offsets, ids[lists.values])
+
+
+def _lists(lists: Ragged) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.ListArray.from_arrays(pa.array(lists.offsets), pa.array(lists.values))
+
+
+def _known(column: Int32 | None, count: int) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.nulls(count, pa.int32()) if column is None else pa.array(column.astype(np.int32, copy=False))

@@ -6,13 +6,10 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from kframe.errors import InputError
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
 from kframe.snapshot import Snapshot
 from kframe.whatif.document import broker_records, summary_document, timeline_records
 from kframe.whatif.outcome import Outcome
@@ -60,7 +57,7 @@ def write_outcome(
     except ImportError as problem:
         raise InputError("--out", "no pyarrow", "kframe-controller installed with its extra 'arrow'") from problem
     tables = {
-        PARTITIONS_FILE: partitions_table(outcome),
+        PARTITIONS_FILE: outcome.to_arrow(),
         BROKERS_FILE: brokers_table(outcome),
         TIMELINE_FILE: timeline_table(outcome),
     }
@@ -78,33 +75,6 @@ def write_outcome(
             shutil.rmtree(building, ignore_errors=True)
     except OSError as problem:
         raise InputError(str(path), problem.strerror or str(problem), "a place that can be written") from problem
-
-
-def partitions_table(outcome: Outcome) -> pa.Table:
-    """The changed partitions, a row each. Epochs that are not known are null."""
-    import pyarrow as pa
-
-    changes = outcome.changes
-    count = len(changes)
-    return pa.table(
-        {
-            "topic": _names(changes.topic_names, changes.topic),
-            "partition": pa.array(changes.partition),
-            "leader_before": pa.array(changes.leader_before),
-            "leader_after": pa.array(changes.leader_after),
-            "isr_before": _lists(changes.isr_before),
-            "isr_after": _lists(changes.isr_after),
-            "replicas_before": _lists(changes.replicas_before),
-            "replicas_after": _lists(changes.replicas_after),
-            "leader_epoch_before": _known(changes.leader_epoch_before, count),
-            "leader_epoch_after": _known(changes.leader_epoch_after, count),
-            "zk_version_before": _known(changes.partition_epoch_before, count),
-            "zk_version_after": _known(changes.partition_epoch_after, count),
-            "went_offline": pa.array(changes.went_offline),
-            "came_online": pa.array(changes.came_online),
-            "unclean": pa.array(changes.unclean),
-        }
-    )
 
 
 def brokers_table(outcome: Outcome) -> pa.Table:
@@ -141,21 +111,3 @@ def _rename_into(new: Path, path: Path, aside: Path) -> None:
     except OSError:
         aside.rename(path)
         raise
-
-
-def _names(names: Any, index: Int32) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(list(names), pa.string()).take(pa.array(index))
-
-
-def _lists(lists: Ragged) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.ListArray.from_arrays(pa.array(lists.offsets), pa.array(lists.values))
-
-
-def _known(column: Int32 | None, count: int) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.nulls(count, pa.int32()) if column is None else pa.array(column.astype(np.int32, copy=False))

@@ -167,9 +167,7 @@ class Outcome(Tabular):
 
     def to_arrow(self) -> Any:
         """The changed partitions as a ``pyarrow.Table``: the columns of ``--out``."""
-        from kframe.whatif.export import partitions_table
-
-        return partitions_table(self)
+        return self.changes.to_arrow()
 
     def _summary(self) -> tuple[str, Mapping[str, object]]:
         numbers = {

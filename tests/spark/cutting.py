@@ -28,7 +28,6 @@ from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import BROKERS, PARTITIONS, SCENARIOS
 from kframe.spark.shards import SHARDS, pack
 from kframe.whatif import WhatIf
-from kframe.whatif.export import partitions_table
 from kframe.whatif.health import CONDITIONS
 from kframe.whatif.outcome import ControllerResponse, FailOn
 
@@ -80,7 +79,7 @@ def alone(
     counts = [("before", before.counts(), 0),
               *((step.name, step.counts, _not_done(step.answer)) for step in outcome.steps)]  # fmt: skip
     return {
-        "changes": [shared | row for row in partitions_table(outcome).to_pylist()],
+        "changes": [shared | row for row in outcome.to_arrow().to_pylist()],
         "tallies": [
             shared | {"broker_id": broker, "rack": outcome.racks[i],
                       "registered_before": bool(before.registered[i]), "registered_after": bool(after.registered[i])}

@@ -41,7 +41,7 @@ def make_server(url: str, config: Mapping[str, str]) -> WireServer:
 
 
 class WireServer:
-    """Implements ``kframe.api.serving.Server`` on Kafka's protocol."""
+    """Implements ``kframe.api.controller.Server`` on Kafka's protocol."""
 
     def __init__(self, config: Mapping[str, str], records: Records | None = None) -> None:
         """``records`` has credentials and ACLs; by default those of the controller's store. Raises ConfigError."""
