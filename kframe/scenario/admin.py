@@ -21,11 +21,9 @@ from kframe.model.events import (
 from kframe.model.tables import Targets
 from kframe.scenario.fields import Empty
 from kframe.scenario.format import config_texts, topic_partition
-from kframe.scenario.requests import Action, by_partition
+from kframe.scenario.requests import by_partition
+from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import CreatedTopic, CreatePartitionsStep
-
-if TYPE_CHECKING:
-    from kframe.scenario.runner import ScenarioRunner
 
 #: Time that a client of a scenario waits for an answer.
 TIMEOUT_MS: Final = 3_000

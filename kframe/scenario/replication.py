@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import Final
 
 from kframe.errors import ScenarioError
 from kframe.model.events import TopicPartition
 from kframe.scenario import checks
 from kframe.scenario.format import topic_partition
-from kframe.scenario.requests import Action
+from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import ProducedRecords
 
-if TYPE_CHECKING:
-    from kframe.scenario.runner import ScenarioRunner
-
 _ACKS: Final = {"all": -1, -1: -1, 0: 0, 1: 1}
-
-
-class BrokerModels(Protocol):
-    """The broker models of one scenario and the network between them."""
-
-    @property
-    def brokers(self) -> EmbeddedBrokers:
-        """The controller's transport: brokers that replicate."""
-
-    @property
-    def controller_settings(self) -> dict[str, object]:
-        """The scenario's settings without those for brokers only."""
-
-    def follow(self) -> None:
-        """Read registrations and topic settings again after a step."""
-
-    def carry(self) -> bool:
-        """Deliver the messages that brokers send now. Return whether there were any. Raises ScenarioError if they never
-        end."""
-
-    def produce(self, partition: TopicPartition, records: int, acks: int) -> str:
-        """Send records one after the other to the leader in storage. Return the first error by name, or NONE."""
-
-
-#: Makes the broker models from the runner, the scenario's settings, and the name of their source in errors.
-ReplicationFactory: TypeAlias = Callable[["ScenarioRunner", Mapping[str, object], str], BrokerModels]
 
 
 def read_produce(where: str, content: Mapping[str, ProducedRecords]) -> Action:

@@ -23,13 +23,8 @@ from kframe.model.events import (
 )
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE
 from kframe.scenario.format import topic_partition
+from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import ElectLeadersStep, ScenarioIsr
-
-if TYPE_CHECKING:
-    from kframe.scenario.runner import ScenarioRunner
-
-#: The function of a step; returns the response of the step.
-Action: TypeAlias = "Callable[[ScenarioRunner], Any]"
 
 _ELECTIONS: Final = {"preferred": ElectionType.PREFERRED, "unclean": ElectionType.UNCLEAN}
 #: Fields of a proposal that may differ from the stored state.
@@ -83,7 +78,7 @@ def _proposal(proposal: ScenarioIsr) -> Proposal:
     return Proposal(proposal.isr, {name: value for name, value in given.items() if value is not None})
 
 
-def _alter_partition(runner: ScenarioRunner, proposals: dict[TopicPartition, Proposal]) -> dict[str, str]:
+def _alter_partition(runner: ScenarioState, proposals: dict[TopicPartition, Proposal]) -> dict[str, str]:
     """One request per sender, in the order in which the step first names the senders."""
     by_sender: dict[int, dict[TopicPartition, Proposal]] = {}
     for key, proposal in proposals.items():

@@ -14,11 +14,8 @@ from kframe.scenario import admin, checks, replication, requests, stored
 from kframe.scenario.cluster import registration
 from kframe.scenario.fields import Empty, located
 from kframe.scenario.format import Step, broker_of, distinct_ids, topic_partition
-from kframe.scenario.requests import Action
+from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import AnswerStep, BrokerEntry, ScenarioBroker
-
-if TYPE_CHECKING:
-    from kframe.scenario.runner import ScenarioRunner
 
 
 def build(source: str, position: int, step: Step) -> Action:
@@ -49,9 +46,7 @@ def _elect(runner: ScenarioState) -> None:
 # -- brokers register and unregister
 
 
-def _read_ids(
-    where: str, content: tuple[int, ...], action: Callable[[ScenarioRunner, tuple[int, ...]], None]
-) -> Action:
+def _read_ids(where: str, content: tuple[int, ...], action: Callable[[ScenarioState, tuple[int, ...]], None]) -> Action:
     ids = distinct_ids(where, content)
 
     def act(runner: ScenarioState) -> None:
@@ -106,7 +101,7 @@ def _read_answer(where: str, content: AnswerStep) -> Action:
     for name in names or ():
         topic_partition(f"{where}.partitions", name)
 
-    def act(runner: ScenarioRunner) -> None:
+    def act(runner: ScenarioState) -> None:
         checks.require_known(runner, f"{where}.broker", content.broker)
         runner.brokers.answer(content.broker, content.error, content.api, names)
 
@@ -114,7 +109,7 @@ def _read_answer(where: str, content: AnswerStep) -> Action:
 
 
 def _read_advance(_where: str, seconds: float) -> Action:
-    def act(runner: ScenarioRunner) -> None:
+    def act(runner: ScenarioState) -> None:
         runner.clock.advance(seconds, runner.rest)
 
     return act

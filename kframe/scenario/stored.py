@@ -11,11 +11,8 @@ from kframe.model.tables import Targets
 from kframe.scenario import checks
 from kframe.scenario.admin import read_targets
 from kframe.scenario.format import config_texts, distinct_ids, topic_partition
-from kframe.scenario.requests import Action
+from kframe.scenario.state import Action, ScenarioState
 from kframe.scenario.step_types import LogDirFailureStep, WrittenIsr
-
-if TYPE_CHECKING:
-    from kframe.scenario.runner import ScenarioRunner
 
 
 def read_reassign_znode(where: str, content: Mapping[str, tuple[int, ...]]) -> Action:
