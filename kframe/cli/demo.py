@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from kframe.snapshot import Snapshot
-    from kframe.whatif import Outcome, WhatIf
+    from kframe.whatif import Outcome, ZookeeperWhatIf
 
 #: The bundled snapshot, a data file of the package.
 BUNDLED: Final = Path(kframe.__file__).parent / "examples" / "kafka-3.9.1-six-brokers" / "healthy.zookeeper.jsonl.gz"
@@ -61,10 +61,10 @@ def command(source: Path | None, partitions: int, brokers: int) -> None:
 
 def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Fail the broker with the most leaders. Print the outcome."""
-    from kframe.whatif import WhatIf
+    from kframe.whatif.zookeeper import ZookeeperWhatIf
 
     with watch.phase("take it over as its controller"):
-        whatif = WhatIf(snapshot, clock=watch.clock)
+        whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
     health = whatif.health()
     victim = int(whatif.cluster.brokers.ids[int(health.leaders.argmax())])
     with watch.phase(f"broker {victim} fails: decide, store, encode every request"):
@@ -79,7 +79,7 @@ def _show(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     _explain_one(console, outcome, whatif)
 
 
-def _impact_table(outcome: Outcome, whatif: WhatIf) -> Any:
+def _impact_table(outcome: Outcome, whatif: ZookeeperWhatIf) -> Any:
     from rich.table import Table
 
     from kframe.whatif.timeline import size_text
@@ -144,7 +144,7 @@ def _brokers_table(outcome: Outcome) -> Any:
     return table
 
 
-def _explain_one(console: Console, outcome: Outcome, whatif: WhatIf) -> None:
+def _explain_one(console: Console, outcome: Outcome, whatif: ZookeeperWhatIf) -> None:
     """Explain for one partition why it has its leader, or none."""
     import numpy as np
 

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from kframe.cli.stopwatch import Stopwatch
     from kframe.model.cluster import PartitionView
     from kframe.snapshot import Snapshot
-    from kframe.whatif import Impact, PartitionTimeline, ReassignmentResult, WhatIf
+    from kframe.whatif import Impact, PartitionTimeline, ReassignmentResult, ZookeeperWhatIf
 
 
 def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     """Move all partitions off the brokers of one partition, and follow that partition."""
-    from kframe.whatif import WhatIf, reassign
+    from kframe.whatif import ZookeeperWhatIf, reassign
     from kframe.whatif.replacement import replacement_brokers, replacement_plan
 
-    whatif = WhatIf(snapshot, clock=watch.clock)
+    whatif = ZookeeperWhatIf(snapshot, clock=watch.clock)
     chosen = _chosen(whatif)
     if chosen is None:
         console.print("  No healthy partition has as many other brokers to go to as it is on.")
@@ -35,7 +35,7 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
         console.print(_totals(outcome.impact, outcome.reassignment), highlight=False, soft_wrap=True)
 
 
-def _chosen(whatif: WhatIf) -> PartitionView | None:
+def _chosen(whatif: ZookeeperWhatIf) -> PartitionView | None:
     """The first healthy partition with enough other brokers. An internal topic only if there is no other."""
     from kframe.whatif.replacement import replacement_brokers
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions
-from kframe.cli.findings import announce_mode
+from kframe.cli.findings import announce
 from kframe.cli.output import OutputTable, emit_assumptions, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.studies import StudySettings, broker_ids, study_options
 
@@ -31,10 +31,11 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
 
     topic, partition = topic_partition("TOPIC-PARTITION", name)
     whatif = study.open()
+    rules = whatif.rules
     explanation = explain(whatif, topic, partition, fail)
-    announce_mode(whatif.snapshot, output)
+    announce(rules, output)
     if output not in ("table", "wide"):
-        emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)
+        emit_record("kframe.explanation/v1", {"rules": rules, **_plain(asdict(explanation))}, output)
         return
     emit_heading(f"{topic}-{partition}: replicas {_ids(explanation.replicas)}")
     for decision in (explanation.before, *explanation.elections):
@@ -53,6 +54,8 @@ def _emit_decision(decision: Decision, output: str) -> None:
     click.echo(decision.text)
     click.echo(f"rule: {decision.rule}" + (f" (selector {decision.selector})" if decision.selector else ""))
     click.echo(f"ISR: {_ids(decision.isr)}")
+    if decision.elr is not None and decision.last_known_elr is not None:
+        click.echo(f"ELR: {_ids(decision.elr)}; last-known ELR: {_ids(decision.last_known_elr)}")
     rows = [_plain(asdict(candidate)) for candidate in decision.candidates]
     emit_rows(OutputTable("", ("position", "broker_id", "verdict", "reason"), rows), output)
 

@@ -41,7 +41,10 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
 
 
 def check_elr(snapshot: Snapshot, fail_on: Iterable[str]) -> None:
-    """Raise BadInput if KRaft could decide a condition differently, because it elects members of the ELR."""
+    """Raise BadInput where the rules of ZooKeeper mode cannot decide a condition, because KRaft elects ELR members.
+
+    For commands that decide by these rules whatever the mode of the cluster.
+    """
     for what in fail_on:
         if what in _DECIDED_BY_ELR and snapshot.elr_partitions:
             problem = f"found {snapshot.elr_partitions} partitions with ELR members, which KRaft may elect"
@@ -49,11 +52,15 @@ def check_elr(snapshot: Snapshot, fail_on: Iterable[str]) -> None:
 
 
 def announce_mode(snapshot: Snapshot, output: str) -> None:
-    """Say that a cluster runs KRaft. This is a line before tables, or on stderr beside CSV. JSON and YAML name the
-    mode."""
-    if snapshot.is_kraft and output not in ("json", "yaml"):
+    """Say that the rules of ZooKeeper mode decide about a KRaft cluster, for commands that have no others."""
+    if snapshot.is_kraft:
         members = f"{snapshot.elr_partitions:,} partitions have ELR members"
-        text = f"KRaft cluster, decided by the rules of ZooKeeper mode: {members}"
+        announce(f"KRaft cluster, decided by the rules of ZooKeeper mode: {members}", output)
+
+
+def announce(text: str, output: str) -> None:
+    """A line before tables, on stderr beside CSV. JSON and YAML have it in the document."""
+    if output not in ("json", "yaml"):
         click.echo(text, err=output not in ("table", "wide"))
 
 

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 _PARTITION_COLUMNS: Final = (
     "topic", "partition", "replicas_before", "replicas_after", "leader_before", "leader_after", "isr_before",
-    "isr_after", "leader_epoch_before", "leader_epoch_after", "partition_epoch_before", "partition_epoch_after",
+    "isr_after", "elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after",
+    "leader_epoch_before", "leader_epoch_after", "partition_epoch_before", "partition_epoch_after",
     "went_offline", "came_online", "unclean",
 )  # fmt: skip
 _PARTITION_WIDE: Final = frozenset(
     {"leader_epoch_before", "leader_epoch_after", "partition_epoch_before", "partition_epoch_after", "came_online",
      "unclean"}
 )  # fmt: skip
+#: Columns that only KRaft clusters have.
+_ELR: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after")
 #: Shown in plain tables only where the operation changes assignments.
 _PLACEMENT: Final = frozenset({"replicas_before", "replicas_after"})
 _PLACING: Final = frozenset({"reassign", "create", "delete"})
@@ -40,6 +43,9 @@ _MOVE_BROKERS: Final = (
 _MOVE_TOPICS: Final = ("topic", "partitions", "copied", "deleted", "completed", "waiting", "refused")
 _MOVE_PROBLEMS: Final = ("topic", "partition", "target", "fate", "error", "reason")
 _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
+#: What a broker is sent; a KRaft controller sends nothing.
+_SENT: Final = frozenset(_BROKER_COLUMNS[10:])
+_RECORDS: Final = ("record", "count", "bytes")
 _STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "started", (False, False): "down"}
 
 
@@ -49,7 +55,7 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> N
 
     document = summary_document(outcome, whatif.snapshot, whatif.cluster)
     if output in ("csv", "jsonl"):
-        emit_rows(OutputTable(SCHEMA, _PARTITION_COLUMNS, outcome.changes.records()), output)
+        emit_rows(OutputTable(SCHEMA, _partition_columns(outcome), outcome.changes.records()), output)
         if not document["changed"]:
             click.echo(_nothing_changes(document), err=True)
         return
@@ -94,13 +100,18 @@ def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit:
     placing = document["operation"]["verb"] in _PLACING
     hidden = frozenset[str]() if placing else _PLACEMENT
     brokers = [_broker_row(row) for row in document["brokers"]]
-    emit_rows(OutputTable("", _BROKER_COLUMNS, brokers, _BROKER_WIDE | hidden), output)
+    columns = tuple(name for name in _BROKER_COLUMNS if outcome.traffic or name not in _SENT)
+    emit_rows(OutputTable("", columns, brokers, _BROKER_WIDE | hidden), output)
+    if document.get("records"):
+        click.echo()
+        emit_rows(OutputTable("", _RECORDS, document["records"]), output)
     if "reassignment" in document:
         emit_reassignment(document["reassignment"], output, limit)
     if "topics" in document:
         click.echo()
         emit_rows(OutputTable("", _TOPIC_COLUMNS, document["topics"]), output)
-    _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden)
+    elr = outcome.changes.elr_before is not None and document["rules"].endswith("on")
+    _emit_partitions(outcome, output, limit, _PARTITION_WIDE | hidden | (frozenset() if elr else frozenset(_ELR)))
     for text in document["notes"]:
         click.echo(f"note: {text}")
     emit_assumptions(document["assumptions"], output)
@@ -158,12 +169,17 @@ def _broker_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "state": _STATES[row["registered_before"], row["registered_after"]]}
 
 
+def _partition_columns(outcome: Outcome) -> tuple[str, ...]:
+    known = outcome.changes.lists()
+    return tuple(name for name in _PARTITION_COLUMNS if name not in _ELR or name in known)
+
+
 def _emit_partitions(outcome: Outcome, output: str, limit: int, wide: frozenset[str]) -> None:
     if limit == 0 or not len(outcome.changes):
         return
     click.echo()
     rows = ({**row, **_leader_cells(row)} for row in outcome.changes.records(limit))
-    emit_rows(OutputTable("", _PARTITION_COLUMNS, rows, wide), output)
+    emit_rows(OutputTable("", _partition_columns(outcome), rows, wide), output)
     echo_more(len(outcome.changes) - limit, "-o json, csv and jsonl list them all")
 
 

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from kframe.model.ids import ElectionKind
     from kframe.snapshot import Snapshot
     from kframe.snapshot.files import InputFile
+    from kframe.snapshot.snapshot import Mode
     from kframe.whatif import WhatIf
 
 PATH: Final = click.Path(path_type=Path)
+#: The values of ``kframe.snapshot.snapshot.Mode``, repeated here so that ``--help`` does not import NumPy.
+MODES: Final = ("zookeeper", "kraft")
 
 
 def broker_ids(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[int, ...]:
@@ -55,13 +58,15 @@ class ClusterSettings:
     source: InputFile
     source_format: str | None
     config: Mapping[str, str]
+    mode: Mode | None = None
 
     def read(self) -> Snapshot:
         """Read the snapshot. Raises InputError if it is unusable."""
         from kframe.snapshot import read_snapshot
 
         with progress("reading") as tick:
-            return read_snapshot(self.source, self.source_format, tick)
+            snapshot = read_snapshot(self.source, self.source_format, tick)
+        return snapshot if self.mode is None else snapshot.with_mode(self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,9 @@ def chosen_selectors(plugins: PluginSettings, names: Iterable[str]) -> dict[Elec
         raise BadInput(str(problem)) from problem
 
 
+mode_option: Final = click.option(
+    "--mode", type=click.Choice(MODES), help="Mode of the cluster, where SNAPSHOT does not show it."
+)
 config_option: Final = click.option(
     "--config", multiple=True, metavar="KEY=VALUE", help="Kafka's configuration key; may be repeated."
 )
@@ -104,17 +112,19 @@ selector_option: Final = click.option(
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add SNAPSHOT, ``--from`` and ``--config`` to a command, as ``cluster``."""
+    """Add SNAPSHOT, ``--from``, ``--mode`` and ``--config`` to a command, as ``cluster``."""
 
     @functools.wraps(command)
     def with_cluster(
-        *args: Any, source: InputFile, source_format: str | None, config: tuple[str, ...], **kwargs: Any
-    ) -> Any:
-        return command(*args, cluster=ClusterSettings(source, source_format, config_pairs(config)), **kwargs)
+        *args: Any, source: InputFile, source_format: str | None, config: tuple[str, ...], mode: Mode | None,
+        **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        return command(*args, cluster=ClusterSettings(source, source_format, config_pairs(config), mode), **kwargs)
 
     options = (
         click.argument("source", metavar="SNAPSHOT", type=INPUT),
         click.option("--from", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of SNAPSHOT."),
+        mode_option,
         config_option,
     )
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), with_cluster)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions, complete_topics
-from kframe.cli.findings import announce_mode, check_elr, end_with, fail_on_option, findings
+from kframe.cli.findings import announce, end_with, fail_on_option, findings
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import ReportingGroup, output_option
 from kframe.cli.progress import progress
@@ -211,13 +211,13 @@ def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], 
     if reporting.out is not None:
         check_target(reporting.out, force=reporting.force)
     whatif = settings.open()
+    rules = whatif.rules
     with progress("playing") as tick:
         whatif.step_progress = tick
         outcome = act(whatif)
-    check_elr(whatif.snapshot, reporting.fail_on)
     result = findings(reporting.fail_on, outcome.count_of)
     if reporting.out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
-    announce_mode(whatif.snapshot, reporting.output)
+    announce(rules, reporting.output)
     emit_outcome(outcome, whatif, reporting.output, reporting.limit)
     end_with(result, "partition")

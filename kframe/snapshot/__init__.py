@@ -7,7 +7,7 @@ snapshot directory; ``write_snapshot`` writes the last; ``generate`` makes a see
 from __future__ import annotations
 
 from kframe.snapshot.directory import write_directory as write_snapshot
-from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.formats import FORMATS, detect_format, read_snapshot
 from kframe.snapshot.generate import Health, generate
 from kframe.snapshot.reassignment import Assignment, Reassignment, read_reassignment
@@ -19,6 +19,7 @@ __all__ = [
     "Assignment",
     "BrokerFacts",
     "Health",
+    "KraftFacts",
     "PartitionFacts",
     "Reassignment",
     "Snapshot",

@@ -29,7 +29,7 @@ from kframe.spark.announced import packed
 from kframe.spark.part import BESIDE_FACTS, parts_of
 from kframe.spark.scenarios import needs_whole, play_scenario
 from kframe.spark.schema import FLAG, INT, INTS, LONG, SCENARIOS, TEXT, FleetTable
-from kframe.whatif import Outcome, WhatIf
+from kframe.whatif import Outcome, ZookeeperWhatIf
 from kframe.whatif.health import CONDITIONS as CONDITION_NAMES
 from kframe.whatif.outcome import ControllerResponse, FailOn
 
@@ -183,7 +183,7 @@ def play_part(
             continue
         recorder = BatchRecorder("announced" in engine.parts)
         try:
-            whatif = WhatIf(part, engine.config, selectors(), batches=recorder.batch)
+            whatif = ZookeeperWhatIf(part, engine.config, selectors(), batches=recorder.batch)
             whatif.step_over = recorder.stepped
             outcome = play_scenario(whatif, scenario)
         except InputError as problem:

@@ -16,6 +16,7 @@ from kframe.whatif.sweep import Failure, SortBy, Sweep, sweep
 from kframe.whatif.timeline import ElectionHeld, RequestsSent, StatesStored, TimelineEvent, TopicAction, TopicsWritten
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import WhatIf
+from kframe.whatif.zookeeper import ZookeeperWhatIf
 
 __all__ = [
     "CONDITIONS",
@@ -45,6 +46,7 @@ __all__ = [
     "TopicsWritten",
     "Verb",
     "WhatIf",
+    "ZookeeperWhatIf",
     "create",
     "delete",
     "load_plan",

@@ -16,6 +16,8 @@ from kframe.whatif.health import ClusterHealth
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: The columns that only a KRaft cluster has.
+ELR_LISTS: Final = ("elr_before", "elr_after", "last_known_elr_before", "last_known_elr_after")
 #: Rows turned into Python objects at a time, where somebody wants to read them.
 CHUNK_ROWS: Final = 4096
 
@@ -46,9 +48,19 @@ class PartitionChanges:
     unclean: Bool
     replicas_before: Ragged
     replicas_after: Ragged
+    elr_before: Ragged | None = None
+    """The eligible leader replicas; None in ZooKeeper mode."""
+    elr_after: Ragged | None = None
+    last_known_elr_before: Ragged | None = None
+    last_known_elr_after: Ragged | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def lists(self) -> dict[str, Ragged]:
+        """The columns of lists by name; those of ELRs only in KRaft mode."""
+        names = ("isr_before", "isr_after", "replicas_before", "replicas_after", *ELR_LISTS)
+        return {name: lists for name in names if (lists := getattr(self, name)) is not None}
 
     @property
     def moved(self) -> Bool:
@@ -66,10 +78,7 @@ class PartitionChanges:
                 "partition": pa.array(self.partition),
                 "leader_before": pa.array(self.leader_before),
                 "leader_after": pa.array(self.leader_after),
-                "isr_before": _lists(self.isr_before),
-                "isr_after": _lists(self.isr_after),
-                "replicas_before": _lists(self.replicas_before),
-                "replicas_after": _lists(self.replicas_after),
+                **{name: _lists(lists) for name, lists in self.lists().items()},
                 "leader_epoch_before": _known(self.leader_epoch_before, len(self)),
                 "leader_epoch_after": _known(self.leader_epoch_after, len(self)),
                 "zk_version_before": _known(self.partition_epoch_before, len(self)),
@@ -89,10 +98,7 @@ class PartitionChanges:
             yield from self._chunk(order[first : first + CHUNK_ROWS])
 
     def _chunk(self, chosen: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[dict[str, Any]]:
-        lists = {
-            name: getattr(self, name).take(chosen)
-            for name in ("isr_before", "isr_after", "replicas_before", "replicas_after")
-        }
+        lists = {name: lists.take(chosen) for name, lists in self.lists().items()}
         numbers = {
             name: None if (column := getattr(self, name)) is None else column[chosen].tolist()
             for name in ("partition", "leader_before", "leader_after", "leader_epoch_before", "leader_epoch_after",

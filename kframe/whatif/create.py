@@ -14,23 +14,23 @@ from kframe.model.admin import NewTopic
 from kframe.model.events import CreateTopicsRequested
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
 from kframe.whatif.topic_results import TopicResult, TopicStatus
-from kframe.whatif.whatif import PATIENCE_MS, WhatIf
+from kframe.whatif.whatif import WhatIf
+from kframe.whatif.zookeeper import PATIENCE_MS, ZookeeperWhatIf
 
 
 def create(
-    study: WhatIf,
-    name: str,
-    partitions: int = -1,
-    replication_factor: int = -1,
-    *,
-    assignments: Sequence[Sequence[int]] | None = None,
-    seed: int = 0,
-) -> Outcome:
-    """Create a topic: with counts (-1: the configured default), or with the replicas of each partition.
+    study: WhatIf, name: str, partitions: int = -1, replication_factor: int = -1, *,
+    assignments: Sequence[Sequence[int]] | None = None, seed: int = 0,
+) -> Outcome:  # fmt: skip
+    """See ``WhatIf.create``."""
+    return study.create(name, partitions, replication_factor, assignments=assignments, seed=seed)
 
-    ``seed`` draws the two numbers that Kafka draws to place replicas. Raises InputError for a replica on a broker that
-    the snapshot does not know, of which nothing could be said. All else that is wrong the controller answers.
-    """
+
+def play_creation(
+    study: ZookeeperWhatIf, name: str, partitions: int, replication_factor: int, *,
+    assignments: Sequence[Sequence[int]] | None, seed: int,
+) -> Outcome:  # fmt: skip
+    """Create a topic in ZooKeeper mode; ``seed`` draws the two numbers that Kafka draws to place replicas."""
     _check_brokers(study, assignments or ())
     lists = None if assignments is None else tuple((number, tuple(ids)) for number, ids in enumerate(assignments))
     topic = NewTopic(name, partitions, replication_factor, lists)
@@ -56,7 +56,7 @@ def answer_of(response: TopicsResponse) -> ControllerResponse:
     return ControllerResponse(ErrorCode.NONE, np.empty(0, np.int32), codes, wrong, "topics")
 
 
-def _check_brokers(study: WhatIf, assignments: Sequence[Sequence[int]]) -> None:
+def _check_brokers(study: ZookeeperWhatIf, assignments: Sequence[Sequence[int]]) -> None:
     known = study.cluster.brokers
     for number, replicas in enumerate(assignments):
         for broker_id in replicas:
@@ -71,7 +71,7 @@ def _drawn(seed: int, brokers: int) -> tuple[int, int]:
     return drawn.randrange(most), drawn.randrange(most)
 
 
-def _topic_result(study: WhatIf, name: str, error: ErrorCode) -> TopicResult:
+def _topic_result(study: ZookeeperWhatIf, name: str, error: ErrorCode) -> TopicResult:
     """A topic exists once it is stored, even if a partition of it has no leader. Then the request times out."""
     cluster = study.cluster
     index = cluster.topics.find(name)

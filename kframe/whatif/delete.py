@@ -15,20 +15,30 @@ from kframe.whatif.create import answer_of
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.topic_results import TopicResult, TopicStatus
-from kframe.whatif.whatif import PATIENCE_MS, WhatIf
+from kframe.whatif.whatif import WhatIf
+from kframe.whatif.zookeeper import PATIENCE_MS, ZookeeperWhatIf
 
 
 def delete(study: WhatIf, names: Iterable[str]) -> Outcome:
-    """Delete topics. Every registered broker confirms; topics with a replica on an unregistered broker wait for it.
+    """See ``WhatIf.delete``."""
+    return study.delete(names)
 
-    Raises InputError for an empty list, or a repeated topic. The controller refuses unknown topics.
-    """
+
+def requested_topics(names: Iterable[str]) -> tuple[str, ...]:
+    """The topics to delete. Raises InputError for an empty list, or a repeated topic."""
     topics = tuple(names)
     if not topics:
         raise InputError("topics", "no topic", "at least one")
     for position, name in enumerate(topics):
         if name in topics[:position]:
             raise InputError("topics", f"topic {name} twice", "each topic once")
+    return topics
+
+
+def play_deletion(study: ZookeeperWhatIf, names: Iterable[str]) -> Outcome:
+    """Delete topics in ZooKeeper mode. Every registered broker confirms; topics with a replica on an unregistered
+    broker wait for it."""
+    topics = requested_topics(names)
     deletion = _Deletion(study, topics)
     outcome = study.play(Operation(Verb.DELETE, topics=topics), [
         ("the replicas are stopped", deletion.begin),
@@ -40,7 +50,7 @@ def delete(study: WhatIf, names: Iterable[str]) -> Outcome:
 class _Deletion:
     """A deletion that is being played."""
 
-    def __init__(self, study: WhatIf, names: tuple[str, ...]) -> None:
+    def __init__(self, study: ZookeeperWhatIf, names: tuple[str, ...]) -> None:
         self._study = study
         self._names = names
         self._codes: dict[str, ErrorCode] = {}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kframe.embedded import Api
 from kframe.errors import ErrorCode
-from kframe.model.cluster import ClusterState
 from kframe.snapshot import Snapshot
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.outcome import ControllerResponse, FailOn, Outcome, StepOutcome
@@ -25,7 +24,14 @@ API_COLUMNS: Final = {
 }
 
 
-def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState) -> dict[str, Any]:
+class NamesPartitions(Protocol):
+    """A cluster, whichever its mode."""
+
+    def name(self, row: int) -> str:
+        """``topic-partition`` of a row."""
+
+
+def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: NamesPartitions) -> dict[str, Any]:
     """An outcome without the changed partitions, which ``outcome.changes`` has in columns and as records.
 
     ``cluster`` is the cluster of the outcome; it supplies the names. Unknown facts are None.
@@ -35,6 +41,8 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
         verb=str(outcome.operation.verb), brokers=list(outcome.operation.brokers), topics=list(outcome.operation.topics)
     )
     more: dict[str, Any] = {}
+    if outcome.records is not None:
+        more["records"] = [asdict(count) for count in outcome.records]
     if outcome.reassignment is not None:
         more["reassignment"] = outcome.reassignment.document()
     if outcome.topics:
@@ -53,6 +61,7 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
             "topics": len(snapshot.topics),
             "partitions": len(snapshot),
         },
+        "rules": outcome.rules,
         "changed": outcome.changed,
         "impact": asdict(outcome.impact),
         "findings": {str(what): outcome.count_of(what) for what in FailOn},
@@ -68,12 +77,15 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: ClusterState
 
 
 def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    """What each broker carries before and after, and what it is sent in between."""
+    """What each broker carries before and after, and in ZooKeeper mode what it is sent in between."""
     before, after = outcome.before, outcome.after
     for index, broker_id in enumerate(outcome.broker_ids.tolist()):
         sent: dict[str, int | None] = {}
-        for api, column in API_COLUMNS.items():
-            traffic = outcome.traffic[api]
+        if outcome.traffic:
+            sent["requests"] = sum(int(traffic.requests[index]) for traffic in outcome.traffic.values())
+            sent["bytes"] = _all_bytes(outcome, index)
+        for api, traffic in outcome.traffic.items():
+            column = API_COLUMNS[api]
             sent[f"{column}_requests"] = int(traffic.requests[index])
             sent[f"{column}_partitions"] = int(traffic.entries[index])
             sent[f"{column}_bytes"] = traffic.bytes_of(index)
@@ -89,8 +101,6 @@ def broker_records(outcome: Outcome) -> Iterator[dict[str, Any]]:
             "replicas": int(after.replicas[index]),
             "in_sync_before": int(before.in_sync[index]),
             "in_sync_after": int(after.in_sync[index]),
-            "requests": sum(int(traffic.requests[index]) for traffic in outcome.traffic.values()),
-            "bytes": _all_bytes(outcome, index),
             **sent,
         }
 
@@ -116,7 +126,7 @@ def _health(health: ClusterHealth) -> dict[str, Any]:
     }
 
 
-def _step(step: StepOutcome, cluster: ClusterState) -> dict[str, Any]:
+def _step(step: StepOutcome, cluster: NamesPartitions) -> dict[str, Any]:
     return {
         "name": step.name,
         "timeline": [{"text": timeline_event.text(), **timeline_event.record()} for timeline_event in step.events],
@@ -125,7 +135,7 @@ def _step(step: StepOutcome, cluster: ClusterState) -> dict[str, Any]:
     }
 
 
-def _answer(answer: ControllerResponse, cluster: ClusterState) -> dict[str, Any]:
+def _answer(answer: ControllerResponse, cluster: NamesPartitions) -> dict[str, Any]:
     """A ControlledShutdown answer tells what remains. Others count errors, and name who got one."""
     document: dict[str, Any] = {"error": answer.error.name}
     if answer.codes is None:

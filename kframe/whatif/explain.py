@@ -19,6 +19,7 @@ from kframe.model.config import ControllerConfig
 from kframe.model.ids import NO_LEADER, NO_STATE, ElectionKind, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
 from kframe.whatif.whatif import WhatIf
+from kframe.whatif.zookeeper import ZookeeperWhatIf
 
 
 class LeaderRule(StrEnum):
@@ -54,7 +55,8 @@ class CandidateReplica:
 
     broker_id: int
     position: int
-    verdict: CandidateStatus
+    verdict: StrEnum
+    """A CandidateStatus, or a KraftCandidateStatus."""
     reason: str
 
 
@@ -63,7 +65,8 @@ class Decision:
     """One choice of a leader, or the lack of one. ``step`` is the what-if's step, None for the snapshot itself."""
 
     step: str | None
-    rule: LeaderRule
+    rule: StrEnum
+    """A LeaderRule, or a KraftRule."""
     leader: int | None
     text: str
     isr: tuple[int, ...]
@@ -71,6 +74,10 @@ class Decision:
     candidates: tuple[CandidateReplica, ...]
     selector: str | None = None
     """The leader selector in charge, if it is not the built-in rule."""
+    elr: tuple[int, ...] | None = None
+    """The eligible leader replicas that the choice was made from; None in ZooKeeper mode."""
+    last_known_elr: tuple[int, ...] | None = None
+    """The last leader of a partition without ISR and ELR; None in ZooKeeper mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +95,12 @@ class Explanation:
 
 
 def explain(study: WhatIf, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
-    """Explain one partition as it stands, and after ``fail`` (broker ids, together). Raises InputError if it is unknown
-    or a broker is."""
+    """See ``WhatIf.explain``."""
+    return study.explain(topic, partition, fail)
+
+
+def explain_elections(study: ZookeeperWhatIf, topic: str, partition: int, fail: Iterable[int]) -> Explanation:
+    """Explain one partition of a cluster in ZooKeeper mode."""
     cluster = study.cluster
     row = cluster.row(topic, partition)
     if row is None:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kframe.errors import InputError
-from kframe.model.cluster import ClusterState
 from kframe.snapshot import Snapshot
-from kframe.whatif.document import broker_records, summary_document, timeline_records
+from kframe.whatif.document import NamesPartitions, broker_records, summary_document, timeline_records
 from kframe.whatif.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ _TIMELINE: Final = {
     "partitions": "int64", "elected": "int64", "unclean": "int64", "created": "int64", "shrunk": "int64",
     "leaderless": "int64", "refused": "int64", "brokers": "int64", "requests": "int64", "entries": "int64",
     "bytes": "int64", "grown": "int64", "action": "string", "topics": "int64", "adding": "int64", "removing": "int64",
+    "entered": "int64", "left": "int64", "records": "int64",
 }  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def check_target(path: Path, *, force: bool = False) -> None:
 
 
 def write_outcome(
-    outcome: Outcome, snapshot: Snapshot, cluster: ClusterState, path: Path, *, force: bool = False
+    outcome: Outcome, snapshot: Snapshot, cluster: NamesPartitions, path: Path, *, force: bool = False
 ) -> None:
     """Write partitions.parquet (those that changed), brokers.parquet, timeline.parquet and outcome.json.
 

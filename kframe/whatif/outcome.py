@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Literal
 
@@ -17,11 +17,11 @@ from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.health import ClusterHealth, newly
 from kframe.whatif.observe import Traffic
 from kframe.whatif.reassignment_result import ReassignmentResult
-from kframe.whatif.timeline import RequestsSent, StatesStored, TimelineEvent, TopicsWritten
+from kframe.whatif.timeline import RecordsWritten, RequestsSent, StatesStored, TimelineEvent, TopicsWritten
 from kframe.whatif.topic_results import TopicResult
 
 #: What a step can record that reaches storage or a broker; an election without a winner reaches neither.
-_EFFECTS: Final = (RequestsSent, StatesStored, TopicsWritten)
+_EFFECTS: Final = (RecordsWritten, RequestsSent, StatesStored, TopicsWritten)
 
 
 class Verb(StrEnum):
@@ -34,6 +34,10 @@ class Verb(StrEnum):
     REASSIGN = "reassign"
     CREATE = "create"
     DELETE = "delete"
+    FENCE = "fence"
+    UNFENCE = "unfence"
+    DIRECTORY = "directory"
+    FEATURE = "feature"
 
 
 class FailOn(StrEnum):
@@ -55,6 +59,10 @@ class Operation:
     partitions: int | None = None
     """How many partitions an election was asked for, None is all; or are to be reassigned or created."""
     topics: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    """Ids of the log directories that fail."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """The feature levels that are requested."""
 
     def text(self) -> str:
         """The operation in words."""
@@ -71,6 +79,10 @@ class Operation:
                 return f"create {topics} with {which}"
             case Verb.DELETE:
                 return f"delete {topics}"
+            case Verb.DIRECTORY:
+                return f"fail log directories {named(self.directories)} of broker {self.brokers[0]}"
+            case Verb.FEATURE:
+                return "set " + ", ".join(f"{name} to {level}" for name, level in self.features.items())
         ids = ", ".join(str(broker_id) for broker_id in self.brokers)
         how = "" if len(self.brokers) == 1 else " together" if self.together else " one by one"
         return f"{self.verb} {'brokers' if len(self.brokers) > 1 else 'broker'} {ids}{how}"
@@ -118,6 +130,15 @@ class StepOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordCount:
+    """The records of one type that the controller of a KRaft cluster writes, and the bytes of their values."""
+
+    record: str
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Impact:
     """The outcome in numbers of partitions. ``newly_…``: not so before, but so at the end; the peaks are those of the
     worst step. None where the snapshot lacks what decides it."""
@@ -136,6 +157,9 @@ class Impact:
     under_min_isr_peak: int | None
     requests: int
     bytes: int | None
+    """Of requests to brokers; in KRaft mode of the records that the controller writes."""
+    records: int | None = None
+    """Records that the controller writes; None in ZooKeeper mode."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -164,6 +188,10 @@ class Outcome(Tabular):
     """What became of each partition of a reassignment, if the operation was one."""
     topics: tuple[TopicResult, ...] = ()
     """What became of each topic that was to be created or deleted."""
+    rules: str = "ZooKeeper rules"
+    """The rules that decided, in words."""
+    records: tuple[RecordCount, ...] | None = None
+    """The records that a KRaft controller writes, by type; None in ZooKeeper mode."""
 
     def to_arrow(self) -> Any:
         """The changed partitions as a ``pyarrow.Table``: the columns of ``--out``."""
@@ -199,6 +227,7 @@ class Outcome(Tabular):
         """The outcome in numbers."""
         sent = [event for step in self.steps for event in step.events if isinstance(event, RequestsSent)]
         stored = [event for step in self.steps for event in step.events if isinstance(event, StatesStored)]
+        written = [event for step in self.steps for event in step.events if isinstance(event, RecordsWritten)]
         under = [count for step in self.steps if (count := step.counts["under_min_isr"]) is not None]
         known = len(self.before.offline)
         still = self.after.counted[:known]
@@ -216,7 +245,10 @@ class Outcome(Tabular):
             offline_peak=max(step.counts["offline"] or 0 for step in self.steps),
             under_min_isr_peak=max(under) if under else None,
             requests=sum(event.requests for event in sent),
-            bytes=None if self.bytes_unknown is not None else sum(event.nbytes or 0 for event in sent),
+            bytes=None
+            if self.bytes_unknown is not None
+            else sum(event.nbytes or 0 for event in sent) + sum(event.nbytes for event in written),
+            records=None if self.records is None else sum(event.count for event in written),
         )
 
 

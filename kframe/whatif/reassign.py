@@ -9,7 +9,7 @@ leader leaves, and stops the removed replicas.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -23,14 +23,15 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int16, Int32, Ragged, UInt8, offsets_of
 from kframe.model.events import AlterPartitionRequested, ReassignmentRequested
 from kframe.model.ids import RecoveryState, ReplicaFlag
-from kframe.model.lists import members, same_lists
+from kframe.model.lists import members
 from kframe.model.tables import Targets
-from kframe.whatif.lists import loads
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
 from kframe.whatif.plan import Plan
+from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentAnswers, reassignment_result
 from kframe.whatif.reassignment_result import ReassignmentResult
 from kframe.whatif.timeline import MergedTimeline
 from kframe.whatif.whatif import WhatIf
+from kframe.whatif.zookeeper import ZookeeperWhatIf
 
 #: The last version of AlterPartition that names topics by name.
 _BY_NAME: Final = 1
@@ -40,17 +41,23 @@ _NAMED: Final = 20
 
 
 def reassign(study: WhatIf, plan: Plan) -> Outcome:
-    """Play a plan to its end; ``Outcome.reassignment`` has the result of each partition.
+    """See ``WhatIf.reassign``."""
+    return study.reassign(plan)
 
-    Raises InputError for an empty plan and for a repeated partition. The controller finds all other faults of a plan
-    and answers with Kafka's error for each partition.
-    """
+
+def check_distinct(plan: Plan) -> None:
+    """Raise InputError for an empty plan and for a repeated partition."""
     if len(plan) == 0:
         raise InputError(plan.name, "no partition", "at least one to reassign")
     again = plan.again()
     if len(again):
         where = f"{plan.name} partitions[{int(again[0])}]"
         raise InputError(where, f"partition {plan.partition_name(int(again[0]))} again", "each partition once")
+
+
+def play_reassignment(study: ZookeeperWhatIf, plan: Plan) -> Outcome:
+    """Play a plan in ZooKeeper mode to its end."""
+    check_distinct(plan)
     played = _Reassignment(study, plan.targets)
     operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
     outcome = study.play(operation, [
@@ -61,22 +68,10 @@ def reassign(study: WhatIf, plan: Plan) -> Outcome:
     return replace(outcome, reassignment=played.moves(outcome))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Before:
-    """How things stood before: the lists of ids stand beside the rows that are known."""
-
-    rows: Int32
-    known: Int32
-    replicas: Ragged
-    origin: Ragged
-    live: frozenset[int]
-    loads: Int32
-
-
 class _Reassignment:
     """A reassignment that is being played, and what is learned on the way."""
 
-    def __init__(self, study: WhatIf, targets: Targets) -> None:
+    def __init__(self, study: ZookeeperWhatIf, targets: Targets) -> None:
         self._study = study
         self._targets = targets
         cluster = study.cluster
@@ -92,7 +87,7 @@ class _Reassignment:
         held = _ids(cluster, cluster.partitions.lists("replica", rows[known]))
         being_added = (_flags(cluster, rows[known]) & np.uint8(ReplicaFlag.ADDING)) != 0
         brokers = cluster.brokers
-        self._before = _Before(
+        self._before = BeforeReassignment(
             rows, known, held, held.keep(~being_added), frozenset(brokers.ids[brokers.live != 0].tolist()),
             study.health().replicas,
         )  # fmt: skip
@@ -164,39 +159,12 @@ class _Reassignment:
 
     def moves(self, outcome: Outcome) -> ReassignmentResult:
         """What became of it all."""
-        targets, before, cluster = self._targets, self._before, self._study.cluster
-        every = len(targets)
-        begun = (self._codes == ErrorCode.NONE) & (before.rows >= 0)
-        origin, had = _spread(before.origin, before.known, every), _spread(before.replicas, before.known, every)
-        accepted = Ragged(targets.replicas.offsets, targets.replicas.values)
-        adding = accepted.keep(~members(accepted, origin) & begun[accepted.owners])
-        leaving = origin.keep(~members(origin, accepted) & begun[origin.owners])
+        cluster, before = self._study.cluster, self._before
         rows = before.rows[before.known]
         now = _ids(cluster, cluster.partitions.lists("replica", rows))
-        has = _spread(now, before.known, every)
-        reached = np.zeros(every, np.bool_)
-        still = now.any((_flags(cluster, rows) & _MOVING) != 0)
-        reached[before.known] = same_lists(now, accepted.take(before.known)) & ~still
-        ids = outcome.broker_ids
-        peak = before.loads + loads(accepted.keep(begun[accepted.owners]), ids) + loads(leaving, ids)
-        peak -= loads(had.keep(begun[had.owners]), ids)
-        return ReassignmentResult(
-            targets=targets,
-            codes=self._codes,
-            completed=begun & reached,
-            led=self._led,
-            isr_codes=self._isr_codes,
-            adding=adding,
-            deleted=had.keep(~members(had, has) & begun[had.owners]),
-            known_topics=self._known_topics,
-            live=before.live,
-            broker_ids=ids,
-            replicas_before=before.loads.astype(np.int64),
-            replicas_peak=np.maximum(peak, before.loads),
-            replicas_after=outcome.after.replicas.astype(np.int64),
-            leaders_before=outcome.before.leaders,
-            leaders_after=outcome.after.leaders,
-        )
+        ongoing = now.any((_flags(cluster, rows) & _MOVING) != 0)
+        answers = ReassignmentAnswers(self._codes, self._isr_codes, self._led, self._known_topics)
+        return reassignment_result(self._targets, before, answers, now, ongoing, outcome)
 
 
 def _grown_isr(cluster: ClusterState, rows: Int32) -> tuple[Ragged, Bool]:
@@ -226,11 +194,3 @@ def _flags(cluster: ClusterState, rows: Int32) -> UInt8:
 def _ids(cluster: ClusterState, lists: Ragged) -> Ragged:
     """Lists of broker indexes as lists of ids."""
     return Ragged(lists.offsets, cluster.brokers.ids[lists.values])
-
-
-def _spread(lists: Ragged, positions: Int32, total: int) -> Ragged:
-    """``total`` lists, those at ``positions`` (ascending) given, the others empty."""
-    offsets = np.zeros(total + 1, np.int32)
-    offsets[1:][positions] = lists.counts
-    np.cumsum(offsets, out=offsets)
-    return Ragged(offsets, lists.values)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class ReassignmentResult:
     replicas_after: Int64
     leaders_before: Int32
     leaders_after: Int32
+    messages: Mapping[int, str] = field(default_factory=dict)
+    """The controller's message about a partition, by position, where it has one."""
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -131,6 +133,8 @@ class ReassignmentResult:
 
     def _reason(self, position: int) -> str:
         """Why a partition did not reach its target."""
+        if position in self.messages:
+            return self.messages[position]
         topic, target = self.targets.names[self.targets.topic[position]], self.targets.replicas[position].tolist()
         error, isr_error = ErrorCode(int(self.codes[position])), ErrorCode(int(self.isr_codes[position]))
         absent = ", ".join(str(broker_id) for broker_id in target if broker_id not in self.live)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
@@ -133,7 +134,54 @@ class TopicsWritten:
         return {"what": self.what, **asdict(self), "action": str(self.action)}
 
 
-TimelineEvent: TypeAlias = ElectionHeld | StatesStored | RequestsSent | TopicsWritten
+@dataclass(frozen=True, slots=True)
+class ElrChanged:
+    """Eligible leader replicas of a KRaft cluster changed in ``partitions``: members that entered, left, and of those
+    that left the ``elected`` ones, which lead now."""
+
+    what: ClassVar[str] = "elr"
+
+    partitions: int
+    entered: int
+    left: int
+    elected: int
+
+    def text(self) -> str:
+        """The event as a line for people."""
+        parts = {"members enter": self.entered, "members leave": self.left, "of them elected": self.elected}
+        counts = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
+        return f"ELR of {self.partitions:,} partitions: {counts}"
+
+    def record(self) -> dict[str, Any]:
+        """The event as data."""
+        return {"what": self.what, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsWritten:
+    """The controller of a KRaft cluster wrote records: how many of each type, and the bytes of their values."""
+
+    what: ClassVar[str] = "records"
+
+    types: Mapping[str, int]
+    nbytes: int
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        return sum(self.types.values())
+
+    def text(self) -> str:
+        """The event as a line for people."""
+        types = ", ".join(f"{count:,} {name}" for name, count in self.types.items())
+        return f"{self.count:,} records, {size_text(self.nbytes)}: {types}"
+
+    def record(self) -> dict[str, Any]:
+        """The event as data."""
+        return {"what": self.what, "records": self.count, "types": dict(self.types), "bytes": self.nbytes}
+
+
+TimelineEvent: TypeAlias = ElectionHeld | StatesStored | RequestsSent | TopicsWritten | ElrChanged | RecordsWritten
 
 
 class MergedTimeline:
@@ -182,8 +230,8 @@ def _kind(timeline_event: TimelineEvent) -> tuple[object, ...]:
             return RequestsSent, timeline_event.api
         case TopicsWritten():
             return TopicsWritten, timeline_event.action
-        case StatesStored():
-            return (StatesStored,)
+        case _:
+            return (type(timeline_event),)
 
 
 def _sum(before: TimelineEvent, now: TimelineEvent, receivers: Bool | None) -> TimelineEvent:

@@ -1,63 +1,35 @@
-"""What-if operations on a snapshot, played by the real controller.
+"""What-if operations on a snapshot, decided by the rules of the cluster's controller.
 
-The controller has an in-memory store, and its ports are observed. Requests are encoded and counted. No broker answers,
-and no time passes.
+A snapshot knows its mode. ``WhatIf`` of a cluster in ZooKeeper mode is a ``ZookeeperWhatIf``, of a KRaft cluster a
+``KraftWhatIf``; both give the same outcomes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from kframe.core.controller import ControllerCore
-from kframe.embedded import MemoryEnsemble, VirtualClock
-from kframe.errors import BrokenInvariant, ErrorCode, InputError, SnapshotError
-from kframe.model.brokers import Registration
-from kframe.model.cluster import ClusterState
-from kframe.model.columns import Bool, Int32, UInt8
+from kframe.errors import InputError, SnapshotError
+from kframe.model.config import ControllerConfig
 from kframe.model.elections import LeaderSelector
-from kframe.model.events import ControlledShutdownRequested, ElectionRequested, ElectionType, Event, TopicPartition
-from kframe.model.ids import NO_BROKER_EPOCH, ElectionKind
+from kframe.model.events import ElectionType, TopicPartition
+from kframe.model.ids import ElectionKind
 from kframe.model.ports import Clock
-from kframe.runtime.loop import ControllerLoop
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
 from kframe.snapshot.snapshot import brokers_text
-from kframe.whatif.changes import changes_between
-from kframe.whatif.health import ClusterHealth, either, health_of, newly
-from kframe.whatif.observe import (
-    BatchWatch,
-    ElectionWatch,
-    HandingTransport,
-    MeasuringTransport,
-    Observations,
-    Traffic,
-    WatchedSelection,
-    election_held,
-    encoder_for,
-    watched,
-)
-from kframe.whatif.outcome import ControllerResponse, FailOn, Operation, Outcome, StepOutcome, StepReport, Verb
-from kframe.whatif.partition_timeline import PartitionTimeline
-from kframe.whatif.settings import (
-    assumptions_of,
-    config_of,
-    controller_epoch_of,
-    controller_id_of,
-    knows_min_insync,
-)
-from kframe.whatif.timeline import MergedTimeline, RequestsSent, TimelineEvent
+from kframe.whatif.health import ClusterHealth
+from kframe.whatif.observe import BatchWatch
+from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb
+from kframe.whatif.settings import knows_min_insync
 
-_PROTOCOL: Final = "inter.broker.protocol.version"
+if TYPE_CHECKING:
+    from kframe.whatif.explain import Explanation
+    from kframe.whatif.plan import Plan
 
 #: A step: its name and its action, which returns the controller's answer, a report that replaces the observed events,
 #: or None.
 Step = tuple[str, Callable[[], ControllerResponse | StepReport | None]]
-
-#: How long a caller waits for what cannot be done at once, by the clock of the study.
-PATIENCE_MS = 1_000
 
 
 class WhatIf:
@@ -69,6 +41,18 @@ class WhatIf:
         outcome = WhatIf(read_snapshot("healthy.zookeeper.jsonl")).fail(brokers=[4])
         outcome.impact.newly_offline
     """
+
+    config: ControllerConfig
+    assumptions: tuple[str, ...]
+
+    def __new__(cls, snapshot: Snapshot, *args: Any, **kwargs: Any) -> Any:
+        """A what-if by the rules of the snapshot's mode."""
+        if cls is WhatIf:
+            from kframe.whatif.kraft.whatif import KraftWhatIf
+            from kframe.whatif.zookeeper import ZookeeperWhatIf
+
+            return super().__new__(KraftWhatIf if snapshot.is_kraft else ZookeeperWhatIf)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -82,112 +66,77 @@ class WhatIf:
 
         ``config`` holds Kafka's configuration keys; it prevails over the cluster-wide settings in the snapshot.
         ``clock`` is asked for the time that encoding takes; by default none passes. With ``batches`` each batch of
-        requests is handed to that instead of being encoded and counted. Raises SnapshotError if the
+        requests to brokers is handed to that instead of being encoded and counted. Raises SnapshotError if the
         snapshot does not say who leads, ConfigError for a key or value.
         """
         if snapshot.partitions.leader is None:
             raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
         self.snapshot = snapshot
-        self.config = config_of(snapshot, config)
         self._knows_min_insync = knows_min_insync(snapshot.topics, config)
-        self.assumptions = assumptions_of(snapshot, config)
         self._selectors = dict(selectors or {})
-        self.election_watch: ElectionWatch | None = None
-        """Called at every election, before its results are stored."""
+        self._racks = {facts.broker_id: facts.rack for facts in snapshot.brokers}
         self.step_progress: Progress = ignore_progress
         """Called with (done, total) steps, and repeatedly during long steps."""
         self.step_over: Callable[[int], None] = lambda _: None
         """Called with the number of each completed step, from 1."""
-        cluster = snapshot.to_cluster()
-        self._registrations = {
-            facts.broker_id: Registration(facts.broker_id, NO_BROKER_EPOCH, facts.endpoints or (), facts.rack)
-            for facts in snapshot.brokers
-        }
-        self._record = Observations(len(cluster.brokers))
-        self._partition_timelines: list[PartitionTimeline] = []
-        self._transport = HandingTransport(batches) if batches is not None else self._measuring(clock or VirtualClock())
-        self._ensemble = MemoryEnsemble.from_cluster(cluster, controller_epoch_of(snapshot) - 1, copy=False)
-        self._selection = WatchedSelection(self._selectors, self._note_election)
-        store = watched(self._ensemble.connect(), self._note_written)
-        controller = ControllerCore(controller_id_of(snapshot), self.config, self._selection)
-        self._clock = VirtualClock()
-        self._loop = ControllerLoop(controller, store, self._transport, self._clock)
-        self._loop.adopt()
-
-    def _measuring(self, clock: Clock) -> MeasuringTransport:
-        return MeasuringTransport(encoder_for(self.config), clock, self._note_requests)
 
     @property
-    def cluster(self) -> ClusterState:
-        """The cluster in its present state; read-only."""
-        return self._loop.controller.cluster
+    def cluster(self) -> Any:
+        """The cluster in its present state, read-only: a ClusterState, or the ClusterMetadata of a KRaft cluster."""
+        raise NotImplementedError
+
+    @property
+    def rules(self) -> str:
+        """The rules that decide, in words, with the levels that they depend on."""
+        raise NotImplementedError
 
     @property
     def registered(self) -> tuple[int, ...]:
-        """Ids of the brokers that are registered now, ascending."""
-        return tuple(self.cluster.brokers.registered_ids())
+        """Ids of the brokers that are up, ascending: registered ones, and in a KRaft cluster not fenced."""
+        raise NotImplementedError
+
+    def health(self) -> ClusterHealth:
+        """The health of the cluster now."""
+        raise NotImplementedError
+
+    def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
+        """Play steps and return their outcome."""
+        raise NotImplementedError
 
     def selector_name(self, kind: ElectionKind) -> str | None:
         """Name of the leader selector in charge of a kind of election. None for the built-in rule."""
         selector = self._selectors.get(kind)
         return None if selector is None else selector.name
 
-    @property
-    def controller_epoch(self) -> int:
-        """The epoch of the controller."""
-        return self._loop.controller.controller_epoch
-
-    def health(self) -> ClusterHealth:
-        """The health of the cluster now."""
-        return self._health_of(self.cluster)
-
-    def health_of(self, cluster: ClusterState) -> ClusterHealth:
-        """The health of ``cluster`` under this controller's settings."""
-        return self._health_of(cluster)
-
-    def _health_of(self, cluster: ClusterState) -> ClusterHealth:
-        return health_of(cluster, self.config, self._knows_min_insync)
-
-    def follow(self, topic: str, partition: int) -> PartitionTimeline:
-        """Record the stored state of this partition from now on. Raises InputError for an unknown partition."""
-        self._known(topic, partition)
-        stored = self._ensemble.states.cluster
-        timeline = PartitionTimeline(lambda: None if stored.row(topic, partition) is None else stored[topic, partition])
-        self._partition_timelines.append(timeline)
-        return timeline
+    # -- operations
 
     def fail(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
-        """Fail these brokers, and all registered brokers of these racks. Raises InputError for an unknown or
-        unregistered broker."""
+        """Fail these brokers, and all brokers of these racks that are up. Raises InputError for a broker that is
+        unknown or not up."""
         ids = self._chosen(brokers, racks, registered=True)
-        groups = [ids] if together else [(broker_id,) for broker_id in ids]
-        steps = [(_happens(group, "fails", "fail together"), self._unregister(group)) for group in groups]
+        steps = [(happens(group, "fails", "fail together"), self._stop(group)) for group in groups(ids, together)]
         return self.play(Operation(Verb.FAIL, ids, together), steps)
 
     def restart(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
-        """Restart brokers: failed ones register again, registered ones bounce before the controller notices their
+        """Restart brokers: failed ones register again, those that are up bounce before the controller notices their
         absence.
 
         Raises InputError for an unknown broker.
         """
-        ids = self._chosen(brokers, racks, registered=False)
-        groups = [ids] if together else [(broker_id,) for broker_id in ids]
-        steps = [(self._restarts(group), self._register(group)) for group in groups]
-        return self.play(Operation(Verb.RESTART, ids, together), steps)
+        raise NotImplementedError
 
     def shutdown(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
-        """Shut brokers down: each requests controlled shutdown, then unregisters. Together: all request, then all
-        unregister.
+        """Shut brokers down: each requests controlled shutdown, then stops. Together: all request, then all stop.
 
-        Raises InputError for an unknown or unregistered broker.
+        Raises InputError for a broker that is unknown or not up.
         """
         ids = self._chosen(brokers, racks, registered=True)
         steps: list[Step] = []
-        for group in [ids] if together else [(broker_id,) for broker_id in ids]:
+        for group in groups(ids, together):
             steps += [
                 (f"broker {broker_id} asks to shut down", self._ask_to_shut_down(broker_id)) for broker_id in group
             ]
-            steps.append((_happens(group, "is gone", "are gone"), self._unregister(group)))
+            steps.append((happens(group, "is gone", "are gone"), self._stop(group)))
         return self.play(Operation(Verb.SHUTDOWN, ids, together), steps)
 
     def elect(self, election: ElectionType, partitions: Sequence[TopicPartition] | None = None) -> Outcome:
@@ -199,164 +148,50 @@ class WhatIf:
         operation = Operation(Verb.ELECT, election=kind, partitions=None if named is None else len(named))
         return self.play(operation, [(f"{kind} election", self._ask_for_election(election, named))])
 
-    # -- steps
+    def create(
+        self, name: str, partitions: int = -1, replication_factor: int = -1, *,
+        assignments: Sequence[Sequence[int]] | None = None, seed: int = 0,
+    ) -> Outcome:  # fmt: skip
+        """Create a topic: with counts (-1: the configured default), or with the replicas of each partition.
 
-    def _unregister(self, ids: tuple[int, ...]) -> Callable[[], None]:
-        return lambda: self._ensemble.unregister_brokers(ids)
+        ``seed`` seeds the numbers that Kafka draws to place replicas. Raises InputError for a replica on a broker that
+        the snapshot does not know, of which nothing could be said. All else that is wrong the controller answers.
+        """
+        raise NotImplementedError
 
-    def _register(self, ids: tuple[int, ...]) -> Callable[[], None]:
-        def act() -> None:
-            up = set(self.registered)
-            self._ensemble.bounce_brokers(broker_id for broker_id in ids if broker_id in up)
-            self._ensemble.register_brokers(self._registrations[broker_id] for broker_id in ids if broker_id not in up)
+    def delete(self, names: Iterable[str]) -> Outcome:
+        """Delete topics. Raises InputError for an empty list, or a repeated topic; the controller refuses unknown
+        topics."""
+        raise NotImplementedError
 
-        return act
+    def reassign(self, plan: Plan) -> Outcome:
+        """Play a plan to its end; ``Outcome.reassignment`` has the result of each partition.
 
-    def _restarts(self, ids: tuple[int, ...]) -> str:
-        up = set(self.registered)
-        bounced = tuple(broker_id for broker_id in ids if broker_id in up)
-        started = tuple(broker_id for broker_id in ids if broker_id not in up)
-        parts = [_happens(bounced, "bounces", "bounce"), _happens(started, "starts", "start")]
-        return ", ".join(part for part, group in zip(parts, (bounced, started), strict=True) if group)
+        Raises InputError for an empty plan and for a repeated partition. The controller finds all other faults of a
+        plan and answers with Kafka's error for each partition.
+        """
+        raise NotImplementedError
+
+    def explain(self, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
+        """Explain one partition as it stands, and after ``fail`` (broker ids, together). Raises InputError if it is
+        unknown or a broker is."""
+        raise NotImplementedError
+
+    # -- actions of a step
+
+    def _stop(self, ids: tuple[int, ...]) -> Callable[[], None]:
+        """Brokers stop, and the controller notices."""
+        raise NotImplementedError
 
     def _ask_to_shut_down(self, broker_id: int) -> Callable[[], ControllerResponse]:
-        def act() -> ControllerResponse:
-            brokers = self.cluster.brokers
-            index = brokers.find(broker_id)
-            broker_epoch = NO_BROKER_EPOCH if index is None else int(brokers.broker_epoch[index])
-            response = self.call(lambda token: ControlledShutdownRequested(broker_id, broker_epoch, token))
-            return ControllerResponse(response.error, response.remaining)
-
-        return act
+        """A broker requests a controlled shutdown."""
+        raise NotImplementedError
 
     def _ask_for_election(
         self, election: ElectionType, partitions: tuple[TopicPartition, ...] | None
     ) -> Callable[[], ControllerResponse]:
-        def act() -> ControllerResponse:
-            response = self.call(lambda token: ElectionRequested(election, partitions, token))
-            return ControllerResponse(ErrorCode(response.error), response.rows, response.codes)
-
-        return act
-
-    def call(
-        self, event: Callable[[int], Event], timelines: tuple[MergedTimeline, MergedTimeline] | None = None
-    ) -> Any:
-        """Send the controller a request, and return its answer.
-
-        With ``timelines``, this is one of several calls of a merged step. The first timeline receives the events up to
-        the answer, the second those after it.
-        """
-        record = self._record
-        if timelines is not None:
-            record.merged, record.merged_after_answer = timelines
-            for timeline in timelines:
-                timeline.begin_call()
-
-        def read(response: Any) -> Any:
-            record.answered()
-            return response
-
-        future = self._loop.submit(event, read)
-        self._settle()
-        if not future.done():
-            self._clock.advance(PATIENCE_MS / 1000, self._settle)
-        record.merged = record.merged_after_answer = None
-        return future.result(timeout=0)
-
-    def notify(self, event: Event, timeline: MergedTimeline) -> None:
-        """Let the controller handle an event without an answer, as one of several calls of a merged step."""
-        timeline.begin_call()
-        self._record.merged = timeline
-        self._loop.notify(event)
-        self._settle()
-        self._record.merged = None
-
-    def _settle(self) -> None:
-        self._loop.run_until_idle()
-        if not self._loop.controller.active:
-            raise BrokenInvariant("the controller gave its role up; its log says why")
-
-    # -- playing and noting
-
-    def play(self, operation: Operation, steps: Sequence[Step]) -> Outcome:
-        """Play steps and return their outcome."""
-        cluster, notes = self.cluster, tuple(self._notes(operation))
-        before = self._health_of(cluster)
-        columns, after, encoded_ms = cluster.partitions.copy(), before, self._transport.encode_ms
-        self._record = record = Observations(len(cluster.brokers))
-        self._transport.begin()
-        findings: dict[FailOn, Bool | None] = {
-            FailOn.OFFLINE: newly(before.offline, before.offline),
-            FailOn.UNDER_MIN_ISR: newly(before.under_min_isr, before.under_min_isr),
-        }
-        outcomes = []
-        for done, (name, action) in enumerate(steps, 1):
-            report = action()
-            self._settle()
-            report = report if isinstance(report, StepReport) else StepReport(report)
-            events = record.take() if report.events is None else report.events
-            after = report.health or self._health_of(cluster)
-            for what, was, now in (
-                (FailOn.OFFLINE, before.offline, after.offline),
-                (FailOn.UNDER_MIN_ISR, before.under_min_isr, after.under_min_isr),
-            ):
-                findings[what] = either(findings[what], newly(was, now))
-            outcomes.append(StepOutcome(name, events, after.counts(), report.answer))
-            self.step_over(done)
-            self.step_progress(done, len(steps))
-        known = self.snapshot.partitions
-        changes = changes_between(
-            columns, cluster, (before, after), record.unclean,
-            (known.leader_epoch is not None, known.zk_version is not None), assignments=record.topics_written,
-        )  # fmt: skip
-        findings[FailOn.LOSS] = lost = np.zeros(len(cluster), np.bool_)
-        lost[changes.rows] = changes.unclean
-        return Outcome(
-            operation=operation,
-            broker_ids=cluster.brokers.ids.copy(),
-            racks=tuple(self._registrations[broker_id].rack for broker_id in cluster.brokers.ids.tolist()),
-            before=before,
-            after=after,
-            steps=tuple(outcomes),
-            changes=changes,
-            traffic=record.traffic,
-            findings=findings,
-            bytes_unknown=self._transport.bytes_unknown,
-            assumptions=self.assumptions,
-            notes=(*notes, *self._faults()),
-            encode_ms=self._transport.encode_ms - encoded_ms,
-        )
-
-    def _note_election(
-        self, cluster: ClusterState, kind: ElectionKind, rows: Int32, unclean_allowed: UInt8, leader: Int32
-    ) -> None:
-        held, unclean = election_held(kind, rows, unclean_allowed, leader)
-        self._record.note(held)
-        if len(unclean):
-            self._record.unclean.append(unclean)
-        if self.election_watch is not None:
-            self.election_watch(cluster, kind, rows, unclean_allowed, leader)
-
-    def _note_written(self, written: TimelineEvent) -> None:
-        self._record.note(written)
-        for timeline in self._partition_timelines:
-            timeline.note()
-
-    def _note_requests(self, sent: RequestsSent, traffic: Traffic) -> None:
-        self._record.note(sent, traffic.requests > 0)
-        self._record.traffic[sent.api].add(traffic)
-
-    def _notes(self, operation: Operation) -> Iterator[str]:
-        """What a real cluster would do in addition."""
-        controller_id = self.snapshot.controller_id
-        if operation.verb is not Verb.ELECT and controller_id in operation.brokers:
-            yield f"broker {controller_id} is the controller: another one would take over; its failover is left out"
-        if operation.verb is Verb.RESTART:
-            yield "replicas rejoin the ISR when they have caught up; that is left out"
-
-    def _faults(self) -> Iterator[str]:
-        for (name, fault), count in self._selection.faults.items():
-            yield f"leader selector {name!r} {fault} for {count:,} partitions: the built-in rule decided"
+        """An administrator requests elections."""
+        raise NotImplementedError
 
     # -- what was asked for
 
@@ -367,7 +202,7 @@ class WhatIf:
     def _chosen(self, brokers: Iterable[int], racks: Iterable[str], *, registered: bool) -> tuple[int, ...]:
         """The brokers named, then those in the racks, each once. Raises InputError if there is none."""
         requested, up = tuple(brokers), self.registered
-        candidates = up if registered else tuple(self._registrations)
+        candidates = up if registered else tuple(self._racks)
         for position, broker_id in enumerate(requested):
             if broker_id not in candidates:
                 state = "a registered broker" if registered else "a broker of the snapshot"
@@ -382,17 +217,21 @@ class WhatIf:
         return tuple(chosen)
 
     def _in_rack(self, rack: str, candidates: tuple[int, ...]) -> list[int]:
-        members = [broker_id for broker_id in candidates if self._registrations[broker_id].rack == rack]
+        members = [broker_id for broker_id in candidates if self._racks[broker_id] == rack]
         if not members:
-            racks = sorted(
-                {name for broker_id in candidates if (name := self._registrations[broker_id].rack) is not None}
-            )
+            racks = sorted({name for broker_id in candidates if (name := self._racks[broker_id]) is not None})
             known = f"one of {', '.join(racks)}" if racks else "no rack: the snapshot names none"
             raise InputError("racks", f"rack {rack!r}", known)
         return members
 
 
-def _happens(ids: tuple[int, ...], singular: str, plural: str) -> str:
+def groups(ids: tuple[int, ...], together: bool) -> list[tuple[int, ...]]:
+    """The brokers of each step."""
+    return [ids] if together else [(broker_id,) for broker_id in ids]
+
+
+def happens(ids: tuple[int, ...], singular: str, plural: str) -> str:
+    """``broker 4 fails``, ``brokers 4, 5 fail together``."""
     return f"{brokers_text(ids)} {singular if len(ids) == 1 else plural}"
 
 

@@ -18,7 +18,7 @@ def run(*arguments: object) -> Result:
 def test_in_words(snapshot: Path) -> None:
     result = run(snapshot, "t-2", "--fail", "3")
     assert result.exit_code == 0
-    assert result.stdout.startswith("t-2: replicas 3,1\n")
+    assert result.stdout.startswith("ZooKeeper rules\nt-2: replicas 3,1\n")
     assert "rule: offline election, clean part" in result.stdout
     assert "nobody can lead: no live replica is in the ISR; unclean.leader.election.enable is false" in result.stdout
     assert "in the end: no leader, ISR 3\n" in result.stdout

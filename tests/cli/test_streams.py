@@ -81,16 +81,17 @@ def test_errors_name_standard_input_and_the_line(content: bytes, expected: str) 
     assert (result.exit_code, expected in result.output) == (2, True), result.output
 
 
-def test_a_kraft_cluster_is_announced_in_the_first_line() -> None:
+def test_the_first_line_says_which_rules_decide() -> None:
+    rules = "KRaft rules, metadata.version 4.4-IV2, ELR on"
     result = piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1")
-    assert result.stdout.splitlines()[0].startswith(
-        "KRaft cluster, decided by the rules of ZooKeeper mode: 2 partitions"
-    )
-    assert '"mode": "kraft"' in piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1", "-o", "json").stdout
+    assert result.stdout.splitlines()[0] == rules
+    assert f'"rules": "{rules}"' in piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1", "-o", "json").stdout
+    sweep = piped(KRAFT.encode(), "whatif", "sweep", "-")
+    assert sweep.stdout.startswith("KRaft cluster, decided by the rules of ZooKeeper mode: 2 partitions")
 
 
 @pytest.mark.parametrize("condition, code", [("offline", 2), ("loss", 2), ("under-min-isr", 3)])
-def test_fail_on_is_refused_where_elr_members_could_be_elected(condition: str, code: int) -> None:
-    result = piped(KRAFT.encode(), "whatif", "fail", "-", "--brokers", "1", "--fail-on", condition)
+def test_a_sweep_refuses_conditions_that_elrs_decide(condition: str, code: int) -> None:
+    result = piped(KRAFT.encode(), "whatif", "sweep", "-", "--fail-on", condition)
     assert result.exit_code == code, result.output
     assert (code == 3) or "found 2 partitions with ELR members" in result.output

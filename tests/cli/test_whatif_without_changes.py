@@ -53,9 +53,9 @@ def assert_says_so(result: Result, output: str, line: str) -> None:
         case "table" | "wide":
             assert line in result.stdout.splitlines()
         case "csv":
-            assert (result.stdout.count("\n"), result.stderr) == (1, f"{line}\n")
+            assert (result.stdout.count("\n"), result.stderr) == (1, f"ZooKeeper rules\n{line}\n")
         case "jsonl":
-            assert (result.stdout, result.stderr) == ("", f"{line}\n")
+            assert (result.stdout, result.stderr) == ("", f"ZooKeeper rules\n{line}\n")
         case _:
             data = json.loads(result.stdout) if output == "json" else yaml.safe_load(result.stdout)
             assert (data["changed"], data["partitions"]) == (False, [])

@@ -20,8 +20,8 @@ PARTITIONS = 12_000
 
 def test_fencing_is_cut_into_batches_and_the_fencing_record_is_the_last() -> None:
     context = large_cluster(3, PARTITIONS)
-    records = broker_events.fence_broker(context, context.metadata.brokers.registrations[0])
-    batches = list(ControllerResult(records).batches())
+    decision = ControllerResult(broker_events.fence_broker(context, context.metadata.brokers.registrations[0]))
+    batches, records = list(decision.batches()), decision.records
     assert [len(batch) for batch in batches] == [RECORDS_MAX, PARTITIONS + 1 - RECORDS_MAX]
     assert all(isinstance(item.record, PartitionChangeRecord) for item in records[:-1])
     assert isinstance(records[-1].record, BrokerRegistrationChangeRecord)

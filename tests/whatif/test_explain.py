@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from kframe.whatif.explain import CandidateStatus, Decision, LeaderRule, explain
 from tests.whatif.samples import small
 
 
-def statuses(decision: Decision) -> dict[int, CandidateStatus]:
+def statuses(decision: Decision) -> dict[int, StrEnum]:
     return {candidate.broker_id: candidate.verdict for candidate in decision.candidates}
 
 

@@ -10,7 +10,7 @@ from kframe.errors import ConfigError, InputError, SnapshotError
 from kframe.model.events import ElectionType
 from kframe.snapshot import Snapshot
 from kframe.snapshot.facts import PartitionFacts
-from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesStored, WhatIf
+from kframe.whatif import ElectionHeld, FailOn, RequestsSent, StatesStored, WhatIf, ZookeeperWhatIf
 from tests.whatif.samples import isrs, leaders, requests_by_broker, small
 
 #: (failed brokers, unclean allowed, leaders, ISRs, offline, under min ISR, at min ISR, under-replicated, unclean
@@ -89,7 +89,7 @@ def test_changes_stand_in_columns_with_both_states() -> None:
 
 
 def test_states_are_written_under_the_snapshots_own_controller_epoch() -> None:
-    whatif = WhatIf(small())
+    whatif = ZookeeperWhatIf(small())
     assert whatif.health().counts()["offline"] == 1
     whatif.fail([1])
     assert whatif.cluster["t", 0].controller_epoch == 7

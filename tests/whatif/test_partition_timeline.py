@@ -11,7 +11,7 @@ from kframe.errors import InputError
 from kframe.model.cluster import PartitionView
 from kframe.snapshot import Snapshot
 from kframe.testing.clusters import PartitionSpec, cluster_of, healthy, registration
-from kframe.whatif import Plan, TopicStatus, WhatIf, delete, reassign
+from kframe.whatif import Plan, TopicStatus, ZookeeperWhatIf, delete, reassign
 from kframe.whatif.partition_timeline import PartitionTimeline, describe_change
 from kframe.whatif.replacement import replacement_brokers, replacement_plan
 from tests.whatif.samples import small
@@ -20,11 +20,11 @@ from tests.whatif.samples import small
 Lists: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-def six() -> WhatIf:
+def six() -> ZookeeperWhatIf:
     """Six brokers in racks a, b, c. t-0 and u-0 are on 1, 2, 3; t-1 also on another broker; t-2 has no leader."""
     specs = [healthy(1, 2, 3), healthy(2, 4), PartitionSpec((1, 2), leader=None, isr=(1,))]
     brokers = [registration(broker_id, "abc"[(broker_id - 1) % 3]) for broker_id in (1, 2, 3, 4, 5, 6)]
-    return WhatIf(Snapshot.from_cluster(cluster_of({"t": specs, "u": [healthy(3, 1)]}, brokers)))
+    return ZookeeperWhatIf(Snapshot.from_cluster(cluster_of({"t": specs, "u": [healthy(3, 1)]}, brokers)))
 
 
 def lines(timeline: PartitionTimeline) -> list[tuple[object, ...]]:
@@ -74,7 +74,7 @@ def test_assignments_in_words(what: str, before: Lists, after: Lists) -> None:
 
 
 def test_failures_and_other_partitions() -> None:
-    whatif = WhatIf(small())
+    whatif = ZookeeperWhatIf(small())
     timeline, other = whatif.follow("t", 3), whatif.follow("t", 4)
     whatif.fail([1])
     assert [text for text, *_ in lines(timeline)] == ["as it stands", "no leader"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused, check_record_count
+from kframe.core.kraft.decision import ControllerResult, Decided, RecordAndVersion, RequestRefused, check_record_count
 from kframe.core.kraft.directories import cordon_directories, lose_directories
 from kframe.core.kraft.heartbeats import BrokerControlState
 from kframe.core.kraft.membership import (
@@ -59,14 +59,14 @@ class HeartbeatReply:
     should_shut_down: bool
 
 
-def fence_broker(context: KraftContext, registration: BrokerRegistration) -> list[RecordAndVersion]:
+def fence_broker(context: KraftContext, registration: BrokerRegistration) -> list[Decided]:
     """Take a broker out of ISRs and leaderships, then fence it."""
     broker_id = registration.broker_id
     records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
     return [*records, _fencing_record(registration, FencingChange.FENCE)]
 
 
-def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> list[RecordAndVersion]:
+def unfence_broker(context: KraftContext, registration: BrokerRegistration) -> list[Decided]:
     """Unfence a broker, then elect leaders of leaderless partitions."""
     elections = add_broker(context, registration.broker_id, leaderless_rows(context.metadata))
     return [_fencing_record(registration, FencingChange.UNFENCE), *elections]
@@ -79,7 +79,7 @@ def _fencing_record(registration: BrokerRegistration, change: FencingChange) -> 
     return RecordAndVersion(record, 0)
 
 
-def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> list[RecordAndVersion]:
+def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistration) -> list[Decided]:
     """Mark a broker as in controlled shutdown, once, and take it out of ISRs and leaderships."""
     broker_id = registration.broker_id
     records = remove_broker(context, broker_id, rows_with_isr_member(context.metadata, broker_id))
@@ -91,7 +91,7 @@ def begin_controlled_shutdown(context: KraftContext, registration: BrokerRegistr
     return [RecordAndVersion(change, 1), *records]
 
 
-def clean_up_incarnation(context: KraftContext, broker_id: int, *, clean: bool) -> list[RecordAndVersion]:
+def clean_up_incarnation(context: KraftContext, broker_id: int, *, clean: bool) -> list[Decided]:
     """Take the former process of a broker out of ISRs. With ELR an unclean stop takes it out of ELRs too."""
     rows = rows_with_isr_member(context.metadata, broker_id)
     if clean or not context.metadata.elr_enabled:
@@ -129,7 +129,7 @@ def handle_heartbeat(context: KraftContext, heartbeat: BrokerHeartbeat) -> Contr
         is_caught_up=is_caught_up,
         has_leaderships=lambda: has_leaderships(context.metadata, broker_id),
     )
-    records: list[RecordAndVersion] = []
+    records: list[Decided] = []
     if state is not present:
         transition = unfence_broker if state is BrokerControlState.UNFENCED else fence_broker
         transition = begin_controlled_shutdown if state is BrokerControlState.CONTROLLED_SHUTDOWN else transition

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kframe.core.kraft.decision import RequestRefused
 from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.leader_selection import BuiltinSelection, LeaderSelection
 from kframe.core.kraft.random_source import RandomSource
 from kframe.errors import ErrorCode
 from kframe.model.columns import Int32, UInt8
@@ -60,6 +61,8 @@ class KraftContext:
     random: RandomSource
     now_ns: int = 0
     """The present time of a monotonic clock, which the caller sets before each event."""
+    selection: LeaderSelection = field(default_factory=BuiltinSelection)
+    """Chooses leaders."""
 
     @property
     def level(self) -> int:

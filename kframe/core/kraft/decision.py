@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from kframe.errors import ErrorCode, KframeError
 from kframe.model.kraft.ids import MetadataLevel
@@ -30,18 +30,47 @@ class RequestRefused(KframeError):
         self.message = message
 
 
+class RecordGroup(Protocol):
+    """Records that are made only where they are read: columns hold what they contain."""
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+
+    def records(self) -> list[RecordAndVersion]:
+        """The records in the order of the log."""
+
+
+#: A part of a decision.
+Decided: TypeAlias = RecordAndVersion | RecordGroup
+
+
+def records_of(decided: Iterable[Decided]) -> list[RecordAndVersion]:
+    """All records of a decision."""
+    records: list[RecordAndVersion] = []
+    for item in decided:
+        records += [item] if isinstance(item, RecordAndVersion) else item.records()
+    return records
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerResult:
-    """Records in the order of the log. ``atomic`` records are in one batch. ``response`` answers the request."""
+    """A decision in the order of the log. ``atomic`` records are in one batch. ``response`` answers the request."""
 
-    records: list[RecordAndVersion] = field(default_factory=list)
+    decided: Sequence[Decided] = ()
     atomic: bool = False
     response: Any = None
 
+    @property
+    def records(self) -> list[RecordAndVersion]:
+        """The records of the decision."""
+        return records_of(self.decided)
+
     def batches(self) -> Iterator[list[RecordAndVersion]]:
         """The records in batches of at most RECORDS_MAX."""
-        for start in range(0, len(self.records), RECORDS_MAX):
-            yield self.records[start : start + RECORDS_MAX]
+        records = self.records
+        for start in range(0, len(records), RECORDS_MAX):
+            yield records[start : start + RECORDS_MAX]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +83,11 @@ class PartitionResult:
     message: str | None = None
 
 
-def check_record_count(records: list[RecordAndVersion]) -> None:
+def check_record_count(decided: Sequence[Decided]) -> None:
     """Refuse a request with more records than a batch may have (Kafka ``BoundedList``)."""
-    if len(records) > RECORDS_MAX:
-        message = f"Unable to perform excessively large batch operation: {len(records):,} records."
+    count = sum(1 if isinstance(item, RecordAndVersion) else item.count for item in decided)
+    if count > RECORDS_MAX:
+        message = f"Unable to perform excessively large batch operation: {count:,} records."
         raise RequestRefused(ErrorCode.POLICY_VIOLATION, message)
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused
+from kframe.core.kraft.decision import ControllerResult, Decided, RecordAndVersion, RequestRefused
 from kframe.core.kraft.membership import remove_broker, rows_in_directory
 from kframe.core.kraft.partition_changes import TargetReplicas, change_records
 from kframe.errors import ErrorCode
@@ -36,14 +36,12 @@ class DirectoryAssignmentResult:
     error: ErrorCode
 
 
-def lose_directories(
-    context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]
-) -> list[RecordAndVersion]:
+def lose_directories(context: KraftContext, registration: BrokerRegistration, offline: Sequence[UUID]) -> list[Decided]:
     """Take a broker's replicas in these directories out of ISRs and leaderships, then write the directories left."""
     lost = [directory for directory in registration.directories if directory in offline]
     if not lost:
         return []
-    records: list[RecordAndVersion] = []
+    records: list[Decided] = []
     for index in context.metadata.directories.indexes_of(lost):
         records += remove_broker(context, registration.broker_id, rows_in_directory(context.metadata, index))
     left = tuple(directory for directory in registration.directories if directory not in offline)
@@ -79,7 +77,7 @@ def assign_directories(
     ]
     valid = [result.assignment for result in results if result.error is ErrorCode.NONE]
     rows = [_row(context, assignment) for assignment in valid]
-    records = _store_directories(context, broker_id, [row for row in rows if row is not None], valid)
+    records: list[Decided] = [*_store_directories(context, broker_id, [row for row in rows if row is not None], valid)]
     offline = {
         row
         for row, assignment in zip(rows, valid, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -32,26 +32,30 @@ def elect_leaders(
     answer leaves out those that need no election.
     """
     metadata = context.metadata
-    names = _all_partitions(metadata) if partitions is None else partitions
-    rows = [metadata.row(topic, partition) for topic, partition in names]
-    known = np.array([row for row in rows if row is not None], np.int32)
-    needed = _needs_election(metadata, kind, known)
-    elected = _elect(context, kind, known[needed])
+    names: Sequence[tuple[str, int]]
+    if partitions is None:
+        rows = np.flatnonzero(metadata.partitions.topic >= 0).astype(np.int32)
+        rows = rows[_needs_election(metadata, kind, rows)]
+        elected = _elect(context, kind, rows)
+        names = _names(metadata, rows)
+        errors = [ErrorCode.NONE if record is not None else _UNAVAILABLE[kind] for record in elected]
+    else:
+        names, stored_rows = partitions, [metadata.row(topic, partition) for topic, partition in partitions]
+        known = np.array([row for row in stored_rows if row is not None], np.int32)
+        needed = _needs_election(metadata, kind, known)
+        elected = _elect(context, kind, known[needed])
+        outcomes, needs = iter(elected), iter(needed.tolist())
+        errors = []
+        for row in stored_rows:
+            if row is None:
+                errors.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            elif not next(needs):
+                errors.append(ErrorCode.ELECTION_NOT_NEEDED)
+            else:
+                errors.append(ErrorCode.NONE if next(outcomes) is not None else _UNAVAILABLE[kind])
     records = [record for record in elected if record is not None]
     check_record_count(records)
-    outcomes = iter(elected)
-    needs = iter(needed.tolist())
-    results = []
-    for (topic, partition), row in zip(names, rows, strict=True):
-        error = ErrorCode.NONE
-        if row is None:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif not next(needs):
-            error = ErrorCode.ELECTION_NOT_NEEDED
-        elif next(outcomes) is None:
-            error = _UNAVAILABLE[kind]
-        if partitions is not None or error is not ErrorCode.ELECTION_NOT_NEEDED:
-            results.append(PartitionResult(topic, partition, error))
+    results = [PartitionResult(*name, error) for name, error in zip(names, errors, strict=True)]
     return ControllerResult(records, response=results)
 
 
@@ -92,10 +96,6 @@ def _needs_election(metadata: ClusterMetadata, kind: KraftElection, rows: Int32)
     return needed
 
 
-def _all_partitions(metadata: ClusterMetadata) -> list[tuple[str, int]]:
+def _names(metadata: ClusterMetadata, rows: Int32) -> list[tuple[str, int]]:
     p, names = metadata.partitions, metadata.topics.names
-    return list(_named(names, zip(p.topic.tolist(), p.partition.tolist(), strict=True)))
-
-
-def _named(names: Sequence[str], pairs: Iterable[tuple[int, int]]) -> Iterable[tuple[str, int]]:
-    return ((names[topic], partition) for topic, partition in pairs if topic >= 0)
+    return [(names[topic], int(partition)) for topic, partition in zip(p.topic[rows], p.partition[rows], strict=True)]

@@ -1,8 +1,9 @@
-"""The choice of leaders. A selector plugin for KRaft is to replace ``choose_leaders``, and only here."""
+"""The choice of leaders: what it depends on, and the built-in rule."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -28,14 +29,25 @@ class Candidates:
     """(k,) the broker that may lead if ISR and ELR are empty, or -1."""
 
 
+class LeaderSelection(Protocol):
+    """Chooses the leaders of a KRaft cluster."""
+
+    def choose(self, metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
+        """See ``choose_leaders``."""
+
+
+class BuiltinSelection:
+    """Chooses by the built-in rule."""
+
+    def choose(self, metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
+        """See ``choose_leaders``."""
+        return choose_leaders(metadata, candidates)
+
+
 def choose_leaders(metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
     """(k,) leader of each row, or NO_LEADER, and (k,) 1 where the election is unclean."""
     partitions, rows = metadata.partitions, candidates.rows
-    acceptable = np.empty(len(candidates.stored.values), np.uint8)
-    kernels.mark_acceptable_replicas(
-        rows, partitions.slot_start, partitions.replica_count, partitions.replica, partitions.directory,
-        candidates.active, metadata.directories.brokers, metadata.brokers.lists_none, acceptable,
-    )  # fmt: skip
+    acceptable = acceptable_replicas(metadata, rows, candidates.active)
     leader, unclean = np.empty(len(rows), np.int32), np.empty(len(rows), np.uint8)
     stored, replicas, isr, elr = candidates.stored, candidates.replicas, candidates.isr, candidates.elr
     kernels.choose_kraft_leaders(
@@ -44,3 +56,14 @@ def choose_leaders(metadata: ClusterMetadata, candidates: Candidates) -> tuple[I
         candidates.last_known_leader, leader, unclean,
     )  # fmt: skip
     return leader, unclean
+
+
+def acceptable_replicas(metadata: ClusterMetadata, rows: Int32, active: UInt8) -> UInt8:
+    """1 for each stored replica of ``rows``, one list after another, whose broker is active and directory online."""
+    p = metadata.partitions
+    acceptable = np.empty(int(p.replica_count[rows].sum()), np.uint8)
+    kernels.mark_acceptable_replicas(
+        rows, p.slot_start, p.replica_count, p.replica, p.directory, active, metadata.directories.brokers,
+        metadata.brokers.lists_none, acceptable,
+    )  # fmt: skip
+    return acceptable

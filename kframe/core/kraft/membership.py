@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import RecordAndVersion
-from kframe.core.kraft.partition_changes import NO_BROKER, TargetReplicas, change_records
+from kframe.core.kraft.decision import Decided
+from kframe.core.kraft.partition_changes import NO_BROKER, TargetReplicas, planned_changes
 from kframe.model.columns import Int32
 from kframe.model.ids import NO_LEADER
 from kframe.model.kraft.ids import KraftElection
@@ -67,26 +67,26 @@ def configured_kinds(context: KraftContext, rows: Int32) -> NDArray[np.uint8]:
     return context.unclean_enabled(rows) * np.uint8(KraftElection.UNCLEAN)
 
 
-def remove_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[RecordAndVersion]:
+def remove_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[Decided]:
     """The changes of ``rows`` for a broker that leaves their ISRs and leaderships."""
     broker = context.metadata.brokers.index_of(broker_id)
     return _change(context, rows, leaving=broker)
 
 
-def remove_unclean_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[RecordAndVersion]:
+def remove_unclean_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[Decided]:
     """The changes of ``rows`` for a broker that may have lost records: it leaves ELRs too."""
     broker = context.metadata.brokers.index_of(broker_id)
     return _change(context, rows, leaving=broker, unclean=broker)
 
 
-def add_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[RecordAndVersion]:
+def add_broker(context: KraftContext, broker_id: int, rows: Int32) -> list[Decided]:
     """The changes of ``rows`` for a broker that may lead from now on."""
     return _change(context, rows, joining=context.metadata.brokers.index_of(broker_id))
 
 
 def _change(
     context: KraftContext, rows: Int32, *, leaving: int = NO_BROKER, joining: int = NO_BROKER, unclean: int = NO_BROKER
-) -> list[RecordAndVersion]:
+) -> list[Decided]:
     """Kafka 4.4 ``ReplicationControlManager.generateLeaderAndIsrUpdates``."""
     if not len(rows):
         return []
@@ -103,4 +103,4 @@ def _change(
         active=active,
         unclean_broker=unclean,
     )
-    return change_records(context, targets)
+    return [planned_changes(context, targets)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kframe import kernels
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import RecordAndVersion, partition_version
-from kframe.core.kraft.leader_selection import Candidates, choose_leaders
+from kframe.core.kraft.leader_selection import Candidates
 from kframe.model.columns import Bool, Int32, Ragged, UInt8, offsets_of, ragged_positions
 from kframe.model.ids import NO_LEADER, RecoveryState
 from kframe.model.kraft.ids import MetadataLevel
@@ -132,9 +132,33 @@ def change_partitions(context: KraftContext, targets: TargetReplicas) -> list[Re
     return [None if record is None else RecordAndVersion(record, version) for record in records]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedChanges:
+    """Decided changes of partitions as a part of a decision; only ``records`` makes an object a partition."""
+
+    metadata: ClusterMetadata
+    batch: PartitionChangeBatch
+    version: int
+
+    @property
+    def count(self) -> int:
+        """The number of records."""
+        return int(np.count_nonzero(self.batch.changed))
+
+    def records(self) -> list[RecordAndVersion]:
+        """The records of the rows that change, in the order of the rows."""
+        records = self.batch.records(self.metadata)
+        return [RecordAndVersion(record, self.version) for record in records if record is not None]
+
+
+def planned_changes(context: KraftContext, targets: TargetReplicas) -> PlannedChanges:
+    """The changes of ``targets``, in columns."""
+    return PlannedChanges(context.metadata, plan_changes(context, targets), partition_version(context.level))
+
+
 def change_records(context: KraftContext, targets: TargetReplicas) -> list[RecordAndVersion]:
     """The records of the rows that change, in the order of ``targets``."""
-    return [record for record in change_partitions(context, targets) if record is not None]
+    return planned_changes(context, targets).records()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +187,7 @@ def plan_changes(context: KraftContext, targets: TargetReplicas) -> PartitionCha
     candidates = Candidates(
         rows, targets.kinds, active, stored.replicas, target.replicas, target.isr, elr, last_known_leader
     )
-    leader, unclean = choose_leaders(metadata, candidates)
+    leader, unclean = context.selection.choose(metadata, candidates)
 
     elected = leader != stored_leader
     is_unclean = elected & (unclean != 0)

@@ -8,7 +8,13 @@ from uuid import UUID
 
 from kframe.core.kraft.broker_events import clean_up_incarnation
 from kframe.core.kraft.context import KraftContext
-from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused, register_broker_version
+from kframe.core.kraft.decision import (
+    ControllerResult,
+    Decided,
+    RecordAndVersion,
+    RequestRefused,
+    register_broker_version,
+)
 from kframe.errors import ErrorCode
 from kframe.model.kraft.directories import NO_BROKER
 from kframe.model.kraft.directory_ids import is_reserved
@@ -48,7 +54,7 @@ def register_broker(
     finalized = {**context.metadata.features, METADATA_VERSION: context.level, KRAFT_VERSION: kraft_version}
     _check_features(request, finalized)
     same_process = stored is not None and stored.incarnation_id == request.incarnation_id
-    records: list[RecordAndVersion] = []
+    records: list[Decided] = []
     if not same_process:
         previous = -2 if stored is None else stored.broker_epoch
         clean = request.detects_clean_shutdown and previous == request.previous_broker_epoch

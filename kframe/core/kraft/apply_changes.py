@@ -1,0 +1,75 @@
+"""Apply decided changes of partitions to the columns, as the replay of their records would."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from kframe.core.kraft.partition_changes import PlannedChanges
+from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
+from kframe.model.kraft.columns import MEMBER_LISTS, KraftPartitions
+from kframe.model.kraft.replay import replay
+
+#: Changes of these lists are replayed record by record: only reassignments and directory assignments have any.
+_ASSIGNMENTS: Final = ("replicas", "directories", "adding", "removing")
+
+
+def apply_changes(planned: PlannedChanges, offset: int) -> None:
+    """Apply the changes; ``offset`` is that of their first record. The rows of a batch differ from one another."""
+    batch, metadata = planned.batch, planned.metadata
+    if any(bool(getattr(batch, f"writes_{name}").any()) for name in _ASSIGNMENTS):
+        for position, decided in enumerate(planned.records()):
+            replay(metadata, decided.record, offset + position)
+        return
+    p, rows = metadata.partitions, batch.rows
+    if batch.writes_isr.any():
+        written = np.flatnonzero(batch.writes_isr)
+        _store_isr(p, rows[written], batch.isr.take(written))
+    members = batch.writes_elr | batch.writes_last_known_elr
+    if members.any():
+        written = np.flatnonzero(members)
+        elr = p.lists("elr", rows[written])
+        last_known = p.lists("last_known_elr", rows[written])
+        new_elr = _sorted_by_id(batch.elr.take(written), metadata.brokers.ids)
+        _store_members(
+            p,
+            rows[written],
+            _chosen(new_elr, elr, batch.writes_elr[written]),
+            _chosen(batch.last_known_elr.take(written), last_known, batch.writes_last_known_elr[written]),
+        )
+    led = rows[batch.writes_leader]
+    p.leader[led] = batch.leader[batch.writes_leader]
+    p.leader_epoch[led] += 1
+    p.recovery[rows[batch.writes_recovery]] = batch.recovery[batch.writes_recovery]
+    p.partition_epoch[rows[batch.changed]] += 1
+
+
+def _store_isr(p: KraftPartitions, rows: Int32, isr: Ragged) -> None:
+    p.ensure_capacity(rows, isr.counts)
+    p.isr[ragged_positions(p.slot_start[rows], isr.counts)] = isr.values
+    p.isr_count[rows] = isr.counts
+
+
+def _store_members(p: KraftPartitions, rows: Int32, elr: Ragged, last_known_elr: Ragged) -> None:
+    lists = {"elr": elr, "last_known_elr": last_known_elr, "adding": p.lists("adding", rows),
+             "removing": p.lists("removing", rows)}  # fmt: skip
+    p.ensure_capacity(rows, np.sum([lists[name].counts for name in MEMBER_LISTS], axis=0))
+    starts = p.slot_start[rows]
+    for name in MEMBER_LISTS:
+        p.member[ragged_positions(starts, lists[name].counts)] = lists[name].values
+        getattr(p, f"{name}_count")[rows] = lists[name].counts
+        starts = starts + lists[name].counts
+
+
+def _chosen(new: Ragged, stored: Ragged, written: Bool) -> Ragged:
+    """The new lists where they are written, else the stored ones."""
+    both = Ragged.chain([new, stored])
+    count = len(new)
+    return both.take(np.where(written, np.arange(count), np.arange(count, 2 * count)))
+
+
+def _sorted_by_id(lists: Ragged, ids: Int32) -> Ragged:
+    """The lists with their brokers ascending by id, as records have ELRs."""
+    order = np.lexsort((ids[lists.values], lists.owners))
+    return Ragged(lists.offsets, lists.values[order])

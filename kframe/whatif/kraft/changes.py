@@ -1,0 +1,137 @@
+"""The partitions that a what-if on a KRaft cluster changed, and what a commit did to those that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kframe.model.columns import Bool, Int32, Ragged
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.columns import KraftPartitions, PartitionLists
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.lists import members
+from kframe.whatif.changes import PartitionChanges
+from kframe.whatif.health import ClusterHealth
+from kframe.whatif.timeline import ElrChanged, StatesStored
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowStates:
+    """Leaders, ISRs and ELRs of some rows at one time; rows that do not exist yet are not among them."""
+
+    rows: Int32
+    leader: Int32
+    isr: Ragged
+    elr: Ragged
+
+    @staticmethod
+    def of(partitions: KraftPartitions, rows: Int32) -> RowStates:
+        """The present states of ``rows``."""
+        return RowStates(
+            rows, partitions.leaders_of(rows), partitions.lists("isr", rows), partitions.lists("elr", rows)
+        )
+
+
+def unclean_rows(before: RowStates, after: RowStates) -> Int32:
+    """The rows with a new leader that was neither in the ISR nor in the ELR."""
+    elected = (after.leader != before.leader) & (after.leader != NO_LEADER)
+    safe = before.isr.any(before.isr.values == after.leader[before.isr.owners])
+    safe |= before.elr.any(before.elr.values == after.leader[before.elr.owners])
+    unclean: Int32 = before.rows[elected & ~safe]
+    return unclean
+
+
+def states_stored(before: RowStates, after: RowStates, created: int) -> StatesStored:
+    """What a commit did to these rows, with the number of partitions that are new."""
+    more = after.isr.counts - before.isr.counts
+    elected = (after.leader != before.leader) & (after.leader != NO_LEADER)
+    return StatesStored(
+        partitions=len(before.rows) + created,
+        created=created,
+        elected=int(np.count_nonzero(elected)),
+        shrunk=int(np.count_nonzero(more < 0)),
+        leaderless=int(np.count_nonzero((after.leader == NO_LEADER) & (before.leader != NO_LEADER))),
+        refused=0,
+        grown=int(np.count_nonzero(more > 0)),
+    )
+
+
+def elr_changed(before: RowStates, after: RowStates) -> ElrChanged | None:
+    """What a commit did to the ELRs of these rows; None if nothing."""
+    entered, left = ~members(after.elr, before.elr), ~members(before.elr, after.elr)
+    if not (entered.any() or left.any()):
+        return None
+    changed = after.elr.any(entered) | before.elr.any(left)
+    elected = before.elr.values[left] == after.leader[before.elr.owners[left]]
+    return ElrChanged(
+        partitions=int(np.count_nonzero(changed)),
+        entered=int(np.count_nonzero(entered)),
+        left=int(np.count_nonzero(left)),
+        elected=int(np.count_nonzero(elected)),
+    )
+
+
+def kraft_changes(
+    before: KraftPartitions, metadata: ClusterMetadata, healths: tuple[ClusterHealth, ClusterHealth],
+    unclean: Sequence[Int32], known: tuple[bool, bool],
+) -> PartitionChanges:  # fmt: skip
+    """Compare ``before``, an earlier copy of the columns, with ``metadata``; every change raises the partition epoch.
+
+    ``healths`` are those of both times, ``unclean`` the rows elected so, ``known`` whether the snapshot has leader
+    epochs and partition epochs.
+    """
+    after, ids = metadata.partitions, np.append(metadata.brokers.ids, np.int32(NO_LEADER))
+    before = _with_fresh_rows(before, after)
+    changed = (before.partition_epoch != after.partition_epoch) | (before.topic != after.topic)
+    changed[len(healths[0].offline) :] = True
+    rows = np.flatnonzero(changed).astype(np.int32)
+    elected_unclean = np.zeros(len(after), np.bool_)
+    for some in unclean:
+        elected_unclean[some] = True
+    epochs, versions = known
+    was, now = healths
+    was_offline = np.append(was.offline, np.zeros(len(after) - len(was.offline), np.bool_))[rows]
+    is_offline = now.offline[rows]
+    lists = {
+        f"{name}_{when}": Ragged(ragged.offsets, ids[ragged.values])
+        for name, column in (("isr", "isr"), ("replicas", "replica"), ("elr", "elr"),
+                             ("last_known_elr", "last_known_elr"))
+        for when, partitions in (("before", before), ("after", after))
+        for ragged in (partitions.lists(column, rows),)
+    }  # fmt: skip
+    return PartitionChanges(
+        topic_names=metadata.topics.names,
+        rows=rows,
+        topic=np.where(after.topic[rows] >= 0, after.topic[rows], before.topic[rows]),
+        partition=np.where(after.topic[rows] >= 0, after.partition[rows], before.partition[rows]),
+        leader_before=ids[before.leader[rows]],
+        leader_after=ids[after.leader[rows]],
+        leader_epoch_before=before.leader_epoch[rows] if epochs else None,
+        leader_epoch_after=after.leader_epoch[rows] if epochs else None,
+        partition_epoch_before=before.partition_epoch[rows] if versions else None,
+        partition_epoch_after=after.partition_epoch[rows] if versions else None,
+        went_offline=is_offline & ~was_offline,
+        came_online=_came_online(was_offline, is_offline, now.counted[rows]),
+        unclean=elected_unclean[rows],
+        **lists,
+    )
+
+
+def _came_online(was_offline: Bool, is_offline: Bool, counted: Bool) -> Bool:
+    online: Bool = was_offline & ~is_offline & counted
+    return online
+
+
+def _with_fresh_rows(before: KraftPartitions, after: KraftPartitions) -> KraftPartitions:
+    """``before`` with a row for each partition that came later: without replicas or leader."""
+    first, count = len(before), len(after) - len(before)
+    if not count:
+        return before
+    grown, none = before.copy(), Ragged.empty(count)
+    grown.append(
+        PartitionLists(none, none, none, none, none, none, none),
+        {"topic": after.topic[first:], "partition": after.partition[first:]},
+    )
+    return grown

@@ -1,0 +1,155 @@
+"""Commits decisions to the metadata of a what-if, and notes what they did: states, ELRs, records by type and bytes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from kframe.core.kraft.apply_changes import apply_changes
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.decision import Decided, RecordAndVersion
+from kframe.core.kraft.partition_changes import PartitionChangeBatch, PlannedChanges
+from kframe.model.columns import Int32, Int64
+from kframe.model.kraft.record_sizes import FRAME_BYTES, record_size, varint_sizes
+from kframe.model.kraft.records import (
+    ClearElrRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from kframe.whatif.kraft.changes import RowStates, elr_changed, states_stored, unclean_rows
+from kframe.whatif.outcome import RecordCount
+from kframe.whatif.timeline import RecordsWritten, TimelineEvent, TopicAction, TopicsWritten
+
+_UUID_BYTES: Final = 16
+_INT32_BYTES: Final = 4
+
+
+@dataclass(slots=True)
+class KraftObservations:
+    """What was committed since an operation began."""
+
+    events: list[TimelineEvent] = field(default_factory=list)
+    unclean: list[Int32] = field(default_factory=list)
+    """Rows that got a leader from outside ISR and ELR."""
+    counts: Counter[str] = field(default_factory=Counter)
+    nbytes: Counter[str] = field(default_factory=Counter)
+
+    def take(self) -> tuple[TimelineEvent, ...]:
+        """The events since this was last called."""
+        taken = tuple(self.events)
+        self.events.clear()
+        return taken
+
+    def record_counts(self) -> tuple[RecordCount, ...]:
+        """The records by type."""
+        return tuple(RecordCount(name, count, self.nbytes[name]) for name, count in sorted(self.counts.items()))
+
+
+class Committer:
+    """Applies decisions in order. ``offset`` is that of the next record of the log."""
+
+    def __init__(self, context: KraftContext, offset: int) -> None:
+        self._context = context
+        self.offset = offset
+        self.observations = KraftObservations()
+
+    def commit(self, decided: Sequence[Decided], *, in_sync: bool = False) -> None:
+        """Apply a decision to the metadata, and note what it did.
+
+        ``in_sync``: a leader proposed the ISR, so that a new leader from outside the former ISR is in sync.
+        """
+        metadata, observations = self._context.metadata, self.observations
+        rows = self._changed_rows(decided)
+        before, existing = RowStates.of(metadata.partitions, rows), len(metadata.partitions)
+        counts, nbytes = Counter[str](), Counter[str]()
+        for item in decided:
+            self._apply(item, counts, nbytes)
+        if not counts:
+            return
+        created = len(metadata.partitions) - existing
+        after = RowStates.of(metadata.partitions, rows)
+        if not in_sync:
+            observations.unclean.append(unclean_rows(before, after))
+        observations.events += _topics_written(decided)
+        if len(rows) or created:
+            observations.events.append(states_stored(before, after, created))
+        elr = elr_changed(before, after)
+        observations.events += [] if elr is None else [elr]
+        observations.events.append(RecordsWritten(dict(sorted(counts.items())), nbytes.total()))
+        observations.counts += counts
+        observations.nbytes += nbytes
+
+    def _apply(self, item: Decided, counts: Counter[str], nbytes: Counter[str]) -> None:
+        if isinstance(item, PlannedChanges):
+            name, count = _name(PartitionChangeRecord), item.count
+            if count:
+                counts[name] += count
+                nbytes[name] += changes_size(item.batch, item.version)
+            apply_changes(item, self.offset)
+            self.offset += count
+            return
+        for record, version in [item] if isinstance(item, RecordAndVersion) else item.records():
+            counts[_name(type(record))] += 1
+            nbytes[_name(type(record))] += record_size(record, version)
+            self._context.replay(record, self.offset)
+            self.offset += 1
+
+    def _changed_rows(self, decided: Sequence[Decided]) -> Int32:
+        """The existing rows that a decision changes, ascending."""
+        metadata = self._context.metadata
+        rows: list[Int32] = [np.empty(0, np.int32)]
+        named: list[int | None] = []
+        for item in decided:
+            if isinstance(item, PlannedChanges):
+                rows.append(item.batch.rows[item.batch.changed])
+            elif isinstance(item, RecordAndVersion):
+                record = item.record
+                if isinstance(record, PartitionChangeRecord):
+                    topic = metadata.topics.index_by_id[record.topic_id]
+                    named.append(metadata.topics.row_of(topic, record.partition_id))
+                elif isinstance(record, ClearElrRecord):
+                    rows.append(self._rows_with_elr())
+        rows.append(np.array([row for row in named if row is not None], np.int32))
+        return np.unique(np.concatenate(rows)).astype(np.int32)
+
+    def _rows_with_elr(self) -> Int32:
+        p = self._context.metadata.partitions
+        return np.flatnonzero((p.elr_count > 0) | (p.last_known_elr_count > 0)).astype(np.int32)
+
+
+def changes_size(batch: PartitionChangeBatch, version: int) -> int:
+    """Bytes of the values of the PartitionChange records of a batch; as ``record_size`` of each of them."""
+    changed = batch.changed
+    fixed = FRAME_BYTES + _INT32_BYTES + _UUID_BYTES + 1  # partition, topic id, number of tagged fields
+    total = fixed * int(np.count_nonzero(changed))
+    for name in ("isr", "elr", "last_known_elr", "replicas", "adding", "removing"):
+        total += _lists_size(getattr(batch, name).counts[getattr(batch, f"writes_{name}")], _INT32_BYTES)
+    total += _lists_size(batch.directories.counts[batch.writes_directories], _UUID_BYTES)
+    total += (2 + _INT32_BYTES) * int(np.count_nonzero(batch.writes_leader))
+    return total + 3 * int(np.count_nonzero(batch.writes_recovery))
+
+
+def _lists_size(counts: Int32, item_bytes: int) -> int:
+    """Bytes of tagged arrays of these lengths: tag, size, length and items."""
+    bodies: Int64 = varint_sizes(counts + 1) + counts.astype(np.int64) * item_bytes
+    return int((1 + varint_sizes(bodies.astype(np.int32)) + bodies).sum())
+
+
+def _topics_written(decided: Sequence[Decided]) -> list[TimelineEvent]:
+    written = []
+    for record_type, action in ((TopicRecord, TopicAction.CREATED), (RemoveTopicRecord, TopicAction.DELETED)):
+        records = [item for item in decided if isinstance(item, RecordAndVersion)]
+        count = sum(isinstance(item.record, record_type) for item in records)
+        if count:
+            written.append(TopicsWritten(action, count))
+    return [*written]
+
+
+def _name(record_type: type[MetadataRecord]) -> str:
+    return record_type.__name__.removesuffix("Record")

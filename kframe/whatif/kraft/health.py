@@ -1,0 +1,60 @@
+"""The health of a KRaft cluster, in the conditions of ``kframe.whatif.health``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe import kernels
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.leader_selection import acceptable_replicas
+from kframe.model.columns import Bool, Int32
+from kframe.model.ids import NO_LEADER
+from kframe.whatif.health import ClusterHealth
+
+
+def kraft_health(context: KraftContext, configs_known: bool) -> ClusterHealth:
+    """Look at every partition once.
+
+    ``registered`` marks the brokers that are registered and not fenced. ``under_min_isr`` takes the effective
+    ``min.insync.replicas`` (Kafka 4.4 ``ReplicationControlManager.getTopicEffectiveMinIsr``). ``unclean_needed``: no
+    member of the ISR or the ELR is active, and another replica is.
+    """
+    metadata = context.metadata
+    p, brokers = metadata.partitions, metadata.brokers
+    counted = p.topic >= 0
+    offline = counted & (p.leader == NO_LEADER)
+    effective = np.zeros(len(p), np.int32)
+    rows = np.flatnonzero(counted).astype(np.int32)
+    if len(rows):
+        effective[rows] = context.min_isr(rows)
+    loads = tuple(np.empty(len(brokers), np.int32) for _ in range(4))
+    kernels.count_by_broker(p.leader, p.slot_start, p.replica_count, p.isr_count, p.replica, p.isr, *loads)
+    up = np.zeros(len(brokers), np.uint8)
+    for broker_id, registration in brokers.registrations.items():
+        up[brokers.index_of(broker_id)] = not registration.fenced
+    return ClusterHealth(
+        counted,
+        offline,
+        counted & (offline | (p.isr_count < effective)) if configs_known else None,
+        counted & ~offline & (p.isr_count == effective) if configs_known else None,
+        counted & (p.isr_count < p.replica_count - p.adding_count),
+        _unclean_needed(context, offline),
+        up,
+        *loads,
+    )
+
+
+def _unclean_needed(context: KraftContext, offline: Bool) -> Bool:
+    metadata = context.metadata
+    needed = np.zeros(len(offline), np.bool_)
+    rows: Int32 = np.flatnonzero(offline).astype(np.int32)
+    if not len(rows):
+        return needed
+    p, active = metadata.partitions, metadata.brokers.active
+    clean = np.zeros(len(rows), np.bool_)
+    for name in ("isr", "elr"):
+        members = p.lists(name, rows)
+        clean |= members.any(active[members.values] != 0)
+    replicas = p.lists("replica", rows)
+    needed[rows] = ~clean & replicas.any(acceptable_replicas(metadata, rows, active) != 0)
+    return needed

@@ -1,0 +1,143 @@
+"""A reassignment in a KRaft cluster: it begins, the new replicas catch up, and their leaders propose the new ISRs.
+
+The controller completes a reassignment in the change that brings its whole target into the ISR (Kafka 4.4
+``PartitionReassignmentReplicas.maybeCompleteReassignment``).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kframe.core.kraft.alter_partition import UNKNOWN_EPOCH, KraftIsrProposal, alter_partitions
+from kframe.core.kraft.decision import RequestRefused
+from kframe.core.kraft.reassignment import RequestedReassignment, reassign_partitions
+from kframe.errors import ErrorCode
+from kframe.model.columns import Int16, Int32, Ragged
+from kframe.model.ids import NO_LEADER
+from kframe.model.lists import members
+from kframe.model.tables import Targets
+from kframe.whatif.kraft.whatif import partition_answer
+from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, Verb
+from kframe.whatif.plan import Plan
+from kframe.whatif.reassign import check_distinct
+from kframe.whatif.reassignment_lists import BeforeReassignment, ReassignmentAnswers, reassignment_result
+from kframe.whatif.reassignment_result import ReassignmentResult
+
+if TYPE_CHECKING:
+    from kframe.whatif.kraft.whatif import KraftWhatIf
+
+
+def play_reassignment(study: KraftWhatIf, plan: Plan) -> Outcome:
+    """Play a plan to its end. Raises InputError for an empty plan and for a repeated partition."""
+    check_distinct(plan)
+    played = _KraftReassignment(study, plan.targets)
+    operation = Operation(Verb.REASSIGN, partitions=len(plan), topics=plan.targets.names)
+    outcome = study.play(operation, [
+        ("the reassignment begins", played.begin),
+        ("the new replicas catch up, and leaders propose ISRs", played.catch_up),
+    ])  # fmt: skip
+    return replace(outcome, reassignment=played.result(outcome))
+
+
+class _KraftReassignment:
+    """A reassignment that is being played."""
+
+    def __init__(self, study: KraftWhatIf, targets: Targets) -> None:
+        self._study = study
+        self._targets = targets
+        metadata = study.context.metadata
+        p, topics = metadata.partitions, targets.topic.tolist()
+        named = zip(topics, targets.partition.tolist(), strict=True)
+        rows = [metadata.row(targets.names[topic], partition) for topic, partition in named]
+        self._rows: Int32 = np.array([-1 if row is None else row for row in rows], np.int32)
+        known = np.flatnonzero(self._rows >= 0).astype(np.int32)
+        replicas, adding = (p.lists(name, self._rows[known]) for name in ("replica", "adding"))
+        self._before = BeforeReassignment(
+            self._rows, known, self._ids(replicas), self._ids(replicas.keep(~members(replicas, adding))),
+            frozenset(np.flatnonzero(metadata.brokers.active).tolist()), study.health().replicas,
+        )  # fmt: skip
+        self._before = replace(self._before, live=frozenset(metadata.brokers.ids_of(self._before.live)))
+        self._codes: Int16 = np.zeros(len(targets), np.int16)
+        self._isr_codes: Int16 = np.zeros(len(targets), np.int16)
+        self._led = np.zeros(len(targets), np.bool_)
+        self._messages: dict[int, str] = {}
+
+    def begin(self) -> ControllerResponse:
+        """Send the request."""
+        targets, context = self._targets, self._study.context
+        requests = [
+            RequestedReassignment(
+                targets.names[topic], partition, None if cancel else tuple(targets.replicas[index].tolist())
+            )
+            for index, (topic, partition, cancel) in enumerate(
+                zip(targets.topic.tolist(), targets.partition.tolist(), targets.cancel.tolist(), strict=True)
+            )
+        ]
+        results = self._study.decide(lambda: reassign_partitions(context, requests)).response
+        self._codes = np.array([result.error for result in results], np.int16)
+        self._messages = {index: result.message for index, result in enumerate(results) if result.message}
+        return partition_answer(context.metadata, results)
+
+    def catch_up(self) -> None:
+        """Each leader proposes the ISRs of its partitions with every active replica of the target."""
+        context = self._study.context
+        p, brokers = context.metadata.partitions, context.metadata.brokers
+        proposals: dict[int, list[tuple[int, KraftIsrProposal]]] = defaultdict(list)
+        for position in np.flatnonzero((self._codes == ErrorCode.NONE) & (self._rows >= 0)).tolist():
+            row = int(self._rows[position])
+            leader = int(p.leader[row])
+            self._led[position] = leader != NO_LEADER
+            if leader == NO_LEADER or not (p.adding_count[row] or p.removing_count[row]):
+                continue
+            proposals[int(brokers.ids[leader])].append((position, self._proposal(row)))
+        for done, (leader, named) in enumerate(sorted(proposals.items()), 1):
+            epoch = brokers.registrations[leader].broker_epoch
+            try:
+                result = self._study.decide(
+                    lambda leader=leader, epoch=epoch, named=named: alter_partitions(  # type: ignore[misc]
+                        context, leader, epoch, [proposal for _, proposal in named]
+                    ),
+                    in_sync=True,
+                )
+            except RequestRefused as refusal:
+                self._isr_codes[[position for position, _ in named]] = refusal.error
+                continue
+            for (position, _), answer in zip(named, result.response, strict=True):
+                refused = answer.error not in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED)
+                self._isr_codes[position] = answer.error if refused else ErrorCode.NONE
+            self._study.step_progress(done, len(proposals))
+
+    def _proposal(self, row: int) -> KraftIsrProposal:
+        """The ISR of a partition once every active replica of its target has caught up."""
+        metadata = self._study.context.metadata
+        p, brokers = metadata.partitions, metadata.brokers
+        isr, removing = p.list_of("isr", row), p.list_of("removing", row)
+        caught_up = [
+            index for index in p.list_of("replica", row)
+            if index not in isr and index not in removing and brokers.active[index]
+        ]  # fmt: skip
+        active = [index for index in isr if brokers.active[index]]
+        return KraftIsrProposal(
+            topic_id=metadata.topics.ids[int(p.topic[row])],
+            partition=int(p.partition[row]),
+            isr=tuple((broker_id, UNKNOWN_EPOCH) for broker_id in brokers.ids_of([*active, *caught_up])),
+            leader_epoch=int(p.leader_epoch[row]),
+            partition_epoch=int(p.partition_epoch[row]),
+        )
+
+    def result(self, outcome: Outcome) -> ReassignmentResult:
+        """The result of each partition."""
+        metadata, rows = self._study.context.metadata, self._rows[self._before.known]
+        p = metadata.partitions
+        ongoing = (p.adding_count[rows] > 0) | (p.removing_count[rows] > 0)
+        known_topics = frozenset(name for name in self._targets.names if name in metadata.topics.index_by_name)
+        answers = ReassignmentAnswers(self._codes, self._isr_codes, self._led, known_topics, self._messages)
+        now = self._ids(p.lists("replica", rows))
+        return reassignment_result(self._targets, self._before, answers, now, ongoing, outcome)
+
+    def _ids(self, lists: Ragged) -> Ragged:
+        return Ragged(lists.offsets, self._study.context.metadata.brokers.ids[lists.values])

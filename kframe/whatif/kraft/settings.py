@@ -1,0 +1,84 @@
+"""The settings of the controller of a what-if on a KRaft cluster, from its snapshot and from what a user states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftSettings
+from kframe.errors import ConfigError
+from kframe.model.config import ControllerConfig
+from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
+from kframe.model.kraft.levels import parse_level
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.snapshot import KraftFacts, Snapshot
+from kframe.whatif.settings import DYNAMIC_KEYS, config_of
+
+_MIN_INSYNC: Final = "min.insync.replicas"
+_UNCLEAN: Final = "unclean.leader.election.enable"
+_CLUSTER: Final = (int(ResourceType.BROKER), "")
+#: No node: a controller whose id is unknown has no configuration of its own.
+_NO_NODE: Final = -1
+
+
+def snapshot_with_features(
+    snapshot: Snapshot, config: Mapping[str, object] | None
+) -> tuple[Snapshot, dict[str, object]]:
+    """The snapshot with the feature levels that ``config`` states, and the other keys of ``config``.
+
+    Raises ConfigError for a level that is none, or if the snapshot has the levels.
+    """
+    rest = dict(config or {})
+    stated = {name: str(rest.pop(name)) for name in SUPPORTED_FEATURES if name in rest}
+    if not stated:
+        return snapshot, rest
+    facts = snapshot.kraft or KraftFacts()
+    levels: dict[str, int] = {}
+    for name, text in stated.items():
+        if facts.features is not None:
+            raise ConfigError(f"config key {name}", text, "no level: the snapshot has the levels of its features")
+        levels[name] = feature_level(name, text)
+    from kframe.snapshot.kraft_assumptions import assumed_features
+
+    features = {name: level for name, level in {**assumed_features(snapshot), **levels}.items() if level}
+    return replace(snapshot, kraft=replace(facts, features=features)), rest
+
+
+def feature_level(name: str, text: str) -> int:
+    """The level that a text means: a number, or for ``metadata.version`` also ``4.0-IV3`` or ``4.0``.
+
+    Raises ConfigError.
+    """
+    level = parse_level(text) if name == METADATA_VERSION else int(text) if text.isdecimal() else None
+    if level is None:
+        expected = "a level such as 4.0-IV3" if name == METADATA_VERSION else "the number of a level"
+        raise ConfigError(f"level of {name}", text, expected)
+    return level
+
+
+def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[ControllerConfig, tuple[str, ...]]:
+    """The settings of the controller, and the assumptions of the snapshot with the setting that ``config`` states."""
+    assumptions = snapshot.assumptions
+    stated = config.get(_MIN_INSYNC)
+    if stated is not None and snapshot.topics.configs is None:
+        assumptions = (*assumptions, f"{_MIN_INSYNC}: {stated} for every topic, as stated")
+    return config_of(snapshot, config), assumptions
+
+
+def kraft_settings(
+    snapshot: Snapshot, metadata: ClusterMetadata, config: ControllerConfig, stated: Mapping[str, object]
+) -> KraftSettings:
+    """The static settings. What a user states also prevails over the cluster-wide configurations in ``metadata``."""
+    defaults = metadata.configs.get(_CLUSTER)
+    for key in DYNAMIC_KEYS:
+        if defaults is not None and key in stated:
+            defaults[key] = str(stated[key])
+    return KraftSettings(
+        cluster_id=snapshot.cluster_id or "",
+        node_id=_NO_NODE if snapshot.controller_id is None else snapshot.controller_id,
+        min_insync_replicas=config[_MIN_INSYNC],
+        unclean_leader_election_enable=config[_UNCLEAN],
+        default_replication_factor=config["default.replication.factor"],
+        num_partitions=config["num.partitions"],
+    )
