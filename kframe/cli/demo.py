@@ -157,7 +157,7 @@ def _explain_one(console: Console, outcome: Outcome, whatif: ZookeeperWhatIf) ->
         now = explain(whatif, topic, partition).before
         console.print(f"\n  Why? {topic}-{partition}: {now.text}", highlight=False, soft_wrap=True)
         for candidate in now.candidates:
-            line = f"    broker {candidate.broker_id}: {candidate.verdict.value}; {candidate.reason}"
+            line = f"    broker {candidate.broker_id}: {candidate.verdict}; {candidate.reason}"
             console.print(line, highlight=False, soft_wrap=True)
 
 

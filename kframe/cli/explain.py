@@ -31,11 +31,10 @@ def command(study: StudySettings, name: str, fail: tuple[int, ...], output: str)
 
     topic, partition = topic_partition("TOPIC-PARTITION", name)
     whatif = study.open()
-    rules = whatif.rules
     explanation = explain(whatif, topic, partition, fail)
-    announce(rules, output)
+    announce(explanation.rules, output)
     if output not in ("table", "wide"):
-        emit_record("kframe.explanation/v1", {"rules": rules, **_plain(asdict(explanation))}, output)
+        emit_record("kframe.explanation/v1", _plain(asdict(explanation)), output)
         return
     emit_heading(f"{topic}-{partition}: replicas {_ids(explanation.replicas)}")
     for decision in (explanation.before, *explanation.elections):

@@ -40,6 +40,15 @@ _COLUMNS: Final[Mapping[str, tuple[tuple[str, ...], frozenset[str]]]] = {
     ),
 }  # fmt: skip
 
+#: Columns that only KRaft clusters have.
+_KRAFT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "brokers": (
+        "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs", "incarnation_id", "features",
+    ),
+    "partitions": ("directories",),
+}  # fmt: skip
+_KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "features", "directories")
+
 _PATH: Final = click.Path(path_type=Path)
 _FROM: Final = click.option(
     "--from", "--format", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of IN; detected by default."
@@ -205,4 +214,6 @@ def _table(snapshot: Snapshot, view: str, names: tuple[str, ...]) -> OutputTable
     }
     if snapshot.is_kraft:
         wide -= frozenset(ELR_COLUMNS)
+        columns = (*columns, *_KRAFT_COLUMNS.get(view, ()))
+        wide |= frozenset(_KRAFT_WIDE)
     return OutputTable(f"kframe.snapshot-{view}/v1", columns, rows[view](), wide)

@@ -34,6 +34,12 @@ class SummaryRecord(Struct):
     replica_skew: float | None
     provenance: dict[str, str]
     assumptions: list[str]
+    metadata_version: str | UnsetType | None = UNSET
+    features: dict[str, int] | UnsetType | None = UNSET
+    offset: int | UnsetType | None = UNSET
+    fenced_brokers: int | UnsetType | None = UNSET
+    elr_partitions: int | UnsetType | None = UNSET
+    other_records: dict[str, int] | UnsetType | None = UNSET
 
 
 class SnapshotBroker(Struct):
@@ -48,6 +54,12 @@ class SnapshotBroker(Struct):
     in_sync_replicas: int | None
     broker_epoch: int | None
     endpoints: list[str] | None
+    fenced: bool | UnsetType | None = UNSET
+    in_controlled_shutdown: bool | UnsetType | None = UNSET
+    log_dirs: list[str] | UnsetType | None = UNSET
+    cordoned_log_dirs: list[str] | UnsetType | None = UNSET
+    incarnation_id: str | UnsetType | None = UNSET
+    features: dict[str, list[int]] | UnsetType | None = UNSET
 
 
 class SnapshotTopic(Struct):
@@ -79,6 +91,7 @@ class SnapshotPartition(Struct):
     removing_replicas: list[int] | None
     elr: list[int] | None
     last_known_elr: list[int] | None
+    directories: list[str] | UnsetType | None = UNSET
 
 
 class QuarantinedPath(Struct):

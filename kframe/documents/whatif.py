@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from kframe.whatif.explain import Explanation
 from kframe.whatif.health import Skew
-from kframe.whatif.outcome import Impact, Verb
+from kframe.whatif.outcome import Impact, RecordCount, Verb
 from kframe.whatif.timeline import TopicAction
 from kframe.whatif.topic_results import TopicStatus
 
@@ -28,6 +28,8 @@ class OperationRecord(Struct):
     election: str | None
     partitions: int | None
     topics: list[str]
+    directories: list[str]
+    features: dict[str, int]
 
 
 class SnapshotRecord(Struct):
@@ -115,6 +117,25 @@ class TopicsEvent(Struct, tag_field="what", tag="topics"):
     removing: int
 
 
+class ElrEvent(Struct, tag_field="what", tag="elr"):
+    """Eligible leader replicas of a KRaft cluster changed; the ``elected`` ones left because they lead now."""
+
+    text: str
+    partitions: int
+    entered: int
+    left: int
+    elected: int
+
+
+class RecordsEvent(Struct, tag_field="what", tag="records"):
+    """The controller of a KRaft cluster wrote records."""
+
+    text: str
+    records: int
+    types: dict[str, int]
+    bytes: int
+
+
 class AnswerRecord(Struct):
     """The controller's answer: an error by Kafka's name, counts by error, and at most 20 names that got one."""
 
@@ -129,7 +150,7 @@ class StepRecord(PartitionConditions):
     """A step of the operation: its events in order, and the partitions in each condition after it."""
 
     name: str
-    timeline: list[ElectionEvent | StatesEvent | RequestsEvent | TopicsEvent]
+    timeline: list[ElectionEvent | StatesEvent | RequestsEvent | TopicsEvent | ElrEvent | RecordsEvent]
     answer: AnswerRecord | None
 
 
@@ -199,7 +220,7 @@ class TopicOutcomeRecord(Struct):
 
 
 class BrokerRecord(Struct):
-    """The load of a broker before and after, and the requests that it is sent. Null is unknown."""
+    """The load of a broker before and after, and the requests that it is sent in ZooKeeper mode. Null is unknown."""
 
     broker_id: int
     rack: str | None
@@ -212,17 +233,17 @@ class BrokerRecord(Struct):
     replicas: int
     in_sync_before: int
     in_sync_after: int
-    requests: int
-    bytes: int | None
-    leader_and_isr_requests: int
-    leader_and_isr_partitions: int
-    leader_and_isr_bytes: int | None
-    update_metadata_requests: int
-    update_metadata_partitions: int
-    update_metadata_bytes: int | None
-    stop_replica_requests: int
-    stop_replica_partitions: int
-    stop_replica_bytes: int | None
+    requests: int | UnsetType = UNSET
+    bytes: int | UnsetType | None = UNSET
+    leader_and_isr_requests: int | UnsetType = UNSET
+    leader_and_isr_partitions: int | UnsetType = UNSET
+    leader_and_isr_bytes: int | UnsetType | None = UNSET
+    update_metadata_requests: int | UnsetType = UNSET
+    update_metadata_partitions: int | UnsetType = UNSET
+    update_metadata_bytes: int | UnsetType | None = UNSET
+    stop_replica_requests: int | UnsetType = UNSET
+    stop_replica_partitions: int | UnsetType = UNSET
+    stop_replica_bytes: int | UnsetType | None = UNSET
 
 
 class ChangedPartition(Struct):
@@ -243,6 +264,10 @@ class ChangedPartition(Struct):
     isr_after: list[int]
     replicas_before: list[int]
     replicas_after: list[int]
+    elr_before: list[int] | UnsetType = UNSET
+    elr_after: list[int] | UnsetType = UNSET
+    last_known_elr_before: list[int] | UnsetType = UNSET
+    last_known_elr_after: list[int] | UnsetType = UNSET
 
 
 class WhatIfDocument(Struct):
@@ -251,6 +276,7 @@ class WhatIfDocument(Struct):
 
     operation: OperationRecord
     snapshot: SnapshotRecord
+    rules: str
     changed: bool
     impact: Impact
     findings: FindingCounts
@@ -263,6 +289,7 @@ class WhatIfDocument(Struct):
     assumptions: list[str]
     notes: list[str]
     reassignment: ReassignmentRecord | UnsetType = UNSET
+    records: list[RecordCount] | UnsetType = UNSET
     topics: list[TopicOutcomeRecord] | UnsetType = UNSET
     partitions: list[ChangedPartition] | UnsetType = UNSET
 

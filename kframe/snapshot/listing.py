@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 
 from kframe.model.columns import Bool, Int64, Ragged
+from kframe.model.kraft.brokers import BrokerRegistration
+from kframe.model.kraft.ids import METADATA_VERSION
+from kframe.model.kraft.levels import level_name
+from kframe.model.kraft.record_json import uuid_text
 from kframe.snapshot.decode import topic_id_text
+from kframe.snapshot.facts import KraftFacts
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.summary import conditions_of, loads_of, summarize
 
 _PAGE_ROWS: Final = 4_096
+#: Columns of brokers that only KRaft clusters have.
+KRAFT_BROKER_COLUMNS: Final = (
+    "fenced", "in_controlled_shutdown", "log_dirs", "cordoned_log_dirs", "incarnation_id", "features",
+)  # fmt: skip
 
 
 def summary_record(snapshot: Snapshot) -> dict[str, Any]:
@@ -25,10 +36,49 @@ def summary_record(snapshot: Snapshot) -> dict[str, Any]:
         "cluster_id": snapshot.cluster_id,
         "controller_id": snapshot.controller_id,
         "controller_epoch": snapshot.controller_epoch,
+        **_kraft_summary(snapshot),
         **asdict(summarize(snapshot)),
         "provenance": dict(snapshot.provenance),
         "assumptions": list(snapshot.assumptions),
     }
+
+
+def _kraft_summary(snapshot: Snapshot) -> dict[str, Any]:
+    """What only a KRaft cluster has; nothing in ZooKeeper mode."""
+    if not snapshot.is_kraft:
+        return {}
+    facts = snapshot.kraft or KraftFacts()
+    registrations = [broker.registration for broker in snapshot.brokers if broker.registration is not None]
+    elr = snapshot.partitions.elr
+    records = None if facts.records is None else Counter(type(record).__name__ for record in facts.records)
+    return {
+        "metadata_version": None if facts.features is None else level_name(facts.features.get(METADATA_VERSION, 0)),
+        "features": None if facts.features is None else dict(sorted(facts.features.items())),
+        "offset": facts.offset,
+        "fenced_brokers": sum(registration.fenced for registration in registrations) if registrations else None,
+        "elr_partitions": None if elr is None else snapshot.elr_partitions,
+        "other_records": None if records is None else dict(sorted(records.items())),
+    }
+
+
+def _kraft_broker(registration: BrokerRegistration | None) -> dict[str, Any]:
+    if registration is None:
+        return dict.fromkeys(KRAFT_BROKER_COLUMNS)
+    return {
+        "fenced": registration.fenced,
+        "in_controlled_shutdown": registration.in_controlled_shutdown,
+        "log_dirs": [uuid_text(directory) for directory in registration.directories],
+        "cordoned_log_dirs": _directory_texts(registration.cordoned),
+        "incarnation_id": uuid_text(registration.incarnation_id),
+        "features": {
+            feature.name: [feature.min_supported_version, feature.max_supported_version]
+            for feature in registration.features
+        },
+    }
+
+
+def _directory_texts(directories: tuple[UUID, ...] | None) -> list[str] | None:
+    return None if directories is None else [uuid_text(directory) for directory in directories]
 
 
 def broker_rows(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
@@ -48,6 +98,7 @@ def broker_rows(snapshot: Snapshot) -> Iterator[dict[str, Any]]:
             "in_sync_replicas": _entry(loads.in_sync, index),
             "broker_epoch": facts.broker_epoch,
             "endpoints": listeners,
+            **(_kraft_broker(facts.registration) if snapshot.is_kraft else {}),
         }
 
 
@@ -87,6 +138,7 @@ def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> 
     selected = np.array([names is None or name in names for name in topics.names], bool)
     rows = np.flatnonzero(selected[topic]) if len(topic) else np.empty(0, np.int64)
     lists: Mapping[str, Ragged | None] = {"replicas": partitions.replicas, **partitions.lists()}
+    directories = snapshot.partitions.directories
     for page in np.array_split(rows, range(_PAGE_ROWS, len(rows), _PAGE_ROWS)):
         columns: dict[str, list[Any]] = {
             "topic": [topics.names[index] for index in topic[page].tolist()],
@@ -96,6 +148,11 @@ def partition_rows(snapshot: Snapshot, names: Collection[str] | None = None) -> 
             columns[name] = [None] * len(page) if numbers is None else numbers[page].tolist()
         for name, lists_of_column in lists.items():
             columns[name] = [None] * len(page) if lists_of_column is None else _listed(lists_of_column, page)
+        if snapshot.is_kraft:
+            columns["directories"] = [None] * len(page)
+        if directories is not None and snapshot.kraft is not None:
+            texts = [uuid_text(directory) for directory in snapshot.kraft.directory_ids]
+            columns["directories"] = [[texts[index] for index in row] for row in _listed(directories, page)]
         for values in zip(*columns.values(), strict=True):
             yield dict(zip(columns, values, strict=True))
 

@@ -38,8 +38,9 @@ def summary_document(outcome: Outcome, snapshot: Snapshot, cluster: NamesPartiti
     """
     operation = asdict(outcome.operation)
     operation.update(
-        verb=str(outcome.operation.verb), brokers=list(outcome.operation.brokers), topics=list(outcome.operation.topics)
-    )
+        verb=str(outcome.operation.verb), brokers=list(outcome.operation.brokers),
+        topics=list(outcome.operation.topics), directories=list(outcome.operation.directories),
+    )  # fmt: skip
     more: dict[str, Any] = {}
     if outcome.records is not None:
         more["records"] = [asdict(count) for count in outcome.records]

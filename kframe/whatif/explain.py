@@ -55,7 +55,7 @@ class CandidateReplica:
 
     broker_id: int
     position: int
-    verdict: StrEnum
+    verdict: str
     """A CandidateStatus, or a KraftCandidateStatus."""
     reason: str
 
@@ -65,7 +65,7 @@ class Decision:
     """One choice of a leader, or the lack of one. ``step`` is the what-if's step, None for the snapshot itself."""
 
     step: str | None
-    rule: StrEnum
+    rule: str
     """A LeaderRule, or a KraftRule."""
     leader: int | None
     text: str
@@ -92,6 +92,8 @@ class Explanation:
     leader: int | None
     isr: tuple[int, ...]
     assumptions: tuple[str, ...]
+    rules: str
+    """The rules that decided, in words."""
 
 
 def explain(study: WhatIf, topic: str, partition: int, fail: Iterable[int] = ()) -> Explanation:
@@ -123,7 +125,15 @@ def explain_elections(study: ZookeeperWhatIf, topic: str, partition: int, fail: 
             study.election_watch = None
     view = cluster.view(row)
     return Explanation(
-        topic, partition, view.replicas, before, tuple(elections), _leader(view), view.isr, study.assumptions
+        topic,
+        partition,
+        view.replicas,
+        before,
+        tuple(elections),
+        _leader(view),
+        view.isr,
+        study.assumptions,
+        study.rules,
     )
 
 

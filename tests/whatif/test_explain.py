@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import numpy as np
 import pytest
 
@@ -19,7 +17,7 @@ from kframe.whatif.explain import CandidateStatus, Decision, LeaderRule, explain
 from tests.whatif.samples import small
 
 
-def statuses(decision: Decision) -> dict[int, StrEnum]:
+def statuses(decision: Decision) -> dict[int, str]:
     return {candidate.broker_id: candidate.verdict for candidate in decision.candidates}
 
 

@@ -76,7 +76,7 @@ def explain_elections(study: KraftWhatIf, topic: str, partition: int, fail: Iter
         known = "a topic of the snapshot" if topic not in metadata.topics.index_by_name else f"a partition of {topic}"
         raise InputError("partition", f"{topic}-{partition}", known)
     explainer, brokers, elections = KraftElectionExplainer(study.context, row), tuple(fail), list[Decision]()
-    before = explainer.present()
+    before, rules = explainer.present(), study.rules
     if brokers:
         step = f"broker{'s' if len(brokers) > 1 else ''} {', '.join(map(str, brokers))} failed"
         selection = study.context.selection
@@ -96,7 +96,7 @@ def explain_elections(study: KraftWhatIf, topic: str, partition: int, fail: Iter
     now = partition_record(metadata, row)
     leader = None if now.leader == NO_LEADER else now.leader
     return Explanation(
-        topic, partition, now.replicas, before, tuple(elections), leader, now.isr, study.assumptions
+        topic, partition, now.replicas, before, tuple(elections), leader, now.isr, study.assumptions, rules
     )  # fmt: skip
 
 
