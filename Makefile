@@ -62,7 +62,7 @@ DEBUG_TESTS := $(addprefix tests/,kernels wire core defects model registry scena
 	simulator/tests/fuzz simulator/tests/simulation benchmarks/suite \
 	$(addprefix plugins/zookeeper/tests/test_,decoders.py fuzz.py growing_reads.py jute.py topic_read.py) \
 	$(addprefix plugins/kafka_wire/tests/test_,answers.py queue_merging.py fuzz.py requests.py wire_fuzz.py) \
-	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py)
+	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
 DEBUG_REAL := plugins/zookeeper/tests/test_store_contract.py -k TestAlone
 # The debug build stands ahead of the source tree on the path, and python -m must not put the tree back in front.
 DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
@@ -70,7 +70,7 @@ DEBUG_ENV := KFRAME_DEBUG=1 PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(DEBUG_LIB)
 SANITIZE_LIB := build/sanitize/lib
 SANITIZED := tests/kernels tests/wire simulator/tests/fuzz tests/registry/test_native.py plugins/zookeeper/tests/test_jute.py \
 	plugins/zookeeper/tests/test_fuzz.py plugins/kafka_wire/tests/test_answers.py plugins/kafka_wire/tests/test_fuzz.py \
-	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py)
+	$(addprefix plugins/kraft/tests/test_,batches.py fuzz.py partition_columns.py replay.py)
 SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLOC=malloc KFRAME_FUZZ_CASES=100000 \
 	HYPOTHESIS_PROFILE=brief ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=8 UBSAN_OPTIONS=print_stacktrace=1 \
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)"

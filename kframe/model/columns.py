@@ -208,6 +208,26 @@ class SlotColumns:
         twin._assign_views()
         return twin
 
+    def reserve(self, rows: int, slots: int) -> None:
+        """Allocate buffers for this many further rows and slots, so that they are not copied as they grow."""
+        for column in self.table:
+            size = self._size(column)
+            needed = size + (rows if column.per == "row" else slots)
+            buffer = self._buffers[column.name]
+            if needed > len(buffer):
+                grown = np.empty(needed, column.dtype)
+                grown[:size] = buffer[:size]
+                self._buffers[column.name] = grown
+        self._assign_views()
+
+    def trim(self) -> None:
+        """Release the spare capacity, one column after another."""
+        for column in self.table:
+            size = self._size(column)
+            if size < len(self._buffers[column.name]):
+                self._buffers[column.name] = self._buffers[column.name][:size].copy()
+                setattr(self, column.name, self._buffers[column.name])
+
     def leaders_of(self, rows: NDArray[Any]) -> Int32:
         """Broker index of the leader of each of ``rows``, or NO_LEADER."""
         leaders: Int32 = self.leader[rows].astype(np.int32)

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-from kframe.errors import LogError, RecordError
-from kframe.model.kraft import control, directory_ids, records
+from kframe.errors import InputError, LogError, RecordError, ShapeError
+from kframe.model.kraft import control, directories, directory_ids, records
+from kframe.model.kraft.columns import PartitionLists
 from kframe.model.kraft.control_tables import CONTROL_TABLES, CONTROL_TABLES_BY_TYPE
+from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_fields import Field, Kind, Table
 from kframe.model.kraft.record_json import control_to_json, from_json, to_json, uuid_of_text, uuid_text
 from kframe.model.kraft.record_tables import TABLES, TABLES_BY_TYPE
+from kframe.model.kraft.replay import replay
+from kframe.model.kraft.topics import NO_ROW, PARTITIONS_MAX
+from kframe.model.kraft.views import partition_record
 
 __all__ = [
     "CONTROL_TABLES",
     "CONTROL_TABLES_BY_TYPE",
+    "NO_ROW",
+    "PARTITIONS_MAX",
     "TABLES",
     "TABLES_BY_TYPE",
+    "ClusterMetadata",
     "Field",
+    "InputError",
     "Kind",
     "LogError",
+    "PartitionLists",
     "RecordError",
+    "ShapeError",
     "Table",
     "control",
     "control_to_json",
+    "directories",
     "directory_ids",
     "from_json",
+    "partition_record",
     "records",
+    "replay",
     "to_json",
     "uuid_of_text",
     "uuid_text",

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from kframe.errors import ShapeError
 from kframe.model.columns import (
     REPLICAS_MAX,
+    Bool,
     Column,
     Int16,
     Int32,
@@ -113,16 +114,20 @@ class KraftPartitions(SlotColumns):
         first_row, first_slot = self._grow(count, int(capacity.sum()))
         rows = np.arange(first_row, first_row + count, dtype=np.int32)
         for name, column in values.items():
-            getattr(self, name)[rows] = column
-        self.slot_capacity[rows] = capacity
-        self.slot_start[rows] = first_slot + np.cumsum(capacity) - capacity
-        self.replica_count[rows], self.isr_count[rows] = lists.replicas.counts, lists.isr.counts
-        for name in MEMBER_LISTS:
-            getattr(self, f"{name}_count")[rows] = getattr(lists, name).counts
-        for name in ("replica", "isr", "directory", *MEMBER_LISTS):
-            ragged = getattr(lists, {"replica": "replicas", "directory": "directories"}.get(name, name))
-            starts, counts = self._bounds(name, rows)
-            self._slots_of(name)[ragged_positions(starts, counts)] = ragged.values
+            getattr(self, name)[first_row:] = column
+        self.slot_capacity[first_row:] = capacity
+        self.slot_start[first_row:] = first_slot + np.cumsum(capacity) - capacity
+        named = {"replica": lists.replicas, "isr": lists.isr, "directory": lists.directories}
+        named |= {name: getattr(lists, name) for name in MEMBER_LISTS}
+        for name, ragged in named.items():
+            if name != "directory":
+                getattr(self, f"{name}_count")[first_row:] = ragged.counts
+        for name, ragged in named.items():
+            if np.array_equal(ragged.counts, capacity):  # the lists fill their rows, one after another
+                self._slots_of(name)[first_slot:] = ragged.values
+            elif len(ragged.values):
+                starts, counts = self._bounds(name, rows)
+                self._slots_of(name)[ragged_positions(starts, counts)] = ragged.values
         return rows
 
     def append_row(self, lists: Mapping[str, Sequence[int]]) -> int:
@@ -177,6 +182,34 @@ class KraftPartitions(SlotColumns):
         for name, values in zip(MEMBER_LISTS, members, strict=False):
             getattr(self, f"{name}_count")[row] = len(values)
 
+    def replace_many(self, rows: NDArray[Any], changes: Mapping[str, tuple[Bool, Ragged]]) -> None:
+        """Store new lists of unique ``rows``, by name as in ``lists``; rows outside the mask of a list keep theirs.
+
+        Raises ShapeError if a row is too wide, or its replicas and directories differ in length.
+        """
+        merged = {
+            name: _merge(mask, ragged, self.lists(name, rows)) for name, (mask, ragged) in changes.items() if mask.any()
+        }
+        if not {"replica", "directory"}.isdisjoint(merged):
+            for name in {"replica", "directory"} - merged.keys():
+                merged[name] = self.lists(name, rows)
+            if not np.array_equal(merged["replica"].counts, merged["directory"].counts):
+                raise ShapeError(f"directories of {len(rows)} partitions differ in number from their replicas")
+        if not merged.keys().isdisjoint(MEMBER_LISTS):
+            for name in MEMBER_LISTS:
+                merged.setdefault(name, self.lists(name, rows))
+        members = sum((merged[name].counts for name in MEMBER_LISTS if name in merged), np.zeros(len(rows), np.int32))
+        capacity = np.max([members, *(ragged.counts for ragged in merged.values())], axis=0)
+        if len(rows) and int(capacity.max()) > REPLICAS_MAX:
+            raise ShapeError(f"a row of {int(capacity.max())} slots; the most is {REPLICAS_MAX}")
+        self.ensure_capacity(rows, capacity)
+        for name, ragged in merged.items():
+            if name != "directory":
+                getattr(self, f"{name}_count")[rows] = ragged.counts
+        for name, ragged in merged.items():
+            starts, counts = self._bounds(name, rows)
+            self._slots_of(name)[ragged_positions(starts, counts)] = ragged.values
+
     def _store_lists(self, row: int, columns: Mapping[str, Sequence[int]]) -> None:
         """Write values into the slots of a row, which gets more of them if they are too few."""
         capacity = max(map(len, columns.values()), default=0)
@@ -213,3 +246,14 @@ class KraftPartitions(SlotColumns):
             starts = starts + sum((getattr(self, f"{other}_count")[rows].astype(np.int32) for other in earlier), 0)
         counts = getattr(self, "replica_count" if name == "directory" else f"{name}_count")[rows]
         return starts.astype(np.int32), counts.astype(np.int32)
+
+
+def _merge(mask: Bool, new: Ragged, old: Ragged) -> Ragged:
+    """The lists of ``new`` where ``mask`` is set, else those of ``old``; lists of ``new`` outside it are empty."""
+    counts = np.where(mask, new.counts, old.counts)
+    merged = Ragged(offsets_of(counts), np.empty(int(counts.sum()), np.int32))
+    starts = merged.offsets[:-1]
+    merged.values[ragged_positions(starts[mask], counts[mask])] = new.values
+    retained = old.take(np.flatnonzero(~mask))
+    merged.values[ragged_positions(starts[~mask], counts[~mask])] = retained.values
+    return merged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import numpy as np
@@ -15,6 +15,8 @@ from kframe.model.topics import metric_name
 #: The topic has no setting of its own.
 UNSET: Final = -1
 NO_ROW: Final = -1
+#: Partition numbers are below it, because a topic has an array up to its highest one.
+PARTITIONS_MAX: Final = 1 << 22
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
@@ -41,7 +43,8 @@ class KraftTopics:
         self.index_by_name: dict[str, int] = {}
         self.index_by_id: dict[UUID, int] = {}
         self._rows: list[array[int]] = []
-        self._normalized: dict[str, set[str]] = {}
+        # Built on first use, because only the creation of a topic needs it.
+        self._normalized: dict[str, set[str]] | None = None
         self._min_isr = np.full(8, UNSET, np.int32)
         self._unclean = np.full(8, UNSET, np.int8)
 
@@ -65,7 +68,8 @@ class KraftTopics:
         self.ids.append(topic_id)
         self._rows.append(array("i"))
         self.index_by_name[name] = self.index_by_id[topic_id] = index
-        self._normalized.setdefault(metric_name(name), set()).add(name)
+        if self._normalized is not None:
+            self._normalized.setdefault(metric_name(name), set()).add(name)
         if index == len(self._min_isr):
             self._min_isr = np.concatenate([self._min_isr, np.full(index, UNSET, np.int32)])
             self._unclean = np.concatenate([self._unclean, np.full(index, UNSET, np.int8)])
@@ -76,13 +80,15 @@ class KraftTopics:
         name = self.names[index]
         del self.index_by_name[name], self.index_by_id[self.ids[index]]
         self._rows[index] = array("i")
-        names = self._normalized[metric_name(name)]
-        names.discard(name)
-        if not names:
-            del self._normalized[metric_name(name)]
+        if self._normalized is not None:
+            self._normalized[metric_name(name)].discard(name)
 
     def colliding_name(self, name: str) -> str | None:
         """A topic with the same name in metrics, where dots and underscores are the same. None if there is none."""
+        if self._normalized is None:
+            self._normalized = {}
+            for existing in self.index_by_name:
+                self._normalized.setdefault(metric_name(existing), set()).add(existing)
         return min(self._normalized.get(metric_name(name), ()), default=None)
 
     def store_setting(self, index: int, key: str, value: str | None) -> None:
@@ -105,6 +111,52 @@ class KraftTopics:
     def set_rows(self, index: int, rows: NDArray[np.int32]) -> None:
         """Record the rows of all partitions of a topic, in partition order; NO_ROW where there is no partition."""
         self._rows[index] = array("i", rows.astype(np.int32).tobytes())
+
+    def extend_rows(self, topic: Int32, partition: Int32, first_row: int) -> bool:
+        """Record the rows of new partitions, which are numbered from ``first_row`` on.
+
+        Partition numbers are not negative. Return false, without a change, if a partition exists or occurs twice.
+        """
+        rows: Int32 = np.arange(first_row, first_row + len(topic), dtype=np.int32)
+        order, starts = _group(topic, partition)
+        topic, partition, rows = topic[order], partition[order], rows[order]
+        within = topic[1:] == topic[:-1]
+        steps = np.diff(partition)
+        if (steps[within] == 0).any():
+            return False
+        groups = list(zip(topic[starts].tolist(), starts.tolist(), [*starts[1:].tolist(), len(topic)], strict=True))
+        consecutive = bool((steps[within] == 1).all())
+        for (index, first, last), number in zip(groups, partition[starts].tolist(), strict=True):
+            appends = number == len(self._rows[index])
+            if not (appends or (self._stored(index, partition[first:last]) == NO_ROW).all()):
+                return False
+        raw = rows.tobytes()
+        for (index, first, last), number in zip(groups, partition[starts].tolist(), strict=True):
+            stored = self._rows[index]
+            if consecutive and number == len(stored):
+                stored.frombytes(raw[4 * first : 4 * last])
+                continue
+            missing = int(partition[last - 1]) + 1 - len(stored)
+            if missing > 0:
+                stored.frombytes(np.full(missing, NO_ROW, np.int32).tobytes())
+            np.frombuffer(stored, np.int32)[partition[first:last]] = rows[first:last]
+        return True
+
+    def rows_at(self, topic: Int32, partition: Int32) -> Int32:
+        """Row of each partition; NO_ROW where there is none."""
+        order, starts = _group(topic, partition)
+        rows = np.empty(len(topic), np.int32)
+        for first, last in zip(starts.tolist(), [*starts[1:].tolist(), len(topic)], strict=True):
+            members = order[first:last]
+            rows[members] = self._stored(int(topic[members[0]]), partition[members])
+        return rows
+
+    def _stored(self, index: int, partition: Int32) -> Int32:
+        stored = np.frombuffer(self._rows[index], np.int32)
+        rows = np.full(len(partition), NO_ROW, np.int32)
+        known = (partition >= 0) & (partition < len(stored))
+        rows[known] = stored[partition[known]]
+        return rows
 
     def row_of(self, index: int, partition: int) -> int | None:
         """Row of a partition, or None."""
@@ -129,6 +181,17 @@ class KraftTopics:
         twin.names, twin.ids = list(self.names), list(self.ids)
         twin.index_by_name, twin.index_by_id = dict(self.index_by_name), dict(self.index_by_id)
         twin._rows = [rows[:] for rows in self._rows]
-        twin._normalized = {name: set(names) for name, names in self._normalized.items()}
         twin._min_isr, twin._unclean = self._min_isr.copy(), self._unclean.copy()
         return twin
+
+
+def _group(topic: Int32, partition: Int32) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The order by topic and partition, and where each topic begins in it."""
+    same = topic[1:] == topic[:-1]
+    if ((topic[1:] > topic[:-1]) | (same & (partition[1:] > partition[:-1]))).all():
+        order: NDArray[Any] = np.arange(len(topic))
+    else:
+        order = np.lexsort((partition, topic))
+        ordered = topic[order]
+        same = ordered[1:] == ordered[:-1]
+    return order, np.flatnonzero(np.concatenate([[len(topic) > 0], ~same])[: len(topic)])

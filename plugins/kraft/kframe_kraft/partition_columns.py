@@ -7,7 +7,7 @@ mask of the rows that have them, because an absent list and an empty one differ 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from kframe_kraft._partition_records import (
     write_changes,
     write_partitions,
 )
-from kframe_kraft.batches.reading import Frames, RecordBatch
+from kframe_kraft.batches.reading import Frames
 from kframe_kraft.errors import RecordError
 from kframe_kraft.records import decode_record
 
@@ -40,6 +40,20 @@ ID_LISTS: Final = (
 _DIRECTORIES: Final = len(ID_LISTS)
 #: More than the bytes of a record's frame, fixed fields, tags and list lengths.
 _FIXED_BYTES_MAX: Final = 160
+
+
+class RecordBytes(Protocol):
+    """A batch or block: its bytes, and the value and name of each record."""
+
+    @property
+    def payload(self) -> UInt8:
+        """The bytes that positions are in."""
+
+    def value(self, index: int, /) -> bytes:
+        """The value of a record."""
+
+    def name(self, index: int, /) -> str:
+        """The name of a record in error messages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +94,7 @@ class PartitionColumns:
         return len(self.partition_id)
 
 
-def decode_rows(batch: RecordBatch, frames: Frames, rows: NDArray[Any]) -> PartitionColumns:
+def decode_rows(batch: RecordBytes, frames: Frames, rows: NDArray[Any]) -> PartitionColumns:
     """Return the records numbered ``rows``: all of type PARTITION, or all of type PARTITION_CHANGE.
 
     Raises RecordError for the first malformed one.

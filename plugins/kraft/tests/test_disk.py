@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_data_batch, read_batches
+from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk import (
     CheckpointWriter,
     CommittedEnd,
@@ -29,7 +30,7 @@ from kframe_kraft.disk import (
     write_properties,
     write_quorum_state,
 )
-from kframe_kraft.disk.names import LOG_DIRECTORY, segments_in, snapshots_in
+from kframe_kraft.disk.names import segments_in, snapshots_in
 from kframe_kraft.errors import BatchError, LogError
 from kframe_kraft.records import VersionedRecord
 

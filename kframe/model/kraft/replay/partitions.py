@@ -23,6 +23,7 @@ from kframe.model.kraft.records import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from kframe.model.kraft.topics import PARTITIONS_MAX
 
 
 def replay_topic(metadata: ClusterMetadata, record: TopicRecord, offset: int) -> None:
@@ -38,6 +39,8 @@ def replay_topic(metadata: ClusterMetadata, record: TopicRecord, offset: int) ->
 def replay_partition(metadata: ClusterMetadata, record: PartitionRecord, offset: int) -> None:
     """Add a partition, or replace its whole state."""
     topic = _topic(metadata, record.topic_id)
+    if not 0 <= record.partition_id < PARTITIONS_MAX:
+        raise InputError("PartitionRecord", f"partition {record.partition_id}", f"0 to {PARTITIONS_MAX - 1}")
     index_of = metadata.brokers.indexes_of
     lists = {
         "replica": index_of(record.replicas),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kframe_kraft.batches.blocks import RecordBlock, blocks_of
 from kframe_kraft.batches.compression import Compression
 from kframe_kraft.batches.header import BATCH_BYTES_MAX, BatchHeader
 from kframe_kraft.batches.reading import RecordBatch, read_batch, read_batches
@@ -13,6 +14,8 @@ __all__ = [
     "BatchPosition",
     "Compression",
     "RecordBatch",
+    "RecordBlock",
+    "blocks_of",
     "encode_control_batch",
     "encode_data_batch",
     "encode_values",

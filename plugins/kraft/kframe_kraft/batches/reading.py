@@ -33,9 +33,15 @@ class Frames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBatch:
-    """A batch: its header, the records as bytes, and where the key and value of each record are in them."""
+    """A batch: its header, the records as bytes, and where the key and value of each record are in them.
+
+    ``payload`` is a view of ``buffer`` from ``payload_at`` on. The buffer is that of the file, unless the batch is
+    compressed.
+    """
 
     header: BatchHeader
+    buffer: UInt8
+    payload_at: int
     payload: UInt8
     key_at: Int64
     key_length: Int32
@@ -51,9 +57,13 @@ class RecordBatch:
         """The key of a record. Empty if it is null."""
         return self.payload[self.key_at[index] : self.key_at[index] + max(self.key_length[index], 0)].tobytes()
 
+    def offset(self, index: int) -> int:
+        """The offset of a record."""
+        return self.header.base_offset + index
+
     def name(self, index: int) -> str:
         """The name of a record in error messages."""
-        return f"{self.where}, offset {self.header.base_offset + index}"
+        return f"{self.where}, offset {self.offset(index)}"
 
     def records(self) -> list[VersionedRecord]:
         """The records of a data batch. Raises RecordError for the first malformed one."""
@@ -79,21 +89,30 @@ class RecordBatch:
         return frames
 
 
-def read_batch(data: bytes | memoryview, position: int = 0, where: str = "batch") -> RecordBatch:
-    """Return the batch at ``position``. Raises BatchError if it is truncated or malformed, or its CRC differs."""
+def read_batch(data: bytes | memoryview | UInt8, position: int = 0, where: str = "batch") -> RecordBatch:
+    """Return the batch at ``position``. Raises BatchError if it is truncated or malformed, or its CRC differs.
+
+    Batches that are read from the same array share it as their ``buffer``.
+    """
+    buffer = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
     where = f"{where}, byte {position}"
-    header = read_header(data, position, where)
-    checked = memoryview(data)[position + CHECKED_AT : position + header.size]
+    header = read_header(view := buffer.data, position, where)
+    checked = view[position + CHECKED_AT : position + header.size]
     if (computed := crc32c(checked)) != header.crc:
         raise BatchError(where, f"CRC {header.crc:#010x} of bytes with {computed:#010x}", "equal CRCs")
-    raw = bytes(checked[HEADER_BYTES - CHECKED_AT :])
-    payload = np.frombuffer(decompress(header.attributes & COMPRESSION_MASK, raw, where), np.uint8)
+    payload_at, codec = position + HEADER_BYTES, header.attributes & COMPRESSION_MASK
+    if codec:
+        raw = bytes(checked[HEADER_BYTES - CHECKED_AT :])
+        payload_at, buffer = 0, np.frombuffer(decompress(codec, raw, where), np.uint8)
+        payload = buffer
+    else:
+        payload = buffer[payload_at : position + header.size]
     count = header.record_count
     if count * _RECORD_BYTES_MIN > len(payload):
         raise BatchError(where, f"{count} records in {len(payload)} bytes", f"{_RECORD_BYTES_MIN} bytes a record")
     batch = RecordBatch(
-        header, payload, np.empty(count, np.int64), np.empty(count, np.int32), np.empty(count, np.int64),
-        np.empty(count, np.int32), where,
+        header, buffer, payload_at, payload, np.empty(count, np.int64), np.empty(count, np.int32),
+        np.empty(count, np.int64), np.empty(count, np.int32), where,
     )  # fmt: skip
     malformed = split_records(payload, batch.key_at, batch.key_length, batch.value_at, batch.value_length)
     if malformed >= 0:
@@ -104,8 +123,9 @@ def read_batch(data: bytes | memoryview, position: int = 0, where: str = "batch"
 
 def read_batches(data: bytes | memoryview, position: int = 0, where: str = "batches") -> Iterator[RecordBatch]:
     """Yield the batches from ``position`` to the end of ``data``. Raises BatchError at the first malformed one."""
-    while position < len(data):
-        batch = read_batch(data, position, where)
+    buffer = np.frombuffer(data, np.uint8)
+    while position < len(buffer):
+        batch = read_batch(buffer, position, where)
         yield batch
         position += batch.header.size
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from kframe.plugin.kraft import control
+from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.disk.checkpoints import Checkpoint, CheckpointWriter, read_checkpoint
-from kframe_kraft.disk.names import BOOTSTRAP_ID, LOG_DIRECTORY
+from kframe_kraft.disk.names import BOOTSTRAP_ID
 from kframe_kraft.records import VersionedRecord
 
 FILE_NAME: Final = "bootstrap.checkpoint"

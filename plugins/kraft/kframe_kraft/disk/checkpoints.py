@@ -46,20 +46,25 @@ class Checkpoint:
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Return a snapshot. Raises LogError if it is torn or malformed, FileNotFoundError if it does not exist."""
-    batches = tuple(read_batches(path.read_bytes(), where=path.name))
+    return checkpoint_of(path.read_bytes(), path.name)
+
+
+def checkpoint_of(data: bytes, name: str) -> Checkpoint:
+    """Return the snapshot in the bytes of a file of this name. Raises LogError if it is torn or malformed."""
+    batches = tuple(read_batches(data, where=name))
     controls = [record for batch in batches if batch.header.is_control for record in batch.control_records()]
     if not controls or not isinstance(controls[0], control.SnapshotHeaderRecord) or not batches[0].header.is_control:
-        raise LogError(path.name, "no header", "a snapshot that begins with a header")
+        raise LogError(name, "no header", "a snapshot that begins with a header")
     if not isinstance(controls[-1], control.SnapshotFooterRecord) or not batches[-1].header.is_control:
-        raise LogError(path.name, "no footer: the file is torn", "a snapshot that ends with a footer")
+        raise LogError(name, "no footer: the file is torn", "a snapshot that ends with a footer")
     kinds = [type(record) for record in controls]
     if kinds.count(control.SnapshotHeaderRecord) != 1 or kinds.count(control.SnapshotFooterRecord) != 1:
-        raise LogError(path.name, "several headers or footers", "one of each")
+        raise LogError(name, "several headers or footers", "one of each")
     levels = [record.k_raft_version for record in controls if isinstance(record, control.KRaftVersionRecord)]
     voters = [record for record in controls if isinstance(record, control.VotersRecord)]
-    data = tuple(batch for batch in batches if not batch.header.is_control)
+    records = tuple(batch for batch in batches if not batch.header.is_control)
     timestamp = controls[0].last_contained_log_timestamp
-    return Checkpoint(timestamp, levels[-1] if levels else 0, voters[-1] if voters else None, data)
+    return Checkpoint(timestamp, levels[-1] if levels else 0, voters[-1] if voters else None, records)
 
 
 class CheckpointWriter:

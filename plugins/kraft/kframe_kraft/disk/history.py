@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from kframe_kraft.batches import RecordBatch, RecordBlock, blocks_of
 from kframe_kraft.disk.checkpoints import Checkpoint, read_checkpoint
 from kframe_kraft.disk.committed import CommittedEnd, committed_end, voters_of
 from kframe_kraft.disk.names import BOOTSTRAP_ID, SnapshotId, segments_in, snapshots_in
@@ -32,24 +33,40 @@ class LogHistory:
     voters: tuple[int, ...]
     committed: CommittedEnd
 
-    def rows(self, end: int | None = None) -> Iterator[Rows]:
+    def rows(self, end: int | None = None) -> Iterator[Rows[RecordBatch]]:
         """Yield the records to replay: those of the snapshot, then those of the log below ``end``.
 
         Records of open and aborted transactions are left out. Raises LogError if ``end`` is within a batch or
         below the snapshot's end.
         """
-        if end is not None and end < self.snapshot_id.offset:
-            raise LogError(self.snapshot_id.file_name, f"offset {end}", "an offset at or above the snapshot's")
         for batch in self.snapshot.batches if self.snapshot else ():
             yield Rows(batch, batch.frames(), np.arange(len(batch.value_at)))
-        transactions = TransactionFilter()
-        for batch in self.log.batches:
-            if end is not None and batch.header.next_offset > end:
-                if batch.header.base_offset < end:
-                    raise LogError(batch.where, f"offset {end} within the batch", "the end of a batch")
-                break
+        transactions = TransactionFilter[RecordBatch]()
+        for batch in self.batches(end):
             if not batch.header.is_control:
                 yield from transactions.apply(batch)
+
+    def blocks(self, end: int | None = None) -> Iterator[tuple[Rows[RecordBlock], bool]]:
+        """Yield the records of ``rows`` in blocks, and whether each block is from the snapshot."""
+        batches = self.batches(end)
+        for block in blocks_of(self.snapshot.batches if self.snapshot else ()):
+            yield Rows(block, block.frames(), np.arange(len(block))), True
+        transactions = TransactionFilter[RecordBlock]()
+        for block in blocks_of(batches):
+            for rows in transactions.apply(block):
+                yield rows, False
+
+    def batches(self, end: int | None = None) -> list[RecordBatch]:
+        """The batches of the log below ``end``.
+
+        Raises LogError if ``end`` is within a batch or below the snapshot's end.
+        """
+        if end is not None and end < self.snapshot_id.offset:
+            raise LogError(self.snapshot_id.file_name, f"offset {end}", "an offset at or above the snapshot's")
+        batches = [batch for batch in self.log.batches if end is None or batch.header.base_offset < end]
+        if end is not None and batches and batches[-1].header.next_offset > end:
+            raise LogError(batches[-1].where, f"offset {end} within the batch", "the end of a batch")
+        return batches
 
 
 def read_history(directory: Path) -> LogHistory:

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Final, NamedTuple
 
-#: The log's directory within ``metadata.log.dir``.
-LOG_DIRECTORY: Final = "__cluster_metadata-0"
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 _SNAPSHOT: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 

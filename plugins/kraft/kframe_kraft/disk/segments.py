@@ -9,11 +9,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+import numpy as np
+
+from kframe.plugin.columns import UInt8
 from kframe_kraft.batches import RecordBatch, read_batch
 from kframe_kraft.batches.header import HEADER_BYTES
 from kframe_kraft.disk.names import segments_in
 from kframe_kraft.errors import BatchError, LogError
+
+
+class SegmentFile(Protocol):
+    """A segment: its path, or its content under a name."""
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+
+    def read_bytes(self) -> bytes:
+        """The content."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +52,7 @@ def read_log(directory: Path, first: int = 0) -> MetadataLog:
     return read_segments(segments_in(directory), first)
 
 
-def read_segments(segments: Mapping[int, Path], first: int = 0) -> MetadataLog:
+def read_segments(segments: Mapping[int, SegmentFile], first: int = 0) -> MetadataLog:
     """Return the batches with offsets from ``first`` on, of segments by base offset, ascending, that may be growing.
 
     ``start`` is the first offset of the log on disk. Raises LogError if the log is damaged; FileNotFoundError if a
@@ -58,7 +73,7 @@ def read_segments(segments: Mapping[int, Path], first: int = 0) -> MetadataLog:
         path = segments[base]
         if base != end:
             raise LogError(path.name, f"base offset {base}", f"{end}, the end of the segment before")
-        data, position = path.read_bytes(), 0
+        data, position = np.frombuffer(path.read_bytes(), np.uint8), 0
         while position < len(data):
             try:
                 batch = read_batch(data, position, path.name)
@@ -80,11 +95,11 @@ def read_segments(segments: Mapping[int, Path], first: int = 0) -> MetadataLog:
     return MetadataLog(bases[0], end, tuple(batches), torn_bytes, torn_reason)
 
 
-def _batch_follows(data: bytes, position: int, name: str) -> bool:
+def _batch_follows(data: UInt8, position: int, name: str) -> bool:
     """Whether a complete batch begins where the malformed one says that it ends: then the file is damaged, not torn."""
     if len(data) - position < HEADER_BYTES:
         return False
-    following = position + 12 + int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+    following = position + 12 + int.from_bytes(data[position + 8 : position + 12].tobytes(), "big", signed=True)
     if following <= position or following >= len(data):
         return False
     try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe_kraft.batches import RecordBatch
+from kframe_kraft.batches import RecordBatch, RecordBlock
 from kframe_kraft.batches.reading import Frames
 from kframe_kraft.errors import LogError
 
@@ -17,31 +17,34 @@ END: Final = 24
 ABORT: Final = 25
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Records of a batch to replay, by number, ascending."""
+Batch = TypeVar("Batch", RecordBatch, RecordBlock)
 
-    batch: RecordBatch
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows(Generic[Batch]):
+    """Records of a batch or block to replay, by number, ascending."""
+
+    batch: Batch
     frames: Frames
     rows: NDArray[Any]
 
 
-class TransactionFilter:
+class TransactionFilter(Generic[Batch]):
     """Passes records on in the order of the log. Records of transactions are passed on at their EndTransaction."""
 
     def __init__(self) -> None:
-        self._pending: list[Rows] = []
+        self._pending: list[Rows[Batch]] = []
         self.begin_offset: int | None = None
         """The offset of the BeginTransaction without an end. None outside of transactions."""
 
-    def apply(self, batch: RecordBatch) -> list[Rows]:
-        """Return the records that may be replayed after this data batch, without the transaction markers.
+    def apply(self, batch: Batch) -> list[Rows[Batch]]:
+        """Return the records that may be replayed after this data batch or block, without the transaction markers.
 
         Raises LogError if a transaction begins in another, or ends without a beginning.
         """
         frames = batch.frames()
-        markers = np.flatnonzero((frames.api_key >= BEGIN) & (frames.api_key <= ABORT))
-        ready: list[Rows] = []
+        markers: NDArray[Any] = np.flatnonzero((frames.api_key >= BEGIN) & (frames.api_key <= ABORT))
+        ready: list[Rows[Batch]] = []
         first = 0
         for marker in [*markers.tolist(), len(frames.api_key)]:
             if marker > first:
@@ -52,12 +55,12 @@ class TransactionFilter:
                 ready += self._mark(batch, marker, int(frames.api_key[marker]))
         return ready
 
-    def _mark(self, batch: RecordBatch, marker: int, kind: int) -> list[Rows]:
+    def _mark(self, batch: Batch, marker: int, kind: int) -> list[Rows[Batch]]:
         if (kind == BEGIN) != (self.begin_offset is None):
             reason = "a transaction within a transaction" if kind == BEGIN else "the end of a transaction"
             raise LogError(batch.name(marker), reason, "BeginTransaction before EndTransaction or AbortTransaction")
         if kind == BEGIN:
-            self.begin_offset = batch.header.base_offset + marker
+            self.begin_offset = batch.offset(marker)
             return []
         ready = self._pending if kind == END else []
         self._pending, self.begin_offset = [], None

@@ -19,7 +19,7 @@ from kframe_zookeeper.testing.process import Process, until
 from kframe_zookeeper.testing.servers import HOST, free_ports
 
 from kframe.plugin.kraft import uuid_text
-from kframe_kraft.disk.names import LOG_DIRECTORY
+from kframe_kraft.detection import LOG_DIRECTORY
 from kframe_kraft.testing.kafka_tools import KafkaTools, node_jars
 
 __all__ = ["CLUSTER_ID", "RELEASES", "KraftCluster", "KraftNode", "KraftOptions", "missing"]

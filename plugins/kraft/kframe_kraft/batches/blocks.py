@@ -1,0 +1,83 @@
+"""Records of consecutive batches in one buffer, so that bulk code does not depend on the size of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from kframe.plugin.columns import Int64, UInt8
+from kframe.plugin.kraft import RecordError
+from kframe_kraft._record_batches import read_frames
+from kframe_kraft.batches.reading import Frames, RecordBatch
+from kframe_kraft.records import VersionedRecord, decode_record
+
+#: Records of a block, unless a single batch has more. A record needs 44 bytes beside the file.
+BLOCK_RECORDS: Final = 1 << 20
+
+
+class RecordBlock:
+    """The data records of batches whose payloads are in the same buffer, numbered from 0."""
+
+    def __init__(self, batches: Sequence[RecordBatch]) -> None:
+        self.batches = batches
+        self.payload: UInt8 = batches[0].buffer
+        counts = [len(batch.value_at) for batch in batches]
+        self._firsts: Int64 = np.cumsum([0, *counts])
+        self._bases: Int64 = np.array([batch.header.base_offset for batch in batches], np.int64)
+        self.value_at: Int64 = np.concatenate([batch.value_at + batch.payload_at for batch in batches])
+        self.value_length = np.concatenate([batch.value_length for batch in batches])
+
+    def __len__(self) -> int:
+        return len(self.value_at)
+
+    def frames(self) -> Frames:
+        """The frames of all records. Raises RecordError for the first malformed one."""
+        return self._frames
+
+    @cached_property
+    def _frames(self) -> Frames:
+        count = len(self)
+        api_key, version = np.empty((2, count), np.int32)
+        frames = Frames(api_key, version, np.empty(count, np.int64), self.value_at + self.value_length)
+        malformed = read_frames(self.payload, self.value_at, self.value_length, api_key, version, frames.body_at)
+        if malformed >= 0:
+            self.decode(malformed)
+            raise RecordError(self.name(malformed), "a malformed frame", "a frame of version 1")
+        return frames
+
+    def value(self, row: int) -> bytes:
+        """The value of a record."""
+        return self.payload[self.value_at[row] : self.value_at[row] + self.value_length[row]].tobytes()
+
+    def decode(self, row: int) -> VersionedRecord:
+        """The record. Raises RecordError if it is malformed."""
+        return decode_record(self.value(row), self.name(row))
+
+    def offset(self, row: int) -> int:
+        """The offset of a record in its file."""
+        number = int(np.searchsorted(self._firsts, row, side="right")) - 1
+        return int(self._bases[number]) + row - int(self._firsts[number])
+
+    def name(self, row: int) -> str:
+        """The name of a record in error messages."""
+        number = int(np.searchsorted(self._firsts, row, side="right")) - 1
+        return f"{self.batches[number].where}, offset {self.offset(row)}"
+
+
+def blocks_of(batches: Iterable[RecordBatch]) -> Iterator[RecordBlock]:
+    """Yield the data batches as blocks, in their order; control batches are left out."""
+    group: list[RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if batch.header.is_control:
+            continue
+        if group and (batch.buffer is not group[0].buffer or count + len(batch.value_at) > BLOCK_RECORDS):
+            yield RecordBlock(group)
+            group, count = [], 0
+        group.append(batch)
+        count += len(batch.value_at)
+    if group:
+        yield RecordBlock(group)
