@@ -19,6 +19,7 @@
 #   make mutants  removes each protection in turn and checks that a test fails
 #   make setup    .venv with kframe, its plugins and the tools; compiles changed kernels
 #   make docs     the documentation site, in build/docs; a warning of Sphinx is an error
+#   make man      the manual pages in docs/man and simulator/man, from the commands
 #   make dist     wheels for each installed interpreter and source distributions in dist/; installs them without a compiler
 #   make clean    removes the output of the build and the tools, but not .venv
 #
@@ -77,7 +78,7 @@ SANITIZE_ENV = PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(SANITIZE_LIB) PYTHONMALLO
 
 .DELETE_ON_ERROR:
 .PHONY: setup kernels demo test test-release test-quick test-quick-tests test-quick-others test-started test-real $(REAL) test-debug check fuzz sanitize \
-	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs dist clean
+	search sim bench bench-suite bench-peers bench-fleet bench-compare limits roofline plots mutants docs man dist clean
 # A switch left on in the caller's shell must not turn the release build into the other.
 unexport KFRAME_DEBUG
 unexport KFRAME_SANITIZE
@@ -189,6 +190,10 @@ sanitize: setup build/sanitize/.settings
 docs: setup
 	$(PY) -m sphinx -W --keep-going --quiet --builder html $(ARGS) docs build/docs
 	@echo "The front page is build/docs/index.html"
+
+# A test compares them. `mandoc docs/man/kframe.1` shows one.
+man: setup
+	$(PY) -m docs.generate.man
 
 # ARGS="--python python3.12" builds for that interpreter alone.
 dist: setup

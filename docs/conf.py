@@ -15,13 +15,19 @@ author = "The kframe authors"
 copyright = "The kframe authors"
 release = version = kframe.__version__
 
-extensions = ["myst_parser", "docs.generate"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "docs.generate"]
 root_doc = "index"
 # README.md is the list of pages on GitHub; docs.generate makes the navigation from it.
 exclude_patterns = ["README.md"]
 myst_heading_anchors = 6
+smartquotes = False
 myst_enable_extensions = ["colon_fence"]
 nitpicky = True
+# Links to other projects would need their inventories, and so a network.
+nitpick_ignore_regex = [("py:.*", ".*")]
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 80
 
 html_theme = "furo"
 html_title = "kframe"

@@ -1,4 +1,4 @@
-"""Installs tools that few tests need into ``build/tools``: linters, promtool, and tools that build distributions.
+"""Installs tools that few tests need into ``build/tools``: linters, and tools that build distributions.
 
 They are large, so ``make setup`` does not install them. Python tools come from the dependency groups of
 ``pyproject.toml``. Each function raises ``ToolMissing`` if a tool is neither installed nor to be had from its registry.
@@ -55,19 +55,28 @@ def actionlint() -> Path:
 
 def promtool() -> Path:
     """Return the path of promtool: the installed one, or that of Debian's package ``prometheus``."""
-    installed = shutil.which("promtool")
+    return _debian("promtool", "prometheus")
+
+
+def mandoc() -> Path:
+    """Return the path of mandoc, which checks manual pages: the installed one, or that of Debian's package."""
+    return _debian("mandoc", "mandoc")
+
+
+def _debian(name: str, package: str) -> Path:
+    installed = shutil.which(name)
     if installed:
         return Path(installed)
-    folder = TOOLS / "prometheus"
-    path = folder / "usr" / "bin" / "promtool"
-    with _lock("prometheus"):
+    folder = TOOLS / package
+    path = folder / "usr" / "bin" / name
+    with _lock(package):
         if not path.exists():
             apt, dpkg = _on_path("apt-get"), _on_path("dpkg")
             folder.mkdir(exist_ok=True)
-            _install([apt, "--quiet", "download", "prometheus"], folder)
-            (package,) = folder.glob("prometheus_*.deb")
-            _install([dpkg, "--extract", str(package), str(folder)])
-            package.unlink()
+            _install([apt, "--quiet", "download", package], folder)
+            (archive,) = folder.glob(f"{package}_*.deb")
+            _install([dpkg, "--extract", str(archive), str(folder)])
+            archive.unlink()
     return path
 
 

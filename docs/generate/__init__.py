@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docs.generate.links import link_to_source
+from docs.generate.directive import Generated
+from docs.generate.links import site_links
 from docs.generate.navigation import add_navigation
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension with Sphinx."""
+    app.add_directive("generated", Generated)
     app.connect("source-read", prepare)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -21,4 +23,4 @@ def setup(app: Sphinx) -> dict[str, Any]:
 def prepare(app: Sphinx, docname: str, content: list[str]) -> None:
     """Prepare the Markdown of a page for the site; the page itself is written for GitHub."""
     folder = Path(app.srcdir)
-    content[0] = link_to_source(add_navigation(content[0], docname, folder), (folder / docname).parent, folder)
+    content[0] = site_links(add_navigation(content[0], docname, folder), (folder / docname).parent, folder)

@@ -8,23 +8,28 @@ from pathlib import Path
 from typing import Final
 
 SOURCE: Final = "https://github.com/kframe/kframe"
-#: A fenced block, code in backticks, or the target of a link.
+#: A fenced block, code in backticks, or the end of a link: a file name as its text, and its target.
 _LINK: Final = re.compile(
-    r"^(?P<fence>`{3,}|~{3,})[^\n]*\n.*?^(?P=fence)`*$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
-    r"|(?<=\]\()(?P<target>[^)\s]+)(?=\))",
+    r"^ *(?P<fence>`{3,}|~{3,})[^\n]*\n.*?^ *(?P=fence)`*$|(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)"
+    r"|(?:(?<=\[)(?P<name>[\w-]+\.md))?\]\((?P<target>[^)\s]+)\)",
     re.MULTILINE | re.DOTALL,
 )
 
 
-def link_to_source(text: str, page_folder: Path, docs: Path) -> str:
-    """Return Markdown whose links to files outside ``docs`` lead to the source on GitHub.
+def site_links(text: str, page_folder: Path, docs: Path) -> str:
+    """Return Markdown with the links of the site.
 
-    ``page_folder`` is the folder of the page. Links to the list of pages, ``docs/README.md``, lead to the front page.
-    Targets that do not exist remain, so that Sphinx reports them.
+    Links to files outside ``docs`` lead to the source on GitHub, links to the list of pages, ``docs/README.md``, to the
+    front page. A link whose text is the name of a page gets the title of the page. ``page_folder`` is the folder of the
+    page. Targets that do not exist remain, so that Sphinx reports them.
     """
 
     def replace(match: re.Match[str]) -> str:
-        return match[0] if match["target"] is None else _site_target(match["target"], page_folder, docs)
+        if match["target"] is None:
+            return match[0]
+        target = _site_target(match["target"], page_folder, docs)
+        titled = match["name"] is not None and not target.startswith(SOURCE)
+        return f"{'' if titled else match['name'] or ''}]({target})"
 
     return _LINK.sub(replace, text)
 

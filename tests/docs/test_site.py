@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from docs.generate.links import SOURCE, link_to_source
+from docs.generate.links import SOURCE, site_links
 from docs.generate.navigation import add_navigation
 from tests.architecture.source import ROOT, tracked_files
 from tests.docs.site import SitePage, read_site
@@ -86,13 +86,16 @@ def test_invalid_link_is_reported(
         ("[a](../README.md)", "[a](../index.md)"),
         ("[a](live.md#options)", "[a](live.md#options)"),
         ("[a](#options)", "[a](#options)"),
+        ("[live.md](live.md)", "[](live.md)"),
+        ("([live.md](live.md#options))", "([](live.md#options))"),
+        ("[CONTRIBUTING.md](../../CONTRIBUTING.md)", f"[CONTRIBUTING.md]({SOURCE}/blob/main/CONTRIBUTING.md)"),
         ("[a](no-such-page.md)", "[a](no-such-page.md)"),
         ("`[a](../../README.md)`", "`[a](../../README.md)`"),
         ("```text\n[a](../../README.md)\n```\n", "```text\n[a](../../README.md)\n```\n"),
     ],
 )
-def test_link_to_a_file_outside_the_site_leads_to_its_source(text: str, expected: str) -> None:
-    assert link_to_source(text, DOCS / "howto", DOCS) == expected
+def test_links_of_the_site(text: str, expected: str) -> None:
+    assert site_links(text, DOCS / "howto", DOCS) == expected
 
 
 def test_navigation_lists_the_pages_of_a_folder_that_its_readme_links() -> None:

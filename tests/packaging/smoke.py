@@ -1,4 +1,4 @@
-"""Check an installed kframe without its source tree: version, plugins, a what-if on an example snapshot, a small demo.
+"""Check an installed kframe without its source tree: version, plugins, a what-if, a small demo, and the manual pages.
 
 ``python tests/packaging/smoke.py`` checks the installation of that interpreter. It exits with 1 and a message if a
 command fails or prints something else.
@@ -11,6 +11,7 @@ import subprocess
 import sys
 from importlib.metadata import entry_points, version
 from importlib.resources import files
+from pathlib import Path
 
 #: Loads the installed package even if the current folder has a source tree.
 KFRAME = (sys.executable, "-P", "-m", "kframe.cli")
@@ -37,7 +38,10 @@ def main() -> int:
     missing = {plugin.name for plugin in entry_points(group="kframe")} - loaded
     if missing:
         print(f"kframe plugins list: found no {', '.join(sorted(missing))}, expected all installed plugins")
-    return int(bool(missing))
+    manual = Path(sys.prefix, "share", "man", "man1", "kframe.1")
+    if not manual.is_file():
+        print(f"{manual}: found no such file, expected a manual page")
+    return int(bool(missing) or not manual.is_file())
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,86 @@
+"""Reference of the metrics: the families that a controller exports, with type, labels and meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from kframe_kafka_wire.drops import Drops
+
+import kframe
+from docs.generate.markdown import code, table
+from kframe.model.ports import BrokerQueue
+from kframe.plugin.memory import MemoryEnsemble
+from kframe.runtime.metrics import TIMERS, Timers, measure
+from kframe.runtime.samples import Samples
+
+_CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+_STATS: Final = "kafka_controller_controllerstats_"
+_EVENTS: Final = "kafka_controller_controllereventmanager_"
+_CHANNELS: Final = "kafka_controller_controllerchannelmanager_"
+
+#: Meaning of each family. The page cannot be built if a family lacks one, or if one has no family.
+MEANINGS: Final[Mapping[str, str]] = {
+    f"{_CONTROLLER}activebrokercount": "Registered brokers.",
+    f"{_CONTROLLER}activecontrollercount": "1 on the active controller, 0 on any other instance.",
+    f"{_CONTROLLER}controllerstate": "Code of the event that is handled, 0 while idle.",
+    f"{_CONTROLLER}fencedbrokercount": "Fenced brokers; always 0 in ZooKeeper mode.",
+    f"{_CONTROLLER}globalpartitioncount": "Partitions of all topics.",
+    f"{_CONTROLLER}globaltopiccount": "Topics.",
+    f"{_CONTROLLER}offlinepartitionscount": "Partitions without a live leader.",
+    f"{_CONTROLLER}preferredreplicaimbalancecount": "Partitions whose leader is not the preferred replica.",
+    f"{_CONTROLLER}replicasineligibletodeletecount": "Replicas of deleted topics whose deletion cannot proceed now.",
+    f"{_CONTROLLER}replicastodeletecount": "Replicas of topics that are being deleted.",
+    f"{_CONTROLLER}topicsineligibletodeletecount": "Topics whose deletion cannot proceed now.",
+    f"{_CONTROLLER}topicstodeletecount": "Topics that are being deleted.",
+    f"{_CONTROLLER}zkmigrationstate": "4: the state of the cluster is in ZooKeeper.",
+    f"{_STATS}uncleanleaderelections_total": "Unclean leader elections.",
+    f"{_STATS}uncleanleaderelectionspersec_total": "The same under Kafka's older name.",
+    f"{_EVENTS}eventqueuesize": "Events that wait.",
+    f"{_EVENTS}eventqueuetimems": "Milliseconds that events have waited.",
+    f"{_CHANNELS}totalqueuesize": "Requests that wait for all brokers.",
+    f"{_CHANNELS}queuesize": "Requests that wait for a broker.",
+    f"{_CHANNELS}requestrateandqueuetimems": "Milliseconds that requests to a broker have waited.",
+    "kframe_connections_dropped_total": "Connections that the Kafka server closed or lost.",
+    "kframe_frames_refused_total": "Malformed, oversized or unsupported frames.",
+    "kframe_observer_failures_total": "Exceptions of an observer.",
+    "kframe_selector_faults_total": "Partitions that the built-in selector decided because a selector failed.",
+    "kframe_store_quarantined": "Records in storage that cannot be decoded.",
+}
+
+
+def metrics() -> str:
+    """Return a table of all families of a controller. Raises ValueError if a family lacks a meaning."""
+    text = kframe.exposition(exported_metrics())
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    labels: dict[str, set[str]] = {family: set() for family in kinds}
+    for name, names in re.findall(r"^(\w+)\{(.*)\} ", text, re.MULTILINE):
+        labels[_family(name, kinds)] |= set(re.findall(r'(\w+)="', names))
+    meanings = {**MEANINGS}
+    for state, name in TIMERS.items():
+        meanings[f"{_STATS}{name.lower()}"] = f"Milliseconds that an event takes in state {code(int(state))}."
+    unknown = meanings.keys() ^ kinds.keys()
+    if unknown:
+        raise ValueError(f"found {sorted(unknown)}, expected a meaning for each metric and no other")
+    rows = [
+        [code(family), kinds[family], ", ".join(map(code, sorted(labels[family]))), meanings[family]]
+        for family in sorted(kinds)
+    ]
+    return table(["metric", "type", "labels", "meaning"], rows)
+
+
+def exported_metrics() -> dict[str, float]:
+    """Return the metrics of a controller with one broker, a selector and an observer."""
+    ensemble = MemoryEnsemble.from_cluster(kframe.ClusterState())
+    controller = kframe.ControllerBuilder(1, store=ensemble.connect(), transport="embedded:").build()
+    controller.open()
+    status = replace(controller.status(), selector_faults={"NAME": 0}, observer_failures={"NAME": 0})
+    controller.stop()
+    channels = {1: BrokerQueue(0, Samples())}
+    return {**measure(status, Timers(), Samples(), channels, 0), **Drops().metrics()}
+
+
+def _family(name: str, families: Iterable[str]) -> str:
+    return name if name in families else name.removesuffix("_count")

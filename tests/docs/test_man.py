@@ -1,0 +1,50 @@
+"""The manual pages are those of the commands, and mandoc reads them without a complaint."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from docs.generate.commands import command_tree
+from docs.generate.man import FOLDER, PLUGIN_FOLDERS, manual_pages
+from tests import tools
+
+PAGES: Final = manual_pages()
+#: A page has no date, because a build would change it.
+EXPECTED: Final = "missing date"
+
+
+@pytest.fixture(scope="session")
+def mandoc() -> Path:
+    """The path of mandoc."""
+    try:
+        return tools.mandoc()
+    except tools.ToolMissing as missing:
+        pytest.skip(str(missing))
+
+
+def test_pages_are_those_of_the_commands() -> None:
+    stored = {path for folder in (FOLDER, *PLUGIN_FOLDERS.values()) for path in folder.glob("*.1")}
+    assert stored == set(PAGES)
+    assert [path.name for path in PAGES if path.read_text() != PAGES[path]] == [], "run make man"
+
+
+def test_each_command_has_a_page_with_all_its_options() -> None:
+    root = command_tree()
+    for command in root.subcommands:
+        text = next(PAGES[path] for path in PAGES if path.stem == command.name.replace(" ", "-"))
+        options = {names.split(",")[0].split()[0] for page in command.walk() for names, _ in page.options}
+        shown = text.replace("\\-", "-")
+        assert [option for option in options if option not in shown] == [], command.name
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_mandoc_accepts_the_page(path: Path, mandoc: Path) -> None:
+    command = [str(mandoc), "-T", "lint", "-W", "warning", str(path)]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert [line for line in completed.stdout.splitlines() if EXPECTED not in line] == []
+    shown = subprocess.run([str(mandoc), "-T", "utf8", str(path)], capture_output=True, text=True, check=True).stdout
+    assert "\\" not in shown

@@ -1,0 +1,109 @@
+"""The reference pages have every command, key, metric, hook and name of the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import kframe
+import kframe.plugin
+from docs.generate import metrics as metrics_reference
+from docs.generate.command_line import command_line, exit_codes
+from docs.generate.commands import command_tree
+from docs.generate.configuration import configuration_keys, environment_variables, plugin_keys, selector_options
+from docs.generate.directive import REFERENCES
+from docs.generate.markdown import code, escape, prose
+from docs.generate.metrics import exported_metrics, metrics
+from docs.generate.plugins import hook_example, hooks, plugin_hooks
+from kframe.api.settings import environment_name
+from kframe.cli.exits import EXIT_CODES
+from kframe.model.config import KEYS
+from kframe.plugin import KframeHooks
+from kframe.registry.registry import build_registry
+from tests.architecture.source import ROOT
+from tests.docs.site import read_site
+
+REFERENCE: Final = ROOT / "docs" / "reference"
+
+
+def test_every_reference_is_on_a_page() -> None:
+    pages = "".join(path.read_text() for path in REFERENCE.glob("*.md"))
+    assert [name for name in REFERENCES if f"```{{generated}} {name}\n" not in pages] == []
+
+
+def test_every_command_has_a_section_with_its_options() -> None:
+    text = command_line()
+    commands = list(command_tree().walk())
+    names = [command.name for command in commands]
+    assert {"kframe whatif fail", "kframe controller run", "kframe sim run"} <= set(names)
+    assert [name for name in names if f"# {name}\n" not in text] == []
+    options = {option for command in commands for option, _ in command.options}
+    assert [option for option in options if f"| {code(option)} |" not in text] == []
+
+
+def test_every_exit_code_is_listed() -> None:
+    assert [number for number, _ in EXIT_CODES if f"| `{number}` |" not in exit_codes()] == []
+
+
+def test_every_key_is_listed_with_value_default_and_meaning() -> None:
+    text = configuration_keys()
+    assert [name for name in KEYS if f"| `{name}` |" not in text] == []
+    assert "| `min.insync.replicas` | a whole number from 1 on | `1` |" in text
+    assert [name for name in KEYS if f"`{environment_name(name)}`" not in environment_variables()] == []
+
+
+def test_keys_of_plugins_come_from_their_sources() -> None:
+    text = plugin_keys()
+    assert "| `zookeeper.connect` |" in text
+    assert "| `super.users` | kframe-kafka-wire |" in text
+    assert [name for name in KEYS if f"| `{name}` |" in text] == []
+
+
+def test_every_selector_and_option_is_listed() -> None:
+    text = selector_options()
+    selectors = build_registry().selectors
+    assert [name for name in selectors if f"| `{name}` |" not in text] == []
+    assert all(f"| `{option.name}` |" in text for spec in selectors.values() for option in spec.options)
+
+
+def test_every_metric_has_a_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
+    families = {name.partition("{")[0].removesuffix("_count") for name in exported_metrics()}
+    text = metrics()
+    assert [family for family in families if f"| `{family}` |" not in text] == []
+    assert "| `kframe_connections_dropped_total` | counter | `reason` |" in text
+    monkeypatch.setattr(metrics_reference, "MEANINGS", {"kframe_no_such_metric": "None."})
+    with pytest.raises(ValueError, match="kframe_no_such_metric"):
+        metrics()
+
+
+@pytest.mark.parametrize("hook", hooks(), ids=lambda hook: hook.__name__)
+def test_example_of_a_hook_is_a_complete_plugin(hook: Any) -> None:
+    names: dict[str, Any] = {}
+    exec(compile(hook_example(hook), hook.__name__, "exec"), names)
+    assert names[hook.__name__].kframe_impl is not None
+    assert f"## {hook.__name__}\n" in plugin_hooks()
+
+
+def test_every_public_name_is_on_the_page(site_folder: Path) -> None:
+    pages = read_site(site_folder)
+    anchors = pages[site_folder / "reference" / "python.html"].anchors
+    assert [name for name in kframe._PUBLIC if not {f"kframe.{name}", f"module-kframe.{name}"} & anchors] == []
+    targets = set(pages[site_folder / "reference" / "python.html"].targets)
+    documented = {name.rpartition(".")[2] for name in anchors | {target.rpartition("#")[2] for target in targets}}
+    assert [name for name in kframe.plugin.__all__ if name not in documented] == []
+    assert set(vars(KframeHooks)) >= {hook.__name__ for hook in hooks()}
+
+
+@pytest.mark.parametrize(
+    "made, expected",
+    [
+        (escape("a*b <c> [d]\n e_f"), "a\\*b \\<c\\> \\[d\\] e\\_f"),
+        (code("a|b"), "`a\\|b`"),
+        (code(""), ""),
+        (prose("the ``a_b`` of c_d"), "the `a_b` of c\\_d"),
+    ],
+)
+def test_markdown(made: str, expected: str) -> None:
+    assert made == expected
