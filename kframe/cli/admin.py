@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.live import COMMAND_CONFIG, client_properties
 from kframe.cli.outcome import emit_outcome
 from kframe.cli.output import BadInput, OutputTable, emit_rows
 from kframe.cli.plugins import PluginSettings, plugin_options
@@ -52,19 +53,15 @@ def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     options = (
         click.option("--bootstrap-server", required=True, metavar="HOST:PORT,...", help="Some brokers of the cluster."),
-        click.option("--command-config", metavar="FILE", type=click.Path(path_type=Path),
-                     help="Properties of Kafka's clients: security.protocol, ssl.*, sasl.*."),
+        COMMAND_CONFIG,
     )  # fmt: skip
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed(options), plugin_options(with_admin))
 
 
 @contextmanager
 def _connected(bootstrap: str, file: Path | None, plugins: PluginSettings) -> Iterator[Administration]:
-    from kframe.api.properties import read_properties
-
-    config = {} if file is None else {address.key: address.value for address in read_properties(file)}
     try:
-        admin: Administration = plugins.registry().open_admin(f"{SCHEME}://{bootstrap}", config)
+        admin: Administration = plugins.registry().open_admin(f"{SCHEME}://{bootstrap}", client_properties(file))
     except PluginError as error:
         raise BadInput(f"{error}: is kframe-kafka-wire installed?") from error
     try:

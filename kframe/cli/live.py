@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CONNECT: Final = "zookeeper.connect"
 SCHEME: Final = "zookeeper"
+KAFKA: Final = "kafka"
 _PATH: Final = click.Path(path_type=Path)
 
 CONFIG_OPTION: Final = click.option(
@@ -31,6 +32,13 @@ CONFIG_OPTION: Final = click.option(
     metavar="FILE",
     type=_PATH,
     help="Kafka's server.properties; options and KFRAME_... win over it.",
+)
+
+COMMAND_CONFIG: Final = click.option(
+    "--command-config",
+    metavar="FILE",
+    type=_PATH,
+    help="Properties of Kafka's clients: security.protocol, ssl.*, sasl.*.",
 )
 
 
@@ -67,6 +75,23 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
         except PluginError as error:
             raise BadInput(str(error)) from error
     return cluster
+
+
+def cluster_of_brokers(url: str, file: Path | None, plugins: PluginSettings) -> LiveCluster:
+    """The live cluster behind brokers, with the properties of Kafka's clients in ``file``. Raises BadInput and
+    ConfigError."""
+    try:
+        cluster: LiveCluster = plugins.registry().open_cluster(url, client_properties(file))
+    except PluginError as error:
+        raise BadInput(f"{error}: is kframe-kafka-wire installed?") from error
+    return cluster
+
+
+def client_properties(file: Path | None) -> dict[str, str]:
+    """The properties of Kafka's clients in a file. Raises ConfigError."""
+    from kframe.api.properties import read_properties
+
+    return {} if file is None else {each.key: each.value for each in read_properties(file)}
 
 
 @contextmanager

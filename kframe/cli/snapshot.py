@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,7 @@ import click
 
 from kframe.cli.completion import complete_topics
 from kframe.cli.inputs import INPUT
-from kframe.cli.live import CONFIG_OPTION, cluster_of, gather
+from kframe.cli.live import COMMAND_CONFIG, CONFIG_OPTION, KAFKA, cluster_of, cluster_of_brokers, gather
 from kframe.cli.output import OutputTable, ReportingGroup, emit_reasons, emit_record, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
@@ -79,23 +80,23 @@ def convert(source: InputFile, target: Path, source_format: str | None, force: b
 @click.argument("url", metavar="URL")
 @click.argument("target", metavar="OUT", type=_PATH)
 @CONFIG_OPTION
+@COMMAND_CONFIG
 @_FORCE
 @plugin_options
 @output_option
 def capture(
-    url: str, target: Path, config: Path | None, force: bool, plugins: PluginSettings, output: str
+    url: str, target: Path, config: Path | None, command_config: Path | None, force: bool, plugins: PluginSettings,
+    output: str,
 ) -> None:  # fmt: skip
     """Read a live cluster and keep it as a snapshot directory OUT; nothing is written to the cluster.
 
-    URL is zookeeper://HOST:PORT[/chroot]. It is read until nothing moves between two readings, a few times at most;
-    the manifest says what moved, and what could not be read.
+    URL is zookeeper://HOST:PORT[/chroot], with --config, or kafka://HOST:PORT[,HOST:PORT]..., with --command-config.
+    The cluster is read until nothing changes between two readings, a few times at most; the manifest names what
+    changed, and what could not be read.
     """
     from kframe.snapshot import write_snapshot
 
-    settings = gather(config)
-    cluster = cluster_of(settings, plugins, url)
-    with progress("reading") as tick, settings.located():
-        snapshot = cluster.capture(tick)
+    snapshot = _captured(url, config, command_config, plugins)
     with progress("writing") as tick:
         write_snapshot(snapshot, target, force=force, progress=tick)
     facts = snapshot.capture
@@ -178,6 +179,22 @@ def generate(
         seed=seed, layout="peerbench" if layout == "peerbench" else "even", health=health,
     )  # fmt: skip
     _write(snapshot, target, force)
+
+
+def _captured(url: str, config: Path | None, command_config: Path | None, plugins: PluginSettings) -> Snapshot:
+    """The live cluster at a URL: by its brokers for ``kafka:``, else by a server's configuration."""
+    if url.startswith(f"{KAFKA}:"):
+        if config is not None:
+            raise click.UsageError("--config has settings for ZooKeeper: a kafka:// URL takes --command-config")
+        cluster = cluster_of_brokers(url, command_config, plugins)
+        located: AbstractContextManager[None] = nullcontext()
+    else:
+        if command_config is not None:
+            raise click.UsageError("--command-config has settings for kafka:// URLs: others take --config")
+        settings = gather(config)
+        cluster, located = cluster_of(settings, plugins, url), settings.located()
+    with progress("reading") as tick, located:
+        return cluster.capture(tick)
 
 
 def _read(source: InputFile, source_format: str | None) -> Snapshot:

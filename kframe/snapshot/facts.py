@@ -46,13 +46,14 @@ class CaptureFacts:
     """How a snapshot was read from a live cluster.
 
     If ``consistent``, all values were stored at the same instant. If not, ``moved`` (at most a thousand of
-    ``moved_count``) are the paths that changed between the last two of ``passes`` readings; the last reading counts.
-    ``quarantined`` maps each unreadable path, which is left out, to the reason. ``zxid`` is the last transaction seen.
+    ``moved_count``) are the paths, or the partitions, that changed between the last two of ``passes`` readings; the
+    last reading counts. ``quarantined`` maps each unreadable path, which is left out, to the reason. ``zxid`` is the
+    last transaction of ZooKeeper that was seen, None for a capture through brokers.
     """
 
     passes: int
     consistent: bool
-    zxid: int
+    zxid: int | None
     moved_count: int = 0
     moved: tuple[str, ...] = ()
     quarantined: Mapping[str, str] = field(default_factory=dict)

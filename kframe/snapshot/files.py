@@ -1,6 +1,7 @@
 """Read external files, plain or gzip, by line or complete, up to a stated limit.
 
-Text may be UTF-8 or, with a byte order mark, UTF-16. Warnings that a Java tool prints before its output are skipped.
+Text may be UTF-8 or, with a byte order mark, UTF-16. Log lines of a Java tool are skipped: before a document,
+and anywhere among lines.
 """
 
 from __future__ import annotations
@@ -34,11 +35,16 @@ _SPECIAL: Final = (
 
 #: Lines that a Java runtime, a logger or a tool of Kafka prints before its output. Errors are not among them.
 _WARNING_LINE: Final = (
-    rb"(?:\[\d{4}-\d\d-\d\d[^\]\n]*\] (?:WARN|INFO|DEBUG)\b|(?:OpenJDK|Java HotSpot)[^\n]* warning:"
+    rb"(?:\[[^\]\n]*\] (?:WARN|INFO|DEBUG)\b|(?:OpenJDK|Java HotSpot)[^\n]* warning:"
     rb"|Picked up |NOTE: Picked up |SLF4J|log4j:WARN|WARN(?:ING)?\b|Warning:)[^\n]*(?:\n|\Z)"
 )
+#: A further line of a log entry: a setting or a stack frame, but no line of ``kafka-topics`` or of JSON.
+_FURTHER_LINE: Final = rb"[ \t]+(?![ \t]|Topic:|[{\[\"])[^\n]*(?:\n|\Z)"
 _WARNING: Final = re.compile(_WARNING_LINE)
-_WARNINGS: Final = re.compile(rb"(?:\s*" + _WARNING_LINE + rb")*")
+#: The first bytes of such lines. A check of the first byte is faster.
+_WARNING_BEGINS: Final = b"[OJPNSlW"
+_FURTHER: Final = re.compile(_FURTHER_LINE)
+_WARNINGS: Final = re.compile(rb"(?:\s*" + _WARNING_LINE + rb"(?:" + _FURTHER_LINE + rb")*)*")
 
 #: Called with (done, total), in bytes of the file or in rows.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -127,15 +133,17 @@ def check_regular(path: InputFile) -> None:
 
 
 def read_lines(path: InputFile, progress: Progress = ignore_progress) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file after its warnings, numbered from 1, with their ends. Raises SnapshotError."""
+    """The lines of a file except warnings, numbered from 1, with their ends. Raises SnapshotError."""
     with _reading(path) as (content, raw):
         total = path.stat().st_size
-        number, begun = 0, False
+        number, begun, warned = 0, False, False
         while line := content.readline(LINE_BYTES_MAX + 1):
             number += 1
-            if not begun and (line.isspace() or _WARNING.match(line)):
+            is_log = (line[0] in _WARNING_BEGINS and _WARNING.match(line)) or (warned and _FURTHER.match(line))
+            if is_log or (not begun and line.isspace()):
+                warned = warned or not line.isspace()
                 continue
-            begun = True
+            begun, warned = True, False
             if len(line) > LINE_BYTES_MAX:
                 raise SnapshotError(f"{path}:{number}", "a longer line", f"at most {LINE_BYTES_MAX} bytes")
             if number % _REPORT_LINES == 0:

@@ -86,7 +86,8 @@ def kraft_assumptions(snapshot: Snapshot) -> Iterator[str]:
             why = snapshot.provenance.get(column)
             yield f"{column} unknown{f' ({why})' if why else ''}: {_COLUMNS[column]}"
     for column, note in snapshot.provenance.items():
-        if column.startswith("partitions.") and column not in snapshot.unknown and column not in _NO_FACT_OF_KRAFT:
+        is_fact = column.startswith("partitions.") or column == "cluster.broker_default_configs"
+        if is_fact and column not in snapshot.unknown and column not in _NO_FACT_OF_KRAFT:
             yield f"{column}: {note}"
 
 

@@ -1,17 +1,17 @@
-"""A snapshot from the responses to Metadata and ListPartitionReassignments."""
+"""A snapshot from the responses of brokers: Metadata, DescribeTopicPartitions, DescribeConfigs and the like."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kframe.model.brokers import Endpoint
 from kframe.model.events import TopicPartition
 from kframe.snapshot.administration import Moving
-from kframe.snapshot.assemble import Assembly
+from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
-from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source
 from kframe.snapshot.snapshot import Snapshot, named_brokers
 
 _ABSENT: Final = "not in Metadata responses"
@@ -19,11 +19,12 @@ _ABSENT_COLUMNS: Final = (
     "brokers.broker_epoch", "topics.deleting", "topics.configs", "topics.topic_id", "partitions.controller_epoch",
     "partitions.zk_version", "partitions.leader_recovery_state", "cluster.controller_epoch",
 )  # fmt: skip
+_NOT_MOVING: Final = Moving((), (), ())
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """One partition as Metadata has it. ``leader`` is -1 for none."""
+    """One partition; ``leader`` is -1 for none. Only KRaft clusters have eligible leader replicas."""
 
     topic: str
     partition: int
@@ -31,11 +32,13 @@ class Described:
     leader_epoch: int
     replicas: Sequence[int]
     isr: Sequence[int]
+    elr: Sequence[int] = ()
+    last_known_elr: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """Responses of one cluster."""
+    """Responses of one cluster. What a cluster refuses to say is None, and ``absent`` has the reason by column."""
 
     where: str
     cluster_id: str | None
@@ -43,47 +46,95 @@ class ClusterDescription:
     brokers: Mapping[int, tuple[str, int, str | None]]
     """Host, port and rack by id."""
     partitions: Sequence[Described]
-    moving: Mapping[TopicPartition, Moving] = field(default_factory=dict)
+    moving: Mapping[TopicPartition, Moving] | None = field(default_factory=dict)
+    """Partitions under reassignment."""
+    protocol: str = "PLAINTEXT"
+    """The security protocol of the listener whose hosts and ports ``brokers`` has."""
+    fenced: Collection[int] | None = ()
+    """Brokers that are registered but not active; None in a KRaft cluster that does not tell."""
+    features: Mapping[str, int] | None = None
+    """The finalized levels of features in KRaft mode; None in ZooKeeper mode."""
+    has_elr: bool = False
+    """Whether ``partitions`` have eligible leader replicas."""
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, str]] | None = None
+    """The own settings of each topic that has any."""
+    broker_defaults: Mapping[str, str] | None = None
+    """Cluster-wide settings of brokers."""
+    absent: Mapping[str, str] = field(default_factory=dict)
+    """Further notes by ``table.column``."""
 
 
 def snapshot_of(description: ClusterDescription) -> Snapshot:
     """Convert the responses to tables. Raises SnapshotError for contradictory responses."""
-    numbers, lists = ("leader", "leader_epoch"), ("isr", "adding", "removing")
-    assembly = Assembly(lambda number: f"{description.where} partition {number}", numbers, lists)
-    for number, partition in enumerate(description.partitions):
-        moving = description.moving.get((partition.topic, partition.partition), Moving((), (), ()))
-        assembly.partition(
-            assembly.topic_named(partition.topic, number), partition.partition, number, partition.replicas,
-            leader=partition.leader, leader_epoch=partition.leader_epoch, isr=partition.isr, adding=moving.adding,
-            removing=moving.removing,
-        )  # fmt: skip
-    assembled = assembly.finish()
+    assembled = _assembled(description)
+    lists, moving = assembled.lists, description.moving is not None
     partitions = PartitionFacts(
-        replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=assembled.lists["isr"],
-        leader_epoch=assembled.numbers["leader_epoch"], adding_replicas=assembled.lists["adding"],
-        removing_replicas=assembled.lists["removing"],
+        replicas=assembled.replicas, leader=assembled.numbers["leader"], isr=lists["isr"],
+        leader_epoch=assembled.numbers["leader_epoch"], adding_replicas=lists["adding"] if moving else None,
+        removing_replicas=lists["removing"] if moving else None, elr=lists["elr"] if description.has_elr else None,
+        last_known_elr=lists["last_known_elr"] if description.has_elr else None,
     )  # fmt: skip
-    provenance = dict.fromkeys(_ABSENT_COLUMNS, _ABSENT)
-    provenance["brokers.endpoints"] = "the listener that answered, assumed to be PLAINTEXT"
+    topics = replace(
+        assembled.topics, topic_ids=assembled.topics.topic_ids if description.topic_ids else None, deleting=None,
+        configs=None if description.configs is None else assembled.topics.configs,
+    )  # fmt: skip
+    kraft = None if description.features is None else KraftFacts(features=description.features)
+    # Brokers in KRaft mode name any broker as the controller.
+    is_known = description.controller_id >= 0 and kraft is None
     snapshot = Snapshot(
-        _brokers(description, partitions),
-        TopicFacts(assembled.topics.names, assembled.topics.partition_counts),
-        partitions,
-        Source("metadata", description.where),
-        cluster_id=description.cluster_id,
-        controller_id=description.controller_id if description.controller_id >= 0 else None,
-        provenance=provenance,
-    )
+        _brokers(description, partitions), topics, partitions, Source("metadata", description.where),
+        cluster_id=description.cluster_id, controller_id=description.controller_id if is_known else None,
+        broker_default_configs=description.broker_defaults, kraft=kraft,
+    )  # fmt: skip
+    snapshot = replace(snapshot, provenance=_provenance(snapshot, description))
     check_snapshot(snapshot, assembled.locate)
     return snapshot
 
 
+def _assembled(description: ClusterDescription) -> Assembled:
+    numbers, lists = ("leader", "leader_epoch"), ("isr", "adding", "removing", "elr", "last_known_elr")
+    assembly = Assembly(lambda number: f"{description.where} partition {number}", numbers, lists)
+    configs, reassignments = description.configs or {}, description.moving or {}
+    for number, partition in enumerate(description.partitions):
+        moving = reassignments.get((partition.topic, partition.partition), _NOT_MOVING)
+        topic = assembly.topic_named(partition.topic, number)
+        assembly.partition(
+            topic, partition.partition, number, partition.replicas, leader=partition.leader,
+            leader_epoch=partition.leader_epoch, isr=partition.isr, adding=moving.adding, removing=moving.removing,
+            elr=partition.elr, last_known_elr=partition.last_known_elr,
+        )  # fmt: skip
+        if partition.partition == 0:
+            assembly.configs[topic] = configs.get(partition.topic, {})
+            if topic_id := description.topic_ids.get(partition.topic):
+                assembly.topic_ids[topic] = topic_id
+    return assembly.finish()
+
+
+def _provenance(snapshot: Snapshot, description: ClusterDescription) -> dict[str, str]:
+    """Why columns are unknown, and what endpoints are."""
+    topics = snapshot.topics
+    known = {
+        f"topics.{name}" for name, column in (("configs", topics.configs), ("topic_id", topics.topic_ids))
+        if column is not None
+    }  # fmt: skip
+    provenance = {column: _ABSENT for column in _ABSENT_COLUMNS if column not in known}
+    provenance["brokers.endpoints"] = f"the listener that answered, by {description.protocol}"
+    if any(broker.registered is None for broker in snapshot.brokers):
+        provenance["brokers.registered"] = "fenced" if description.fenced else "not active, which may mean fenced"
+    return provenance | dict(description.absent)
+
+
 def _brokers(description: ClusterDescription, partitions: PartitionFacts) -> tuple[BrokerFacts, ...]:
-    """The live brokers, and as unregistered the brokers that only partitions name."""
+    """The active brokers as registered, fenced brokers as unknown, and those that only partitions name."""
+    protocol, fenced = description.protocol, description.fenced or ()
     brokers = {
-        broker_id: BrokerFacts(broker_id, True, endpoints=(Endpoint("PLAINTEXT", host, port),), rack=rack)
+        broker_id: BrokerFacts(
+            broker_id, None if broker_id in fenced else True, endpoints=(Endpoint(protocol, host, port, protocol),),
+            rack=rack,
+        )
         for broker_id, (host, port, rack) in description.brokers.items()
-    }
+    }  # fmt: skip
     for broker_id in named_brokers(partitions).tolist():
-        brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=False))
+        brokers.setdefault(broker_id, BrokerFacts(broker_id, registered=None if description.fenced is None else False))
     return tuple(brokers[broker_id] for broker_id in sorted(brokers))

@@ -3,6 +3,8 @@ moved, topics are created or deleted; what follows."""
 
 from __future__ import annotations
 
+import logging
+
 from kframe.whatif.changes import PartitionChanges
 from kframe.whatif.create import create
 from kframe.whatif.delete import delete
@@ -17,6 +19,9 @@ from kframe.whatif.timeline import ElectionHeld, RequestsSent, StatesStored, Tim
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import WhatIf
 from kframe.whatif.zookeeper import ZookeeperWhatIf
+
+# A what-if prints nothing unless the program configures logging.
+logging.getLogger("kframe").addHandler(logging.NullHandler())
 
 __all__ = [
     "CONDITIONS",

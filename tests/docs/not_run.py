@@ -38,6 +38,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
         "from kframe.model.ids": "names a selector of the reader",
     },
     "docs/howto/campaigns.md": {"": CAMPAIGN},
+    "docs/howto/capture.md": {"": CLUSTER},
     "docs/howto/fleet-whatif.md": {"": SPARK},
     "docs/howto/fleet.md": {"": SPARK},
     "docs/howto/live.md": {"": CLUSTER},

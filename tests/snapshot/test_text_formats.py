@@ -213,6 +213,10 @@ WARNINGS = (
     "Picked up JAVA_TOOL_OPTIONS: -Xmx256m\n"
     "SLF4J: Class path contains multiple SLF4J bindings.\n"
     "\n"
+    "[main] INFO org.apache.kafka.clients.admin.AdminClientConfig - AdminClientConfig values:\n"
+    "\tbootstrap.servers = [localhost:9092]\n"
+    "\tclient.id =\n"
+    "\n"
     "[2026-11-24 10:00:00,000] WARN [AdminClient clientId=adminclient-1] a warning (org.apache.kafka.clients)\n"
     "WARNING: Due to limitations in metric names, topics with a period ('.') could collide.\n"
 )
@@ -223,6 +227,7 @@ _ENCODINGS: Final[dict[str, Callable[[str], bytes]]] = {
     "carriage returns": lambda text: text.replace("\n", "\r\n").encode(),
     "no last line feed": lambda text: text.rstrip("\n").encode(),
     "warnings of the JVM": lambda text: (WARNINGS + text).encode(),
+    "warnings after the output": lambda text: (text + ("" if text[0] in "{[" else WARNINGS)).encode(),
     "warnings in UTF-16": lambda text: (WARNINGS + text).encode("utf-16"),
     "gzip": lambda text: gzip.compress((WARNINGS + text).encode("utf-16")),
 }

@@ -81,7 +81,7 @@ CASES = [
     text("missing partition", DESCRIBE.splitlines(keepends=True)[2], "", ["u"],
          [("1 partitions of topic t", "t")]),
     text("partition twice", "Partition: 1", "Partition: 0", ["u"], [("partition t-0 again", "t")]),
-    text("line of something else", "Topic: u\t", "WARN what is this\nTopic: u\t", ["t", "u"], [(":4: found", None)]),
+    text("line of something else", "Topic: u\t", "ERROR what is this\nTopic: u\t", ["t", "u"], [(":4: found", None)]),
     kc("whole", ["t", "u"], [], {}),
     kc("wrong type", ["u"], [("topics[0] field partitions: found 3", "t")], {"partitions": 3}),
     kc("no name", ["u"], [("topics[0] field topic", None)], {"topic": 7}),

@@ -6,33 +6,43 @@ It learns the controller from a bootstrap broker by Metadata, and again after ea
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
-from kframe.plugin import ConfigError, ErrorCode, StoreError
+from kframe.plugin import ErrorCode, StoreError
 from kframe.plugin.admin import ClusterDescription, Described, Moving, snapshot_of
 from kframe.plugin.cluster import ElectionType, Targets, TopicPartition
 from kframe.plugin.columns import Ragged
 from kframe.plugin.snapshot import Snapshot
 from kframe_kafka_wire.answers import PermanentFailure, WireError, error_of
-from kframe_kafka_wire.codec import decode_response, encode_request
-from kframe_kafka_wire.connection import BrokerConnection, Target
+from kframe_kafka_wire.node import (
+    BROKEN,
+    METADATA,
+    REQUEST_MS,
+    Bootstrap,
+    NoBootstrapServer,
+    NodeConnection,
+    bootstrap_addresses,
+)
 from kframe_kafka_wire.security import ListenerSecurity, security_of
-from kframe_kafka_wire.shapes import CodecError
 
-CLIENT_ID: Final = "kframe"
-#: API keys and the versions used, which brokers since 2.4 have.
-METADATA: Final = (3, 9)
-ELECT: Final = (43, 2)
-ALTER: Final = (45, 0)
-LIST: Final = (46, 0)
-#: Time limits of a request and of the search for a controller, and the pause between two attempts.
-REQUEST_MS: Final = 30_000
+#: API keys.
+ELECT: Final = 43
+ALTER: Final = 45
+LIST: Final = 46
+#: Time limit of the search for a controller, and the pause between two attempts.
 SEARCH_S: Final = 60.0
 PAUSE_S: Final = 0.2
-REPLY_BYTES_MAX: Final = 512 * 2**20
 _LISTENER: Final = "CLIENT"
-_BROKEN: Final = (OSError, WireError, CodecError)
+_Result = TypeVar("_Result")
+
+
+class AdminRequestRefused(StoreError):
+    """The cluster refuses a request with an error code."""
+
+    def __init__(self, code: ErrorCode, reason: str) -> None:
+        super().__init__(f"{code.name}: {reason}")
+        self.code = code
 
 
 class AdminClient:
@@ -40,27 +50,25 @@ class AdminClient:
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]], security: ListenerSecurity) -> None:
         """``bootstrap`` has hosts and ports of some brokers. Does not connect yet. Raises ConfigError."""
-        self._bootstrap = tuple(bootstrap)
-        self._security = security
-        self._credentials = security.credentials()
-        self._connection: BrokerConnection | None = None
-        self._correlation = 0
+        self._bootstrap = Bootstrap(bootstrap, security)
+        self._node: NodeConnection | None = None
+        self._reached = False
 
     def close(self) -> None:
         """Disconnect."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        node, self._node = self._node, None
+        if node is not None:
+            node.close()
 
     def capture(self) -> Snapshot:
         """See ``Administration.capture``."""
-        response = self._ask(METADATA, topics=None, allow_auto_topic_creation=False)
+        response = self.ask(METADATA, topics=None, allow_auto_topic_creation=False)
         brokers = {
             broker["node_id"]: (broker["host"], broker["port"], broker["rack"]) for broker in response["brokers"]
         }
         return snapshot_of(
             ClusterDescription(
-                ",".join(f"{host}:{port}" for host, port in self._bootstrap),
+                self._bootstrap.names,
                 response["cluster_id"], response["controller_id"], brokers, tuple(_described(response["topics"])),
                 self.reassignments(),
             )
@@ -74,7 +82,7 @@ class AdminClient:
             replicas = None if targets.cancel[index] else _list(targets.replicas, index)
             topics.setdefault(topic, []).append({"partition_index": partition, "replicas": replicas})
         requested = [{"name": name, "partitions": parts} for name, parts in topics.items()]
-        response = self._ask(ALTER, timeout=REQUEST_MS, topics=requested)
+        response = self.ask(ALTER, timeout=REQUEST_MS, topics=requested)
         codes = {
             (topic["name"], partition["partition_index"]): error_of(partition["error_code"])
             for topic in response["responses"]
@@ -84,7 +92,7 @@ class AdminClient:
 
     def reassignments(self) -> dict[TopicPartition, Moving]:
         """See ``Administration.reassignments``."""
-        response = self._ask(LIST, timeout=REQUEST_MS, topics=None)
+        response = self.ask(LIST, timeout=REQUEST_MS, topics=None)
         return {
             (topic["name"], partition["partition_index"]): Moving(
                 tuple(partition["replicas"]), tuple(partition["adding_replicas"]), tuple(partition["removing_replicas"])
@@ -103,83 +111,44 @@ class AdminClient:
         requested = (
             None if partitions is None else [{"topic": name, "partitions": numbers} for name, numbers in topics.items()]
         )
-        response = self._ask(ELECT, election_type=int(election), topic_partitions=requested, timeout=REQUEST_MS)
+        response = self.ask(ELECT, election_type=int(election), topic_partitions=requested, timeout=REQUEST_MS)
         return {
             (topic["topic"], result["partition_id"]): error_of(result["error_code"])
             for topic in response["replica_election_results"]
             for result in topic["partition_result"]
         }
 
-    def _ask(self, api: tuple[int, int], **fields: Any) -> dict[str, Any]:
-        """Send a request to the controller. After a connection failure it is repeated, because all requests are
-        idempotent.
+    def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
+        """The controller's response to a request in the newest version that both know. Raises as ``connected``."""
+        return self._retried(lambda node: _checked(node.ask(api_key, fields)))
 
-        Raises StoreError.
+    def connected(self) -> NodeConnection:
+        """The connection to the controller.
+
+        Raises StoreError; NoBootstrapServer within five seconds if no server was reached before.
         """
+        return self._retried(lambda node: node)
+
+    def _retried(self, use: Callable[[NodeConnection], _Result]) -> _Result:
+        """Connect and ``use`` the connection; after a failure again, because all requests are idempotent."""
         end_s, problem = time.monotonic() + SEARCH_S, "no broker answers"
         while time.monotonic() < end_s:
             try:
-                connection = self._connection or self._to_controller()
-                response = self._exchange(connection, api, fields)
-            except _BROKEN as error:
+                if self._node is None:
+                    self._node = self._bootstrap.to_controller()
+                    self._reached = True
+                return use(self._node)
+            except NoBootstrapServer as error:
+                if not self._reached:
+                    raise
+                problem = str(error)
+            except BROKEN as error:
                 problem = str(error) or type(error).__name__
                 if isinstance(error, PermanentFailure):
                     raise StoreError(f"no controller can be reached: {problem}") from error
-            else:
-                code = top_level_error(response)
-                if code is ErrorCode.NONE:
-                    return response
-                if code is not ErrorCode.NOT_CONTROLLER:
-                    raise StoreError(
-                        f"{code.name}: {response.get('error_message') or 'the controller gives no reason'}"
-                    )
-                problem = "the controller has changed"
             self.close()
             time.sleep(PAUSE_S)
         raise StoreError(f"no controller can be reached: {problem}")
-
-    def _to_controller(self) -> BrokerConnection:
-        """A connection to the controller that the first responding bootstrap broker names.
-
-        Raises Refused if no broker responds and one of them refuses permanently.
-        """
-        failure: Exception = WireError("no bootstrap broker was given")
-        for host, port in self._bootstrap:
-            try:
-                bootstrap = self._open(host, port)
-                try:
-                    response = self._exchange(bootstrap, METADATA, {"topics": [], "allow_auto_topic_creation": False})
-                finally:
-                    bootstrap.close()
-            except _BROKEN as error:
-                failure = failure if isinstance(failure, PermanentFailure) else error
-                continue
-            addresses = {broker["node_id"]: (broker["host"], broker["port"]) for broker in response["brokers"]}
-            if response["controller_id"] in addresses:
-                self._connection = self._open(*addresses[response["controller_id"]])
-                return self._connection
-            failure = WireError(f"{host}:{port} knows no controller")
-        raise failure
-
-    def _open(self, host: str, port: int) -> BrokerConnection:
-        connection = BrokerConnection(Target(host, port, self._security.tls, self._credentials, CLIENT_ID))
-        try:
-            connection.open(REQUEST_MS)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _exchange(
-        self, connection: BrokerConnection, api: tuple[int, int], fields: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        self._correlation += 1
-        request = encode_request(*api, self._correlation, CLIENT_ID, fields)
-        reply = connection.exchange([request], REPLY_BYTES_MAX, REQUEST_MS)
-        correlation, response = decode_response(*api, reply)
-        if correlation != self._correlation:
-            raise WireError(f"an answer to request {correlation}, where {self._correlation} was asked")
-        return response
 
 
 def open_admin(url: str, config: Mapping[str, str]) -> AdminClient:
@@ -187,8 +156,7 @@ def open_admin(url: str, config: Mapping[str, str]) -> AdminClient:
 
     ``config`` has the keys of Kafka's clients.
     """
-    addresses = [_host_port(address.strip()) for address in url.removeprefix("kafka:").removeprefix("//").split(",")]
-    return AdminClient(addresses, client_security(config))
+    return AdminClient(bootstrap_addresses(url), client_security(config))
 
 
 def client_security(config: Mapping[str, str]) -> ListenerSecurity:
@@ -205,6 +173,15 @@ def client_security(config: Mapping[str, str]) -> ListenerSecurity:
     return security_of(given, _LISTENER)
 
 
+def _checked(response: dict[str, Any]) -> dict[str, Any]:
+    code = top_level_error(response)
+    if code is ErrorCode.NOT_CONTROLLER:
+        raise WireError("the controller has changed")
+    if code is not ErrorCode.NONE:
+        raise AdminRequestRefused(code, response.get("error_message") or "the controller gives no reason")
+    return response
+
+
 def top_level_error(response: Mapping[str, Any]) -> ErrorCode:
     """The top-level error of a response."""
     return ErrorCode.NOT_CONTROLLER if _all_refused(response) else error_of(response.get("error_code", 0))
@@ -216,13 +193,6 @@ def _all_refused(response: Mapping[str, Any]) -> bool:
     results += [(topic, "partitions") for topic in response.get("responses") or ()]
     codes = {each["error_code"] for topic, name in results for each in topic[name]}
     return codes == {ErrorCode.NOT_CONTROLLER}
-
-
-def _host_port(address: str) -> tuple[str, int]:
-    host, _, port = address.rpartition(":")
-    if not host or not (port.isascii() and port.isdecimal() and int(port) < 2**16):
-        raise ConfigError("--bootstrap-server", repr(address), "HOST:PORT[,HOST:PORT]...")
-    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _described(topics: Iterable[Mapping[str, Any]]) -> Iterator[Described]:

@@ -1,7 +1,7 @@
 """Encode and decode Kafka's protocol: headers and bodies of requests and responses of every version.
 
-This is the only module that uses kio, whose classes describe the message layouts (``shapes``). Decoding untrusted bytes
-returns plain data or raises CodecError. Its memory is bounded by a multiple of the input's size.
+Only this module and ``newer_messages`` use kio, whose classes describe the message layouts (``shapes``). Decoding
+untrusted bytes returns plain data or raises CodecError. Its memory is bounded by a multiple of the input's size.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map, schema_name_map
 
+from kframe_kafka_wire.newer_messages import NEWER
 from kframe_kafka_wire.shapes import CodecError, Cursor, Shape, struct_shape
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "encode_request",
     "encode_response",
     "known",
+    "newest",
 ]
 
 #: Names of the APIs by key, in snake case.
@@ -48,7 +50,12 @@ class Header:
 
 def known(api_key: int, version: int) -> bool:
     """Whether there is a layout for this API version."""
-    return api_key in api_key_map and version in schema_name_map[api_key_map[api_key]]
+    return (api_key in api_key_map and version in schema_name_map[api_key_map[api_key]]) or (api_key, version) in NEWER
+
+
+def newest(api_key: int, least: int, most: int) -> int | None:
+    """The newest version from ``least`` to ``most`` with a layout, or None."""
+    return next((version for version in range(most, least - 1, -1) if known(api_key, version)), None)
 
 
 def decode_header(frame: bytes) -> Header:
@@ -124,7 +131,8 @@ def _request(api_key: int, version: int) -> tuple[Shape, Shape]:
     """Shapes of the header and the body of a request. Raises CodecError for an unknown version."""
     if not known(api_key, version):
         raise CodecError(f"no version {version} of API {api_key}")
-    body = load_request_schema(api_key, version)
+    newer = NEWER.get((api_key, version))
+    body = newer[0] if newer else load_request_schema(api_key, version)
     # All headers have the client id in the old string format, so that every server can read it.
     return struct_shape(body.__header_schema__, legacy_texts=True), struct_shape(body)
 
@@ -134,5 +142,6 @@ def _response(api_key: int, version: int) -> tuple[Shape, Shape]:
     """Shapes of the header and the body of a response. Raises CodecError for an unknown version."""
     if not known(api_key, version):
         raise CodecError(f"no version {version} of API {api_key}")
-    body = load_response_schema(api_key, version)
+    newer = NEWER.get((api_key, version))
+    body = newer[1] if newer else load_response_schema(api_key, version)
     return struct_shape(body.__header_schema__), struct_shape(body)

@@ -64,13 +64,15 @@ class BrokerConnection:
         self._buffered = b""
         """Bytes received beyond the last reply."""
 
-    def open(self, timeout_ms: int) -> None:
-        """Connect, with TLS handshake and login, within ``timeout_ms``.
+    def open(self, timeout_ms: int, connect_ms: int | None = None) -> None:
+        """Connect, with TLS handshake and login, within ``timeout_ms``, the TCP connection within ``connect_ms``.
 
         Raises OSError and WireError, Refused for permanent failures, ConfigError for unusable TLS files.
         """
-        self._deadline = time.monotonic() + timeout_ms / 1000
+        begun_s = time.monotonic()
+        self._deadline = begun_s + min(timeout_ms, connect_ms or timeout_ms) / 1000
         self._take(self._connected())
+        self._deadline = begun_s + timeout_ms / 1000
         if self._target.tls is not None:
             self._speak_tls(self._target.tls)
         if self._target.credentials is not None:

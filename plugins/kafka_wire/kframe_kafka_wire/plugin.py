@@ -1,8 +1,9 @@
-"""The extension points of kframe that this distribution implements: a transport, a server and an admin client."""
+"""The extension points of kframe that this distribution implements: a transport, a server, an admin client and
+live clusters."""
 
 from __future__ import annotations
 
-from kframe.plugin import AdminSpec, ServerSpec, TransportSpec, hookimpl
+from kframe.plugin import AdminSpec, ClusterSpec, ServerSpec, TransportSpec, hookimpl
 
 
 @hookimpl
@@ -23,6 +24,14 @@ def kframe_admins() -> list[AdminSpec]:
     """The admin client of any Kafka cluster."""
     return [
         AdminSpec("kafka", "kframe_kafka_wire.client:open_admin", "Clusters of Kafka since 2.4, by their admin API.")
+    ]
+
+
+@hookimpl
+def kframe_clusters() -> list[ClusterSpec]:
+    """Live clusters, for ``kframe snapshot capture``."""
+    return [
+        ClusterSpec("kafka", "kframe_kafka_wire.live:open_cluster", "Clusters of Kafka 2.4 to 4, by their brokers.")
     ]
 
 

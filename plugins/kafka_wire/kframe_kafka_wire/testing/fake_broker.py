@@ -110,6 +110,8 @@ class FakeBroker:
         """Whether it acts as a KRaft-mode broker, which closes the connection on control requests."""
         self.answers: dict[int, Mapping[str, Any]] = {}
         """Its responses to further APIs by API key. Without one it closes the connection."""
+        self.answer_by: dict[int, Callable[[Received], Mapping[str, Any]]] = {}
+        """Functions that make responses to further APIs without an entry in ``answers``."""
         self.others: list[Received] = []
         """The received requests of further APIs."""
         self._wrap = wrap
@@ -179,6 +181,8 @@ class FakeBroker:
         served = (API_VERSIONS,) if self.kraft else (API_VERSIONS, *APIS)
         versions = {"api_keys": [{"api_key": key, "min_version": 0, "max_version": 0} for key in served]}
         answer = {API_VERSIONS: versions, **self.answers}.get(received.api_key)
+        if answer is None and received.api_key in self.answer_by:
+            answer = self.answer_by[received.api_key](received)
         if answer is None:
             connection.shutdown(socket.SHUT_RDWR)
         else:

@@ -12,7 +12,8 @@ from kframe.plugin.columns import Ragged
 from kframe.plugin.wire import header_version
 from kframe_kafka_wire import _naive_answers, codec, kernels
 from kframe_kafka_wire.answers import PendingRequest, read_answer
-from kframe_kafka_wire.client import ALTER, ELECT, LIST, METADATA, AdminClient, top_level_error
+from kframe_kafka_wire.client import ALTER, ELECT, LIST, AdminClient, top_level_error
+from kframe_kafka_wire.node import METADATA
 from kframe_kafka_wire.request_content import LEADER_AND_ISR, UPDATE_METADATA, BatchTopics, RequestContent
 from kframe_kafka_wire.sasl import authenticate
 from kframe_kafka_wire.sasl_server import PlainExchange, ScramExchange, make_credential
@@ -81,23 +82,25 @@ class _AnsweredClient(AdminClient):
         super().__init__([("broker", 9092)], ListenerSecurity("CLIENT", "PLAINTEXT", None, sasl=False, config={}))
         self._raw: bytes | None = raw
 
-    def _ask(self, api: tuple[int, int], **fields: Any) -> dict[str, Any]:
+    def ask(self, api_key: int, **fields: Any) -> dict[str, Any]:
         if self._raw is None:
             return {"topics": []}
         raw, self._raw = self._raw, None
-        _, response = codec.decode_response(*api, raw)
+        _, response = codec.decode_response(api_key, _VERSIONS[api_key], raw)
         top_level_error(response)
         return response
 
 
+#: The versions of the responses in the corpus.
+_VERSIONS: Final = {METADATA: 9, ELECT: 2, ALTER: 0, LIST: 0}
 _TARGETS: Final = Targets(
     ("t",), np.zeros(1, np.int32), np.zeros(1, np.int32), Ragged.of([[1, 2]]), np.zeros(1, np.bool_)
 )
 _QUESTIONS: Final[Mapping[int, Any]] = {
-    METADATA[0]: AdminClient.capture,
-    ALTER[0]: lambda client: client.reassign(_TARGETS),
-    LIST[0]: AdminClient.reassignments,
-    ELECT[0]: lambda client: client.elect(ElectionType.PREFERRED, [("t", 0)]),
+    METADATA: AdminClient.capture,
+    ALTER: lambda client: client.reassign(_TARGETS),
+    LIST: AdminClient.reassignments,
+    ELECT: lambda client: client.elect(ElectionType.PREFERRED, [("t", 0)]),
 }
 
 

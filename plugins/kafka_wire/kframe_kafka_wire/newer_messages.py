@@ -1,0 +1,60 @@
+"""Layouts of messages that are newer than kio 0.6.2, as dataclasses of the same form.
+
+Source: ``DescribeClusterRequest.json`` and ``DescribeClusterResponse.json`` of Kafka 4.4.
+"""
+
+# Annotations must be evaluated, because ``shapes`` reads the types of fields. So there is no ``annotations`` import.
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from kio.schema.request_header.v2.header import RequestHeader
+from kio.schema.response_header.v1.header import ResponseHeader
+
+
+def _of(kafka_type: str, **default: Any) -> Any:
+    return field(metadata={"kafka_type": kafka_type}, **default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeClusterRequest2:
+    """DescribeCluster 2, which can include fenced brokers."""
+
+    __flexible__: ClassVar[bool] = True
+    __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
+    include_cluster_authorized_operations: bool = _of("bool")
+    endpoint_type: int = _of("int8", default=1)
+    include_fenced_brokers: bool = _of("bool")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeClusterBroker2:
+    """A broker in the response to DescribeCluster 2."""
+
+    __flexible__: ClassVar[bool] = True
+    broker_id: int = _of("int32")
+    host: str = _of("string")
+    port: int = _of("int32")
+    rack: str | None = _of("string", default=None)
+    is_fenced: bool = _of("bool")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeClusterResponse2:
+    """The response to DescribeCluster 2."""
+
+    __flexible__: ClassVar[bool] = True
+    __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
+    throttle_time: int = _of("timedelta_i32")
+    error_code: int = _of("error_code")
+    error_message: str | None = _of("string", default=None)
+    endpoint_type: int = _of("int8", default=1)
+    cluster_id: str = _of("string")
+    controller_id: int = _of("int32", default=-1)
+    brokers: tuple[DescribeClusterBroker2, ...] = field()
+    cluster_authorized_operations: int = _of("int32", default=-(2**31))
+
+
+#: Request and response by API key and version.
+NEWER: Final[Mapping[tuple[int, int], tuple[Any, Any]]] = {(60, 2): (DescribeClusterRequest2, DescribeClusterResponse2)}

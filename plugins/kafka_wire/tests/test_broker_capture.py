@@ -1,0 +1,222 @@
+"""Captures through a fake broker: versions, pages, changes between readings, refusals, and servers that are down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pytest
+from kframe_kafka_wire.capture import PASSES_MOST
+from kframe_kafka_wire.live import open_cluster
+from kframe_kafka_wire.node import CONNECT_MS
+from kframe_kafka_wire.testing.fake_broker import FakeBroker, Received
+from kframe_zookeeper.testing.servers import free_ports
+
+from kframe import Snapshot
+from kframe.errors import ConfigError, StoreError
+
+METADATA, VERSIONS, CONFIGS, REASSIGNMENTS, CLUSTER, PARTITIONS = 3, 18, 32, 46, 60, 75
+#: The highest versions of the APIs above, and the finalized features.
+Mode = tuple[Mapping[int, int], Mapping[str, int]]
+ZOOKEEPER: Final[Mode] = ({METADATA: 9, VERSIONS: 3, CONFIGS: 2, REASSIGNMENTS: 0}, {})
+KRAFT: Final[Mode] = (
+    {METADATA: 13, VERSIONS: 5, CONFIGS: 4, REASSIGNMENTS: 1, CLUSTER: 2, PARTITIONS: 0}, {"metadata.version": 25}
+)  # fmt: skip
+OF_TOPIC, DEFAULT, STATIC = 1, 5, 4
+TOPIC_REFUSED, CLUSTER_REFUSED, NO_LISTENER = 29, 31, 72
+HEALTHY: Final = {"error_code": 0, "leader_id": 1, "leader_epoch": 3, "replica_nodes": [1, 2], "isr_nodes": [1, 2]}
+#: Replicas in sync and eligible to lead, of a KRaft cluster.
+ELIGIBLE: Final = {**HEALTHY, "isr_nodes": [1], "eligible_leader_replicas": [2], "last_known_elr": []}
+
+
+class Broker:
+    """Broker 1, controller of a cluster with the partitions ``orders-0`` and ``orders-1``."""
+
+    def __init__(self, fake: FakeBroker, mode: Mode) -> None:
+        versions, features = mode
+        self.fake = fake
+        self.partition: Mapping[str, Any] = HEALTHY
+        self.readings = 0
+        self.changes = 0
+        """Readings of partitions whose leader epoch is another than in the reading before."""
+        fake.answers = {
+            VERSIONS: {
+                "api_keys": [
+                    {"api_key": key, "min_version": 0, "max_version": newest} for key, newest in versions.items()
+                ],
+                "finalized_features": [
+                    {"name": name, "max_version_level": level, "min_version_level": level}
+                    for name, level in features.items()
+                ],
+            },
+            REASSIGNMENTS: {"topics": []},
+            CLUSTER: {
+                "cluster_id": "c", "controller_id": 1,
+                "brokers": [self.broker("broker_id", 1), {**self.broker("broker_id", 2), "is_fenced": True}],
+            },
+        }  # fmt: skip
+
+        fake.answer_by = {METADATA: self.metadata, CONFIGS: self.configs, PARTITIONS: self.page}
+
+    def capture(self) -> Snapshot:
+        return open_cluster(f"kafka://127.0.0.1:{self.fake.port}", {}).capture()
+
+    def asked(self, api_key: int) -> list[Received]:
+        return [request for request in self.fake.others if request.api_key == api_key]
+
+    def broker(self, key: str, broker_id: int) -> dict[str, Any]:
+        return {key: broker_id, "host": "127.0.0.1", "port": self.fake.port, "rack": "r1", "is_fenced": False}
+
+    def topic(self, *indexes: int) -> dict[str, Any]:
+        epoch = min(self.readings, self.changes + 1)
+        partition = {**self.partition, "leader_epoch": epoch}
+        return {
+            "name": "orders", "topic_id": bytes([7] * 16),
+            "partitions": [{**partition, "partition_index": index} for index in indexes],
+        }  # fmt: skip
+
+    def metadata(self, request: Received) -> Mapping[str, Any]:
+        topics = []
+        if request.body["topics"] is None:
+            self.readings += 1
+            topics = [self.topic(0, 1)]
+        return {
+            "cluster_id": "c", "controller_id": 1, "brokers": [self.broker("node_id", 1)], "topics": topics
+        }  # fmt: skip
+
+    def page(self, request: Received) -> Mapping[str, Any]:
+        """One partition in each page."""
+        if request.body["cursor"] is None:
+            self.readings += 1
+            return {"topics": [self.topic(0)], "next_cursor": {"topic_name": "orders", "partition_index": 1}}
+        return {"topics": [self.topic(1)], "next_cursor": None}
+
+    def configs(self, request: Received) -> Mapping[str, Any]:
+        values = [("retention.ms", "9", OF_TOPIC), ("min.insync.replicas", "2", STATIC), ("segment.ms", "1", DEFAULT)]
+        configs = [{"name": name, "value": value, "config_source": source} for name, value, source in values]
+        return {
+            "results": [
+                {**resource, "configs": configs if resource["resource_name"] else [], "error_code": 0}
+                for resource in request.body["resources"]
+            ]
+        }
+
+
+@pytest.fixture
+def make(fakes: Callable[..., FakeBroker]) -> Callable[..., Broker]:
+    return lambda mode=ZOOKEEPER: Broker(fakes(), mode)
+
+
+def test_newest_common_versions_are_used(make: Callable[..., Broker]) -> None:
+    broker = make()
+    snapshot = broker.capture()
+    assert {request.api_version for request in broker.asked(METADATA)} == {9}
+    assert {request.api_version for request in broker.asked(CONFIGS)} == {2}
+    assert (snapshot.mode, snapshot.controller_id, snapshot.topics.topic_ids) == ("zookeeper", 1, None)
+    assert snapshot.topics.configs == {0: {"retention.ms": "9"}}
+    assert snapshot.broker_default_configs == {"min.insync.replicas": "2"}
+    assert "min.insync.replicas=2 in the configuration of broker 1" in "".join(snapshot.assumptions)
+    assert [(facts.broker_id, facts.registered, facts.rack) for facts in snapshot.brokers] == [
+        (1, True, "r1"), (2, False, None),
+    ]  # fmt: skip
+
+
+def test_kraft_brokers_describe_elr_and_fenced_brokers(make: Callable[..., Broker]) -> None:
+    broker = make(KRAFT)
+    broker.partition = ELIGIBLE
+    snapshot = broker.capture()
+    assert [request.body["cursor"] is None for request in broker.asked(PARTITIONS)] == [True, False] * 2
+    assert (snapshot.mode, snapshot.controller_id, len(snapshot)) == ("kraft", None, 2)
+    assert snapshot.partitions.elr is not None
+    assert [snapshot.partitions.elr[row].tolist() for row in range(2)] == [[2], [2]]
+    assert snapshot.kraft is not None
+    assert snapshot.kraft.features == {"metadata.version": 25}
+    assert [(facts.broker_id, facts.registered) for facts in snapshot.brokers] == [(1, True), (2, None)]
+    assert "brokers.registered unknown of broker 2 (fenced)" in "".join(snapshot.assumptions)
+
+
+@pytest.mark.parametrize("changes, passes, moved", [(0, 2, 0), (1, 3, 0), (PASSES_MOST, PASSES_MOST, 2)])
+def test_partitions_are_read_again_while_they_change(
+    changes: int, passes: int, moved: int, make: Callable[..., Broker]
+) -> None:
+    broker = make()
+    broker.changes = changes
+    facts = broker.capture().capture
+    assert facts is not None
+    assert (facts.passes, facts.consistent, facts.moved_count, facts.zxid) == (passes, not moved, moved, None)
+    assert facts.moved == (("orders-0", "orders-1") if moved else ())
+
+
+@pytest.mark.parametrize(
+    "api_key, answer, note",
+    [
+        (
+            CONFIGS,
+            {"results": [{"error_code": TOPIC_REFUSED, "resource_type": 2, "resource_name": "orders", "configs": []}]},
+            "topics.configs unknown (DescribeConfigs of topic orders is refused (TOPIC_AUTHORIZATION_FAILED))",
+        ),
+        (
+            CONFIGS,
+            {"results": [{"error_code": CLUSTER_REFUSED, "resource_type": 4, "resource_name": "", "configs": []}]},
+            "DescribeConfigs of all brokers is refused (CLUSTER_AUTHORIZATION_FAILED)",
+        ),
+        (
+            REASSIGNMENTS,
+            {"error_code": CLUSTER_REFUSED, "topics": []},
+            "ListPartitionReassignments is refused (CLUSTER_AUTHORIZATION_FAILED)",
+        ),
+    ],
+    ids=["settings of a topic", "settings of brokers", "reassignments"],
+)
+def test_refusals_are_stated_as_assumptions(
+    api_key: int, answer: Mapping[str, Any], note: str, make: Callable[..., Broker]
+) -> None:
+    broker = make()
+    broker.fake.answers[api_key] = answer
+    assert note in "; ".join(broker.capture().assumptions)
+
+
+@pytest.mark.parametrize("mode", [ZOOKEEPER, KRAFT], ids=["ZooKeeper", "KRaft"])
+def test_a_leader_without_the_listener_is_an_error(mode: Mode, make: Callable[..., Broker]) -> None:
+    broker = make(mode)
+    broker.partition = {**HEALTHY, "error_code": NO_LISTENER}
+    with pytest.raises(StoreError, match="partition orders-0: found LISTENER_NOT_FOUND, expected a leader"):
+        broker.capture()
+
+
+def test_a_missing_api_is_named(make: Callable[..., Broker]) -> None:
+    broker = make(({METADATA: 9, VERSIONS: 3}, {}))
+    with pytest.raises(StoreError, match="has no version of list_partition_reassignments, expected one"):
+        broker.capture()
+
+
+def test_dead_bootstrap_servers_are_named_within_seconds() -> None:
+    first, second = free_ports(2)
+    begun_s = time.monotonic()
+    names = rf"127.0.0.1:{first} \(Connection refused\), 127.0.0.1:{second} \(Connection refused\)"
+    with pytest.raises(StoreError, match=f"no bootstrap server answers: {names}"):
+        open_cluster(f"kafka://127.0.0.1:{first},127.0.0.1:{second}", {}).capture()
+    assert time.monotonic() - begun_s < CONNECT_MS / 1000
+
+
+@pytest.mark.parametrize(
+    "url, config, expected",
+    [
+        ("kafka://broker", {}, "bootstrap servers: found 'broker', expected HOST:PORT"),
+        ("kafka://b:9092", {"security.protocol": "TLS"}, "TLS"),
+        ("kafka://b:9092", {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "GSSAPI"),
+    ],
+)
+def test_bad_addresses_and_settings_are_refused_before_connecting(
+    url: str, config: dict[str, str], expected: str
+) -> None:
+    with pytest.raises(ConfigError, match=expected):
+        open_cluster(url, config)
+
+
+def test_what_needs_zookeeper_is_refused() -> None:
+    cluster = open_cluster("kafka://b:9092", {})
+    for call in (cluster.store, cluster.reader, cluster.depose):
+        with pytest.raises(ConfigError, match="found kafka://b:9092, expected zookeeper:"):
+            call()
