@@ -12,7 +12,7 @@ from kframe.cli.admin import EXECUTE, admin_options
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_heading, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
-from kframe.cli.snapshot import FORMAT_NAMES
+from kframe.cli.snapshot import FormatChoice
 from kframe.cli.studies import PATH
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _BROKERS: Final = (
     "broker_id", "copied", "deleted", "replicas_before", "replicas_after", "preferred_before", "preferred_after",
 )  # fmt: skip
 
-_FROM = click.option("--from", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of SNAPSHOT.")
+_FROM = click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT.")
 _LIMIT = click.option("--limit", type=click.IntRange(min=0), default=50, show_default=True,
                       help="Rows that a table lists; data has them all.")  # fmt: skip
 

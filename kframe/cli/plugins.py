@@ -231,6 +231,7 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         DocumentSpec,
         ObserverSpec,
         ServerSpec,
+        SnapshotFormatSpec,
         StoreSpec,
         TransportSpec,
     )
@@ -254,6 +255,7 @@ def _record(plugin: Plugin) -> dict[str, Any]:
         "observers": named(ObserverSpec),
         "checks": named(CheckSpec),
         "broker_models": named(BrokerModelSpec),
+        "snapshot_formats": named(SnapshotFormatSpec),
         "documents": named(DocumentSpec),
         "commands": plugin.register_commands is not None,
     }

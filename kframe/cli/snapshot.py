@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.shell_completion import CompletionItem
 
 from kframe.cli.completion import complete_topics
 from kframe.cli.inputs import INPUT
@@ -50,9 +51,33 @@ _KRAFT_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 _KRAFT_WIDE: Final = ("log_dirs", "cordoned_log_dirs", "incarnation_id", "features", "directories")
 
+
+class FormatChoice(click.Choice[str]):
+    """The formats of kframe and, once another name is given or completed, those of plugins."""
+
+    def __init__(self) -> None:
+        super().__init__(FORMAT_NAMES)
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, if a format has it."""
+        if value not in FORMAT_NAMES:
+            self._load()
+        return super().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """All names that begin so."""
+        self._load()
+        return super().shell_complete(ctx, param, incomplete)
+
+    def _load(self) -> None:
+        from kframe.snapshot.formats import format_names
+
+        self.choices = format_names()
+
+
 _PATH: Final = click.Path(path_type=Path)
 _FROM: Final = click.option(
-    "--from", "--format", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of IN; detected by default."
+    "--from", "--format", "source_format", type=FormatChoice(), help="Format of IN; detected by default."
 )
 _FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
 
@@ -71,7 +96,8 @@ def convert(source: InputFile, target: Path, source_format: str | None, force: b
     """Read IN and keep it as a snapshot directory OUT.
 
     IN is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
-    snapshot directory; files may be gzipped.
+    snapshot directory; files may be gzipped. With the plugin kraft it is also the directory, a segment or a snapshot
+    of a KRaft node, or the output of kafka-dump-log; OUT.checkpoint is then a snapshot that Kafka reads.
     """
     _write(_read(source, source_format), target, force)
 
@@ -206,9 +232,13 @@ def _read(source: InputFile, source_format: str | None) -> Snapshot:
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:
     from kframe.snapshot import write_snapshot
+    from kframe.snapshot.formats import format_written_to
 
-    with progress("writing") as tick:
-        write_snapshot(snapshot, target, force=force, progress=tick)
+    if spec := format_written_to(target):
+        spec.write_snapshot(snapshot, target, force)
+    else:
+        with progress("writing") as tick:
+            write_snapshot(snapshot, target, force=force, progress=tick)
     held = f"{len(snapshot)} partitions, {len(snapshot.topics)} topics, {len(snapshot.brokers)} brokers"
     click.echo(f"{target}: {held}", err=True)
     if snapshot.unknown:

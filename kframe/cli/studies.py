@@ -15,7 +15,7 @@ from kframe.cli.inputs import INPUT
 from kframe.cli.output import BadInput
 from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.progress import progress
-from kframe.cli.snapshot import FORMAT_NAMES
+from kframe.cli.snapshot import FormatChoice
 from kframe.errors import PluginError
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     options = (
         click.argument("source", metavar="SNAPSHOT", type=INPUT),
-        click.option("--from", "source_format", type=click.Choice(FORMAT_NAMES), help="Format of SNAPSHOT."),
+        click.option("--from", "source_format", type=FormatChoice(), help="Format of SNAPSHOT."),
         mode_option,
         config_option,
     )

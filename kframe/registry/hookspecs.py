@@ -21,6 +21,7 @@ from kframe.registry.specs import (
     ObserverSpec,
     SelectorSpec,
     ServerSpec,
+    SnapshotFormatSpec,
     StoreSpec,
     TransportSpec,
 )
@@ -212,6 +213,24 @@ class KframeHooks:
             @hookimpl
             def kframe_broker_models():
                 return [BrokerModelSpec(name="tiered", factory="kframe_tiered:Replication", doc="Tiered storage.")]
+        """
+
+    @hookspec
+    def kframe_snapshot_formats(self) -> Iterable[SnapshotFormatSpec]:  # type: ignore[empty-body]
+        """Offer formats of snapshots, which every command that reads a snapshot accepts.
+
+        kframe's own formats are tried first. A complete plugin::
+
+            from kframe.plugin import SnapshotFormatSpec, hookimpl
+
+
+            def detect(path, start):
+                return start.startswith(b"<cluster>")
+
+
+            @hookimpl
+            def kframe_snapshot_formats():
+                return [SnapshotFormatSpec(name="xml", detect=detect, read="kframe_xml:read", doc="Clusters in XML.")]
         """
 
     @hookspec

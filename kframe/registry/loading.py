@@ -25,6 +25,7 @@ from kframe.registry.specs import (
     ObserverSpec,
     SelectorSpec,
     ServerSpec,
+    SnapshotFormatSpec,
     StoreSpec,
     TransportSpec,
 )
@@ -44,6 +45,7 @@ Spec: TypeAlias = (
     | ObserverSpec
     | CheckSpec
     | BrokerModelSpec
+    | SnapshotFormatSpec
     | DocumentSpec
 )
 #: Receives a line for each plugin loaded and each hook called.
@@ -60,6 +62,7 @@ OFFERS: Final[Mapping[str, type[Spec]]] = {
     "kframe_observers": ObserverSpec,
     "kframe_plugin_checks": CheckSpec,
     "kframe_broker_models": BrokerModelSpec,
+    "kframe_snapshot_formats": SnapshotFormatSpec,
     "kframe_documents": DocumentSpec,
 }
 
@@ -138,5 +141,6 @@ KEY: Final[Mapping[type[Spec], str]] = {
     ObserverSpec: "name",
     CheckSpec: "name",
     BrokerModelSpec: "name",
+    SnapshotFormatSpec: "name",
     DocumentSpec: "name",
 }

@@ -30,6 +30,7 @@ from kframe.registry.specs import (
     ObserverSpec,
     SelectorSpec,
     ServerSpec,
+    SnapshotFormatSpec,
     StoreSpec,
     TransportSpec,
 )
@@ -51,6 +52,7 @@ _Spec = TypeVar(
     CheckSpec,
     BrokerModelSpec,
     DocumentSpec,
+    SnapshotFormatSpec,
 )
 
 #: The plugin that kframe itself is.
@@ -112,6 +114,7 @@ class Registry:
         self.observers: Final = _by_key(plugins, ObserverSpec, "observer")
         self.checks: Final = _by_key(plugins, CheckSpec, "check")
         self.broker_models: Final = _by_key(plugins, BrokerModelSpec, "broker model")
+        self.snapshot_formats: Final = _by_key(plugins, SnapshotFormatSpec, "snapshot format")
         self.documents: Final = _by_key(plugins, DocumentSpec, "document")
 
     @property

@@ -225,6 +225,41 @@ class BrokerModelSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotFormatSpec:
+    """A format of snapshots that ``kframe.snapshot.read_snapshot`` reads, in a file or directory.
+
+    ``detect(path, start)`` returns whether a ``Path`` or stream is in the format; ``start`` is the beginning of a file,
+    empty for a directory. ``read(path, progress, faults)`` returns a ``Snapshot`` or raises SnapshotError.
+    ``write(snapshot, path, force)``, if offered, writes files whose name ends with ``suffix``. A function given as
+    ``"module:attribute"`` is imported on first use.
+    """
+
+    name: str
+    detect: Callable[..., bool] | str
+    read: Callable[..., Any] | str
+    doc: str
+    suffix: str | None = None
+    write: Callable[..., Any] | str | None = None
+
+    def __post_init__(self) -> None:
+        _require(self.name, NAME, "snapshot format")
+
+    def detects(self, path: object, start: bytes) -> bool:
+        """Whether a file or directory is in the format. Raises PluginError if the function cannot be imported."""
+        return bool(_import_factory(self.name, self.detect)(path, start))
+
+    def read_snapshot(self, path: object, progress: object, faults: object) -> Any:
+        """The snapshot in a file or directory. Raises PluginError if the function cannot be imported."""
+        return _import_factory(self.name, self.read)(path, progress, faults)
+
+    def write_snapshot(self, snapshot: object, path: object, force: bool) -> None:
+        """Write a file. Raises PluginError if the format is not written, or its function cannot be imported."""
+        if self.write is None:
+            raise PluginError(f"snapshot format {self.name}: it is read, but not written")
+        _import_factory(self.name, self.write)(snapshot, path, force)
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentSpec:
     """A JSON document that a command prints under ``name`` (``kframe.whatif/v1``), and the type of its content.
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from kframe.errors import SnapshotError
+from kframe.registry.registry import build_registry
+from kframe.registry.specs import SnapshotFormatSpec
 from kframe.snapshot.checks import shown
 from kframe.snapshot.describe import read_describe
 from kframe.snapshot.directory import read_directory
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, peek
 from kframe.snapshot.kcat import read_kcat
+from kframe.snapshot.manifest import MANIFEST_FILE
 from kframe.snapshot.reassignment import CURRENT_HEADING, PROPOSED_HEADING, read_reassignment_snapshot
 from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.zookeeper import read_zookeeper
@@ -55,27 +59,52 @@ _NAMES: Final = (
 )
 
 
+@cache
+def plugin_formats() -> Mapping[str, SnapshotFormatSpec]:
+    """The formats of the installed plugins, by name. They are loaded on first use."""
+    return build_registry().snapshot_formats
+
+
+def format_names() -> tuple[str, ...]:
+    """The names of all formats: those of FORMATS, then those of plugins."""
+    return (*FORMATS, *(name for name in plugin_formats() if name not in FORMATS))
+
+
+def format_written_to(path: Path) -> SnapshotFormatSpec | None:
+    """The format of a plugin that writes files of this name; None for a snapshot directory."""
+    specs = plugin_formats().values() if path.suffix else ()
+    return next((spec for spec in specs if spec.suffix is not None and path.name.endswith(spec.suffix)), None)
+
+
 def detect_format(path: InputFile) -> str:
     """The format of a file or directory, by its content and then by its name. Raises SnapshotError."""
     if isinstance(path, Path) and os.path.isdir(path):  # Path.is_dir raises for names that are too long
-        return "kframe"
+        return "kframe" if (path / MANIFEST_FILE).exists() else _plugin_format(path, b"") or "kframe"
     start = peek(path)
     if not start.strip():
         raise SnapshotError(str(path), "an empty file", "a snapshot")
     for sign, name in _SIGNS:
         if sign.match(start):
             return name
+    if name := _plugin_format(path, start):
+        return name
     plain = path.name.removesuffix(".gz")
     for ending, name in _NAMES:
         if plain.endswith(ending):
             return name
-    raise SnapshotError(str(path), f"a file that starts with {shown(start[:24])}", f"one of {', '.join(FORMATS)}")
+    raise SnapshotError(
+        str(path), f"a file that starts with {shown(start[:24])}", f"one of {', '.join(format_names())}"
+    )
+
+
+def _plugin_format(path: InputFile, start: bytes) -> str | None:
+    return next((name for name, spec in plugin_formats().items() if spec.detects(path, start)), None)
 
 
 def read_snapshot(
     path: InputFile | str, format: str | None = None, progress: Progress = ignore_progress, faults: Faults = REFUSE
 ) -> Snapshot:
-    """Read a snapshot in ``format`` (a key of FORMATS; detected if None).
+    """Read a snapshot in ``format`` (one of ``format_names``; detected if None).
 
     A ``FaultNotes`` collects single bad lines and contradictions, and their topics are left out. Otherwise the first of
     them raises SnapshotError. A file that is unreadable as a whole always raises it.
@@ -83,5 +112,8 @@ def read_snapshot(
     source = Path(path) if isinstance(path, str) else path
     name = detect_format(source) if format is None else format
     if name not in FORMATS:
-        raise SnapshotError("format", shown(name), f"one of {', '.join(FORMATS)}")
+        if name not in plugin_formats():
+            raise SnapshotError("format", shown(name), f"one of {', '.join(format_names())}")
+        snapshot: Snapshot = plugin_formats()[name].read_snapshot(source, progress, faults)
+        return snapshot
     return FORMATS[name](source, progress, faults)

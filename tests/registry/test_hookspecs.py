@@ -68,6 +68,16 @@ def test_kframe_broker_models() -> None:
         spec.make()
 
 
+def test_kframe_snapshot_formats() -> None:
+    spec = registry_of("kframe_snapshot_formats").snapshot_formats["xml"]
+    assert spec.detects(None, b"<cluster>")
+    assert not spec.detects(None, b"{}")
+    with pytest.raises(PluginError, match="xml: kframe_xml:read cannot be imported"):
+        spec.read_snapshot(None, None, None)
+    with pytest.raises(PluginError, match="snapshot format xml: it is read, but not written"):
+        spec.write_snapshot(None, None, force=False)
+
+
 def test_kframe_documents() -> None:
     document = registry_of("kframe_documents").documents["greeting/v1"]
     assert (document.doc, document.type().__struct_fields__) == ("A greeting.", ("text",))

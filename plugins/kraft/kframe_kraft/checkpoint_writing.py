@@ -1,0 +1,153 @@
+"""Writes the metadata of a cluster as a snapshot, in the order of Kafka's ``MetadataImage.write``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.plugin.columns import Int32, Int64, Ragged, UInt8
+from kframe.plugin.kraft import ClusterMetadata, control, directory_ids, records
+from kframe_kraft.disk import CheckpointWriter, SnapshotId
+from kframe_kraft.partition_columns import DirectoryLists, IdLists, PartitionColumns, encode_rows
+from kframe_kraft.records import VersionedRecord, encode_record, record_version
+
+_METADATA_VERSION = "metadata.version"
+_LISTS = {
+    "replicas": "replica",
+    "isr": "isr",
+    "removing_replicas": "removing",
+    "adding_replicas": "adding",
+    "eligible_leader_replicas": "elr",
+    "last_known_elr": "last_known_elr",
+}
+_ELR = ("eligible_leader_replicas", "last_known_elr")
+#: Any record without ELR: its version depends on the level alone.
+_SAMPLE = records.PartitionRecord(
+    topic_id=directory_ids.ZERO_UUID, replicas=(), isr=(), removing_replicas=(), adding_replicas=()
+)
+
+
+def write_checkpoint(
+    metadata: ClusterMetadata, path: Path, snapshot_id: SnapshotId, *, timestamp: int, now: int, kraft_version: int = 0,
+    voters: control.VotersRecord | None = None,
+) -> Path:  # fmt: skip
+    """Write the snapshot; it is durable on return. Arguments are those of ``CheckpointWriter``.
+
+    Raises RecordError if the cluster's ``metadata.version`` cannot carry the metadata.
+    """
+    path.unlink(missing_ok=True)
+    with CheckpointWriter(
+        path, snapshot_id, timestamp=timestamp, now=now, kraft_version=kraft_version, voters=voters
+    ) as writer:
+        writer.add_records(_versioned(metadata, _before_topics(metadata)))
+        _add_topics(metadata, writer)
+        writer.add_records(_versioned(metadata, _after_topics(metadata)))
+        return writer.finish()
+
+
+def _versioned(metadata: ClusterMetadata, content: Iterator[records.MetadataRecord]) -> list[VersionedRecord]:
+    level = metadata.metadata_version
+    return [VersionedRecord(record, record_version(record, level)) for record in content]
+
+
+def _before_topics(metadata: ClusterMetadata) -> Iterator[records.MetadataRecord]:
+    yield records.FeatureLevelRecord(name=_METADATA_VERSION, feature_level=metadata.metadata_version)
+    for name, level in sorted(metadata.features.items()):
+        if name != _METADATA_VERSION:
+            yield records.FeatureLevelRecord(name=name, feature_level=level)
+    for _, broker in sorted(metadata.brokers.registrations.items()):
+        yield records.RegisterBrokerRecord(
+            broker_id=broker.broker_id,
+            is_migrating_zk_broker=broker.is_migrating_zk_broker,
+            incarnation_id=broker.incarnation_id,
+            broker_epoch=broker.broker_epoch,
+            end_points=broker.end_points,
+            features=broker.features,
+            rack=broker.rack,
+            fenced=broker.fenced,
+            in_controlled_shutdown=broker.in_controlled_shutdown,
+            log_dirs=broker.directories,
+            cordoned_log_dirs=broker.cordoned,
+        )
+    for _, controller in sorted(metadata.controllers.items()):
+        yield controller
+
+
+def _after_topics(metadata: ClusterMetadata) -> Iterator[records.MetadataRecord]:
+    for (kind, name), configs in metadata.configs.items():
+        for key, value in configs.items():
+            yield records.ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
+    for entity, quotas in metadata.quotas.items():
+        data = tuple(records.EntityData(entity_type=kind, entity_name=name) for kind, name in entity)
+        for key, number in quotas.items():
+            yield records.ClientQuotaRecord(entity=data, key=key, value=number, remove=False)
+    if metadata.next_producer_id:
+        yield records.ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=metadata.next_producer_id)
+    yield from metadata.acls.values()
+    yield from metadata.scram.values()
+    yield from metadata.tokens.values()
+
+
+def _add_topics(metadata: ClusterMetadata, writer: CheckpointWriter) -> None:
+    """Append each topic with its partitions."""
+    topics = metadata.topics
+    indexes = sorted(topics.index_by_name.values())
+    if not indexes:
+        return
+    topic_values = _values(
+        [
+            VersionedRecord(records.TopicRecord(name=topics.names[index], topic_id=topics.ids[index]), 0)
+            for index in indexes
+        ]
+    )
+    rows_by_topic = [topics.rows_of(index) for index in indexes]
+    rows = np.concatenate(rows_by_topic)
+    level = metadata.metadata_version
+    version = record_version(_SAMPLE, level)
+    values, value_at = encode_rows(_columns(metadata, rows, version), version)
+    # A topic's record is before its partitions: interleave lengths, then bytes.
+    before = np.repeat(np.arange(len(indexes)), [len(part) for part in rows_by_topic])
+    order = np.argsort(np.concatenate([2 * np.arange(len(indexes)), 2 * before + 1]), kind="stable")
+    lengths = np.concatenate([[len(value) for value in topic_values], np.diff(value_at)])[order]
+    parts: list[bytes] = []
+    raw, first = values.tobytes(), 0
+    for value, part in zip(topic_values, rows_by_topic, strict=True):
+        last = first + len(part)
+        parts += [value, raw[value_at[first] : value_at[last]]]
+        first = last
+    all_at: Int64 = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=all_at[1:])
+    writer.add_values(np.frombuffer(b"".join(parts), np.uint8), all_at)
+
+
+def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionColumns:
+    partitions, ids = metadata.partitions, metadata.brokers.ids
+    present = np.ones(len(rows), np.bool_)
+    lists: dict[str, IdLists] = {}
+    for field, name in _LISTS.items():
+        members = partitions.lists(name, rows)
+        has = members.counts > 0 if field in _ELR else present
+        lists[field] = IdLists(Ragged(members.offsets, ids[members.values].astype(np.int32)), has)
+    directories = partitions.lists("directory", rows)
+    keys: UInt8 = np.frombuffer(b"".join(id.bytes for id in metadata.directories.ids), np.uint8).reshape(-1, 16)
+    known: NDArray[Any] = keys[directories.values]
+    directory_lists = DirectoryLists(directories.offsets, known, present)
+    if version == 0:
+        directory_lists = DirectoryLists(np.zeros(len(rows) + 1, np.int32), np.empty((0, 16), np.uint8), ~present)
+    leader = partitions.leader[rows].astype(np.int32)
+    led = leader >= 0
+    leader[led] = ids[leader[led]]
+    topic_ids: UInt8 = np.frombuffer(b"".join(id.bytes for id in metadata.topics.ids), np.uint8).reshape(-1, 16)
+    return PartitionColumns(
+        partitions.partition[rows], topic_ids[partitions.topic[rows]], leader,
+        partitions.recovery[rows].astype(np.int8), partitions.leader_epoch[rows], partitions.partition_epoch[rows],
+        lists, directory_lists,
+    )  # fmt: skip
+
+
+def _values(versioned: list[VersionedRecord]) -> list[bytes]:
+    return [encode_record(*record) for record in versioned]

@@ -1,0 +1,48 @@
+"""Snapshots of kframe from what a KRaft node leaves, and as a ``.checkpoint`` that Kafka reads."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from kframe.plugin.kraft import LogError
+from kframe.plugin.snapshot import Snapshot, Source
+from kframe_kraft.checkpoint_writing import write_checkpoint
+from kframe_kraft.disk import SnapshotId
+from kframe_kraft.sources import image_of, read_source
+
+FORMAT: Final = "kraft"
+_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+def read_snapshot(path: Any, _progress: object, _faults: object) -> Snapshot:
+    """Return the cluster at the end of a log. Raises LogError; a damaged record is never left out."""
+    source = read_source(path)
+    image = image_of(source.history)
+    return Snapshot.from_metadata(
+        image.metadata,
+        source=Source(FORMAT, path.name),
+        cluster_id=source.properties.cluster_id if source.properties else None,
+        controller_id=image.leader_id,
+        controller_epoch=image.epoch,
+        offset=image.offset - 1 if image.offset else None,
+    )
+
+
+def write_snapshot(snapshot: Snapshot, path: Path, force: bool) -> None:
+    """Write the snapshot of a KRaft cluster as a file of ``__cluster_metadata-0``, with a static quorum.
+
+    A name of Kafka's form states offset and epoch; another name leaves those of ``snapshot``. Raises InputError for a
+    cluster in ZooKeeper mode, LogError if the file exists and ``force`` is false.
+    """
+    if path.exists() and not force:
+        raise LogError(str(path), "an existing file", "a new one, or --force")
+    metadata = snapshot.to_metadata()
+    offset = snapshot.kraft.offset if snapshot.kraft else None
+    snapshot_id = SnapshotId(1 if offset is None else offset + 1, snapshot.controller_epoch or 1)
+    if match := _NAME.fullmatch(path.name):
+        snapshot_id = SnapshotId(int(match[1]), int(match[2]))
+    now = time.time_ns() // 1_000_000
+    write_checkpoint(metadata, path, snapshot_id, timestamp=now, now=now)
