@@ -86,8 +86,8 @@ def detect_format(path: InputFile) -> str:
     for sign, name in _SIGNS:
         if sign.match(start):
             return name
-    if name := _plugin_format(path, start):
-        return name
+    if offered := _plugin_format(path, start):
+        return offered
     plain = path.name.removesuffix(".gz")
     for ending, name in _NAMES:
         if plain.endswith(ending):
