@@ -15,10 +15,13 @@ from kframe.cli.plugins import PluginSettings, plugin_options
 from kframe.cli.studies import PATH, chosen_selectors, selector_option
 
 if TYPE_CHECKING:
+    from kframe.scenario.kraft.runner import KraftScenarioRunner
     from kframe.scenario.runner import ScenarioRunner
 
 _STEP_COLUMNS: Final = ("step", "kind", "argument", "stored", "leader_and_isr", "update_metadata", "stop_replica",
                         "response")  # fmt: skip
+#: Columns of a KRaft scenario, whose controller sends no requests but commits records.
+_KRAFT_COLUMNS: Final = ("step", "kind", "argument", "batches", "records", "response")
 _APIS: Final = {"LeaderAndIsr": "leader_and_isr", "UpdateMetadata": "update_metadata", "StopReplica": "stop_replica"}
 
 
@@ -29,22 +32,25 @@ def group() -> None:
 
 @group.command()
 @click.argument("source", metavar="FILE", type=PATH)
-@click.option("--trace", "target", metavar="OUT", type=PATH, help="Write the trace (kframe.trace/v1) to this file.")
+@click.option(
+    "--trace", "target", metavar="OUT", type=PATH, help="Write the trace (kframe.trace/v1 or trace-kraft/v1)."
+)
 @selector_option
 @plugin_options
 @output_option
 def run(source: Path, target: Path | None, selectors: tuple[str, ...], plugins: PluginSettings, output: str) -> None:
     """Play FILE. A table has a line a step; -o json is the trace itself."""
-    runner = _runner(source, selectors, plugins)
-    trace = runner.play()
+    trace = _runner(source, selectors, plugins).play()
     if target is not None:
         _write(target, f"{json.dumps(trace, indent=1)}\n")
     if output == "json":
         click.echo(json.dumps(trace, indent=1))
         return
     emit_heading(f"{trace['scenario']}: {trace['controller']}") if output in ("table", "wide") else None
-    rows = [_step_row(number, step) for number, step in enumerate(trace["steps"], 1)]
-    emit_rows(OutputTable("kframe.scenario-steps/v1", _STEP_COLUMNS, rows), output)
+    is_kraft = trace["schema"] == "kframe.trace-kraft/v1"
+    rows = [(_kraft_row if is_kraft else _step_row)(number, step) for number, step in enumerate(trace["steps"], 1)]
+    columns = _KRAFT_COLUMNS if is_kraft else _STEP_COLUMNS
+    emit_rows(OutputTable("kframe.scenario-steps/v1", columns, rows), output)
 
 
 @group.command()
@@ -70,15 +76,39 @@ def _checked(source: Path) -> dict[str, Any]:
     return {"file": str(source), "playable": True, "steps": len(runner.scenario.steps), "problem": None}
 
 
-def _runner(source: Path, selectors: tuple[str, ...], plugins: PluginSettings) -> ScenarioRunner:
-    from kframe.scenario.format import read_scenario
+def _runner(source: Path, selectors: tuple[str, ...], plugins: PluginSettings) -> ScenarioRunner | KraftScenarioRunner:
+    """The runner of a scenario of either mode."""
+    from kframe.scenario import strict_yaml
+    from kframe.scenario.format import parse_scenario, read_text
+    from kframe.scenario.kraft.format import is_kraft, parse_kraft_scenario
+    from kframe.scenario.kraft.runner import KraftScenarioRunner
     from kframe.scenario.runner import ScenarioRunner
 
-    scenario = read_scenario(source)
+    text = read_text(source)
+    document = strict_yaml.load(text, str(source))
+    if is_kraft(document):
+        if selectors:
+            raise BadInput(f"{source}: found --selector, expected none: a KRaft scenario plays Kafka's own rules")
+        return KraftScenarioRunner(parse_kraft_scenario(document, str(source)))
+    scenario = parse_scenario(text, str(source))
     models = next(iter(plugins.registry().broker_models.values()), None) if scenario.brokers_replicate else None
     return ScenarioRunner(
         scenario, chosen_selectors(plugins, selectors), make_replication=None if models is None else models.make
     )
+
+
+def _kraft_row(number: int, step: dict[str, Any]) -> dict[str, Any]:
+    ((kind, argument),) = step["step"].items()
+    text = json.dumps(argument)
+    batches = [batch for batch in step["batches"] if not batch.get("control")]
+    return {
+        "step": number,
+        "kind": kind,
+        "argument": text if len(text) <= 40 else f"{text[:37]}...",
+        "batches": len(batches),
+        "records": sum(len(batch["records"]) for batch in batches),
+        "response": step["response"],
+    }
 
 
 def _step_row(number: int, step: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from kframe.documents import engine, fleets, live, plans, snapshots, traces, wha
 from kframe.errors import InputError
 from kframe.registry.specs import DocumentSpec
 from kframe.scenario.format import ScenarioDocument
+from kframe.scenario.kraft.format import KraftScenarioDocument
 from kframe.whatif.plan import PlanFile
 
 #: The folder of the generated schemas in the package.
@@ -53,6 +54,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _rows("kframe.plugins.check/v1", engine.CheckRow),
         _rows("kframe.reassignments/v1", plans.ReassigningPartition),
         _record("kframe.scenario/v1", ScenarioDocument, is_file=True),
+        _record("kframe.scenario-kraft/v1", KraftScenarioDocument, is_file=True),
         _rows("kframe.scenario-check/v1", traces.ScenarioCheckRow),
         _rows("kframe.schemas/v1", engine.SchemaRow),
         _record("kframe.shadow/v1", live.ShadowDocument),
@@ -73,6 +75,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _rows("kframe.states/v1", engine.TransitionRow),
         _record("kframe.sweep/v1", whatif.SweepDocument),
         _record("kframe.trace/v1", traces.TraceDocument),
+        _record("kframe.trace-kraft/v1", traces.KraftTraceDocument),
         _record("kframe.whatif/v1", whatif.WhatIfDocument),
     )
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 
 class StoredPartition(Struct):
@@ -98,6 +98,51 @@ class TraceDocument(Struct):
     scenario: str
     controller: str
     steps: list[TraceStep]
+
+
+class TracedRecord(Struct):
+    """A record as ``kafka-dump-log`` prints it, with symbolic names."""
+
+    type: str
+    version: int
+    data: dict[str, Any]
+
+
+class TracedBatch(Struct):
+    """A batch of the metadata log; ``control`` marks batches of control records."""
+
+    offset: int
+    epoch: int
+    records: list[TracedRecord]
+    control: bool | UnsetType = UNSET
+
+
+class TracedSnapshot(Struct):
+    """A snapshot of everything before ``offset``."""
+
+    offset: int
+    records: list[TracedRecord]
+
+
+class KraftTraceStep(Struct):
+    """A step as in the scenario, what was committed in it, and the response to a request."""
+
+    step: dict[str, Any]
+    batches: list[TracedBatch]
+    response: Any
+    broker_epochs: dict[str, int] | UnsetType = UNSET
+    snapshot: TracedSnapshot | UnsetType = UNSET
+    messages: dict[str, str] | UnsetType = UNSET
+
+
+class KraftTraceDocument(Struct):
+    """What a KRaft controller did in a scenario, and the metadata that its records add up to."""
+
+    scenario: str
+    controller: str
+    default_features: dict[str, list[int]]
+    steps: list[KraftTraceStep]
+    image: dict[str, Any]
 
 
 class ScenarioCheckRow(Struct):

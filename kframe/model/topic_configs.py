@@ -60,6 +60,22 @@ TOPIC_CONFIGS: Final[Mapping[str, Check]] = {
     "remote.log.delete.on.disable": boolean,
 }
 
+#: The settings of topics of a KRaft cluster (Kafka 4.4 ``LogConfig``).
+KRAFT_TOPIC_CONFIGS: Final[Mapping[str, Check]] = {
+    **{
+        name: check
+        for name, check in TOPIC_CONFIGS.items()
+        if name
+        not in ("message.format.version", "message.downconversion.enable", "message.timestamp.difference.max.ms")
+    },
+    "segment.bytes": int_from(2**20),
+    "internal.segment.bytes": int_from(-(2**31)),
+    "max.decompressed.message.bytes": int_from(1, 2**31 - 9),
+    "errors.deadletterqueue.group.enable": boolean,
+    "remote.copy.lag.bytes": long_from(-1),
+    "remote.copy.lag.ms": long_from(-1),
+}
+
 #: Settings that hold a list, so clients can append and subtract. The values are the defaults of unset settings.
 LIST_CONFIGS: Final[Mapping[str, str]] = {
     "cleanup.policy": "delete",
@@ -94,26 +110,38 @@ def config_problem(config: Mapping[str, str], remote_storage: bool = False) -> C
     ``remote_storage``: whether the cluster has tiered storage (``remote.log.storage.system.enable``). Source: Kafka 3.9
     ``LogConfig.validate`` as ``AdminZkClient`` calls it.
     """
-    for name in config:
-        if name not in TOPIC_CONFIGS:
-            return ConfigProblem(f"Unknown topic config name: {name}", is_config_exception=False)
-    for name, check in TOPIC_CONFIGS.items():
-        problem = check(name, config[name]) if name in config else None
-        if problem is not None:
-            return ConfigProblem(problem)
+    problem = _value_problem(config, TOPIC_CONFIGS)
+    if problem is not None:
+        return problem
+    if _is_set(config, "remote.log.delete.on.disable") or _is_set(config, "remote.log.copy.disable"):
+        names = "`remote.log.delete.on.disable` or `remote.log.copy.disable`"
+        return ConfigProblem(f"It is invalid to set {names} under Zookeeper's mode.", is_config_exception=False)
     return _contradiction(config, remote_storage)
 
 
+def kraft_config_problem(config: Mapping[str, str], remote_storage: bool = False) -> ConfigProblem | None:
+    """The same for a KRaft cluster (Kafka 4.4 ``ControllerConfigurationValidator``)."""
+    return _value_problem(config, KRAFT_TOPIC_CONFIGS) or _contradiction(config, remote_storage)
+
+
+def _value_problem(config: Mapping[str, str], known: Mapping[str, Check]) -> ConfigProblem | None:
+    for name in config:
+        if name not in known:
+            return ConfigProblem(f"Unknown topic config name: {name}", is_config_exception=False)
+    for name, check in known.items():
+        problem = check(name, config[name]) if name in config else None
+        if problem is not None:
+            return ConfigProblem(problem)
+    return None
+
+
 def _contradiction(config: Mapping[str, str], remote_storage: bool) -> ConfigProblem | None:
-    """The reason why valid values contradict each other or ZooKeeper mode does not support them."""
+    """The reason why valid values contradict each other."""
     values = {name: int(config.get(name, default)) for name, default in _COMPARED.items()}
     least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if least > most:
         text = f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
         return ConfigProblem(text, is_config_exception=False)
-    if _is_set(config, "remote.log.delete.on.disable") or _is_set(config, "remote.log.copy.disable"):
-        names = "`remote.log.delete.on.disable` or `remote.log.copy.disable`"
-        return ConfigProblem(f"It is invalid to set {names} under Zookeeper's mode.", is_config_exception=False)
     if not _is_set(config, "remote.storage.enable"):
         return None
     if not remote_storage:

@@ -10,6 +10,7 @@ from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.record_fields import Field, Kind, Table
 from kframe.model.kraft.record_json import control_to_json, from_json, to_json, uuid_of_text, uuid_text
 from kframe.model.kraft.record_tables import TABLES, TABLES_BY_TYPE
+from kframe.model.kraft.record_versions import LEVEL_MAX, LEVEL_MIN, needed_version, record_version
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.topics import NO_ROW, PARTITIONS_MAX
 from kframe.model.kraft.views import partition_record
@@ -17,6 +18,8 @@ from kframe.model.kraft.views import partition_record
 __all__ = [
     "CONTROL_TABLES",
     "CONTROL_TABLES_BY_TYPE",
+    "LEVEL_MAX",
+    "LEVEL_MIN",
     "NO_ROW",
     "PARTITIONS_MAX",
     "TABLES",
@@ -35,7 +38,9 @@ __all__ = [
     "directories",
     "directory_ids",
     "from_json",
+    "needed_version",
     "partition_record",
+    "record_version",
     "records",
     "replay",
     "to_json",

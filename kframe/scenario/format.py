@@ -112,16 +112,20 @@ class Scenario:
 
 def read_scenario(path: str | Path) -> Scenario:
     """Read and check a scenario file. Raises ScenarioError naming the file and the line or field."""
+    return parse_scenario(read_text(path), str(path))
+
+
+def read_text(path: str | Path) -> str:
+    """Read the text of a scenario file. Raises ScenarioError."""
     path = Path(path)
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             raise ScenarioError(str(path), f"{path.stat().st_size} bytes", f"at most {FILE_BYTES_MAX}")
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ScenarioError(str(path), error.strerror or "an unreadable file", "a scenario file") from error
     except UnicodeDecodeError as error:
         raise ScenarioError(str(path), f"byte {error.start} that is not UTF-8", "UTF-8 text") from error
-    return parse_scenario(text, str(path))
 
 
 def parse_scenario(text: str, source: str) -> Scenario:

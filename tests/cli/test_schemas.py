@@ -41,6 +41,7 @@ PRINTED: Final[Mapping[str, tuple[tuple[object, ...], ...]]] = {
     "kframe.snapshot-topics/v1": (("snapshot", "show", HEALTHY, "--topics"),),
     "kframe.states/v1": (("states",),),
     "kframe.sweep/v1": (("whatif", "sweep", HEALTHY),),
+    "kframe.trace-kraft/v1": (("scenario", "run", ROOT / "tests/golden-kraft/scenarios/users.yaml"),),
     "kframe.trace/v1": (("scenario", "run", SCENARIO),),
     "kframe.whatif/v1": (
         ("whatif", "create", HEALTHY, "--topic", "new", "--rf", "2"),
@@ -125,7 +126,7 @@ def test_parts_of_a_simulation_add_up_to_a_valid_document(tmp_path: Path) -> Non
 
 def test_every_document_is_validated() -> None:
     """A document is in the output of COMMANDS, in a test below, or in the test that ELSEWHERE names."""
-    below = {"kframe.plan-file/v1", "kframe.scenario/v1", "kframe.sim-total/v1"}
+    below = {"kframe.plan-file/v1", "kframe.scenario/v1", "kframe.scenario-kraft/v1", "kframe.sim-total/v1"}
     assert documents().keys() == PRINTED.keys() | ELSEWHERE.keys() | below
     for path in set(ELSEWHERE.values()):
         assert "assert_valid(" in (ROOT / path).read_text(), path

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from kframe.core.kraft.context import KraftContext, KraftSettings
 from kframe.core.kraft.decision import ControllerResult, RequestRefused
-from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, ResourceType
 from kframe.model.kraft.metadata import ClusterMetadata
@@ -24,6 +23,7 @@ from kframe.model.kraft.records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
+from kframe.scenario.kraft.sessions import JavaHeartbeats
 from tests.kraft import oracle_events
 from tests.kraft.oracle_json import image, parse_uuid, readable_uuid, record_json, sort_runs, uuid_text
 
@@ -34,34 +34,10 @@ FEATURES: Final = (
 )
 
 
-def has_tie(heartbeats: Heartbeats, now_ns: int) -> bool:
-    """Whether the first two expired sessions are in the same bucket: then Kafka's order is that of their insertion."""
-    size = table_size(len(heartbeats.contact_ns))
-    positions = [_position(key, size) for key in heartbeats.expired_sessions(now_ns)[:2]]
-    return len(positions) > len(set(positions))
-
-
-def table_size(entries: int) -> int:
-    """The size of Java's hash table with so many entries."""
-    size = 16
-    while entries > size * 3 // 4:
-        size *= 2
-    return size
-
-
-class JavaHeartbeats(Heartbeats):
-    """Sessions that expire in the order of Java's hash table of (broker id, broker epoch)."""
-
-    def expired_sessions(self, now_ns: int) -> list[tuple[int, int]]:
-        """Expired sessions by the position in a table of 16 entries or more."""
-        size = table_size(len(self.contact_ns))
-        return sorted(super().expired_sessions(now_ns), key=lambda key: _position(key, size))
-
-
-def _position(key: tuple[int, int], size: int) -> int:
-    broker_id, epoch = key
-    code = (31 * broker_id + (epoch ^ epoch >> 32)) & 0xFFFFFFFF
-    return (code ^ code >> 16) & (size - 1)
+def has_tie(heartbeats: JavaHeartbeats, now_ns: int) -> bool:
+    """Whether the first two expired sessions share a bucket: then Kafka's order is that of their insertion."""
+    expired = heartbeats.expired_sessions(now_ns)[:2]
+    return len(expired) == 2 and expired[1] in heartbeats.contact_ns.bucket(expired[0])
 
 
 class Oracle:

@@ -22,6 +22,7 @@ from kframe.core.kraft.decision import ControllerResult, PartitionResult, Reques
 from kframe.errors import ErrorCode
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import KraftElection, ResourceType
+from kframe.scenario.kraft.sessions import JavaHeartbeats
 from tests.kraft import oracle_cases
 from tests.kraft.oracle_json import parse_uuid, readable_uuid, uuid_text
 
@@ -103,7 +104,9 @@ def _pass(decision: ControllerResult) -> Decided:
 
 
 def fence_stale_broker(oracle: Oracle, event: Event) -> Decided:
-    if oracle_cases.has_tie(oracle.context.heartbeats, oracle.context.now_ns):
+    heartbeats = oracle.context.heartbeats
+    assert isinstance(heartbeats, JavaHeartbeats)
+    if oracle_cases.has_tie(heartbeats, oracle.context.now_ns):
         raise Undecided("several sessions have expired")
     return _pass(broker_events.fence_stale_broker(oracle.context))
 

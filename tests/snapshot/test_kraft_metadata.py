@@ -19,20 +19,20 @@ from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION
 from kframe.model.kraft.metadata import ClusterMetadata
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.views import partition_record
+from kframe.scenario.kraft.format import read_kraft_scenario
+from kframe.scenario.kraft.runner import KraftScenarioRunner
 from kframe.snapshot import Snapshot, Source, read_snapshot, write_snapshot
-from tests.kraft.golden_traces import GOLDEN, GoldenCluster, read_scenario, read_trace, step_records
+from tests.architecture.source import ROOT
 
-TRACES: Final = sorted((GOLDEN / "traces").iterdir())
+SCENARIOS: Final = sorted((ROOT / "tests" / "golden-kraft" / "scenarios").glob("*.yaml"))
 SOURCE: Final = Source("kraft", "node-1")
 DIRECTORIES: Final = (UUID(int=500), UUID(int=700))
 
 
 def golden_metadata(path: Path) -> ClusterMetadata:
-    cluster = GoldenCluster(read_scenario(path.name.split(".")[0]))
-    for step in read_trace(path)["steps"]:
-        for record in step_records(step):
-            cluster.apply(record)
-    return cluster.metadata
+    runner = KraftScenarioRunner(read_kraft_scenario(path))
+    runner.play()
+    return runner.metadata
 
 
 def small_cluster() -> ClusterMetadata:
@@ -93,7 +93,7 @@ def saved_and_read(snapshot: Snapshot, path: Path) -> Snapshot:
     return read_snapshot(path)
 
 
-@pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.name.split(".")[0])
 def test_the_image_of_a_golden_trace_survives(path: Path, tmp_path: Path) -> None:
     snapshot = Snapshot.from_metadata(golden_metadata(path), source=SOURCE, cluster_id="c", offset=7)
     again = Snapshot.from_metadata(snapshot.to_metadata(), source=SOURCE, cluster_id="c", offset=7)

@@ -1,7 +1,4 @@
-"""Changes of configurations (Kafka 4.4 ``ConfigurationControlManager``), without the validation of values.
-
-The caller validates values by Kafka's schema and applies the policy; the rules here are those of the metadata.
-"""
+"""Changes of configurations (Kafka 4.4 ``ConfigurationControlManager``)."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from kframe.core.kraft.config_values import check_values
 from kframe.core.kraft.context import KraftContext
 from kframe.core.kraft.decision import ControllerResult, RecordAndVersion, RequestRefused, check_record_count
 from kframe.errors import ErrorCode
@@ -80,7 +78,7 @@ def alter_resource(
         for key, value in values.items()
         if resource[0] == ResourceType.BROKER or stored.get(key) != value
     ]
-    _check_records(context, records, forwarded=True)
+    _check_records(context, resource, records, forwarded=True)
     if not is_new:
         _check_existence(context, resource)
     return records
@@ -120,7 +118,7 @@ def _resource_records(context: KraftContext, change: KraftConfigChange, forwarde
     ]
     if change.replaces_all:
         records += [_record(resource, key, None) for key in stored if key not in values]
-    _check_records(context, records, forwarded=forwarded)
+    _check_records(context, resource, records, forwarded=forwarded)
     _check_existence(context, resource)
     return records
 
@@ -144,13 +142,22 @@ def _new_value(
     return ",".join(parts)
 
 
-def _check_records(context: KraftContext, records: Sequence[RecordAndVersion], *, forwarded: bool) -> None:
+def _check_records(
+    context: KraftContext, resource: Resource, records: Sequence[RecordAndVersion], *, forwarded: bool
+) -> None:
+    values = dict(context.metadata.configs.get(resource, {}))
     for record in records:
         config = record.record
         assert isinstance(config, ConfigRecord)
         problem = _problem(context, config, forwarded)
         if problem is not None:
             raise RequestRefused(ErrorCode.INVALID_CONFIG, problem)
+        if config.value is None:
+            values.pop(config.name, None)
+        else:
+            values[config.name] = config.value
+    if context.settings.validates_configs:
+        check_values(resource, values)
 
 
 def _problem(context: KraftContext, config: ConfigRecord, forwarded: bool) -> str | None:

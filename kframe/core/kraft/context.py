@@ -48,6 +48,8 @@ class KraftSettings:
     num_partitions: int = 1
     max_elections: int = 1_000
     """Most elections of one pass of a timer."""
+    validates_configs: bool = False
+    """Whether values of configurations are checked; Kafka's classes leave that to a validator of the server."""
     supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from kframe.plugin.kraft import control_to_json, from_json, to_json
+from kframe.plugin.kraft import control_to_json, from_json, record_version, to_json
 from kframe_kraft.records.control_frames import decode_control, encode_control
 from kframe_kraft.records.frames import VersionedRecord, decode_record, encode_record
-from kframe_kraft.records.levels import record_version
 
 __all__ = [
     "VersionedRecord",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kframe.plugin.kraft import TABLES, records
-from kframe_kraft.errors import RecordError
+from kframe.errors import RecordError
+from kframe.model.kraft import records
+from kframe.model.kraft.record_tables import TABLES
 
 #: Levels of metadata.version that Kafka 4.4 reads; the lowest is 3.3-IV3.
 LEVEL_MIN: Final = 7

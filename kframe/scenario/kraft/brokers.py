@@ -1,0 +1,204 @@
+"""The brokers of a KRaft scenario: they register, send heartbeats and obey the answers. They host nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Final
+from uuid import UUID
+
+from kframe.core.kraft.broker_events import BrokerHeartbeat, HeartbeatReply, handle_heartbeat
+from kframe.core.kraft.context import SUPPORTED_FEATURES
+from kframe.core.kraft.decision import RequestRefused
+from kframe.core.kraft.registration import BrokerRegistrationRequest, register_broker
+from kframe.model.kraft.records import BrokerEndpoint, BrokerFeature
+from kframe.scenario.kraft.arguments import BrokerProperties, Heartbeat
+from kframe.scenario.kraft.names import FIRST_PORT, HOST, LISTENER, SymbolicNames
+from kframe.scenario.kraft.quorum import Quorum
+
+#: The time of a request, so that sessions end in the order of the last heartbeats.
+REQUEST_NS: Final = 1_000
+
+
+class ProcessState(Enum):
+    """What the process of a broker is doing."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+
+
+@dataclass(slots=True)
+class HeartbeatingBroker:
+    """A broker, and its present process."""
+
+    broker_id: int
+    rack: str | None = None
+    directories: list[str] = field(default_factory=lambda: ["a"])
+    features: dict[str, tuple[int, int]] = field(default_factory=lambda: dict(SUPPORTED_FEATURES))
+    incarnation: UUID | None = None
+    incarnations: int = 0
+    epoch: int = -1
+    """The broker epoch of the last registration."""
+    clean_epoch: int = -1
+    """The broker epoch that an orderly stop has written down, else -1."""
+    state: ProcessState = ProcessState.STOPPED
+    waits_for_session: bool = True
+    """Whether a step that stops the broker lasts until its session has ended."""
+    offline: list[str] = field(default_factory=list)
+    cordoned: list[str] | None = None
+    applied_offset: int | None = None
+    """The offset that heartbeats report instead of the end of the log."""
+    contact_ns: int | None = None
+    """The time of the last heartbeat of a process that runs."""
+    stopped_ns: int | None = None
+    """The time of the last heartbeat, while the end of that session is awaited."""
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    """The different answers to heartbeats since the shutdown began."""
+
+    def configure(self, properties: BrokerProperties) -> None:
+        """Take over the properties that are named."""
+        self.rack = self.rack if properties.rack is None else properties.rack
+        self.directories = properties.directories or self.directories
+        for name, levels in properties.features.items():
+            if levels is None:
+                self.features.pop(name, None)
+            else:
+                self.features[name] = levels
+
+    def stop(self, *, clean: bool = False, wait: bool = True) -> None:
+        """End the process."""
+        self.state, self.clean_epoch = ProcessState.STOPPED, self.epoch if clean else -1
+        self.stopped_ns = self.contact_ns if wait else None
+        self.contact_ns = None
+
+
+def endpoints(broker_id: int) -> tuple[BrokerEndpoint, ...]:
+    """The listener that a broker registers."""
+    return (BrokerEndpoint(name=LISTENER, host=HOST, port=FIRST_PORT + broker_id, security_protocol=0),)
+
+
+class ScenarioBrokers:
+    """All brokers of a scenario."""
+
+    def __init__(self, quorum: Quorum, names: SymbolicNames, cluster_id: str) -> None:
+        self.brokers: dict[int, HeartbeatingBroker] = {}
+        self.rounds = 0
+        """Rounds of heartbeats so far."""
+        self._quorum, self._names, self._cluster_id = quorum, names, cluster_id
+
+    def get(self, broker_id: int) -> HeartbeatingBroker:
+        """A broker; a new one if the id is unknown."""
+        return self.brokers.setdefault(broker_id, HeartbeatingBroker(broker_id))
+
+    def configure(self, properties: BrokerProperties) -> HeartbeatingBroker:
+        """A broker with these properties."""
+        broker = self.get(properties.id)
+        broker.configure(properties)
+        for name in broker.directories:
+            self.directory(broker, name)
+        return broker
+
+    def directory(self, broker: HeartbeatingBroker, name: str) -> UUID:
+        """The id of a directory of a broker."""
+        return self._names.directory(f"{broker.broker_id}.{name}")
+
+    def start_process(self, broker: HeartbeatingBroker) -> None:
+        """Start a new process, with an incarnation of its own."""
+        broker.incarnation = self._names.new_id()
+        broker.incarnations += 1
+        broker.offline, broker.applied_offset, broker.contact_ns = [], None, None
+        self._names.note_incarnation(broker.incarnation, f"{broker.broker_id}.{broker.incarnations}")
+
+    def register(
+        self, broker: HeartbeatingBroker, cluster_id: str | None = None, previous_epoch: int | None = None,
+        directories: Sequence[UUID] | None = None,
+    ) -> str:  # fmt: skip
+        """Send one BrokerRegistration. Returns the name of the error."""
+        online = [name for name in broker.directories if name not in broker.offline]
+        assert broker.incarnation is not None
+        request = BrokerRegistrationRequest(
+            broker_id=broker.broker_id,
+            cluster_id=self._cluster_id if cluster_id is None else cluster_id,
+            incarnation_id=broker.incarnation,
+            end_points=endpoints(broker.broker_id),
+            features=tuple(
+                BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in broker.features.items()
+            ),
+            rack=broker.rack,
+            directories=tuple(
+                directories if directories is not None else (self.directory(broker, name) for name in online)
+            ),
+            previous_broker_epoch=broker.clean_epoch if previous_epoch is None else previous_epoch,
+        )
+        end_offset, kraft_version = self._quorum.end_offset, self._quorum.kraft_version
+        try:
+            broker.epoch = self._quorum.submit(
+                lambda context: register_broker(context, request, end_offset, kraft_version)
+            )
+        except RequestRefused as refusal:
+            return refusal.error.name
+        return "NONE"
+
+    def send_round(self) -> None:
+        """Send one heartbeat of each broker that runs, by id."""
+        for broker_id in sorted(self.brokers):
+            if self.brokers[broker_id].state is not ProcessState.STOPPED:
+                self.heartbeat(self.brokers[broker_id])
+        self.rounds += 1
+
+    def heartbeat(self, broker: HeartbeatingBroker) -> dict[str, Any]:
+        """Send one heartbeat and obey the answer. Returns the answer as a trace shows it."""
+        shown = self._send(broker, self._usual_heartbeat(broker))
+        if "error" in shown:
+            broker.stop(wait=False)
+        return shown
+
+    def heartbeat_with(self, broker: HeartbeatingBroker, options: Heartbeat) -> dict[str, Any]:
+        """Send one heartbeat with other content; the broker stays as it is."""
+        usual = self._usual_heartbeat(broker)
+        named: dict[str, Any] = {
+            "want_fence": options.want_fence,
+            "want_shut_down": options.want_shut_down,
+            "broker_epoch": options.epoch,
+            "metadata_offset": options.offset,
+            "offline_directories": self._directories(broker, options.offline_directories),
+            "cordoned_directories": self._directories(broker, options.cordoned_directories),
+        }
+        return self._send(broker, replace(usual, **{key: value for key, value in named.items() if value is not None}))
+
+    def _directories(self, broker: HeartbeatingBroker, names: Sequence[str] | None) -> tuple[UUID, ...] | None:
+        return None if names is None else tuple(self.directory(broker, name) for name in names)
+
+    def _usual_heartbeat(self, broker: HeartbeatingBroker) -> BrokerHeartbeat:
+        applied = broker.applied_offset
+        return BrokerHeartbeat(
+            broker_id=broker.broker_id,
+            broker_epoch=broker.epoch,
+            metadata_offset=self._quorum.end_offset - 1 if applied is None else applied,
+            want_fence=broker.state is ProcessState.STARTING,
+            want_shut_down=broker.state is ProcessState.STOPPING,
+            offline_directories=self._directories(broker, broker.offline) or (),
+            cordoned_directories=self._directories(broker, broker.cordoned),
+        )
+
+    def _send(self, broker: HeartbeatingBroker, request: BrokerHeartbeat) -> dict[str, Any]:
+        self._quorum.now_ns += REQUEST_NS
+        broker.contact_ns = self._quorum.now_ns
+        try:
+            reply: HeartbeatReply = self._quorum.submit(lambda context: handle_heartbeat(context, request))
+        except RequestRefused as refusal:
+            shown: dict[str, Any] = {"error": refusal.error.name}
+        else:
+            shown = {"caught_up": reply.is_caught_up, "fenced": reply.is_fenced, "shut_down": reply.should_shut_down}
+            if reply.in_controlled_shutdown:
+                heartbeats = self._quorum.context.heartbeats
+                heartbeats.begin_controlled_shutdown(broker.broker_id, self._quorum.end_offset - 1)
+        if not broker.answers or broker.answers[-1] != shown:
+            broker.answers.append(shown)
+        if shown.get("shut_down") and broker.state is ProcessState.STOPPING:
+            broker.stop(clean=True, wait=broker.waits_for_session)
+        return shown

@@ -1,0 +1,225 @@
+"""A metadata log with one voter and its active controller, in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+from kframe.core.kraft.broker_events import fence_stale_broker
+from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftContext, KraftSettings
+from kframe.core.kraft.decision import ControllerResult, RecordAndVersion
+from kframe.core.kraft.elections import balance_leaders, elect_unclean_leaders
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.model.kraft.control import (
+    ControlRecord,
+    KRaftVersionFeature,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    LeaderChangeVoter,
+    Voter,
+    VotersRecord,
+)
+from kframe.model.kraft.directory_ids import ZERO_UUID
+from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION, MetadataLevel, ResourceType
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import (
+    BeginTransactionRecord,
+    ConfigRecord,
+    ControllerFeature,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    NoOpRecord,
+    RegisterControllerRecord,
+)
+from kframe.model.kraft.topics import MIN_INSYNC_REPLICAS
+from kframe.scenario.kraft.sessions import JavaHeartbeats
+
+NODE_ID: Final = 3000
+SECOND: Final = 1_000_000_000
+#: The first ``metadata.version`` whose log may have transactions.
+TRANSACTIONS: Final = 13
+#: The level of each feature of a new log, from a level of ``metadata.version`` on (Kafka ``Feature.defaultLevel``).
+DEFAULT_LEVELS: Final[Mapping[str, tuple[tuple[int, int], ...]]] = {
+    "eligible.leader.replicas.version": ((26, 1),),
+    "group.version": ((22, 1),),
+    "share.version": ((28, 1), (31, 2)),
+    "streams.version": ((29, 1),),
+    "transaction.version": ((24, 2),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LogBatch:
+    """A committed batch: records with versions, or control records."""
+
+    offset: int
+    epoch: int
+    records: tuple[RecordAndVersion, ...] = ()
+    control: tuple[ControlRecord, ...] = ()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the batch has NoOp records only."""
+        return not self.control and all(isinstance(item.record, NoOpRecord) for item in self.records)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last record."""
+        return self.offset + len(self.records) + len(self.control)
+
+
+@dataclass(frozen=True, slots=True)
+class TimerIntervals:
+    """The session timeout and the intervals of elections in nanoseconds; None is off."""
+
+    session_ns: int
+    balance_ns: int | None
+    unclean_ns: int
+
+
+def default_levels(metadata_version: int, named: Mapping[str, int]) -> dict[str, int]:
+    """The levels of a new log's features above 0, by name, with ``metadata.version`` first."""
+    levels = {METADATA_VERSION: metadata_version}
+    for name, thresholds in DEFAULT_LEVELS.items():
+        level = max((level for threshold, level in thresholds if metadata_version >= threshold), default=0)
+        levels[name] = named.get(name, level)
+    levels |= {name: level for name, level in sorted(named.items()) if name not in levels}
+    return {name: level for name, level in levels.items() if level}
+
+
+class Quorum:
+    """The log, and the active controller after ``start``. Every decision is committed at once."""
+
+    def __init__(self, settings: KraftSettings, timers: TimerIntervals, levels: Mapping[str, int]) -> None:
+        self.log: list[LogBatch] = []
+        self.epoch = 0
+        self.kraft_version = 0
+        self.now_ns = 0
+        self.timers = timers
+        self._settings, self._levels = settings, levels
+        self._random = JavaRandom(0)
+        self._passes = dict(_passes(timers))
+        self._due: dict[str, int] = {}
+        self._registrations = 0
+        self.context = KraftContext(ClusterMetadata(), JavaHeartbeats(timers.session_ns), settings, self._random)
+
+    @property
+    def end_offset(self) -> int:
+        """The offset of the next record."""
+        return self.log[-1].end_offset if self.log else 0
+
+    @property
+    def metadata(self) -> ClusterMetadata:
+        """The metadata that the log adds up to."""
+        return self.context.metadata
+
+    def start(self) -> None:
+        """Take the role at a new epoch; the first time the controller writes the feature levels."""
+        self.epoch += 1
+        voters = (LeaderChangeVoter(voter_id=NODE_ID),)
+        self._append_control(LeaderChangeMessage(leader_id=NODE_ID, voters=voters, granting_voters=voters))
+        metadata = self.metadata
+        heartbeats = JavaHeartbeats.activated(self.timers.session_ns, metadata.brokers.registrations, self.now_ns)
+        self.context = KraftContext(metadata, heartbeats, self._settings, self._random, self.now_ns)
+        if not metadata.features:
+            self._append(self._bootstrap_records())
+        self._register_controller()
+        self._due = {name: self.now_ns + interval_ns for name, (_, interval_ns) in self._passes.items()}
+
+    def submit(self, decide: Callable[[KraftContext], ControllerResult]) -> Any:
+        """Decide, commit the records and return the answer. Raises RequestRefused."""
+        level = self.context.level
+        self.context.now_ns = self.now_ns
+        result = decide(self.context)
+        for batch in result.batches():
+            self._append(batch)
+        if level < MetadataLevel.CONTROLLER_REGISTRATION <= self.context.level:
+            self._register_controller()
+        return result.response
+
+    def upgrade_kraft_version(self) -> None:
+        """Write the voters into the log (``kraft.version`` 1)."""
+        self.kraft_version = 1
+        voter = Voter(
+            voter_id=NODE_ID, voter_directory_id=ZERO_UUID,
+            k_raft_version_feature=KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+        )  # fmt: skip
+        self._append_control(KRaftVersionRecord(k_raft_version=1), VotersRecord(voters=(voter,)))
+
+    def run_timers(self) -> None:
+        """Fence brokers whose sessions have expired, and elect leaders where a timer is due."""
+        for name, due_ns in self._due.items():
+            if self.now_ns >= due_ns:
+                decide, interval_ns = self._passes[name]
+                while self.submit(decide):
+                    pass
+                self._due[name] = self.now_ns + interval_ns
+
+    def lose(self, count: int) -> None:
+        """Cut the newest batches off the log, those without records apart."""
+        written = [index for index, batch in enumerate(self.log) if not batch.is_idle]
+        del self.log[written[-count] :]
+        metadata = ClusterMetadata()
+        self.context = KraftContext(metadata, JavaHeartbeats(self.timers.session_ns), self._settings, self._random)
+        for batch in self.log:
+            for index, item in enumerate(batch.records):
+                self.context.replay(item.record, batch.offset + index)
+
+    def _append(self, records: Sequence[RecordAndVersion]) -> None:
+        if not records:
+            return
+        batch = LogBatch(self.end_offset, self.epoch, tuple(records))
+        self.log.append(batch)
+        for index, item in enumerate(records):
+            self.context.replay(item.record, batch.offset + index)
+
+    def _append_control(self, *records: ControlRecord) -> None:
+        self.log.append(LogBatch(self.end_offset, self.epoch, control=records))
+
+    def _bootstrap_records(self) -> list[RecordAndVersion]:
+        levels = [
+            RecordAndVersion(FeatureLevelRecord(name=name, feature_level=level), 0)
+            for name, level in self._levels.items()
+        ]
+        if self._levels[METADATA_VERSION] < TRANSACTIONS:
+            return levels
+        if self._levels.get(ELR_VERSION):
+            levels.append(_cluster_min_isr(self._settings.min_insync_replicas))
+        begin = RecordAndVersion(BeginTransactionRecord(name="Bootstrap records"), 0)
+        return [begin, *levels, RecordAndVersion(EndTransactionRecord(), 0)]
+
+    def _register_controller(self) -> None:
+        if self.context.level < MetadataLevel.CONTROLLER_REGISTRATION:
+            return
+        self._registrations += 1
+        features = tuple(
+            ControllerFeature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+        )
+        record = RegisterControllerRecord(
+            controller_id=NODE_ID, incarnation_id=controller_incarnation(self._registrations),
+            zk_migration_ready=False, end_points=(), features=features,
+        )  # fmt: skip
+        self._append([RecordAndVersion(record, 0)])
+
+
+def _passes(timers: TimerIntervals) -> Iterator[tuple[str, tuple[Callable[[KraftContext], ControllerResult], int]]]:
+    """The passes of timers, each with its interval (Kafka ``QuorumController.registerMaybeFenceStaleBroker`` etc.)."""
+    yield "sessions", (fence_stale_broker, timers.session_ns // 8)
+    if timers.balance_ns is not None:
+        yield "balance", (balance_leaders, timers.balance_ns)
+    yield "unclean", (elect_unclean_leaders, timers.unclean_ns)
+
+
+def _cluster_min_isr(value: int) -> RecordAndVersion:
+    """The setting of the whole cluster that a new log with ELR has (Kafka ``ActivationRecordsGenerator``)."""
+    kind = int(ResourceType.BROKER)
+    record = ConfigRecord(resource_type=kind, resource_name="", name=MIN_INSYNC_REPLICAS, value=str(value))
+    return RecordAndVersion(record, 0)
+
+
+def controller_incarnation(number: int) -> UUID:
+    """The incarnation of the controller's process with this number, from 1 on."""
+    return UUID(int=(0xC0 << 120) | number)

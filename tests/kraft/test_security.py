@@ -1,0 +1,194 @@
+"""ACLs, SCRAM credentials, quotas and producer ids: what the controller writes and refuses (Kafka 4.4)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from kframe.core.kraft.acls import AclEntry, KraftAclFilter, create_acls, delete_acls
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.decision import ControllerResult, RequestRefused
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.node_requests import allocate_producer_ids, unregister_controller
+from kframe.core.kraft.quotas import QuotaChange, alter_client_quotas
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.core.kraft.scram import ScramDeletion, ScramUpsertion, alter_credentials
+from kframe.errors import ErrorCode
+from kframe.model.kraft.metadata import ClusterMetadata
+
+TOPIC, CLUSTER, ANY, MATCH, LITERAL, PREFIXED = 2, 4, 1, 2, 3, 4
+READ, ALLOW = 3, 3
+
+
+@pytest.fixture
+def context() -> KraftContext:
+    return KraftContext(ClusterMetadata(), Heartbeats(1), KraftSettings(node_id=1), JavaRandom(0))
+
+
+def commit(context: KraftContext, result: ControllerResult) -> Any:
+    for item in result.records:
+        context.replay(item.record, 0)
+    return result.response
+
+
+def entry(name: str, pattern: int = LITERAL, principal: str = "User:ann", kind: int = TOPIC) -> AclEntry:
+    return AclEntry(kind, name, pattern, principal, "*", READ, ALLOW)
+
+
+def add(context: KraftContext, *acls: AclEntry) -> list[ErrorCode]:
+    ids = iter(UUID(int=100 + len(context.metadata.acls) + index) for index in range(len(acls)))
+    return [result.error for result in commit(context, create_acls(context, acls, lambda: next(ids)))]
+
+
+REFUSED_ACLS: Final = [
+    entry("t", pattern=ANY),
+    entry("t", pattern=MATCH),
+    entry("t", pattern=0),
+    entry(""),
+    entry("t", principal="ann"),
+    entry("t", kind=0),
+    entry("t", kind=ANY),
+    entry("other", kind=CLUSTER),
+    AclEntry(TOPIC, "t", LITERAL, "User:ann", "*", ANY, ALLOW),
+    AclEntry(TOPIC, "t", LITERAL, "User:ann", "*", READ, ANY),
+]
+
+
+@pytest.mark.parametrize("acl", REFUSED_ACLS)
+def test_invalid_acl_is_refused(context: KraftContext, acl: AclEntry) -> None:
+    assert add(context, acl, entry("t")) == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+    assert len(context.metadata.acls) == 1
+
+
+def test_equal_acl_is_written_once(context: KraftContext) -> None:
+    assert add(context, entry("t"), entry("t")) == [ErrorCode.NONE] * 2
+    add(context, entry("t"))
+    assert len(context.metadata.acls) == 1
+
+
+FILTERS: Final = [
+    (KraftAclFilter(), {"t", "te", "*", "u"}),
+    (KraftAclFilter(resource_name="test", pattern_type=MATCH), {"t", "te", "*"}),
+    (KraftAclFilter(resource_name="t", pattern_type=MATCH), {"t", "*"}),
+    (KraftAclFilter(resource_name="t", pattern_type=PREFIXED), {"t"}),
+    (KraftAclFilter(resource_name="t", pattern_type=LITERAL), set()),
+    (KraftAclFilter(resource_name="u"), {"u"}),
+    (KraftAclFilter(principal="User:bob"), {"u"}),
+    (KraftAclFilter(host="10.0.0.1"), set()),
+    (KraftAclFilter(operation=4), set()),
+]
+
+
+@pytest.mark.parametrize(("acl_filter", "names"), FILTERS)
+def test_filter_deletes_what_it_matches(context: KraftContext, acl_filter: KraftAclFilter, names: set[str]) -> None:
+    add(context, entry("t", PREFIXED), entry("te", PREFIXED), entry("*"), entry("u", principal="User:bob"))
+    (result,) = commit(context, delete_acls(context, [acl_filter]))
+    assert {acl.resource_name for acl in result.deleted} == names
+    assert {record.resource_name for record in context.metadata.acls.values()} == {"t", "te", "*", "u"} - names
+
+
+def test_two_filters_delete_an_acl_once(context: KraftContext) -> None:
+    add(context, entry("t"))
+    result = delete_acls(context, [KraftAclFilter(), KraftAclFilter(resource_name="t"), KraftAclFilter(pattern_type=0)])
+    assert [len(answer.deleted) for answer in result.response] == [1, 1, 0]
+    assert [answer.error for answer in result.response][2] is ErrorCode.INVALID_REQUEST
+    assert len(result.records) == 1
+
+
+def upsertion(user: str = "ann", mechanism: int = 1, iterations: int = 4096) -> ScramUpsertion:
+    return ScramUpsertion(user, mechanism, iterations, b"salt", b"password")
+
+
+CREDENTIALS: Final = [
+    ([], [upsertion()], {"ann": ErrorCode.NONE}),
+    ([], [upsertion(mechanism=2)], {"ann": ErrorCode.NONE}),
+    ([], [upsertion(mechanism=3)], {"ann": ErrorCode.UNSUPPORTED_SASL_MECHANISM}),
+    ([], [upsertion(iterations=4095)], {"ann": ErrorCode.UNACCEPTABLE_CREDENTIAL}),
+    ([], [upsertion(iterations=16385)], {"ann": ErrorCode.UNACCEPTABLE_CREDENTIAL}),
+    ([], [upsertion(user="")], {"": ErrorCode.UNACCEPTABLE_CREDENTIAL}),
+    ([ScramDeletion("ann", 1)], [], {"ann": ErrorCode.RESOURCE_NOT_FOUND}),
+    ([ScramDeletion("ann", 1)], [upsertion()], {"ann": ErrorCode.DUPLICATE_RESOURCE}),
+    ([], [upsertion(), upsertion()], {"ann": ErrorCode.DUPLICATE_RESOURCE}),
+    ([], [upsertion(), upsertion(mechanism=3)], {"ann": ErrorCode.UNSUPPORTED_SASL_MECHANISM}),
+]
+
+
+@pytest.mark.parametrize(("deletions", "upsertions", "errors"), CREDENTIALS)
+def test_credentials(
+    context: KraftContext,
+    deletions: list[ScramDeletion],
+    upsertions: list[ScramUpsertion],
+    errors: dict[str, ErrorCode],
+) -> None:
+    results = commit(context, alter_credentials(context, deletions, upsertions))
+    assert {result.user: result.error for result in results} == errors
+    assert len(context.metadata.scram) == (len(upsertions) if set(errors.values()) == {ErrorCode.NONE} else 0)
+
+
+def test_stored_key_verifies_the_salted_password(context: KraftContext) -> None:
+    commit(context, alter_credentials(context, [], [upsertion(mechanism=2)]))
+    credential = context.metadata.scram["ann", 2]
+    client_key = hmac.new(b"password", b"Client Key", "sha512").digest()
+    assert credential.stored_key == hashlib.sha512(client_key).digest()
+    assert credential.server_key == hmac.new(b"password", b"Server Key", "sha512").digest()
+    commit(context, alter_credentials(context, [ScramDeletion("ann", 2)], []))
+    assert not context.metadata.scram
+
+
+USER: Final = (("user", "ann"),)
+QUOTAS: Final = [
+    (QuotaChange(USER, {"producer_byte_rate": 1000.0}), ErrorCode.NONE),
+    (QuotaChange((("user", None), ("client-id", "c")), {"request_percentage": 50.5}), ErrorCode.NONE),
+    (QuotaChange((("ip", "10.0.0.1"),), {"connection_creation_rate": 5}), ErrorCode.NONE),
+    (QuotaChange((("ip", None),), {"connection_creation_rate": 5}), ErrorCode.NONE),
+    (QuotaChange((), {"producer_byte_rate": 1.0}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange((("user", ""),), {"producer_byte_rate": 1.0}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange((("group", "g"),), {"producer_byte_rate": 1.0}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange((("ip", "10.0.0.1"), ("user", "ann")), {"connection_creation_rate": 5}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange((("ip", "not an ip"),), {"connection_creation_rate": 5}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"connection_creation_rate": 5}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"consumer_byte_rate": 0.5}), ErrorCode.INVALID_REQUEST),
+    (QuotaChange(USER, {"nonsense": 5}), ErrorCode.INVALID_REQUEST),
+]
+
+
+@pytest.mark.parametrize(("change", "error"), QUOTAS)
+def test_quotas(context: KraftContext, change: QuotaChange, error: ErrorCode) -> None:
+    (result,) = commit(context, alter_client_quotas(context, [change]))
+    assert result.error is error
+    assert bool(context.metadata.quotas) == (error is ErrorCode.NONE)
+
+
+def test_equal_quota_writes_nothing_and_removal_removes(context: KraftContext) -> None:
+    change = QuotaChange(USER, {"producer_byte_rate": 1000.0})
+    assert not alter_client_quotas(context, [change], validate_only=True).records
+    commit(context, alter_client_quotas(context, [change]))
+    assert not alter_client_quotas(context, [change]).records
+    assert not alter_client_quotas(context, [QuotaChange(USER, {"consumer_byte_rate": None})]).records
+    commit(context, alter_client_quotas(context, [QuotaChange(USER, {"producer_byte_rate": None})]))
+    assert not context.metadata.quotas
+
+
+def test_producer_ids_need_the_current_broker_epoch(context: KraftContext) -> None:
+    with pytest.raises(RequestRefused) as refusal:
+        allocate_producer_ids(context, 1, 5)
+    assert refusal.value.error is ErrorCode.STALE_BROKER_EPOCH
+
+
+UNREGISTRATIONS: Final = [
+    (32, 3, ErrorCode.UNSUPPORTED_VERSION),
+    (33, 1, ErrorCode.INVALID_REQUEST),
+    (33, 3, ErrorCode.CONTROLLER_ID_NOT_REGISTERED),
+]
+
+
+@pytest.mark.parametrize(("level", "controller", "error"), UNREGISTRATIONS)
+def test_controller_is_not_unregistered(context: KraftContext, level: int, controller: int, error: ErrorCode) -> None:
+    context.metadata.features["metadata.version"] = level
+    with pytest.raises(RequestRefused) as refusal:
+        unregister_controller(context, controller)
+    assert refusal.value.error is error
