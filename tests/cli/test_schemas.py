@@ -15,6 +15,7 @@ from tests.architecture.source import ROOT
 from tests.cli.running import CLUSTER, HEALTHY, PLAN, kframe
 from tests.schemas import documents, problems, validator
 
+KRAFT_SCENARIOS: Final = sorted((ROOT / "tests" / "golden-kraft" / "scenarios").glob("*.yaml"))
 SCENARIO: Final = ROOT / "examples" / "scenarios" / "rolling-restart.yaml"
 DEGRADED: Final = CLUSTER / "broker-4-dead.zookeeper.jsonl.gz"
 #: Commands that print each document, and other paths through their code.
@@ -116,6 +117,11 @@ def test_files_that_commands_write_are_valid(tmp_path: Path) -> None:
         document = json.loads(path.read_text())
         assert problems(document, document["schema"]) == []
     assert problems(yaml.safe_load((tmp_path / "run.yaml").read_text()), "kframe.scenario/v1") == []
+
+
+@pytest.mark.parametrize("path", KRAFT_SCENARIOS, ids=lambda path: path.stem)
+def test_golden_scenarios_of_kraft_are_valid(path: Path) -> None:
+    assert problems(yaml.safe_load(path.read_text()), "kframe.scenario-kraft/v1") == []
 
 
 def test_parts_of_a_simulation_add_up_to_a_valid_document(tmp_path: Path) -> None:

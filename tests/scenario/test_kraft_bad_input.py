@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from kframe.errors import ScenarioError
-from kframe.scenario import strict_yaml
 from kframe.scenario.kraft.format import is_kraft, parse_kraft_scenario
 from kframe.scenario.kraft.runner import KraftScenarioRunner
-from tests.architecture.source import ROOT
-from tests.schemas import problems
 
 BROKERS: Final = [{"id": 1}, {"id": 2}]
 TOPIC: Final = {"name": "t", "partitions": [{"partition": 0, "replicas": [1, 2]}]}
@@ -74,13 +70,6 @@ def test_impossible_scenario_is_refused(document: dict[str, Any], text: str) -> 
     with pytest.raises(ScenarioError) as refusal:
         KraftScenarioRunner(parse_kraft_scenario(document, "s.yaml")).play()
     assert text in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "tests/golden-kraft/scenarios").glob("*.yaml")), ids=lambda path: path.stem
-)
-def test_golden_scenarios_fit_the_schema(path: Path) -> None:
-    assert problems(strict_yaml.load(path.read_text(), str(path)), "kframe.scenario-kraft/v1") == []
 
 
 def test_mode_of_a_document() -> None:
