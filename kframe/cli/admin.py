@@ -94,9 +94,9 @@ def apply(
         return FAILED
     if not execute:
         whatif = WhatIf(held.snapshot)
-        emit_outcome(reassign(whatif, plan), whatif, output, limit)
+        refused = emit_outcome(reassign(whatif, plan), whatif, output, limit)
         click.echo("nothing was changed; --execute does it", err=True)
-        return 0
+        return FAILED if refused else 0
     _write_rollback(
         held, rollback or Path(f"{plan.name.replace(' ', '-')}.rollback-{datetime.now(UTC):%Y%m%dT%H%M%S}.json")
     )

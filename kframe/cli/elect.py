@@ -36,9 +36,9 @@ def command(
     named = [topic_partition("--partition", partition) for partition in partitions] or None
     if not execute:
         whatif = WhatIf(admin.capture())
-        emit_outcome(whatif.elect(election, named), whatif, output, 50)
+        refused = emit_outcome(whatif.elect(election, named), whatif, output, 50)
         click.echo("nothing was changed; --execute does it", err=True)
-        return
+        click.get_current_context().exit(FAILED if refused else 0)
     codes = admin.elect(election, named)
     emit_codes(codes, output)
     failed = [code for code in codes.values() if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)]

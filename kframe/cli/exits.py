@@ -35,6 +35,11 @@ EXIT_CODES: Final = (
     (CLOSED_PIPE, "the reader of standard output is gone"),
 )
 
+#: The extra that installs a module.
+_EXTRAS: Final = {
+    "kazoo": "zookeeper", "matplotlib": "plot", "pandas": "spark", "prometheus_client": "metrics", "pyarrow": "arrow",
+    "pyspark": "spark",
+}  # fmt: skip
 #: What click 8.2 raises for a group that is called without a command; its message is the group's help.
 _HELP_ASKED: Final = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
@@ -65,6 +70,17 @@ def output_faults() -> Iterator[None]:
         raise _fault(problem) from problem
 
 
+@contextmanager
+def writing_to(path: object) -> Iterator[None]:
+    """Name the file in an OSError that names none, such as that of a full disk."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is None:
+            problem.filename = str(path)
+        raise
+
+
 def _fault(problem: OSError) -> OutputFault:
     return ClosedPipe(problem) if problem.errno == errno.EPIPE else OutputFault(problem)
 
@@ -79,6 +95,11 @@ def report(problem: BaseException) -> int:
             return problem.exit_code
         case OSError():
             return report(_fault(problem))
+        case ImportError() if problem.name is not None and problem.name.partition(".")[0] in _EXTRAS:
+            module = problem.name.partition(".")[0]
+            extra = f"kframe-controller[{_EXTRAS[module]}]"
+            click.echo(f"error: {module} is not installed, expected the extra {extra}", err=True)
+            return BAD_INPUT
         case click.Abort() | KeyboardInterrupt():
             click.echo("error: interrupted", err=True)
             return INTERRUPTED

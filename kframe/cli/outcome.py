@@ -46,11 +46,16 @@ _BROKER_WIDE: Final = frozenset(_BROKER_COLUMNS[12:])
 #: What a broker is sent; a KRaft controller sends nothing.
 _SENT: Final = frozenset(_BROKER_COLUMNS[10:])
 _RECORDS: Final = ("record", "count", "bytes")
+#: Codes of an answer that are no refusals.
+_NO_REFUSAL: Final = frozenset({"NONE", "ELECTION_NOT_NEEDED"})
 _STATES: Final = {(True, True): "up", (True, False): "gone", (False, True): "started", (False, False): "down"}
 
 
-def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> None:
-    """Print an outcome. Data has every changed partition. CSV and JSON lines have nothing else."""
+def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> bool:
+    """Print an outcome. Data has every changed partition. CSV and JSON lines have nothing else.
+
+    Returns whether the controller would refuse a part of the operation, which tables say in their headline.
+    """
     from kframe.whatif.document import SCHEMA, summary_document
 
     document = summary_document(outcome, whatif.snapshot, whatif.cluster)
@@ -58,7 +63,7 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> N
         emit_rows(OutputTable(SCHEMA, _partition_columns(outcome), outcome.changes.records()), output)
         if not document["changed"]:
             click.echo(_nothing_changes(document), err=True)
-        return
+        return _report_refusal(document)
     if output == "json":
         _emit_json(document, outcome)
     elif output == "yaml":
@@ -66,6 +71,40 @@ def emit_outcome(outcome: Outcome, whatif: WhatIf, output: str, limit: int) -> N
         emit_record(schema, {**document, "partitions": list(outcome.changes.records())}, output)
     else:
         _emit_tables(outcome, document, output, limit)
+        return bool(_refusals(document))
+    return _report_refusal(document)
+
+
+def _refusals(document: dict[str, Any]) -> dict[str, int]:
+    """The errors of the controller's answers, with their counts.
+
+    An election that is not needed is no refusal, nor are partitions without a candidate in an election of all.
+    """
+    refusals: dict[str, int] = {}
+    if document["operation"]["verb"] == "elect" and document["operation"]["partitions"] is None:
+        return refusals
+    for step in document["steps"]:
+        answer = step["answer"] or {"error": "NONE"}
+        counts = answer.get("topics") or answer.get("partitions") or {}
+        if answer["error"] != "NONE":
+            counts = {answer["error"]: 1, **counts}
+        for error, count in counts.items():
+            if error not in _NO_REFUSAL:
+                refusals[error] = refusals.get(error, 0) + count
+    return refusals
+
+
+def _refusal_text(document: dict[str, Any]) -> str:
+    errors = ", ".join(f"{count:,} {error}" for error, count in _refusals(document).items())
+    return f"refused by Kafka's rules ({errors})" if errors else ""
+
+
+def _report_refusal(document: dict[str, Any]) -> bool:
+    """Report a refusal beside data; return whether there is one."""
+    text = _refusal_text(document)
+    if text:
+        click.echo(f"error: {document['operation']['text']}: {text}", err=True)
+    return bool(text)
 
 
 def _emit_json(document: dict[str, Any], outcome: Outcome) -> None:
@@ -81,9 +120,8 @@ def _emit_json(document: dict[str, Any], outcome: Outcome) -> None:
 
 def _emit_tables(outcome: Outcome, document: dict[str, Any], output: str, limit: int) -> None:
     source = document["snapshot"]
-    emit_heading(
-        f"{document['operation']['text']}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}"
-    )
+    operation = ", ".join(filter(None, (document["operation"]["text"], _refusal_text(document))))
+    emit_heading(f"{operation}: {source['partitions']:,} partitions of {source['name'] or 'the snapshot'}")
     if not document["changed"]:
         click.echo(_nothing_changes(document))
     impact = document["impact"]

@@ -128,8 +128,11 @@ def _step_row(number: int, step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(target: Path, text: str) -> None:
-    """Write the whole file or nothing. Raises BadInput if it cannot be written."""
+    """Write the whole file or nothing; a device or a pipe is written to. Raises BadInput if it cannot be written."""
     try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_text(text, encoding="utf-8")
+            return
         descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -120,7 +120,8 @@ def spark_options(command: Command) -> Command:
                 _drop_log(ctx)
                 raise
             log = f" (Spark's log: {ctx.meta[_LOG]})" if _LOG in ctx.meta else ""
-            raise SparkFailed(f"{_reason(problem)}: {_safe(ctx)}{log}") from problem
+            where = "" if master is None and remote is None else f" at {master or remote}"
+            raise SparkFailed(f"{_reason(problem)}{where}: {_safe(ctx)}{log}") from problem
         _drop_log(ctx)
         return result
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kframe.cli.completion import complete_brokers, complete_partitions, complete_topics
+from kframe.cli.exits import FAILED
 from kframe.cli.findings import announce, end_with, fail_on_option, findings
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import ReportingGroup, output_option
@@ -204,7 +205,10 @@ def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) 
 
 
 def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], Outcome]) -> None:
-    """Run, write, print, and exit with the code of ``--fail-on``. Nothing is written on an error."""
+    """Run, write, print, and exit with the code of ``--fail-on``, or FAILED for a refused operation.
+
+    Nothing is written on an error.
+    """
     from kframe.cli.outcome import emit_outcome
     from kframe.whatif.export import check_target, write_outcome
 
@@ -219,5 +223,7 @@ def _run(settings: StudySettings, reporting: Reporting, act: Callable[[WhatIf], 
     if reporting.out is not None:
         write_outcome(outcome, whatif.snapshot, whatif.cluster, reporting.out, force=reporting.force)
     announce(rules, reporting.output)
-    emit_outcome(outcome, whatif, reporting.output, reporting.limit)
+    refused = emit_outcome(outcome, whatif, reporting.output, reporting.limit)
     end_with(result, "partition")
+    if refused:
+        click.get_current_context().exit(FAILED)

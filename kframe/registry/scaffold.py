@@ -9,7 +9,7 @@ from string import Template
 from typing import Final
 
 from kframe import __version__
-from kframe.errors import ConfigError
+from kframe.errors import ConfigError, InputError
 from kframe.registry.specs import NAME
 
 _PYPROJECT: Final = """\
@@ -124,16 +124,20 @@ def new_plugin(directory: Path, name: str) -> list[Path]:
         f"{module}.py": _MODULE,
         f"tests/test_{name.replace('-', '_')}.py": _TEST,
     }
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    building = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+    building = None
     try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        building = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
         for file, template in files.items():
             path = building / file
             path.parent.mkdir(exist_ok=True)
             path.write_text(Template(template).substitute(words))
         building.chmod(0o755)
         building.replace(directory)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise InputError(str(directory), reason, "a directory that can be written") from problem
+    finally:
+        if building is not None:
+            shutil.rmtree(building, ignore_errors=True)  # Does not exist after success.
     return [directory / file for file in files]

@@ -37,6 +37,9 @@ _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: Shuffle partitions for each core of a local master; Spark's own 200 are tasks of milliseconds there.
 _SHUFFLES_OF_CORE: Final = 2
 _INTERPRETED: Final = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+_MASTER: Final = re.compile(
+    r"local|local\[(?:\*|\d+)(?:,\s*\d+)?\]|local-cluster\[.+\]|spark://[^\s/]+:\d+(?:,[^\s/]+:\d+)*|yarn|k8s://\S+"
+)
 _LOCAL: Final = re.compile(r"local(?:\[(\*|\d+)(?:,\s*\d+)?\])?")
 
 
@@ -49,8 +52,10 @@ def session(
     With neither it uses the master of ``spark-submit`` where that runs this program, and ``local[*]`` elsewhere.
     ``conf`` prevails over kframe's settings.
 
-    Raises InputError if pyspark is not installed.
+    Raises InputError if pyspark is not installed, or ``master`` is no address of a Spark master.
     """
+    if master is not None and not _MASTER.fullmatch(master):
+        raise InputError("--master", repr(master), "local[*], local[4], spark://host:7077, yarn or k8s://...")
     try:
         from pyspark.sql import SparkSession
     except ImportError as problem:

@@ -22,6 +22,8 @@ def check_file(path: Path, endings: Collection[str] = (), *, force: bool = False
         raise InputError(str(path.parent), "no such directory", "one to write the file in")
     if path.is_dir() or (path.exists() and not force):
         raise InputError(str(path), "something already there", "a new file, or --force to replace one")
+    if path.exists() and not path.is_file():
+        raise InputError(str(path), "a device or a pipe, which would be replaced", "a regular file")
 
 
 def put_file(path: Path, write: Callable[[Any], object]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from kframe.cli.exits import writing_to
 from kframe.cli.output import BadInput, OutputTable, ReportingGroup, emit_record, emit_rows, output_option
 from kframe.cli.progress import progress
 from kframe.cli.studies import PATH
@@ -106,9 +107,11 @@ def replay(source: str, target: Path | None, scenario: Path | None, output: str)
     simulation = Simulation(options, plan)
     result = simulation.run()
     if target is not None:
-        write_run(target, result)
+        with writing_to(target):
+            write_run(target, result)
     if scenario is not None:
-        scenario.write_text(scenario_text(options, simulation.played_steps, result.simulated_ms), encoding="utf-8")
+        with writing_to(scenario):
+            scenario.write_text(scenario_text(options, simulation.played_steps, result.simulated_ms), encoding="utf-8")
     _show(result, output)
     if expected not in (None, result.trace):
         click.echo(
@@ -139,7 +142,8 @@ def shrink_command(source: str, invariant: str | None, target: Path | None, trie
     with progress(f"{len(plan)} actions") as line:
         result = shrink(options, plan, number, lambda done, left: line(done, tries), tries)
     if target is not None:
-        write_run(target, result)
+        with writing_to(target):
+            write_run(target, result)
     _show(result, output)
 
 
@@ -156,11 +160,13 @@ def _play(chunks: list[range], jobs: int, keep: Path | None, parts: Path | None)
             if result.violations:
                 _complain(result)
                 if keep is not None:
-                    keep.mkdir(parents=True, exist_ok=True)
-                    write_run(keep / f"seed-{result.options.seed}.json", result)
+                    with writing_to(keep):
+                        keep.mkdir(parents=True, exist_ok=True)
+                        write_run(keep / f"seed-{result.options.seed}.json", result)
             yield result
         if parts is not None:
-            append_part(parts, chunk, part)
+            with writing_to(parts):
+                append_part(parts, chunk, part)
 
 
 def _read(source: str) -> tuple[Options, tuple[Action, ...], str | None]:

@@ -25,9 +25,9 @@ def whatif(*arguments: object) -> Result:
     return kframe("whatif", *arguments)
 
 
-def document(*arguments: object) -> dict[str, Any]:
-    """Return the JSON output of ``kframe whatif ARGUMENTS``."""
+def document(*arguments: object, code: int = 0) -> dict[str, Any]:
+    """Return the JSON output of ``kframe whatif ARGUMENTS``, which ends with this exit code."""
     result = whatif(*arguments, "-o", "json")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == code, result.output
     parsed: dict[str, Any] = json.loads(result.stdout)
     return parsed

@@ -17,7 +17,7 @@ from tests.cli.running import HEALTHY, PLAN, kframe
 
 KFRAME = (sys.executable, "-m", "kframe.cli")
 #: ``kframe`` with Python's handler of SIGINT. Tests in a background job of a shell inherit that the signal is ignored.
-_INTERRUPTIBLE = (
+INTERRUPTIBLE = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from kframe.cli.app import main; main()"
 )
 #: Commands that print much and little, as tables and as data.
@@ -48,7 +48,7 @@ def test_closed_pipe_is_quiet() -> None:
 def test_interrupt_ends_a_command_with_130(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    command = [sys.executable, "-c", _INTERRUPTIBLE, "snapshot", "show", str(pipe)]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "snapshot", "show", str(pipe)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     with pipe.open("wb"):  # Returns when the command reads the pipe.
         process.send_signal(signal.SIGINT)

@@ -11,11 +11,11 @@ import pytest
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
 
-_EMBEDDED: Final = (
+EMBEDDED: Final = (
     "--plugins-dir", Path(__file__).parent / "embedded_plugin", "--no-plugin", "kafka-wire", "--no-plugin", "zookeeper",
 )  # fmt: skip
-ADMIN: Final = ("--bootstrap-server", "embedded:9092", *_EMBEDDED)
-STORE: Final = ("--zookeeper", "embedded:2181", *_EMBEDDED)
+ADMIN: Final = ("--bootstrap-server", "embedded:9092", *EMBEDDED)
+STORE: Final = ("--zookeeper", "embedded:2181", *EMBEDDED)
 
 
 def document(name: str, *arguments: object) -> dict[str, Any]:
@@ -56,10 +56,10 @@ def test_elections_and_reassignments(plan: Path, tmp_path: Path) -> None:
 
 
 def test_captures(tmp_path: Path) -> None:
-    plain = document("kframe.snapshot-capture/v1", "snapshot", "capture", "zookeeper://a", tmp_path / "a", *_EMBEDDED)
+    plain = document("kframe.snapshot-capture/v1", "snapshot", "capture", "zookeeper://a", tmp_path / "a", *EMBEDDED)
     assert "passes" not in plain
     url = "zookeeper://captured"
-    twice = document("kframe.snapshot-capture/v1", "snapshot", "capture", url, tmp_path / "b", *_EMBEDDED)
+    twice = document("kframe.snapshot-capture/v1", "snapshot", "capture", url, tmp_path / "b", *EMBEDDED)
     assert twice["quarantined"] == [{"path": "/brokers/topics/x", "reason": "malformed JSON"}]
 
 

@@ -113,7 +113,7 @@ def test_config_reaches_the_engine(tmp_path: Path) -> None:
 
 
 def test_elections_by_name(snapshot: Path) -> None:
-    parsed = document("elect", snapshot, "--type", "preferred", "--partition", "t-0", "--partition", "t-4")
+    parsed = document("elect", snapshot, "--type", "preferred", "--partition", "t-0", "--partition", "t-4", code=1)
     assert parsed["steps"][0]["answer"] == {
         "error": "NONE",
         "partitions": {"PREFERRED_LEADER_NOT_AVAILABLE": 1, "ELECTION_NOT_NEEDED": 1},

@@ -19,7 +19,7 @@ def plan_file(path: Path, *wanted: tuple[int, list[int]]) -> Path:
 
 def test_reassign_tells_phases_costs_and_problems(snapshot: Path, tmp_path: Path) -> None:
     plan = plan_file(tmp_path / "plan.json", (0, [1, 2]), (1, [3, 4]), (3, [2]), (8, [1]))
-    parsed = document("reassign", snapshot, plan)
+    parsed = document("reassign", snapshot, plan, code=1)
     assert parsed["operation"]["text"] == "reassign 4 partitions of 1 topic"
     assert [step["name"].partition(":")[0] for step in parsed["steps"]] == [
         "phase A", "the new replicas catch up", "phase B",
@@ -90,7 +90,7 @@ def test_create_and_delete_tell_the_fate_of_each_topic(snapshot: Path) -> None:
     assert created["partitions"] == document(
         "create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5"
     )["partitions"]  # fmt: skip
-    deleted = document("delete", snapshot, "t", "nope")
+    deleted = document("delete", snapshot, "t", "nope", code=1)
     assert [(topic["topic"], topic["fate"], topic["waiting_for"]) for topic in deleted["topics"]] == [
         ("t", "waiting", [4]), ("nope", "refused", []),
     ]  # fmt: skip

@@ -22,6 +22,8 @@ CASES = [
     ("create", ("--topic", "new", "--rf", "9"), "; answer: NONE; 1 INVALID_REPLICATION_FACTOR; new"),
     ("delete", ("nosuch",), "; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch"),
 ]  # fmt: skip
+#: Errors with which Kafka refuses a request.
+REFUSED = ("TOPIC_ALREADY_EXISTS", "INVALID_REPLICATION_FACTOR", "UNKNOWN_TOPIC_OR_PARTITION")
 IDS = [f"{verb} {' '.join(arguments)}" for verb, arguments, _ in CASES]
 
 
@@ -29,7 +31,7 @@ IDS = [f"{verb} {' '.join(arguments)}" for verb, arguments, _ in CASES]
 @pytest.mark.parametrize("verb, arguments, reason", CASES, ids=IDS)
 def test_nothing_changes(verb: str, arguments: tuple[str, ...], reason: str, output: str) -> None:
     result = whatif(verb, HEALTHY, *arguments, "-o", output)
-    assert (result.exit_code, result.exception) == (0, None)
+    assert result.exit_code == (1 if any(error in reason for error in REFUSED) else 0), result.output
     assert_says_so(result, output, f"nothing changes{reason}")
 
 
@@ -38,7 +40,7 @@ def test_a_reassignment_that_is_refused(tmp_path: Path, output: str) -> None:
     plan = {"version": 1, "partitions": [{"topic": "nosuch", "partition": 0, "replicas": [1, 2, 3]}]}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     result = whatif("reassign", HEALTHY, tmp_path / "plan.json", "-o", output)
-    assert (result.exit_code, result.exception) == (0, None)
+    assert result.exit_code == 1, result.output
     assert_says_so(result, output, "nothing changes; answer: NONE; 1 UNKNOWN_TOPIC_OR_PARTITION; nosuch-0")
 
 
@@ -53,9 +55,20 @@ def assert_says_so(result: Result, output: str, line: str) -> None:
         case "table" | "wide":
             assert line in result.stdout.splitlines()
         case "csv":
-            assert (result.stdout.count("\n"), result.stderr) == (1, f"ZooKeeper rules\n{line}\n")
+            lines = result.stderr.splitlines()
+            assert (result.stdout.count("\n"), lines[:2]) == (1, ["ZooKeeper rules", line])
         case "jsonl":
-            assert (result.stdout, result.stderr) == ("", f"ZooKeeper rules\n{line}\n")
+            assert (result.stdout, result.stderr.splitlines()[:2]) == ("", ["ZooKeeper rules", line])
         case _:
             data = json.loads(result.stdout) if output == "json" else yaml.safe_load(result.stdout)
             assert (data["changed"], data["partitions"]) == (False, [])
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_refusal_is_in_the_headline_or_beside_the_data(output: str) -> None:
+    result = whatif("create", HEALTHY, "--topic", "new", "--rf", "9", "-o", output)
+    text = "create topic new with 1 partition{} refused by Kafka's rules (1 INVALID_REPLICATION_FACTOR)"
+    if output in ("table", "wide"):
+        assert result.stdout.splitlines()[0].startswith(f"{text.format(',')}: 645 partitions of ")
+    else:
+        assert f"error: {text.format(':')}" in result.stderr.splitlines()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
+from threading import current_thread, main_thread
 from typing import Any, Final
 
 from kframe.model.elections import LeaderSelector
@@ -20,6 +23,9 @@ from kframe_simulator.simulation.watch import Violation
 EVENTS_LEAST: Final = 500
 #: One of this many seeds is played twice, to compare the traces.
 TWICE_EVERY: Final = 50
+
+#: Seeds that a process plays at a time.
+_CHUNK: Final = 8
 
 #: A plugin's leader selectors, by kind of election.
 Selectors = Mapping[ElectionKind, LeaderSelector]
@@ -98,14 +104,37 @@ def play_seeds(seeds: Sequence[int], jobs: int = 1) -> Iterator[Result]:
     work = [(seed, seed % TWICE_EVERY == 0) for seed in seeds]
     if jobs <= 1:
         for item in work:
-            yield _play_item(item)
+            yield play_seed(*item)
         return
+    others = set(active_children())
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_play_item, work, chunksize=8)
+        with _interrupts_ignored():
+            parts = [pool.submit(_play_items, work[first : first + _CHUNK]) for first in range(0, len(work), _CHUNK)]
+        try:
+            for part in parts:
+                yield from part.result()
+        except BaseException:
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
 
 
-def _play_item(work: tuple[int, bool]) -> Result:
-    return play_seed(*work)
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore SIGINT, as processes that start meanwhile do: Ctrl-C in a terminal reaches all, and only this process ends
+    the others."""
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _play_items(work: Sequence[tuple[int, bool]]) -> list[Result]:
+    return [play_seed(*item) for item in work]
 
 
 def shrink(

@@ -1,0 +1,307 @@
+"""The table of bad inputs: command line, exit code, and the location that the error names.
+
+Words in capitals are files of ``make_files``; ``*`` is every reader or format of a list.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.cli.running import HEALTHY, PLAN
+
+
+class BadInput(NamedTuple):
+    """A command line, its exit code, and a text of its one line on standard error."""
+
+    line: str
+    code: int
+    named: str
+
+
+_SCENARIO: Final = """\
+schema: kframe.scenario/v1
+name: x
+brokers: [1, 2]
+topics: [{name: t, partitions: [{partition: 0, replicas: [1, 2]}]}]
+steps: [{elect: {}}]
+"""
+_TEXTS: Final = {
+    "EMPTY": "",
+    "NONSENSE": "Lorem ipsum dolor sit amet\n",
+    "PLAN_TWICE": '{"version":1,"partitions":[{"topic":"t","topic":"u","partition":0,"replicas":[1]}]}',
+    "PLAN_UNKNOWN": '{"version":1,"partitions":[],"partitons":[]}',
+    "PLAN_VERSION": '{"version":7,"partitions":[]}',
+    "PLAN_TYPE": '{"version":1,"partitions":[{"topic":"t","partition":"0","replicas":[1]}]}',
+    "PLAN_CUT": '{"version":1,"partitions":[{"topic":"t",',
+    "PLAN_STAMP": '{"version":1,"partitions":[],"kframe":{"cluster":"x"}}',
+    "PLAN_LOST": '{"version":1,"partitions":[{"topic":"nosuch","partition":0,"replicas":[1,2,3]}]}',
+    "PLAN_SAME": '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,1]}]}',
+    "S_CUT": _SCENARIO[:-4],
+    "S_TWICE": _SCENARIO.replace("name: x", "name: x\nname: y"),
+    "S_UNKNOWN": _SCENARIO.replace("brokers:", "broker:"),
+    "S_STEP": _SCENARIO.replace("{elect: {}}", "{elect: {}}, {brokers_fail: [1]}"),
+    "S_TYPE": _SCENARIO.replace("[1, 2]\n", "[1, two]\n"),
+    "S_OCTAL": _SCENARIO.replace("partition: 0", "partition: 010"),
+    "S_YES": f"{_SCENARIO}brokers_replicate: yes\n",
+    "S_CONFIG": _SCENARIO.replace("name: t,", "name: t, config: {min.insync.replica: 2},"),
+    "S_VALUE": _SCENARIO.replace("name: t,", "name: t, config: {min.insync.replicas: zero},"),
+    "S_KEY": f"{_SCENARIO}config: {{unclean.leader.election: true}}\n",
+    "S_BROKER": _SCENARIO.replace("{elect: {}}", "{elect: {}}, {broker_failure: [9]}"),
+    "PROPERTIES": "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=GUESS\n",
+    "BAD_ESCAPE": "zookeeper.connect=\\u12\n",
+    "PARTS": '{"schema":"other/v1","first_seed":1}\n',
+    "RUN": '{"schema":"kframe.sim-run/v1"}',
+}  # fmt: skip
+
+
+def make_files(folder: Path) -> dict[str, str]:
+    """Write the files of the table into ``folder``; return their paths by name."""
+    for name, text in _TEXTS.items():
+        (folder / name).write_text(text)
+    (folder / "BINARY").write_bytes(bytes(range(256)) * 8)
+    whole = HEALTHY.read_bytes()
+    (folder / "GZIP_CUT").write_bytes(whole[: len(whole) // 2])
+    (folder / "DUMP_CUT").write_bytes(gzip.decompress(whole)[:-20])
+    (folder / "FOLDER").mkdir()
+    (folder / "FULL").symlink_to("/dev/full")  # A command that replaces the file replaces only this link.
+    names = [*_TEXTS, "BINARY", "GZIP_CUT", "DUMP_CUT", "FOLDER", "FULL", "MISSING"]
+    paths = {name: str(folder / name) for name in names}
+    return paths | {"SNAPSHOT": str(HEALTHY), "PLAN": str(PLAN), "NEW": str(folder / "new"), "READONLY": "/proc/kframe"}
+
+
+#: Commands that read a snapshot, written S.
+_SNAPSHOT_READERS: Final = (
+    "explain S t-0", "plan check PLAN --snapshot S", "plan diff PLAN S", "plan show PLAN S", "plan stamp PLAN S",
+    "snapshot convert S NEW", "snapshot show S", "whatif create S --topic x", "whatif delete S t",
+    "whatif elect S --type preferred", "whatif fail S --brokers 1", "whatif reassign S PLAN",
+    "whatif restart S --brokers 1", "whatif shutdown S --brokers 1", "whatif sweep S",
+)  # fmt: skip
+_BAD_SNAPSHOTS: Final = ("MISSING", "EMPTY", "NONSENSE", "BINARY", "GZIP_CUT", "DUMP_CUT", "FOLDER")
+#: Commands that read a plan, written P.
+_PLAN_READERS: Final = (
+    "plan check P", "plan diff P SNAPSHOT", "plan show P SNAPSHOT", "plan stamp P SNAPSHOT",
+    "whatif reassign SNAPSHOT P", "plan apply P ADMIN", "plan cancel P ADMIN",
+)  # fmt: skip
+_BAD_PLANS: Final = (
+    "MISSING", "EMPTY", "NONSENSE", "BINARY", "PLAN_CUT", "PLAN_TWICE", "PLAN_UNKNOWN", "PLAN_VERSION", "PLAN_TYPE",
+    "PLAN_STAMP",
+)  # fmt: skip
+_SCENARIO_READERS: Final = ("scenario check F", "scenario run F")
+_BAD_SCENARIOS: Final = {
+    "MISSING": "No such file", "EMPTY": "a mapping", "NONSENSE": "a mapping", "BINARY": "UTF-8", "S_CUT": ":5: ",
+    "S_TWICE": ":3: found key name again", "S_UNKNOWN": ": broker: found an unknown field",
+    "S_STEP": "steps[1]: found unknown step 'brokers_fail'", "S_TYPE": "brokers[1]: found 'two'",
+    "S_OCTAL": ":4: found 010", "S_YES": ":6: found yes", "S_CONFIG": "topics[0].config: found Unknown topic config",
+    "S_VALUE": "topics[0].config: found Invalid value zero", "S_KEY": "unclean.leader.election",
+    "S_BROKER": "steps[1].broker_failure: found broker 9", "FOLDER": "Is a directory",
+}  # fmt: skip
+#: Commands for live clusters, written with the address of a server that does not exist.
+_OFFLINE: Final = (
+    BadInput("elect preferred --all DEAD_BROKER", 1, "127.0.0.1:1"),
+    BadInput("plan apply PLAN DEAD_BROKER", 1, "127.0.0.1:1"),
+    BadInput("plan cancel PLAN DEAD_BROKER", 1, "127.0.0.1:1"),
+    BadInput("reassign cancel --all DEAD_BROKER", 1, "127.0.0.1:1"),
+    BadInput("reassign list DEAD_BROKER", 1, "127.0.0.1:1"),
+    BadInput("reassign start t-0=1,2 DEAD_BROKER", 1, "127.0.0.1:1"),
+    BadInput("reassign list --bootstrap-server nosuch.invalid:9092", 1, "nosuch.invalid:9092"),
+    BadInput("controller status --zookeeper 127.0.0.1:1 --config FAST", 1, "127.0.0.1"),
+    BadInput("controller resign --zookeeper 127.0.0.1:1 --config FAST", 1, "127.0.0.1"),
+    BadInput("controller shadow --zookeeper 127.0.0.1:1 --config FAST --for 0", 1, "127.0.0.1"),
+    BadInput("controller run --zookeeper 127.0.0.1:1 --config FAST --id 5 --transport recording:", 1, "127.0.0.1"),
+    BadInput("snapshot capture zookeeper://127.0.0.1:1 NEW --config FAST", 1, "127.0.0.1"),
+)  # fmt: skip
+_SINGLE: Final = (
+    # -- arguments and options
+    BadInput("bench nosuch", 2, "'WHAT'"),
+    BadInput("bench broker-failure --partitions 0", 2, "--partitions"),
+    BadInput("bench broker-failure --brokers 3", 2, "--brokers"),
+    BadInput("bench", 2, "'WHAT'"),
+    BadInput("completion powershell", 2, "powershell"),
+    BadInput("demo --partitions 0", 2, "partitions"),
+    BadInput("demo --partitions 100 --brokers 1", 2, "brokers"),
+    BadInput("demo --snapshot MISSING", 2, "MISSING"),
+    BadInput("demo --snapshot NONSENSE", 2, "NONSENSE"),
+    BadInput("schema nosuch", 2, "'nosuch'"),
+    BadInput("states -o xml", 2, "'-o'"),
+    BadInput("states --no", 2, "--no"),
+    BadInput("stats", 2, "Did you mean states"),
+    BadInput("whatif fial SNAPSHOT", 2, "Did you mean 'fail'"),
+    BadInput("explain SNAPSHOT nosuch-0", 2, "nosuch"),
+    BadInput("explain SNAPSHOT __consumer_offsets-99", 2, "99"),
+    BadInput("explain SNAPSHOT __consumer_offsets", 2, "TOPIC-PARTITION"),
+    BadInput("explain SNAPSHOT __consumer_offsets-0 --fail 99", 2, "99"),
+    BadInput("explain SNAPSHOT __consumer_offsets-0 --fail x", 2, "--fail"),
+    BadInput("explain SNAPSHOT __consumer_offsets-0 --selector nosuch", 2, "nosuch"),
+    # -- plugins
+    BadInput("plugins list --plugins-dir MISSING", 2, "MISSING"),
+    BadInput("plugins list --no-plugin nosuch", 2, "nosuch"),
+    BadInput("plugins show nosuch", 2, "'nosuch'"),
+    BadInput("plugins check nosuch", 2, "'nosuch'"),
+    BadInput("plugins check rack-spread --plugins-dir NONSENSE", 2, "NONSENSE"),
+    BadInput("plugins new NEW --name Bad_Name", 2, "Bad_Name"),
+    BadInput("plugins new EMPTY --name good", 2, "EMPTY"),
+    BadInput("plugins new READONLY --name good", 2, "/proc/kframe"),
+    # -- snapshots
+    BadInput("snapshot show SNAPSHOT --topic nosuch", 2, "nosuch"),
+    BadInput("snapshot show SNAPSHOT --topics --brokers", 2, "--topics, --brokers"),
+    BadInput("snapshot show SNAPSHOT --from describe", 2, "healthy"),
+    BadInput("snapshot show SNAPSHOT --from nosuch", 2, "--from"),
+    BadInput("snapshot convert SNAPSHOT FOLDER", 2, "FOLDER"),
+    BadInput("snapshot convert SNAPSHOT EMPTY", 2, "EMPTY"),
+    BadInput("snapshot convert SNAPSHOT MISSING/out", 2, "MISSING"),
+    BadInput("snapshot convert SNAPSHOT READONLY", 2, "/proc/kframe"),
+    BadInput("snapshot generate NEW --partitions 0 --brokers 0", 2, "partitions"),
+    BadInput("snapshot generate NEW --partitions 10 --brokers 2 --rf 3", 2, "replication"),
+    BadInput("snapshot generate NEW --partitions -1 --brokers 3", 2, "partitions"),
+    BadInput("snapshot generate NEW --partitions 10 --brokers 3 --unclean 2", 2, "unclean"),
+    BadInput("snapshot generate NEW --partitions x --brokers 3", 2, "--partitions"),
+    BadInput("snapshot generate READONLY --partitions 10 --brokers 3", 2, "/proc/kframe"),
+    BadInput("snapshot capture nosuch://host NEW", 2, "nosuch"),
+    BadInput("snapshot capture zookeeper:// NEW", 2, "zookeeper://"),
+    BadInput("snapshot capture zookeeper://a:1 NEW --config MISSING", 2, "MISSING"),
+    BadInput("snapshot capture zookeeper://a:1 NEW --config BAD_ESCAPE", 2, "BAD_ESCAPE:1"),
+    # -- what-ifs
+    BadInput("whatif fail SNAPSHOT", 2, "brokers"),
+    BadInput("whatif fail SNAPSHOT --brokers 99", 2, "99"),
+    BadInput("whatif fail SNAPSHOT --brokers two", 2, "--brokers"),
+    BadInput("whatif fail SNAPSHOT --racks nosuch", 2, "nosuch"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --config x", 2, "--config"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --config nosuch.key=1", 2, "nosuch.key"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --config min.insync.replicas=x", 2, "min.insync.replicas"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --config a=1 --config a=2", 2, "a twice"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --selector nosuch", 2, "nosuch"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --fail-on everything", 2, "--fail-on"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --limit -1", 2, "--limit"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --out FOLDER", 2, "FOLDER"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --out MISSING/out", 2, "MISSING"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --out READONLY", 2, "/proc/kframe"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --out FULL --force", 2, "FULL"),
+    BadInput("whatif fail SNAPSHOT --brokers 2,3 --fail-on offline", 3, "offline"),
+    BadInput("whatif restart SNAPSHOT --brokers 99", 2, "99"),
+    BadInput("whatif restart SNAPSHOT --brokers 99999999999", 2, "99999999999"),
+    BadInput("whatif shutdown SNAPSHOT --brokers -1", 2, "-1"),
+    BadInput("whatif shutdown SNAPSHOT --brokers 2 --out READONLY", 2, "/proc/kframe"),
+    BadInput("whatif elect SNAPSHOT", 2, "--type"),
+    BadInput("whatif elect SNAPSHOT --type best", 2, "--type"),
+    BadInput("whatif elect SNAPSHOT --type preferred --partition t", 2, "--partition"),
+    BadInput("whatif reassign SNAPSHOT PLAN --out READONLY", 2, "/proc/kframe"),
+    BadInput("whatif create SNAPSHOT", 2, "--topic"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments [[1", 2, "--assignments"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments {}", 2, "--assignments"),
+    BadInput("whatif create SNAPSHOT --topic x --partitions many", 2, "--partitions"),
+    BadInput("whatif delete SNAPSHOT", 2, "TOPIC"),
+    BadInput("whatif delete SNAPSHOT __consumer_offsets --out READONLY", 2, "/proc/kframe"),
+    BadInput("whatif sweep SNAPSHOT --depth 3", 2, "--depth"),
+    BadInput("whatif sweep SNAPSHOT --plot NEW.pdf", 2, ".pdf"),
+    BadInput("whatif sweep SNAPSHOT --depth 1 --plot NEW.svg", 2, "--plot"),
+    BadInput("whatif sweep SNAPSHOT --out READONLY", 2, "/proc"),
+    BadInput("whatif sweep SNAPSHOT --plot /proc/kframe.svg", 2, "/proc/kframe.svg"),
+    BadInput("whatif sweep SNAPSHOT --out FULL --force", 2, "FULL"),
+    BadInput("whatif sweep SNAPSHOT --sort-by x", 2, "--sort-by"),
+    # -- requests that Kafka refuses
+    BadInput("whatif create SNAPSHOT --topic __consumer_offsets", 1, "TOPIC_ALREADY_EXISTS"),
+    BadInput("whatif create SNAPSHOT --topic x --rf 9", 1, "INVALID_REPLICATION_FACTOR"),
+    BadInput("whatif create SNAPSHOT --topic a/b", 1, "INVALID_TOPIC_EXCEPTION"),
+    BadInput("whatif create SNAPSHOT --topic x --partitions 0", 1, "INVALID_PARTITIONS"),
+    BadInput("whatif create SNAPSHOT --topic x --assignments [[1,1]]", 1, "INVALID_REPLICA_ASSIGNMENT"),
+    BadInput("whatif delete SNAPSHOT nosuch", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+    BadInput("whatif elect SNAPSHOT --type preferred --partition nosuch-0", 2, "nosuch-0"),
+    BadInput("whatif reassign SNAPSHOT PLAN_LOST", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+    # -- plans
+    BadInput("plan check PLAN_SAME", 1, "duplicate-broker"),
+    BadInput("plan check PLAN_LOST --snapshot SNAPSHOT", 1, "unknown-topic"),
+    BadInput("plan check -", 2, "standard input"),
+    BadInput("plan show - -", 2, "- twice"),
+    BadInput("plan apply PLAN --bootstrap-server nonsense", 2, "--bootstrap-server"),
+    BadInput("plan apply PLAN ADMIN --no-wait --batch-size 2", 2, "--batch-size"),
+    BadInput("plan apply PLAN ADMIN --command-config MISSING", 2, "MISSING"),
+    BadInput("plan apply PLAN_LOST ADMIN", 1, "nosuch-0"),
+    BadInput("plan apply MOVE ADMIN --execute --rollback READONLY", 2, "/proc/kframe"),
+    BadInput("plan apply MOVE ADMIN --execute --rollback EMPTY", 2, "EMPTY"),
+    BadInput("plan apply MOVE ADMIN --execute --rollback FULL", 2, "FULL"),
+    BadInput("plan cancel PLAN --bootstrap-server host:x", 2, "--bootstrap-server"),
+    BadInput("reassign start t ADMIN", 2, "'t'"),
+    BadInput("reassign start t-0=a ADMIN", 2, "'t-0=a'"),
+    BadInput("reassign start nosuch-0=1,2 ADMIN", 1, "nosuch-0"),
+    BadInput("reassign start t-0=98,99 ADMIN", 1, "t-0"),
+    BadInput("reassign start t-0=3,4 ADMIN --execute --rollback READONLY", 2, "/proc/kframe"),
+    BadInput("reassign start t-0=3,4", 2, "--bootstrap-server"),
+    BadInput("reassign list --bootstrap-server 127.0.0.1:1 --command-config PROPERTIES", 2, "sasl.mechanism"),
+    BadInput("reassign cancel ADMIN", 2, "--all"),
+    BadInput("reassign cancel t ADMIN", 2, "TOPIC-PARTITION"),
+    BadInput("elect preferred ADMIN", 2, "--all"),
+    BadInput("elect best --all ADMIN", 2, "best"),
+    BadInput("elect preferred --partition t ADMIN", 2, "--partition"),
+    BadInput("elect preferred --partition nosuch-0 --execute ADMIN", 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+    # -- controllers
+    BadInput("controller run", 2, "--id"),
+    BadInput("controller run --zookeeper a:1 --id x", 2, "--id"),
+    BadInput("controller run --config MISSING", 2, "MISSING"),
+    BadInput("controller run --config BAD_ESCAPE", 2, "BAD_ESCAPE:1"),
+    BadInput("controller run --zookeeper a:1 --id 5 --transport nosuch:", 2, "nosuch"),
+    BadInput("controller run --zookeeper a:1 --id 5 --log-level LOUD", 2, "--log-level"),
+    BadInput("controller run --zookeeper a:1 --id 5 --transport recording: --metrics-listen x", 2, "--metrics-listen"),
+    BadInput("controller status", 2, "--zookeeper"),
+    BadInput("controller status --zookeeper a:b", 2, "a:b"),
+    BadInput("controller resign --zookeeper a:1 --id -1", 2, "--id"),
+    BadInput("controller shadow --zookeeper a:1 --settle 0", 2, "--settle"),
+    BadInput("controller shadow --config FOLDER", 2, "FOLDER"),
+    # -- scenarios and simulations
+    BadInput("scenario run SCENARIO --selector nosuch", 2, "nosuch"),
+    BadInput("scenario run SCENARIO --trace READONLY", 2, "/proc/kframe"),
+    BadInput("scenario run SCENARIO --trace FOLDER", 2, "FOLDER"),
+    BadInput("scenario run SCENARIO --trace FULL", 2, "FULL: found No space left on device"),
+    BadInput("scenario check", 2, "FILE"),
+    BadInput("sim run --seeds 9..1", 2, "--seeds"),
+    BadInput("sim run --seeds x", 2, "--seeds"),
+    BadInput("sim run --seeds 1 --jobs 0", 2, "--jobs"),
+    BadInput("sim run --seeds 1 --append PARTS", 2, "PARTS"),
+    BadInput("sim run --seeds 1 --append READONLY", 1, "/proc/kframe"),
+    BadInput("sim run --seeds 1 --append FOLDER", 2, "FOLDER"),
+    BadInput("sim total MISSING", 2, "MISSING"),
+    BadInput("sim total NONSENSE", 2, "NONSENSE"),
+    BadInput("sim total BINARY", 2, "BINARY"),
+    BadInput("sim total PARTS", 2, "PARTS"),
+    BadInput("sim replay MISSING", 2, "MISSING"),
+    BadInput("sim replay RUN", 2, "RUN"),
+    BadInput("sim replay BINARY", 2, "BINARY"),
+    BadInput("sim replay 1 --write READONLY", 1, "/proc/kframe"),
+    BadInput("sim replay 1 --scenario READONLY", 1, "/proc/kframe"),
+    BadInput("sim replay 1 --write FULL", 1, "FULL: No space left on device"),
+    BadInput("sim shrink NONSENSE", 2, "NONSENSE"),
+    BadInput("sim shrink 1", 2, "no invariant"),
+    BadInput("sim shrink 1 --tries 0", 2, "--tries"),
+    # -- fleets
+    *(BadInput(f"spark {verb} --master nonsense", 2, "--master: found 'nonsense'") for verb in (
+        "failover FOLDER --brokers 1", "ingest SNAPSHOT --out NEW", "report FOLDER", "requests FOLDER --brokers 1",
+        "sweep FOLDER", "validate FOLDER",
+    )),
+    BadInput("spark ingest MISSING --out NEW", 2, "MISSING"),
+    BadInput("spark ingest SNAPSHOT", 2, "--out"),
+    BadInput("spark ingest SNAPSHOT --out EMPTY", 2, "EMPTY"),
+    BadInput("spark failover FOLDER --master local --remote sc://x", 2, "--master and --remote"),
+    BadInput("spark failover FOLDER --brokers x", 2, "--brokers"),
+    BadInput("spark requests FOLDER --conf x", 2, "--conf"),
+    BadInput("spark sweep FOLDER --depth 9", 2, "--depth"),
+    BadInput("spark report FOLDER --plot NEW.pdf", 2, ".pdf"),
+    BadInput("spark report FOLDER --by moon", 2, "--by"),
+    BadInput("spark validate FOLDER --fail-on x", 2, "--fail-on"),
+)  # fmt: skip
+
+
+def table() -> Iterator[BadInput]:
+    """Every row."""
+    for reader in _SNAPSHOT_READERS:
+        for name in _BAD_SNAPSHOTS:
+            yield BadInput(" ".join(name if word == "S" else word for word in reader.split()), 2, name)
+    for reader in _PLAN_READERS:
+        for name in _BAD_PLANS:
+            yield BadInput(" ".join(name if word == "P" else word for word in reader.split()), 2, name)
+    for reader in _SCENARIO_READERS:
+        for name, named in _BAD_SCENARIOS.items():
+            yield BadInput(" ".join(name if word == "F" else word for word in reader.split()), 2, named)
+    yield from _OFFLINE
+    yield from _SINGLE

@@ -1,0 +1,205 @@
+"""Every command answers bad input with one line that names the location, the documented exit code and no traceback."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from kframe.cli.app import cli
+from kframe.cli.exits import EXIT_CODES, INTERNAL
+from kframe.registry.registry import build_registry
+from tests.cli.bad_inputs import BadInput, make_files, table
+from tests.cli.test_exits import INTERRUPTIBLE, leaves
+from tests.cli.test_live_documents import ADMIN, EMBEDDED, STORE
+
+TABLE: Final = tuple(table())
+#: Time limit of a command whose server does not exist.
+OFFLINE_S: Final = 5.0
+#: Half a second, and the time that a loaded machine needs to end processes.
+INTERRUPTED_S: Final = 3.0
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Paths by the names in the table."""
+    folder = tmp_path_factory.mktemp("bad")
+    paths = make_files(folder)
+    move = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [3, 4]}]}
+    texts = {
+        "FAST": "zookeeper.connection.timeout.ms=1000\nzookeeper.session.timeout.ms=1000\n",
+        "MOVE": json.dumps(move),
+        "SCENARIO": "schema: kframe.scenario/v1\nname: x\nsteps: [{elect: {}}]\n",
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        paths[name] = str(folder / name)
+    return paths
+
+
+@pytest.fixture(autouse=True)
+def restored_logging() -> Iterator[None]:
+    """Restore what ``controller run`` changes for the whole process."""
+    loggers = [logging.getLogger(name) for name in ("", "kframe", "kframe.statechange")]
+    saved = [(logger, logger.level, logger.propagate, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, level, propagate, handlers in saved:
+        logger.setLevel(level)
+        logger.propagate = propagate
+        logger.handlers[:] = handlers
+
+
+def words(line: str, files: dict[str, str]) -> list[str]:
+    """The arguments of a row."""
+    live = {"ADMIN": ADMIN, "EMBEDDED": EMBEDDED, "STORE": STORE, "DEAD_BROKER": ("--bootstrap-server", "127.0.0.1:1")}
+    arguments: list[str] = []
+    for word in line.split():
+        name, rest = re.fullmatch(r"([A-Z_]*)(.*)", word).groups()  # type: ignore[union-attr]
+        path = files.get(name)
+        arguments += map(str, live.get(word) or (word if path is None else f"{path}{rest}",))
+    return arguments
+
+
+def run(arguments: list[str]) -> Result:
+    return CliRunner().invoke(cli, arguments, prog_name="kframe", input=b"")
+
+
+@pytest.mark.parametrize("row", TABLE, ids=[row.line for row in TABLE])
+def test_bad_input_is_one_line_that_names_the_location(row: BadInput, files: dict[str, str]) -> None:
+    begun_s = time.monotonic()
+    result = run(words(row.line, files))
+    assert result.exit_code == row.code, result.output
+    assert "Traceback" not in result.output
+    assert row.named in result.output
+    if row.code == 2 and "--help" not in result.output:
+        assert len(result.stderr.strip().splitlines()) <= 3, result.stderr
+    assert "DEAD" not in row.line or time.monotonic() - begun_s < OFFLINE_S
+
+
+def test_the_table_has_every_command() -> None:
+    everything = click.Group()
+    build_registry().register_commands(everything)
+    paths = {" ".join(path) for path, _ in leaves(cli) + leaves(everything)}
+    rows = {path for path in paths for row in TABLE if row.line.split()[: len(path.split())] == path.split()}
+    assert paths - rows == set()
+    assert len(TABLE) >= 150
+
+
+def test_exit_codes_are_documented() -> None:
+    codes = {code for code, _ in EXIT_CODES}
+    assert {row.code for row in TABLE} <= codes - {INTERNAL, 0}
+
+
+#: Commands that print, which are run with standard output on a full disk.
+PRINTING: Final = (
+    "bench broker-failure --partitions 1000 --brokers 6 --runs 1", "completion bash", "controller resign STORE",
+    "controller shadow --for 0 STORE", "controller status STORE", "demo --partitions 1000 --brokers 6",
+    "elect preferred --all ADMIN", "explain SNAPSHOT __consumer_offsets-0", "plan apply MOVE ADMIN",
+    "plan check PLAN", "plan diff PLAN SNAPSHOT", "plan show PLAN SNAPSHOT", "plan stamp PLAN SNAPSHOT",
+    "plugins list", "plugins show rack-spread", "reassign list ADMIN -o json", "reassign start t-0=3,4 ADMIN",
+    "scenario check SCENARIO", "scenario run SCENARIO", "schema", "schema whatif", "sim replay 1",
+    "sim run --seeds 1..1", "snapshot show SNAPSHOT", "states", "whatif create SNAPSHOT --topic x",
+    "whatif delete SNAPSHOT __consumer_offsets", "whatif elect SNAPSHOT --type preferred",
+    "whatif fail SNAPSHOT --brokers 2", "whatif reassign SNAPSHOT PLAN", "whatif restart SNAPSHOT --brokers 2",
+    "whatif shutdown SNAPSHOT --brokers 2", "whatif sweep SNAPSHOT",
+)  # fmt: skip
+#: Commands that write files, each with a new path.
+WRITING: Final = (
+    "plan apply MOVE ADMIN --execute --no-wait --rollback OUT", "plugins new OUT --name good",
+    "reassign start t-0=3,4 ADMIN --execute --no-wait --rollback OUT", "scenario run SCENARIO --trace OUT",
+    "sim replay 1 --scenario OUT", "sim replay 1 --write OUT", "sim run --seeds 1 --append OUT",
+    "snapshot capture zookeeper://a OUT EMBEDDED", "snapshot convert SNAPSHOT OUT",
+    "snapshot generate OUT --partitions 1000 --brokers 6", "whatif fail SNAPSHOT --brokers 2 --out OUT",
+    "whatif sweep SNAPSHOT --out OUT", "whatif sweep SNAPSHOT --plot OUT.svg",
+)  # fmt: skip
+#: Commands that need an extra, and the module that it installs.
+EXTRAS: Final = (
+    ("snapshot convert SNAPSHOT OUT", "pyarrow"),
+    ("snapshot generate OUT --partitions 10 --brokers 3", "pyarrow"),
+    ("whatif fail SNAPSHOT --brokers 2 --out OUT", "pyarrow"),
+    ("whatif sweep SNAPSHOT --out OUT", "pyarrow"),
+    ("whatif sweep SNAPSHOT --plot OUT.svg", "matplotlib"),
+    ("spark report FOLDER --plot OUT.svg", "matplotlib"),
+    *((f"spark {verb}", module) for module in ("pyspark", "pyarrow") for verb in (
+        "failover FOLDER --brokers 1", "ingest SNAPSHOT --out OUT", "report FOLDER", "requests FOLDER --brokers 1",
+        "sweep FOLDER", "validate FOLDER",
+    )),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("line", PRINTING)
+def test_standard_output_on_a_full_disk(line: str, files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = io.StringIO()
+    with open("/dev/full", "wb", buffering=0) as full:
+        output = io.TextIOWrapper(full, write_through=True)
+        monkeypatch.setattr(sys, "stdout", output)
+        monkeypatch.setattr(sys, "stderr", errors)
+        with pytest.raises(SystemExit) as ended:
+            cli(words(line, files), prog_name="kframe")
+        monkeypatch.undo()
+        output.detach()
+    text = errors.getvalue()
+    assert ended.value.code == 1, text
+    assert text.endswith("error: standard output: No space left on device\n")
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("line", WRITING)
+def test_files_on_a_full_disk(line: str, files: dict[str, str], tmp_path: Path) -> None:
+    """The limit of file sizes acts as a full disk does. Nothing is left behind."""
+    out = tmp_path / "out"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        result = run(words(line, {**files, "OUT": str(out)}))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert result.exit_code in {1, 2}, result.output
+    assert "Traceback" not in result.output
+    assert str(out) in result.output
+    assert "File too large" in result.output
+
+
+@pytest.mark.parametrize("line, module", EXTRAS, ids=[f"{line} without {module}" for line, module in EXTRAS])
+def test_missing_extras(
+    line: str, module: str, files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = [name for name in sys.modules if name.startswith(("kframe.spark", "kframe.whatif.sweep_"))]
+    for name in [name for name in sys.modules if name.partition(".")[0] == module]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in hidden:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    result = run(words(line, {**files, "OUT": str(tmp_path / "out")}))
+    assert (result.exit_code, "Traceback" in result.output) == (2, False), result.output
+    assert module in result.output
+    assert "extra" in result.output
+
+
+def test_interrupt_ends_all_processes_of_a_simulation() -> None:
+    """Ctrl-C in a terminal goes to all processes of the command."""
+    command = [sys.executable, "-c", INTERRUPTIBLE, "sim", "run", "--seeds", "1..90000", "--jobs", "2", "--each"]
+    process = subprocess.Popen(
+        [*command, "-o", "jsonl"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    begun_s = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr.split()) == (130, ["error:", "interrupted"]), stderr
+    assert time.monotonic() - begun_s < INTERRUPTED_S
