@@ -1,4 +1,7 @@
-"""Java's ``.properties`` files, as Kafka reads its own ``server.properties`` (``java.util.Properties.load``)."""
+"""Java's ``.properties`` files, as Kafka reads its own ``server.properties`` (``java.util.Properties.load``).
+
+The reader is kframe's own, because errors about values name the line of the key.
+"""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ class PluginRecord(Struct):
     observers: list[OfferRecord]
     checks: list[OfferRecord]
     broker_models: list[OfferRecord]
+    snapshot_formats: list[OfferRecord]
     documents: list[OfferRecord]
     commands: bool
 

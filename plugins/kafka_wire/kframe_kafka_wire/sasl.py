@@ -2,6 +2,9 @@
 
 PLAIN follows RFC 4616. SCRAM follows RFC 5802 with SHA-256 or SHA-512, without channel binding, as in Kafka. Errors
 contain neither passwords nor derived values.
+
+The code is kframe's own: pure-sasl, which kazoo needs for ZooKeeper, has no SCRAM. scramp applies SASLprep to
+passwords, which Kafka does not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The server's side of SASL: PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 4616, RFC 5802, Kafka's own limits)."""
+"""The server's side of SASL: PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 4616, RFC 5802, Kafka's own limits).
+
+The code is kframe's own: pure-sasl has no server. scramp refuses the extension ``tokenauth`` of delegation tokens and
+authorization ids, which Kafka accepts.
+"""
 
 from __future__ import annotations
 
