@@ -79,7 +79,7 @@ def run(arguments: list[str]) -> Result:
 
 
 @pytest.mark.parametrize("row", TABLE, ids=[row.line for row in TABLE])
-def test_bad_input_is_one_line_that_names_the_location(row: BadInput, files: dict[str, str]) -> None:
+def test_bad_input_names_its_location_in_a_line(row: BadInput, files: dict[str, str]) -> None:
     begun_s = time.monotonic()
     result = run(words(row.line, files))
     assert result.exit_code == row.code, result.output
