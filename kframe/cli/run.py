@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import FrameType
 from typing import Final
 
 import kframe
@@ -18,6 +15,7 @@ from kframe.cli.live import CONNECT
 from kframe.cli.monitor import LISTENER as METRICS
 from kframe.cli.monitor import Monitor, only_here, parse_address
 from kframe.cli.output import BadInput
+from kframe.cli.stop_signal import StopSignal
 from kframe.errors import ConfigError, PluginError
 from kframe.model.config import KEYS, NEVER_REPLICAS, ControllerConfig
 from kframe.model.ports import Store
@@ -152,34 +150,21 @@ def summary(settings: Settings, controller: Controller, arrangement: Arrangement
     )
 
 
-def asked_to_stop() -> threading.Event:
-    """An event that SIGTERM or SIGINT sets. A second signal ends the process as without a handler."""
-    asked = threading.Event()
-
-    def stop(number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        asked.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop)
-    return asked
-
-
 def serve(controller: Controller, takeover: bool, begun: Callable[[], str]) -> None:
     """Run until a signal arrives. A second signal ends the process as without a handler.
 
     The text of ``begun`` is logged after everything is open. The controller stops in order: finish the current event,
     resign, answer waiting callers, close.
     """
-    asked = asked_to_stop()
-    controller.start(takeover=takeover)
-    _log.info("%s", begun())
-    try:
-        asked.wait()
-        _log.info("told to stop")
-    finally:
-        controller.stop()
-    _log.info("stopped")
+    with StopSignal() as stop_signal:
+        controller.start(takeover=takeover)
+        _log.info("%s", begun())
+        try:
+            stop_signal.wait()
+            _log.info("received a signal to stop")
+        finally:
+            controller.stop()
+        _log.info("stopped")
 
 
 def _is_plain(settings: Settings, listener: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ import click
 from kframe.api.health import HealthStatus
 from kframe.api.settings import Settings
 from kframe.cli.monitor import LISTENER, Monitor
-from kframe.cli.run import asked_to_stop
+from kframe.cli.stop_signal import StopSignal
 from kframe.errors import StoreError
 from kframe.model.ids import NO_LEADER
 from kframe.shadow import Comparison, Shadow
@@ -49,10 +48,10 @@ class Watcher:
         self._changed_s = self._waiting_since_s = 0.0
         self._problem = ""
 
-    def follow(self, stop: threading.Event, for_s: float | None) -> None:
-        """Read and compare until ``stop`` is set, or ``for_s`` seconds have passed and all changes are compared."""
+    def follow(self, stop: StopSignal, for_s: float | None) -> None:
+        """Read and compare until ``stop`` arrives, or ``for_s`` seconds have passed and all changes are compared."""
         end_s = float("inf") if for_s is None else time.monotonic() + for_s
-        while not stop.is_set() and (time.monotonic() < end_s or self.shadow.unsettled):
+        while not stop and (time.monotonic() < end_s or self.shadow.unsettled):
             before = time.monotonic()
             try:
                 self._step()
@@ -130,7 +129,6 @@ def run(
     output: str,
 ) -> int:  # fmt: skip
     """Shadow the controller of a live cluster; return the exit code."""
-    stop = asked_to_stop()
     shadow = Shadow(cluster.reader(), settings.controller_config())
     watcher = Watcher(shadow, settle_s, output)
     shadow.open()
@@ -140,7 +138,8 @@ def run(
             monitor.serve(watcher.metrics, lambda: HealthStatus((), {}), watcher.ready)
             click.echo(f"metrics on {monitor.addresses[LISTENER]}", err=True)
         click.echo(f"shadowing controller {shadow.controller}; nothing is written", err=True)
-        watcher.follow(stop, for_s)
+        with StopSignal() as stop:
+            watcher.follow(stop, for_s)
     finally:
         if monitor is not None:
             monitor.stop()

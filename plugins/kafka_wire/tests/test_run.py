@@ -77,7 +77,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(kafka: Cluster
         assert all(set(replicas) <= {1, 2, 3} for replicas in topic(client, "later")["partitions"].values())
         assert topic(client, "auto")["partitions"]["0"] == [1, 2, 3]
         assert second.stop(PATIENCE_S) == 0, second.log
-        assert "told to stop" in second.log
+        assert "received a signal to stop" in second.log
         assert "stopped" in second.log
         assert until(lambda: known_controller(cluster) in (1, 2, 3))
     finally:
