@@ -43,9 +43,14 @@ def write_checkpoint(
     with CheckpointWriter(
         path, snapshot_id, timestamp=timestamp, now=now, kraft_version=kraft_version, voters=voters
     ) as writer:
-        writer.add_records(_versioned(metadata, _before_topics(metadata)))
-        _add_topics(metadata, writer)
-        writer.add_records(_versioned(metadata, _after_topics(metadata)))
+        # As few batches as possible: kafka-metadata-shell may print the image before it has read the second one.
+        before = _values(_versioned(metadata, _before_topics(metadata)))
+        after = _values(_versioned(metadata, _after_topics(metadata)))
+        topics, topic_lengths = _topic_values(metadata)
+        lengths = np.concatenate([_lengths(before), topic_lengths, _lengths(after)])
+        value_at: Int64 = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=value_at[1:])
+        writer.add_values(np.frombuffer(b"".join([*before, *topics, *after]), np.uint8), value_at)
         return writer.finish()
 
 
@@ -92,12 +97,12 @@ def _after_topics(metadata: ClusterMetadata) -> Iterator[records.MetadataRecord]
     yield from metadata.tokens.values()
 
 
-def _add_topics(metadata: ClusterMetadata, writer: CheckpointWriter) -> None:
-    """Append each topic with its partitions."""
+def _topic_values(metadata: ClusterMetadata) -> tuple[list[bytes], Int64]:
+    """The records of each topic, followed by those of its partitions; and the length of each record."""
     topics = metadata.topics
     indexes = sorted(topics.index_by_name.values())
     if not indexes:
-        return
+        return [], np.empty(0, np.int64)
     topic_values = _values(
         [
             VersionedRecord(records.TopicRecord(name=topics.names[index], topic_id=topics.ids[index]), 0)
@@ -112,16 +117,14 @@ def _add_topics(metadata: ClusterMetadata, writer: CheckpointWriter) -> None:
     # A topic's record is before its partitions: interleave lengths, then bytes.
     before = np.repeat(np.arange(len(indexes)), [len(part) for part in rows_by_topic])
     order = np.argsort(np.concatenate([2 * np.arange(len(indexes)), 2 * before + 1]), kind="stable")
-    lengths = np.concatenate([[len(value) for value in topic_values], np.diff(value_at)])[order]
+    lengths: Int64 = np.concatenate([_lengths(topic_values), np.diff(value_at)])[order]
     parts: list[bytes] = []
     raw, first = values.tobytes(), 0
     for value, part in zip(topic_values, rows_by_topic, strict=True):
         last = first + len(part)
         parts += [value, raw[value_at[first] : value_at[last]]]
         first = last
-    all_at: Int64 = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=all_at[1:])
-    writer.add_values(np.frombuffer(b"".join(parts), np.uint8), all_at)
+    return parts, lengths
 
 
 def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionColumns:
@@ -151,3 +154,7 @@ def _columns(metadata: ClusterMetadata, rows: Int32, version: int) -> PartitionC
 
 def _values(versioned: list[VersionedRecord]) -> list[bytes]:
     return [encode_record(*record) for record in versioned]
+
+
+def _lengths(values: list[bytes]) -> Int64:
+    return np.array([len(value) for value in values], np.int64)

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from kframe_kraft.batches import BatchPosition, Compression, encode_data_batch, read_batch
 from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_checkpoint
-from kframe_kraft.records import decode_control, decode_record, encode_control, encode_record, from_json, to_json
+from kframe_kraft.records import decode_control, encode_control, encode_record, to_json
+from kframe_kraft.testing.compare_records import compare_record
 from kframe_kraft.testing.kafka_records import KafkaRecords
 from kframe_kraft.testing.random_records import random_record
 from kframe_kraft.testing.record_strategies import control_records
@@ -39,12 +40,7 @@ def kafka() -> Iterator[KafkaRecords]:
 def test_random_records_have_kafkas_bytes_and_json(kafka: KafkaRecords) -> None:
     random = Random(4)
     for number in range(RECORDS):
-        versioned = random_record(number, random)
-        encoded = encode_record(*versioned)
-        raw, document = kafka.convert(versioned, encoded)
-        assert raw == encoded, (number, versioned)
-        assert document == to_json(*versioned), (number, versioned)
-        assert decode_record(raw) == from_json(document) == versioned, number
+        compare_record(kafka, number, random)
 
 
 @given(record=control_records())

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from kframe_zookeeper.testing.java import JVM, compiled, fetched
-from kframe_zookeeper.testing.process import Process
+from kframe_zookeeper.testing.process import PATIENCE_S, Process
 
-__all__ = ["TOOLS_VERSION", "KafkaTools", "ToolError", "node_jars", "tool_jars"]
+__all__ = ["TOOLS_VERSION", "KafkaTools", "ToolError", "node_jars", "print_snapshot", "tool_jars"]
 
 _HERE: Final = Path(__file__).parent
 #: The newest release whose tools are on Maven Central. They serve nodes of all releases.
@@ -45,6 +46,19 @@ def node_jars(version: str) -> Path:
 def tool_jars() -> Path:
     """The folder of the tools' jars. KFRAME_KAFKA_TOOLS_LIBS selects another folder."""
     return fetched(f"kafka-tools-{TOOLS_VERSION}", str(_HERE / "pom-tools.xml"), "KFRAME_KAFKA_TOOLS_LIBS")
+
+
+def print_snapshot(path: Path) -> str:
+    """Return what ``kafka-metadata-shell`` prints for a snapshot, as a tree.
+
+    The shell gets a JVM of its own, because it leaves threads running. Raises ToolError if it fails.
+    """
+    command = ["java", *JVM, "-Xmx192m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{tool_jars()}/*"]
+    arguments = [MAIN_CLASSES["kafka-metadata-shell"], "--snapshot", str(path), "tree", "/"]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    if done.returncode:
+        raise ToolError(f"kafka-metadata-shell {path}: {done.stdout}{done.stderr}")
+    return done.stdout
 
 
 class ToolError(Exception):

@@ -13,7 +13,7 @@ def metadata_facts(metadata: ClusterMetadata, offsets: bool = True) -> dict[str,
     """Everything that ``metadata`` says, by names and ids.
 
     Without ``offsets``, those of registrations are left out, because a snapshot does not have them. A snapshot also has
-    no order of features and listeners, and an empty list where no cordoned directory was named.
+    no order of features and listeners.
     """
     topics = metadata.topics
     partitions = {}
@@ -21,7 +21,7 @@ def metadata_facts(metadata: ClusterMetadata, offsets: bool = True) -> dict[str,
     if not offsets:
         brokers = {
             broker_id: broker
-            | {"offset": 0, "cordoned": broker["cordoned"] or (), "features": set(broker["features"])}
+            | {"offset": 0, "features": set(broker["features"])}
             | {"end_points": set(broker["end_points"])}
             for broker_id, broker in brokers.items()
         }

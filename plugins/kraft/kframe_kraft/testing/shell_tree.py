@@ -63,7 +63,7 @@ def _brokers(metadata: ClusterMetadata) -> Iterator[Leaf]:
             f"{_supported(broker.features)}, rack={rack}, fenced={_java(broker.fenced)}, "
             f"inControlledShutdown={_java(broker.in_controlled_shutdown)}, "
             f"isMigratingZkBroker={_java(broker.is_migrating_zk_broker)}, directories={_ids(broker.directories)}, "
-            f"cordonedDirectories={_ids(broker.cordoned or ())})"
+            f"cordonedDirectories={'null' if broker.cordoned is None else _ids(broker.cordoned)})"
         )
         yield ("cluster", "brokers", str(broker_id)), text
     for controller_id, controller in metadata.controllers.items():

@@ -1,0 +1,122 @@
+"""Directories, files and dumps of KRaft nodes as snapshots, and the errors of damaged ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from click.testing import CliRunner
+from kframe_kraft.batches import BatchPosition, encode_control_batch, encode_data_batch
+from kframe_kraft.checkpoint_writing import write_checkpoint
+from kframe_kraft.detection import LOG_DIRECTORY
+from kframe_kraft.disk import SnapshotId
+from kframe_kraft.records import VersionedRecord
+from kframe_kraft.sources import read_image
+from kframe_kraft.testing.metadata_facts import metadata_facts
+
+from kframe import read_snapshot
+from kframe.cli.app import cli
+from kframe.plugin.kraft import LogError, control, records, to_json
+
+TOPIC_ID = UUID(int=1 << 99)
+CREATION = [
+    VersionedRecord(records.FeatureLevelRecord(name="metadata.version", feature_level=25), 0),
+    VersionedRecord(records.TopicRecord(name="orders", topic_id=TOPIC_ID), 0),
+    VersionedRecord(
+        records.PartitionRecord(
+            partition_id=0, topic_id=TOPIC_ID, replicas=(1, 2), isr=(1, 2), removing_replicas=(), adding_replicas=(),
+            leader=1, leader_epoch=0, partition_epoch=0, directories=(UUID(int=200), UUID(int=201)),
+        ),
+        2,
+    ),
+]  # fmt: skip
+CHANGE = VersionedRecord(records.PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, isr=(2,), leader=2), 2)
+
+
+def leader_change(epoch: int, offset: int) -> bytes:
+    voters = (control.LeaderChangeVoter(voter_id=7),)
+    return encode_control_batch(
+        [control.LeaderChangeMessage(leader_id=7, voters=voters)], BatchPosition(offset, epoch, 900)
+    )
+
+
+LOG = (
+    leader_change(3, 0)
+    + encode_data_batch(CREATION, BatchPosition(1, 3, 1_000))
+    + encode_data_batch([CHANGE], BatchPosition(4, 3, 2_000))
+)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A log directory with one segment."""
+    log = tmp_path / "data" / LOG_DIRECTORY
+    log.mkdir(parents=True)
+    (log / f"{0:020}.log").write_bytes(LOG)
+    return log
+
+
+def test_log_is_read_to_its_end_or_to_an_offset(directory: Path) -> None:
+    for path in (directory.parent, directory, directory / f"{0:020}.log"):
+        image = read_image(path)
+        assert (image.offset, image.epoch, image.timestamp, image.leader_id) == (5, 3, 2_000, 7)
+        assert (image.voters, image.committed.offset, image.committed.exact) == ((7,), 5, True)
+        (before,) = metadata_facts(read_image(path, 4).metadata)["partitions"].values()
+        (after,) = metadata_facts(image.metadata)["partitions"].values()
+        assert [(state.leader, state.isr, state.partition_epoch) for state in (before, after)] == [
+            (1, (1, 2), 0), (2, (2,), 1)
+        ]  # fmt: skip
+
+
+def test_log_ends_before_an_incomplete_batch(directory: Path) -> None:
+    (directory / f"{0:020}.log").write_bytes(LOG[:-1])
+    assert read_image(directory).offset == 4
+
+
+def test_written_checkpoint_has_the_same_metadata(directory: Path, tmp_path: Path) -> None:
+    image = read_image(directory)
+    snapshot_id = SnapshotId(image.offset, image.epoch)
+    path = write_checkpoint(image.metadata, tmp_path / snapshot_id.file_name, snapshot_id, timestamp=2_000, now=3_000)
+    copy = read_image(path)
+    assert metadata_facts(copy.metadata) == metadata_facts(image.metadata)
+    assert (copy.offset, copy.epoch, copy.timestamp) == (5, 3, 2_000)
+
+
+def test_lines_of_json_are_a_dump(tmp_path: Path, directory: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text(
+        "".join(json.dumps(to_json(*record), separators=(",", ":")) + "\n" for record in [*CREATION, CHANGE])
+    )
+    assert metadata_facts(read_image(path).metadata) == metadata_facts(read_image(directory).metadata)
+    assert read_snapshot(path).source.format == "kraft"
+
+
+@pytest.mark.parametrize(
+    "name, content, reason",
+    [
+        ("00000000000000000005.log", leader_change(3, 5), "a segment from offset 5, expected a segment from offset 0"),
+        ("x.txt", b'{"type":"TOPIC_RECORD","version":0,"data":{}}\n', "x.txt:1"),
+        ("x.txt", b"Dumping /d/00000000000000000000.log\n", "found no record"),
+        ("00000000000000000005-0000000003.checkpoint", LOG[:70], "found a batch of"),
+    ],
+)
+def test_damaged_source_is_refused(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(LogError, match=reason):
+        read_image(path)
+
+
+def test_commands_convert_both_ways(directory: Path, tmp_path: Path) -> None:
+    runner, out = CliRunner(), tmp_path / f"{9:020}-{4:010}.checkpoint"
+    assert runner.invoke(cli, ["snapshot", "convert", str(directory), str(out)]).exit_code == 0
+    again = runner.invoke(cli, ["snapshot", "convert", str(directory), str(out)])
+    assert again.exit_code == 2
+    assert "an existing file, expected a new one, or --force" in again.output
+    assert read_image(out).offset == 9
+    shown = runner.invoke(cli, ["snapshot", "show", "--from", "kraft", str(out), "-o", "json"])
+    assert json.loads(shown.stdout)["partitions"] == 1
+    unknown = runner.invoke(cli, ["snapshot", "show", "--from", "xml", str(out)])
+    assert "'kraft'" in unknown.output
