@@ -96,7 +96,7 @@ def test_list_as_json_says_all_that_the_table_says(folder: Path) -> None:
         }],
         "stores": [{"name": "nowhere", "doc": "Loses everything."}],
         "transports": [], "clusters": [], "admins": [], "servers": [], "observers": [],
-        "broker_models": [], "checks": [], "documents": [],
+        "broker_models": [], "checks": [], "documents": [], "snapshot_formats": [],
         "commands": True,
         "offers": ["abstain", "nowhere", "commands"],
     }  # fmt: skip

@@ -17,6 +17,7 @@ __all__ = ["TOOLS_VERSION", "KafkaTools", "ToolError", "node_jars", "print_snaps
 _HERE: Final = Path(__file__).parent
 #: The newest release whose tools are on Maven Central. They serve nodes of all releases.
 TOOLS_VERSION: Final = "4.3.1"
+_SHELL_RUNS_MAX: Final = 10
 #: The main class of each script in Kafka's ``bin`` folder.
 MAIN_CLASSES: Final = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",
@@ -51,14 +52,19 @@ def tool_jars() -> Path:
 def print_snapshot(path: Path) -> str:
     """Return what ``kafka-metadata-shell`` prints for a snapshot, as a tree.
 
-    The shell gets a JVM of its own, because it leaves threads running. Raises ToolError if it fails.
+    The shell gets a JVM of its own, because it leaves threads running. It runs again if it has printed an image
+    without ``metadata.version``: on a busy machine it may print before it has read the file. Raises ToolError if it
+    fails.
     """
     command = ["java", *JVM, "-Xmx192m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off", "-cp", f"{tool_jars()}/*"]
     arguments = [MAIN_CLASSES["kafka-metadata-shell"], "--snapshot", str(path), "tree", "/"]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
-    if done.returncode:
-        raise ToolError(f"kafka-metadata-shell {path}: {done.stdout}{done.stderr}")
-    return done.stdout
+    for _ in range(_SHELL_RUNS_MAX):
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        if done.returncode:
+            raise ToolError(f"kafka-metadata-shell {path}: {done.stdout}{done.stderr}")
+        if "Optional.empty\n" not in done.stdout:
+            return done.stdout
+    raise ToolError(f"kafka-metadata-shell {path}: no image in {_SHELL_RUNS_MAX} runs")
 
 
 class ToolError(Exception):
