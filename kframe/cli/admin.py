@@ -79,10 +79,9 @@ def apply(
     from kframe.whatif.execution import PlanExecution
     from kframe.whatif.plan_check import hold
     from kframe.whatif.plan_report import PlanReport
-    from kframe.whatif.stamp import Stamp
 
     held = hold(plan, admin.capture())
-    reason = None if stamp is None else stamp.stale(Stamp.of(held))
+    reason = None if stamp is None else stamp.stale(held.stamp())
     if reason is not None:
         click.echo(f"error: {plan.name} is stale: {reason}", err=True)
         return STALE

@@ -105,10 +105,9 @@ def stamp(plan: InputFile, source: InputFile, source_format: str | None) -> None
     kframe plan apply refuses it once that has changed; Kafka's tools read it as before.
     """
     from kframe.whatif.execution import plan_document
-    from kframe.whatif.stamp import Stamp
 
     comparison = _held(plan, source, source_format)
-    click.echo(plan_document(comparison.plan.targets, Stamp.of(comparison)), nl=False)
+    click.echo(plan_document(comparison.plan.targets, comparison.stamp()), nl=False)
 
 
 @group.command()

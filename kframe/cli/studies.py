@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from kframe.model.elections import LeaderSelector
     from kframe.model.ids import ElectionKind
     from kframe.snapshot import Snapshot
+    from kframe.snapshot.content import Mode
     from kframe.snapshot.files import InputFile
-    from kframe.snapshot.snapshot import Mode
     from kframe.whatif import WhatIf
 
 PATH: Final = click.Path(path_type=Path)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from kframe.snapshot.checks import check_snapshot, check_topic_name
+from kframe.snapshot.content import named_brokers
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
-from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe.snapshot.snapshot import Snapshot
 
 __all__ = [
     "BrokerFacts",

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import REPLICAS_MAX, Bool, Int32, Ragged, offsets_of
 from kframe.model.ids import NO_LEADER, NO_STATE, RecoveryState
 from kframe.model.lists import members, repeated
+from kframe.snapshot.content import SnapshotContent, named_brokers
+from kframe.snapshot.decode import shown
 from kframe.snapshot.facts import ELR_COLUMNS, MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, PartitionFacts, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
-from kframe.snapshot.snapshot import Snapshot, named_brokers
 
 #: Kafka 3.9 ``Topic.validate``; the names "." and ".." are refused apart.
 TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -26,6 +27,7 @@ _COUNT: Final = re.compile(r"\s*[0-9]{1,10}\s*")
 
 #: Returns the location in the source of a topic ("topic", index, column) or a partition ("row", row, column).
 Locate: TypeAlias = Callable[[Literal["topic", "row"], int, str], str]
+Content = TypeVar("Content", bound=SnapshotContent)
 
 
 def check_topic_name(name: str, where: str, error: type[InputError] = SnapshotError) -> None:
@@ -34,7 +36,7 @@ def check_topic_name(name: str, where: str, error: type[InputError] = SnapshotEr
         raise error(where, f"topic name {shown(name)}", "1 to 249 of letters, digits, '.', '_' and '-'")
 
 
-def check_snapshot(snapshot: Snapshot, locate: Locate, faults: Faults = REFUSE) -> Snapshot:
+def check_snapshot(snapshot: Content, locate: Locate, faults: Faults = REFUSE) -> Content:
     """The snapshot without the topics whose values contradict each other or are out of range.
 
     The strict policy raises SnapshotError at the first such value. Topic names, counts and broker ids have been checked
@@ -54,7 +56,7 @@ def check_snapshot(snapshot: Snapshot, locate: Locate, faults: Faults = REFUSE) 
     return snapshot.without_topics(faults) if faults.topics else snapshot
 
 
-def check_brokers_listed(snapshot: Snapshot, where: str) -> None:
+def check_brokers_listed(snapshot: SnapshotContent, where: str) -> None:
     """Raise SnapshotError if a partition names a broker that the broker table does not list."""
     listed = np.array([facts.broker_id for facts in snapshot.brokers], np.int64)
     unlisted = np.setdiff1d(named_brokers(snapshot.partitions), listed)
@@ -62,13 +64,7 @@ def check_brokers_listed(snapshot: Snapshot, where: str) -> None:
         raise SnapshotError(where, f"unknown broker id {int(unlisted[0])}", "only brokers that the broker table lists")
 
 
-def shown(value: object) -> str:
-    """A value as an error message shows it: quoted, and cut where it is long."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _checked_defaults(snapshot: Snapshot, faults: Faults) -> Snapshot:
+def _checked_defaults(snapshot: Content, faults: Faults) -> Content:
     """The snapshot, without the brokers' default configs if a config that a controller reads is invalid."""
     defaults = snapshot.broker_default_configs or {}
     wrong = list(_wrong_configs(defaults))

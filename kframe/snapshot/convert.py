@@ -13,13 +13,13 @@ from kframe.model.cluster import ClusterState
 from kframe.model.columns import Bool, Int32, Ragged, positions_within
 from kframe.model.ids import NO_BROKER_EPOCH, NO_LEADER, NO_STATE, RecoveryState, ReplicaFlag
 from kframe.model.topics import UNSET
+from kframe.snapshot.content import SnapshotContent
 from kframe.snapshot.facts import MIN_INSYNC_CONFIG, UNCLEAN_CONFIG, BrokerFacts, PartitionFacts, Source, TopicFacts
-from kframe.snapshot.snapshot import Snapshot
 
 _LOOKUP_MAX: Final = 1 << 20
 
 
-def cluster_of(snapshot: Snapshot) -> ClusterState:
+def cluster_of(snapshot: SnapshotContent) -> ClusterState:
     """See ``Snapshot.to_cluster``. Broker indexes ascend by id, topic indexes by name."""
     cluster = ClusterState()
     _add_brokers(cluster, snapshot)
@@ -50,7 +50,7 @@ def cluster_of(snapshot: Snapshot) -> ClusterState:
     return cluster
 
 
-def snapshot_of(cluster: ClusterState) -> Snapshot:
+def snapshot_of(cluster: ClusterState) -> SnapshotContent:
     """See ``Snapshot.from_cluster``."""
     topics, partitions = cluster.topics, cluster.partitions
     named = sorted((name, index) for index, name in enumerate(topics.names) if topics.find(name) == index)
@@ -80,12 +80,12 @@ def snapshot_of(cluster: ClusterState) -> Snapshot:
         partitions=None if np.array_equal(numbers, positions_within(counts)) else numbers,
     )
     note = f"of a controller's memory: only {MIN_INSYNC_CONFIG} and {UNCLEAN_CONFIG}"
-    return Snapshot(
+    return SnapshotContent(
         _broker_facts(cluster), topic_facts, facts, Source("cluster", ""), provenance={"topics.configs": note}
     )
 
 
-def _add_brokers(cluster: ClusterState, snapshot: Snapshot) -> None:
+def _add_brokers(cluster: ClusterState, snapshot: SnapshotContent) -> None:
     brokers = cluster.brokers
     brokers.index_of([facts.broker_id for facts in snapshot.brokers])
     known = [facts for facts in snapshot.brokers if facts.registered or facts.broker_epoch is not None]

@@ -9,7 +9,6 @@ from typing import Annotated, Final, TypeAlias, TypeVar
 import msgspec
 
 from kframe.errors import InputError, SnapshotError
-from kframe.snapshot.checks import shown
 
 T = TypeVar("T")
 
@@ -21,6 +20,12 @@ Zxid: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 _TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+
+
+def shown(value: object) -> str:
+    """A value as an error message shows it: quoted, and cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def decode(

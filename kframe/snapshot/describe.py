@@ -22,12 +22,13 @@ from kframe.errors import SnapshotError
 from kframe.model.columns import Int32, Ragged
 from kframe.model.ids import NO_LEADER
 from kframe.snapshot.assemble import Assembled, Assembly
-from kframe.snapshot.checks import INT32_MAX, check_snapshot, shown
-from kframe.snapshot.decode import topic_id_bytes
+from kframe.snapshot.checks import INT32_MAX, check_snapshot
+from kframe.snapshot.content import named_brokers
+from kframe.snapshot.decode import shown, topic_id_bytes
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
-from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe.snapshot.snapshot import Snapshot
 
 _LABEL: Final = re.compile(
     r"(?:^|\s)(Topic|TopicId|PartitionCount|ReplicationFactor|Configs|MarkedForDeletion|Partition|Leader|Replicas|Isr"

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from kframe.errors import SnapshotError
 from kframe.registry.registry import build_registry
 from kframe.registry.specs import SnapshotFormatSpec
-from kframe.snapshot.checks import shown
+from kframe.snapshot.decode import shown
 from kframe.snapshot.describe import read_describe
 from kframe.snapshot.directory import read_directory
 from kframe.snapshot.faults import REFUSE, Faults

@@ -14,12 +14,13 @@ import msgspec
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.snapshot.assemble import Assembled, Assembly
-from kframe.snapshot.checks import check_snapshot, shown
-from kframe.snapshot.decode import Count, LeaderField, decode
+from kframe.snapshot.checks import check_snapshot
+from kframe.snapshot.content import named_brokers
+from kframe.snapshot.decode import Count, LeaderField, decode, shown
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_document
-from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in kcat -L -J"
 _ABSENT_COLUMNS: Final = (

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from uuid import UUID
 
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.ids import ELR_VERSION, KRAFT_VERSION, METADATA_VERSION, MetadataLevel
 from kframe.model.kraft.levels import level_name
 from kframe.model.kraft.records import BrokerFeature
+from kframe.snapshot.content import SnapshotContent, brokers_text
 from kframe.snapshot.facts import BrokerFacts
-
-if TYPE_CHECKING:
-    from kframe.snapshot.snapshot import Snapshot
 
 #: The features of a broker whose registration is unknown: every level.
 _FEATURES: Final = tuple(
@@ -38,7 +36,7 @@ _COLUMNS: Final = {
 }
 
 
-def assumed_features(snapshot: Snapshot) -> Mapping[str, int]:
+def assumed_features(snapshot: SnapshotContent) -> Mapping[str, int]:
     """The finalized levels of a cluster whose levels are unknown: the latest, with ELR if the source lists ELRs."""
     elr = {} if snapshot.partitions.elr is None else {ELR_VERSION: 1}
     return {METADATA_VERSION: MetadataLevel.LATEST, **elr}
@@ -64,10 +62,8 @@ def assumed_topic_id(index: int) -> UUID:
     return UUID(int=_TOPIC | index)
 
 
-def kraft_assumptions(snapshot: Snapshot) -> Iterator[str]:
+def kraft_assumptions(snapshot: SnapshotContent) -> Iterator[str]:
     """The assumptions of ``Snapshot.to_metadata``, a sentence each."""
-    from kframe.snapshot.snapshot import brokers_text
-
     facts = snapshot.kraft
     if facts is None or facts.features is None:
         features = assumed_features(snapshot)

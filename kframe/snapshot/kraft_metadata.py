@@ -27,9 +27,9 @@ from kframe.model.kraft.records import (
 )
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.topics import NO_ROW
+from kframe.snapshot.content import SnapshotContent
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.kraft_assumptions import assumed_features, assumed_registration, assumed_topic_id
-from kframe.snapshot.snapshot import Snapshot
 from kframe.wire.brokers import SECURITY_PROTOCOLS
 
 _PROTOCOLS: Final = {number: name for name, number in SECURITY_PROTOCOLS.items()}
@@ -39,7 +39,7 @@ _CLUSTER_CONFIGS: Final = (int(ResourceType.BROKER), "")
 def snapshot_of_metadata(
     metadata: ClusterMetadata, *, source: Source, cluster_id: str | None = None, controller_id: int | None = None,
     controller_epoch: int | None = None, offset: int | None = None,
-) -> Snapshot:  # fmt: skip
+) -> SnapshotContent:  # fmt: skip
     """See ``Snapshot.from_metadata``."""
     topics, p = metadata.topics, metadata.partitions
     names = sorted(topics.index_by_name)
@@ -60,7 +60,7 @@ def snapshot_of_metadata(
         },
         partitions=None if np.array_equal(numbers, positions_within(counts)) else numbers,
     )
-    return Snapshot(
+    return SnapshotContent(
         brokers=tuple(_broker_facts(metadata)),
         topics=topic_facts,
         partitions=partitions,
@@ -174,7 +174,7 @@ def _other_records(metadata: ClusterMetadata) -> Iterator[MetadataRecord]:
         yield ZkMigrationStateRecord(zk_migration_state=metadata.zk_migration_state)
 
 
-def metadata_of(snapshot: Snapshot) -> ClusterMetadata:
+def metadata_of(snapshot: SnapshotContent) -> ClusterMetadata:
     """See ``Snapshot.to_metadata``."""
     metadata = ClusterMetadata()
     facts = snapshot.kraft or KraftFacts()
@@ -207,7 +207,7 @@ def _add_topics(metadata: ClusterMetadata, topics: TopicFacts) -> None:
                 metadata.topics.store_setting(index, key, value)
 
 
-def _add_partitions(metadata: ClusterMetadata, snapshot: Snapshot, facts: KraftFacts) -> None:
+def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts: KraftFacts) -> None:
     topics, columns = snapshot.topics, snapshot.partitions
     count, replicas = len(columns), columns.replicas
     ids = np.array([broker.broker_id for broker in snapshot.brokers], np.int32)

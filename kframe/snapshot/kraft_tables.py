@@ -11,7 +11,7 @@ import msgspec
 from kframe.errors import SnapshotError
 from kframe.model.kraft.brokers import BrokerRegistration
 from kframe.model.kraft.records import RECORD_TYPES, BrokerEndpoint, MetadataRecord
-from kframe.snapshot.checks import shown
+from kframe.snapshot.decode import shown
 from kframe.snapshot.facts import BrokerFacts, KraftFacts
 from kframe.snapshot.manifest import KraftManifest
 from kframe.snapshot.parquet import TableFile

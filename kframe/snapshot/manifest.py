@@ -11,8 +11,7 @@ import msgspec
 
 from kframe.errors import SnapshotError
 from kframe.model.kraft.directory_ids import LOST, MIGRATING, UNASSIGNED
-from kframe.snapshot.checks import shown
-from kframe.snapshot.decode import Count, decode
+from kframe.snapshot.decode import Count, decode, shown
 from kframe.snapshot.facts import ELR_COLUMNS, CaptureFacts, Source
 from kframe.snapshot.files import LINE_BYTES_MAX, read_document
 

@@ -11,8 +11,9 @@ from kframe.model.events import TopicPartition
 from kframe.snapshot.administration import Moving
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
+from kframe.snapshot.content import named_brokers
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source
-from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe.snapshot.snapshot import Snapshot
 
 _ABSENT: Final = "not in Metadata responses"
 _ABSENT_COLUMNS: Final = (

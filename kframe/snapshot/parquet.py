@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from kframe.errors import SnapshotError
 from kframe.model.brokers import Endpoint
 from kframe.model.columns import Int32, Ragged, UInt8, ragged_positions
-from kframe.snapshot.checks import INT32_MAX, check_topic_name, shown
-from kframe.snapshot.decode import topic_id_bytes
+from kframe.snapshot.checks import INT32_MAX, check_topic_name
+from kframe.snapshot.decode import shown, topic_id_bytes
 from kframe.snapshot.facts import LIST_COLUMNS, NUMBER_COLUMNS, BrokerFacts, PartitionFacts, TopicFacts
 from kframe.snapshot.tables import ENDPOINT_FIELDS, arrow, kraft_schemas, schemas
 

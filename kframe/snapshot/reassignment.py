@@ -15,12 +15,13 @@ import msgspec
 
 from kframe.errors import SnapshotError
 from kframe.snapshot.assemble import Assembly
-from kframe.snapshot.checks import check_snapshot, check_topic_name, shown
-from kframe.snapshot.decode import Count, decode
+from kframe.snapshot.checks import check_snapshot, check_topic_name
+from kframe.snapshot.content import named_brokers
+from kframe.snapshot.decode import Count, decode, shown
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_document
-from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe.snapshot.snapshot import Snapshot
 
 CURRENT_HEADING: Final = "Current partition replica assignment"
 PROPOSED_HEADING: Final = "Proposed partition reassignment configuration"

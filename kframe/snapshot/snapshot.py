@@ -4,9 +4,9 @@ omits."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -15,20 +15,17 @@ from numpy.typing import NDArray
 from kframe.errors import InputError
 from kframe.model.brokers import Endpoint
 from kframe.model.cluster import ClusterState
-from kframe.model.columns import Int32, Ragged
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.snapshot.content import Mode, SnapshotContent, brokers_text
+from kframe.snapshot.convert import cluster_of, snapshot_of
 from kframe.snapshot.facts import (
-    ELR_COLUMNS,
-    BrokerFacts,
-    CaptureFacts,
     KraftFacts,
-    PartitionFacts,
     Source,
-    TopicFacts,
 )
-from kframe.snapshot.faults import Faults
 from kframe.snapshot.frames import Tabular
 from kframe.snapshot.kraft_assumptions import kraft_assumptions
+from kframe.snapshot.kraft_metadata import metadata_of, snapshot_of_metadata
+from kframe.snapshot.tables import partitions_table
 
 #: What ``to_cluster`` assumes where the snapshot has no value.
 _TAKEN_AS: Final[Mapping[str, str]] = {
@@ -45,11 +42,6 @@ _TAKEN_AS: Final[Mapping[str, str]] = {
 }
 #: Facts about the cluster as a whole that a controller context does not hold.
 _NULLABLE: Final = frozenset({"cluster.cluster_id", "cluster.controller_id", "cluster.controller_epoch"})
-#: Columns that only a KRaft cluster has, and columns that it does not have.
-_KRAFT_ONLY: Final = frozenset({"partitions.directories", *(f"partitions.{name}" for name in ELR_COLUMNS)})
-_ZOOKEEPER_ONLY: Final = frozenset({"topics.deleting", "partitions.controller_epoch"})
-#: The mode of a cluster.
-Mode: TypeAlias = Literal["zookeeper", "kraft"]
 #: Formats that only a cluster in one mode has.
 _MODES: Final[Mapping[str, Mode]] = {"zookeeper": "zookeeper"}
 #: Columns that cannot matter where the leader is unknown.
@@ -59,7 +51,7 @@ _LEADERSHIP: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Snapshot(Tabular):
+class Snapshot(SnapshotContent, Tabular):
     """One moment of a cluster. Treat its arrays as read-only: tables may share them.
 
     ``brokers`` ascend by id and name every broker that anything else names. ``provenance`` says, by
@@ -67,33 +59,15 @@ class Snapshot(Tabular):
     dynamic broker configs (``/config/brokers/<default>``).
     """
 
-    brokers: tuple[BrokerFacts, ...]
-    topics: TopicFacts
-    partitions: PartitionFacts
-    source: Source
-    cluster_id: str | None = None
-    controller_id: int | None = None
-    controller_epoch: int | None = None
-    broker_default_configs: Mapping[str, str] | None = None
-    provenance: Mapping[str, str] = field(default_factory=dict)
-    capture: CaptureFacts | None = None
-    """How it was read from a live cluster, if it was. ``digest`` ignores it, since it is no fact of the cluster."""
-    kraft: KraftFacts | None = None
-    """Further metadata of a KRaft cluster. None: the cluster is in ZooKeeper mode, or its source has ELRs alone."""
-
-    def __len__(self) -> int:
-        return len(self.partitions)
-
     @staticmethod
     def from_cluster(
         cluster: ClusterState, *, cluster_id: str | None = None, controller_id: int | None = None,
         controller_epoch: int | None = None,
     ) -> Snapshot:  # fmt: skip
         """What storage would hold of ``cluster``. A controller's own states and flags are not part of a snapshot."""
-        from kframe.snapshot.convert import snapshot_of
-
-        bare = snapshot_of(cluster)
-        return replace(bare, cluster_id=cluster_id, controller_id=controller_id, controller_epoch=controller_epoch)
+        return _snapshot(
+            snapshot_of(cluster), cluster_id=cluster_id, controller_id=controller_id, controller_epoch=controller_epoch
+        )
 
     @staticmethod
     def from_metadata(
@@ -104,20 +78,16 @@ class Snapshot(Tabular):
 
         ``controller_epoch`` is the epoch of the quorum's leader, ``offset`` that of the last record in the image.
         """
-        from kframe.snapshot.kraft_metadata import snapshot_of_metadata
-
-        return snapshot_of_metadata(
+        return _snapshot(snapshot_of_metadata(
             metadata, source=source, cluster_id=cluster_id, controller_id=controller_id,
             controller_epoch=controller_epoch, offset=offset,
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def to_metadata(self) -> ClusterMetadata:
         """The metadata of a KRaft cluster with this state; ``assumptions`` lists what it assumes.
 
         Raises InputError for a cluster in ZooKeeper mode.
         """
-        from kframe.snapshot.kraft_metadata import metadata_of
-
         if not self.is_kraft:
             raise InputError("mode", "zookeeper", "a snapshot of a KRaft cluster")
         return metadata_of(self)
@@ -136,8 +106,6 @@ class Snapshot(Tabular):
 
     def to_arrow(self) -> Any:
         """The partitions as a ``pyarrow.Table``: the columns of ``partitions.parquet``."""
-        from kframe.snapshot.tables import partitions_table
-
         return partitions_table(self.topics, self.partitions)
 
     def _summary(self) -> tuple[str, Mapping[str, object]]:
@@ -150,55 +118,7 @@ class Snapshot(Tabular):
         Partition and replica states are left fresh, as in a controller that has read storage but not started its
         state machines. Brokers that are not known to be registered are not registered.
         """
-        from kframe.snapshot.convert import cluster_of
-
         return cluster_of(self)
-
-    def without_topics(self, faults: Faults) -> Snapshot:
-        """The snapshot without the topics at fault. ``faults`` receives the number of their partitions."""
-        topics = self.topics
-        retained = np.array([name not in faults.topics for name in topics.names], bool)
-        for index in np.flatnonzero(~retained).tolist():
-            faults.left_out(topics.names[index], int(topics.partition_counts[index]))
-        return replace(
-            self,
-            topics=topics.take(np.flatnonzero(retained)),
-            partitions=self.partitions.take(retained[topics.topic_of_rows()]),
-        )
-
-    @property
-    def is_kraft(self) -> bool:
-        """Whether the cluster is known to run KRaft: its source has facts, or ELRs, that no other cluster has."""
-        return self.kraft is not None or self.partitions.elr is not None
-
-    @property
-    def mode(self) -> Mode:
-        """The mode of the cluster, as far as the source shows it."""
-        return "kraft" if self.is_kraft else "zookeeper"
-
-    @property
-    def elr_partitions(self) -> int:
-        """How many partitions have members in the ELR or the last-known ELR."""
-        lists = (self.partitions.elr, self.partitions.last_known_elr)
-        members = [column.counts > 0 for column in lists if column is not None]
-        return int(np.logical_or.reduce(members).sum()) if members else 0
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """``table.column`` of every whole column that the source lacks and that a cluster in this mode has."""
-        topics = (
-            ("topic_id", self.topics.topic_ids),
-            ("deleting", self.topics.deleting),
-            ("configs", self.topics.configs),
-        )
-        partitions = (*self.partitions.numbers().items(), *self.partitions.lists().items())
-        columns = (
-            *(f"topics.{name}" for name, column in topics if column is None),
-            *(f"partitions.{name}" for name, column in partitions if column is None),
-            *(("partitions.directories",) if self.partitions.directories is None else ()),
-        )
-        absent = _ZOOKEEPER_ONLY if self.is_kraft else _KRAFT_ONLY
-        return tuple(column for column in columns if column not in absent)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -280,29 +200,6 @@ class _DigestedBroker(msgspec.Struct, frozen=True):
     rack: str | None
 
 
-def brokers_text(broker_ids: Iterable[int]) -> str:
-    """``broker 4`` or ``brokers 4, 7``. Long lists end in how many more there are."""
-    ids = list(broker_ids)
-    shown = ", ".join(str(broker_id) for broker_id in ids[:10])
-    more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
-    return f"broker{'s' if len(ids) > 1 else ''} {shown}{more}"
-
-
-def named_brokers(partitions: PartitionFacts) -> Int32:
-    """Ids of every broker that leads or is in a list, ascending."""
-    lists: list[Ragged] = [
-        partitions.replicas,
-        *(lists_of_column for lists_of_column in partitions.lists().values() if lists_of_column is not None),
-    ]
-    ids = [distinct_ids(lists_of_column.values) for lists_of_column in lists]
-    if partitions.leader is not None:
-        leaders = distinct_ids(partitions.leader)
-        ids.append(leaders[leaders >= 0])
-    return np.unique(np.concatenate(ids)).astype(np.int32)
-
-
-def distinct_ids(values: Int32) -> Int32:
-    """Distinct values, ascending. Counting instead of sorting where the ids are small, as they mostly are."""
-    if values.size and int(values.min()) >= 0 and int(values.max()) < 1 << 20:
-        return np.flatnonzero(np.bincount(values)).astype(np.int32)
-    return np.unique(values)
+def _snapshot(content: SnapshotContent, **changes: Any) -> Snapshot:
+    """The snapshot with this content, apart from ``changes``."""
+    return Snapshot(**{field.name: getattr(content, field.name) for field in fields(content)} | changes)

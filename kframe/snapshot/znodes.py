@@ -15,8 +15,8 @@ from msgspec import UNSET, UnsetType
 
 from kframe.errors import ZnodeError
 from kframe.model.brokers import Endpoint
-from kframe.snapshot.checks import INT32_MAX, shown
-from kframe.snapshot.decode import Count, LeaderField, Zxid, decode
+from kframe.snapshot.checks import INT32_MAX
+from kframe.snapshot.decode import Count, LeaderField, Zxid, decode, shown
 
 SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 

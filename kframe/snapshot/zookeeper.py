@@ -19,11 +19,12 @@ from kframe.model.columns import Int32
 from kframe.model.ids import NO_STATE
 from kframe.snapshot.assemble import Assembled, Assembly
 from kframe.snapshot.checks import check_snapshot
+from kframe.snapshot.content import named_brokers
 from kframe.snapshot.decode import decode, topic_id_bytes
 from kframe.snapshot.facts import BrokerFacts, PartitionFacts, Source
 from kframe.snapshot.faults import REFUSE, Faults
 from kframe.snapshot.files import InputFile, Progress, ignore_progress, read_lines
-from kframe.snapshot.snapshot import Snapshot, named_brokers
+from kframe.snapshot.snapshot import Snapshot
 from kframe.snapshot.states import DumpedStates
 from kframe.snapshot.znodes import (
     BROKER_DECODER,

@@ -22,8 +22,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from kframe.errors import InputError, SnapshotError
-from kframe.snapshot.checks import shown
-from kframe.snapshot.decode import decode
+from kframe.snapshot.decode import decode, shown
 from kframe.snapshot.files import check_regular
 from kframe.snapshot.manifest import FileEntry, file_entry
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, FleetTable

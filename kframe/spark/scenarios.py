@@ -13,8 +13,8 @@ from pyarrow import parquet
 from kframe.errors import InputError
 from kframe.model.events import ElectionType
 from kframe.scenario.format import topic_partition
-from kframe.snapshot.checks import INT32_MAX, shown
-from kframe.snapshot.decode import decode
+from kframe.snapshot.checks import INT32_MAX
+from kframe.snapshot.decode import decode, shown
 from kframe.spark.schema import SCENARIOS
 from kframe.whatif import Outcome, WhatIf, create, delete, reassign
 from kframe.whatif.outcome import Verb

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
 )
 
 from kframe.errors import InputError
-from kframe.snapshot.checks import shown
+from kframe.snapshot.decode import shown
 from kframe.spark.pushdown import Condition, condition
 from kframe.spark.reading import GROUPS_OF_PIECE, Piece, Question, pieces, read_piece
 from kframe.spark.schema import BROKERS, CLUSTERS, PARTITIONS, QUARANTINE, TOPICS, WHOLE, FleetTable, spark_type

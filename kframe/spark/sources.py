@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kframe.errors import InputError
-from kframe.snapshot.checks import shown
+from kframe.snapshot.decode import shown
 from kframe.snapshot.manifest import MANIFEST_FILE, TABLES, file_of
 
 #: Taken off a file's name to make a cluster's, the longest that fits.

@@ -5,6 +5,7 @@ All checks are array passes; only what is found becomes objects.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,7 @@ from kframe.model.topics import topic_name_problem
 from kframe.snapshot import Snapshot
 from kframe.whatif.lists import loads
 from kframe.whatif.plan import Plan
+from kframe.whatif.stamp import Stamp
 
 
 class Severity(StrEnum):
@@ -102,6 +104,16 @@ class CheckedPlan:
     def unchanged(self) -> Bool:
         """(k,) the plan wants exactly what is there."""
         return (self.rows >= 0) & same_lists(self.plan.targets.replicas, self.origin)
+
+    def stamp(self) -> Stamp:
+        """The stamp of the plan, for the cluster of the snapshot."""
+        positions = {name: position for position, name in enumerate(self.plan.targets.partitions())}
+        text = "".join(
+            f"{topic}-{partition}:{','.join(map(str, self.origin[positions[topic, partition]].tolist()))}\n"
+            for topic, partition in sorted(positions)
+        )
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        return Stamp(self.snapshot.cluster_id, self.snapshot.controller_epoch, digest)
 
     def partition_rows(self, *, changes_only: bool = False) -> Iterator[dict[str, Any]]:
         """A row a partition of the plan, in its order: as it is, as it is to be, and what that takes."""

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import TYPE_CHECKING
-
 import msgspec
-
-if TYPE_CHECKING:
-    from kframe.whatif.plan_check import CheckedPlan
 
 
 class Stamp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -18,17 +12,6 @@ class Stamp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     controller_epoch: int | None
     assignments: str
     """The SHA-256 of the assignments of the plan's own partitions: other partitions may change."""
-
-    @staticmethod
-    def of(checked: CheckedPlan) -> Stamp:
-        """The stamp of a plan that is compared with a cluster."""
-        plan, snapshot = checked.plan, checked.snapshot
-        positions = {name: position for position, name in enumerate(plan.targets.partitions())}
-        text = "".join(
-            f"{topic}-{partition}:{','.join(map(str, checked.origin[positions[topic, partition]].tolist()))}\n"
-            for topic, partition in sorted(positions)
-        )
-        return Stamp(snapshot.cluster_id, snapshot.controller_epoch, hashlib.sha256(text.encode()).hexdigest())
 
     def stale(self, now: Stamp) -> str | None:
         """Why a plan with this stamp is not for the cluster as it is ``now``; None if it is."""

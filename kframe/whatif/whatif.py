@@ -16,8 +16,8 @@ from kframe.model.events import ElectionType, TopicPartition
 from kframe.model.ids import ElectionKind
 from kframe.model.ports import Clock
 from kframe.snapshot import Snapshot
+from kframe.snapshot.content import brokers_text
 from kframe.snapshot.files import Progress, ignore_progress
-from kframe.snapshot.snapshot import brokers_text
 from kframe.whatif.health import ClusterHealth
 from kframe.whatif.observe import BatchWatch
 from kframe.whatif.outcome import ControllerResponse, Operation, Outcome, StepReport, Verb

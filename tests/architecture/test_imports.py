@@ -3,15 +3,18 @@ modules."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import DECLARATIONS, KERNELS, ROOT, module_name
+from tests.architecture.source import DECLARATIONS, KERNELS, ROOT, module_name, tracked_files
 
 #: Optional or slow modules. They are imported on first use, not by ``import kframe``.
 LATE = {"click", "kazoo", "kio", "matplotlib", "pandas", "pyarrow", "pyspark", "rich", "yaml"}
@@ -102,3 +105,72 @@ def test_a_kernel_includes_no_header_from_elsewhere(path: Path) -> None:
 )
 def test_reached_sees_every_form_of_import(text: str, expected: set[str]) -> None:
     assert reached(text) == expected
+
+
+#: Modules that still import each other: a what-if makes a subclass of itself. The set only shrinks.
+CIRCLE = {
+    f"kframe.whatif.{name}"
+    for name in (
+        "create", "delete", "explain", "kraft.explain", "kraft.reassign", "kraft.topics", "kraft.whatif", "reassign",
+        "whatif", "zookeeper",
+    )
+}  # fmt: skip
+
+
+def importable_name(path: Path) -> str:
+    """Return the name under which a module of any distribution is imported."""
+    package = path.parent
+    while (package / "__init__.py").exists():
+        package = package.parent
+    name = ".".join(path.relative_to(package).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+def imported_names(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules and members that a module imports: at the top, under ``TYPE_CHECKING`` or in a function."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "ruff allows no relative imports"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def import_cycle(sources: Mapping[str, str], circle: Collection[str] = ()) -> list[str] | None:
+    """Return modules that import each other in a circle, or None. A package counts if a name is imported from it.
+
+    Imports between two modules of ``circle`` do not count.
+    """
+    graph = {}
+    for module, source in sources.items():
+        names = (name if name in sources else name.rpartition(".")[0] for name in imported_names(ast.parse(source)))
+        imported = {name for name in names if name in sources and name != module}
+        graph[module] = imported.difference(circle) if module in circle else imported
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1]
+        return cycle
+    return None
+
+
+def test_no_modules_import_each_other() -> None:
+    sources = {importable_name(path): path.read_text() for path in tracked_files(".py")}
+    assert len(sources) > 1000
+    assert import_cycle(sources, CIRCLE) is None
+    assert sources.keys() >= CIRCLE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from a.c import late",
+        "if TYPE_CHECKING:\n    from a import c",
+        "def late():\n    import a.c\n",
+    ],
+    ids=["at the top", "for type checkers", "in a function"],
+)
+def test_cycle_of_imports_is_reported(text: str) -> None:
+    sources = {"a": "", "a.b": text, "a.c": "from a.d import x", "a.d": "import a.b"}
+    assert set(import_cycle(sources) or ()) == {"a.b", "a.c", "a.d"}
+    assert import_cycle(sources | {"a.d": ""}) is None

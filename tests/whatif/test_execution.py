@@ -202,16 +202,16 @@ def test_stale_stamps(other: Stamp, reason: str | None) -> None:
 
 def test_a_stamp_is_of_the_plan_s_own_partitions(admin: EmbeddedAdmin) -> None:
     """In any order of partitions. Other partitions and incomplete reassignments do not change the stamp."""
-    before = Stamp.of(hold(PLAN, admin.capture()))
+    before = hold(PLAN, admin.capture()).stamp()
     assert before.cluster_id == "c1"
     turned = Plan("turned", PLAN.targets.take(np.array([2, 1, 0])), np.zeros(3, np.bool_))
-    assert Stamp.of(hold(turned, admin.capture())) == before
+    assert hold(turned, admin.capture()).stamp() == before
     admin.reassign(Targets.of([(("t", 1), (1, 4))]))
     admin.catch_up(("t", 1))
     admin.reassign(Targets.of([(("t", 0), (1, 2, 3))]))
-    assert Stamp.of(hold(PLAN, admin.capture())) == before
+    assert hold(PLAN, admin.capture()).stamp() == before
     admin.catch_up(("t", 0))
-    assert Stamp.of(hold(PLAN, admin.capture())).assignments != before.assignments
+    assert hold(PLAN, admin.capture()).stamp().assignments != before.assignments
 
 
 def test_stamped_plans_are_read_as_others(tmp_path: Path) -> None:
