@@ -11,8 +11,8 @@ from typing import Any, Final, TypeAlias
 
 from benchmarks.limits.roofline import TIMES_MAX, nanoseconds, why
 from benchmarks.records import RESULTS, newest
-from benchmarks.report.kept import Kept, kept
 from benchmarks.report.ratios import compare_targets, of_record
+from benchmarks.report.saved_records import SavedRecord, saved_record
 
 Row = dict[str, Any]
 Block: TypeAlias = Callable[[Path], str]
@@ -33,7 +33,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _source(figures: Kept) -> str:
+def _source(figures: SavedRecord) -> str:
     """Where figures come from: the record, when, at which commit, on what, by which command."""
     record = figures.record
     machine = f"{record['cores']} cores, {record['processor']}, Python {record['python']}"
@@ -47,7 +47,7 @@ def _source(figures: Kept) -> str:
 
 def _of(kind: str, write: Callable[[Any], str]) -> Block:
     def block(results: Path) -> str:
-        figures = kept(kind, results)
+        figures = saved_record(kind, results)
         return NONE if figures is None else write(figures.rows) + _source(figures)
 
     return block

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from benchmarks.records import RESULTS, ROOT
 from benchmarks.report import page, readme
-from benchmarks.report.kept import kept
+from benchmarks.report.saved_records import saved_record
 from kframe.whatif.files import new_figure, put_figure
 
 README: Final = ROOT / "README.md"
@@ -167,7 +167,7 @@ def draw(docs: Path, results: Path = RESULTS, ending: str = ".svg") -> list[Path
     """Draw all pictures that there are figures for; return their files."""
     drawn = []
     for name, (kind, paint, size) in PICTURES.items():
-        figures = kept(kind, results)
+        figures = saved_record(kind, results)
         if figures is not None:
             figure = new_figure(*size)
             paint(figures.rows, figure)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.report.kept import Kept, kept
 from benchmarks.report.page import NONE
+from benchmarks.report.saved_records import SavedRecord, saved_record
 
 Row = dict[str, Any]
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 def in_memory(results: Path) -> str:
     """Ratios to Kafka's ZooKeeper classes, and bytes of state per partition."""
     sentences = []
-    if (figures := kept("classes", results)) is not None:
+    if (figures := saved_record("classes", results)) is not None:
         ratios = [row["ratio"] for row in figures.rows if row["beside"] == "kafka" and row["bench"] != "memory"]
         if ratios:
             least, most = (
@@ -25,7 +25,7 @@ def in_memory(results: Path) -> str:
                 "In memory, beside Kafka's own controller classes, kframe decides, applies and encodes "
                 f"{least} to {most} times as fast ({_record(figures)})."
             )
-    if (figures := kept("suite", results)) is not None:
+    if (figures := saved_record("suite", results)) is not None:
         states = [row for row in figures.rows if "state_bytes_per_partition" in row]
         if states:
             largest = max(states, key=lambda row: (row["partitions"], row["bench"] == "controller-failover"))
@@ -38,7 +38,7 @@ def in_memory(results: Path) -> str:
 
 def live(results: Path) -> str:
     """Running controllers. Uses the largest cluster of both, and the largest of kframe."""
-    figures = kept("live", results)
+    figures = saved_record("live", results)
     if figures is None:
         return NONE
     sizes = {max((row["partitions"] for row in rows), default=0) for rows in (_beside(figures), figures.rows)}
@@ -51,7 +51,7 @@ def live(results: Path) -> str:
     return f"{text[:1].upper()}{text[1:]} ({_record(figures)}, {cores}, {several}).\n"
 
 
-def _beside(figures: Kept) -> list[Row]:
+def _beside(figures: SavedRecord) -> list[Row]:
     return [row for row in figures.rows if row["kafka"]]
 
 
@@ -61,7 +61,7 @@ def _event(row: Row) -> str:
     return f"{what} at {row['partitions']:,} partitions: kframe {max(row['kframe']):.2f} s{theirs}"
 
 
-def _record(figures: Kept) -> str:
+def _record(figures: SavedRecord) -> str:
     name = figures.record["file"]
     return f"[record of {figures.record['when'][:10]}](benchmarks/results/{name})"
 

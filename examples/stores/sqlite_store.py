@@ -205,11 +205,11 @@ def _open(url: str) -> SqliteStore:
     return SqliteStore(SqliteEnsemble(url.partition(":")[2]), alone=True)
 
 
-def _cluster(found: list[tuple[str, dict[str, Any]]]) -> ClusterState:
+def _cluster(documents: list[tuple[str, dict[str, Any]]]) -> ClusterState:
     """Convert the topics of the file to columns."""
     cluster = ClusterState()
     index_of = cluster.brokers.index_of
-    for name, document in found:
+    for name, document in documents:
         partitions = document["partitions"]
         values = {column: np.array([partition[column] for partition in partitions], np.int32) for column in STATE}
         leaders = [partition["leader"] for partition in partitions]

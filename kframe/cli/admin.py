@@ -35,7 +35,7 @@ STALE: Final = 4
 SCHEME: Final = "kafka"
 LOOK_EVERY_S: Final = 1.0
 #: A broker describes a reassignment slightly later than the controller, once it has received UpdateMetadata.
-TOLD_WITHIN_S: Final = 15.0
+METADATA_DELAY_MAX_S: Final = 15.0
 _RESULTS: Final = ("topic", "partition", "error")
 
 EXECUTE: Final = click.option("--execute", is_flag=True, help="Execute; without it, only print what would change.")
@@ -161,7 +161,7 @@ def _exit_code(admin: Administration, plan: Plan, execution: PlanExecution, wait
     if not wait:
         click.echo(f"{execution.total - len(execution.refused):,} partitions begun", err=True)
         return FAILED if execution.refused else 0
-    missing, end_s = list(not_there(plan, hold(plan, admin.capture()))), time.monotonic() + TOLD_WITHIN_S
+    missing, end_s = list(not_there(plan, hold(plan, admin.capture()))), time.monotonic() + METADATA_DELAY_MAX_S
     while not set(missing) <= execution.refused.keys() and time.monotonic() < end_s:
         time.sleep(LOOK_EVERY_S)
         missing = list(not_there(plan, hold(plan, admin.capture())))

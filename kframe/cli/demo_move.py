@@ -30,7 +30,7 @@ def show_move(console: Console, watch: Stopwatch, snapshot: Snapshot) -> None:
     with watch.phase(f"{len(plan):,} {moving} from {_ids(replacements)} to {_ids(replacements.values())}"):
         outcome = reassign(whatif, plan)
     console.print()
-    console.print(_trail_table(f"{chosen.topic}-{chosen.partition} on its way", timeline))
+    console.print(_timeline_table(f"{chosen.topic}-{chosen.partition} on its way", timeline))
     if outcome.reassignment is not None:
         console.print(_totals(outcome.impact, outcome.reassignment), highlight=False, soft_wrap=True)
 
@@ -47,7 +47,7 @@ def _chosen(whatif: ZookeeperWhatIf) -> PartitionView | None:
     return next((view for view in views if movable(view)), None)
 
 
-def _trail_table(title: str, timeline: PartitionTimeline) -> Any:
+def _timeline_table(title: str, timeline: PartitionTimeline) -> Any:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left", title_style="bold")

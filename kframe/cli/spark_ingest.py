@@ -9,8 +9,8 @@ import click
 
 from kframe.cli.findings import FOUND
 from kframe.cli.output import OutputTable, emit_rows, output_option
-from kframe.cli.spark_session import SparkSettings, planned_in, spark_options, tell_safe
-from kframe.cli.spark_telling import tell
+from kframe.cli.spark_messages import report_messages
+from kframe.cli.spark_session import SparkSettings, planned_in, report_saved, spark_options
 
 #: Violations that a table shows by default; data has all.
 _SHOWN: Final = 50
@@ -45,7 +45,7 @@ def ingest(
     def whole() -> tuple[int, int]:
         return sum(record_of(Path(folder), source.cluster) is not None for source in result), len(result)
 
-    tell_safe(folder, whole, "clusters")
+    report_saved(folder, whole, "clusters")
     rows = ingested(spark.session(), result, folder, force=force).toArrow().sort_by("cluster").to_pylist()
     emit_rows(OutputTable("kframe.spark-ingest/v1", INGESTED.schema.names, rows, frozenset({"source"})), output)
     bad = {"quarantined": sum(row["quarantined"] for row in rows), "refused": sum(_refused(row) for row in rows)}
@@ -92,7 +92,7 @@ def validate(
         emit_rows(OutputTable("kframe.spark-violations/v1", VIOLATIONS.schema.names, rows), output)
     counts = {row["severity"]: row["count"] for row in by_severity}
     errors, warnings = counts.get("error", 0), counts.get("warning", 0)
-    tell(result.changed, (), {}, "")
+    report_messages(result.changed, (), {}, "")
     more = (
         f" ({errors + warnings - limit} not shown)" if output in ("table", "wide") and errors + warnings > limit else ""
     )

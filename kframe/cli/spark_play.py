@@ -12,8 +12,8 @@ import click
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.output import OutputTable, emit_rows, output_option
 from kframe.cli.plugins import PluginSettings, plugin_options
+from kframe.cli.spark_messages import report_messages
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
-from kframe.cli.spark_telling import tell
 from kframe.cli.studies import broker_ids, config_option, config_pairs, selector_option
 
 _PATH: Final = click.Path(file_okay=False)
@@ -152,7 +152,7 @@ def _run(
         f"cluster {problem['cluster']}, scenario {problem['scenario'] or '-'}: {problem['problem']}"
         for problem in result.problems
     )
-    tell(result.changed, lines, bad, "scenario")
+    report_messages(result.changed, lines, bad, "scenario")
 
 
 def _count(parts: Iterable[Any], column: str) -> int | None:

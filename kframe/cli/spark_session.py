@@ -64,7 +64,7 @@ class SparkFailed(click.ClickException):
     exit_code = 1
 
 
-def tell_safe(out: str | None, count: Callable[[], tuple[int, int]], unit: str) -> None:
+def report_saved(out: str | None, count: Callable[[], tuple[int, int]], unit: str) -> None:
     """If the command fails from here on, report how many ``unit`` of the total are complete in ``out``."""
 
     def safe() -> str:
@@ -77,8 +77,8 @@ def tell_safe(out: str | None, count: Callable[[], tuple[int, int]], unit: str) 
 
 
 def planned_in(out: str | None, unit: str) -> Callable[[Any, Any], None]:
-    """``Writing.planned`` for ``tell_safe``."""
-    return lambda marks, wanted: tell_safe(out, lambda: (marks.count(wanted), len(wanted)), unit)
+    """``Writing.planned`` for ``report_saved``."""
+    return lambda marks, wanted: report_saved(out, lambda: (marks.count(wanted), len(wanted)), unit)
 
 
 def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:

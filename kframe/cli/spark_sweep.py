@@ -8,8 +8,8 @@ import click
 
 from kframe.cli.findings import fail_on_option, findings
 from kframe.cli.output import OutputTable, emit_rows, output_option
+from kframe.cli.spark_messages import report_messages, rows_with
 from kframe.cli.spark_session import SparkSettings, planned_in, spark_options
-from kframe.cli.spark_telling import rows_with, tell
 from kframe.cli.studies import config_option, config_pairs
 from kframe.cli.sweep import COLUMNS, WIDE, Swept, failure_options, shown
 
@@ -52,7 +52,7 @@ def sweep(
         _emit(result.shown, top, output)
         problems = [row.asDict() for row in result.problems.orderBy("cluster", "problem").collect()]
         bad = findings(fail_on, lambda what: rows_with(result.shown, _BROUGHT[what]))
-    tell(
+    report_messages(
         result.changed, (f"cluster {problem['cluster']}: {problem['problem']}" for problem in problems), bad, "failure"
     )
 

@@ -129,7 +129,7 @@ class StateColumns:
 
         change = StateChange(
             rows=stored.rows,
-            leader=stored.leader if leader is None else brokers.index_of([leader]) if leader >= 0 else _NOBODY,
+            leader=stored.leader if leader is None else brokers.index_of([leader]) if leader >= 0 else _NO_LEADER_INDEX,
             leader_epoch=choose(leader_epoch, stored.leader_epoch),
             recovery=stored.recovery if recovery is None else np.array([recovery], np.uint8),
             isr=stored.isr if isr is None else Ragged(np.array([0, len(isr)], np.int32), brokers.index_of(isr)),
@@ -173,7 +173,7 @@ class StateColumns:
         return table
 
 
-_NOBODY = np.array([NO_LEADER], np.int32)
+_NO_LEADER_INDEX = np.array([NO_LEADER], np.int32)
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 

@@ -172,7 +172,7 @@ QUESTIONS: list[tuple[str, Callable[[Controller], Future[Any]], Callable[[Any], 
 
 @pytest.mark.parametrize("ask, right", [case[1:] for case in QUESTIONS], ids=[case[0] for case in QUESTIONS])
 @pytest.mark.parametrize("when", ["before it is elected", "session expires", "after stop"])
-def test_one_that_is_not_the_controller_says_so(
+def test_inactive_controller_refuses_requests(
     when: str, ask: Callable[[Controller], Future[Any]], right: Callable[[Any], bool]
 ) -> None:
     harness = Harness()

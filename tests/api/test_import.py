@@ -35,7 +35,7 @@ def probe(statement: str) -> dict[str, Any]:
     return result
 
 
-def test_importing_kframe_loads_one_module_of_ours_and_no_more_than_typing() -> None:
+def test_importing_kframe_loads_a_single_module_and_typing() -> None:
     ours, standard = probe("import kframe"), probe(f"import {STANDARD}")
     loaded = set(ours["loaded"])
     assert {name for name in loaded if name.partition(".")[0] == "kframe"} == {"kframe"}

@@ -105,6 +105,6 @@ def test_a_server_that_cannot_start_leaves_nothing_open() -> None:
     assert not controller.store.connected()
 
 
-def test_a_server_that_nobody_offers() -> None:
+def test_a_server_that_no_plugin_offers() -> None:
     with pytest.raises(PluginError, match="no server for the URL scheme 'window'; there are: door"):
         Recorder().builder("window:").build()

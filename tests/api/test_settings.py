@@ -71,7 +71,7 @@ def test_environment_names(key: str, name: str) -> None:
     ],
     ids=["file", "option", "environment"],
 )
-def test_a_value_that_does_not_fit_is_refused_with_its_place(settings: dict[str, Setting], said: str) -> None:
+def test_invalid_value_is_refused_with_its_location(settings: dict[str, Setting], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Settings(settings).controller_config()
 

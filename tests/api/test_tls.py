@@ -26,7 +26,7 @@ def failure(reason: str | None) -> ssl.SSLError:
     ("TLSV1_ALERT_PROTOCOL_VERSION", "expected TLS 1.2 or later"),
     ("WRONG_VERSION_NUMBER", "found another protocol"),
 ])  # fmt: skip
-def test_what_no_retry_mends_is_told(reason: str, said: str) -> None:
+def test_permanent_failure_is_reported(reason: str, said: str) -> None:
     message = tls_refusal(failure(reason), "h:1", "the authorities a", "the key k")
     assert message is not None
     assert message.startswith("h:1: ")
@@ -34,7 +34,7 @@ def test_what_no_retry_mends_is_told(reason: str, said: str) -> None:
     assert said in message
 
 
-def test_a_certificate_that_is_not_trusted_is_told_with_whom_we_trust() -> None:
+def test_untrusted_certificate_is_reported_with_the_trusted_authorities() -> None:
     refused = ssl.SSLCertVerificationError(1, "as OpenSSL has it")
     refused.reason, refused.verify_message = "CERTIFICATE_VERIFY_FAILED", "certificate has expired"
     message = tls_refusal(refused, "h:1", "the authorities a", "the key k")

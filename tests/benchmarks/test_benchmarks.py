@@ -20,7 +20,7 @@ from kframe.bench import BENCHES
 from tests.architecture.source import ROOT
 
 
-def test_the_exponent_of_a_power_law_is_found() -> None:
+def test_the_exponent_of_a_power_law_is_fitted() -> None:
     sizes = [10, 100, 1_000, 5_000]
     assert growth.exponent(sizes, [3.0 * size**1.25 for size in sizes]) == pytest.approx(1.25)
     assert growth.exponent([10, 20], [4.0, 4.0]) == pytest.approx(0.0)

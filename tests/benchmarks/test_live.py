@@ -24,25 +24,25 @@ KAFKA = [event for number, failover in enumerate((60.0, 40.0, 50.0, 55.0))
 MEASURED = [*KAFKA, *KFRAME]
 
 
-def test_kafkas_best_life_is_held_against_our_slowest_but_the_first_two() -> None:
+def test_kafkas_best_run_is_compared_with_our_slowest_warm_run() -> None:
     failover, broker_failure = live.rows(MEASURED)
     assert (failover["ratio"], broker_failure["ratio"]) == (10.0, 8.0)
     assert live.line(failover)[:7] == ("failover", "1,000", "4.000", "30.000, 9.000", "40.0", "10.0", "2.500")
 
 
-def test_each_life_is_held_against_the_raw_requests_before_it() -> None:
+def test_each_run_is_compared_with_the_raw_requests_before_it() -> None:
     failover, broker_failure = live.rows(MEASURED)
     assert (failover["times_raw"], broker_failure["times_raw"]) == ([2.0, 1.0], [1.0, 2.0])
     assert live.line(failover)[7:] == ("1.50 (1.00 to 2.00)", "1.250", "3.00 (2.00 to 4.00)")
     assert live.spread([1.25]) == "1.25"
 
 
-def test_the_servers_compiler_is_told_of_all_our_lives() -> None:
+def test_compiler_seconds_of_all_our_runs_are_reported() -> None:
     assert [row["compiler"] for row in live.rows(MEASURED)] == [[0.75, 0.5, 0.25, 0.0]] * 2
 
 
 @pytest.mark.parametrize("lives, first", [(1, []), (2, [30.0])])
-def test_of_few_lives_the_last_one_counts(lives: int, first: list[float]) -> None:
+def test_of_few_runs_the_last_counts(lives: int, first: list[float]) -> None:
     (failover, _) = live.rows([event for event in KFRAME if event["life"] < lives])
     assert (len(failover["kframe"]), len(failover["times_raw"]), failover["first_lives"]) == (1, 1, first)
 
@@ -56,7 +56,7 @@ def test_alone_there_is_no_ratio() -> None:
     ]
 
 
-def test_ratios_are_kept_for_comparison() -> None:
+def test_ratios_are_saved_for_comparison() -> None:
     by_name = {ratio.name: (ratio.value, ratio.less, ratio.absolute) for ratio in live.ratios(live.rows(MEASURED))}
     assert by_name["live failover/1000/10 beside kafka"] == (10.0, False, False)
     assert by_name["live failover/1000/10 beside raw"] == (1.5, True, False)

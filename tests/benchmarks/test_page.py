@@ -12,7 +12,7 @@ import pytest
 from benchmarks.limits import failure_cost
 from benchmarks.records import RESULTS
 from benchmarks.report import page, plots, readme
-from benchmarks.report.kept import KINDS, kept
+from benchmarks.report.saved_records import KINDS, saved_record
 
 DOCS = plots.DOCS
 FRAME = {"when": "2026-11-22T01:00:00+00:00", "processor": "P", "cores": 2, "python": "3.11.7", "commit": "c" * 40,
@@ -55,7 +55,7 @@ def test_the_page_is_what_the_records_make_of_it() -> None:
     assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(page.TABLES)
 
 
-def test_the_readme_tells_what_the_records_tell() -> None:
+def test_the_readme_has_the_figures_of_the_records() -> None:
     text = plots.README.read_text(encoding="utf-8")
     assert page.filled(text, blocks=readme.SENTENCES) == text, "make plots"
     assert set(re.findall(r"<!-- figures: (\S+) -->", text)) == set(readme.SENTENCES)
@@ -77,7 +77,7 @@ def test_a_sentence_of_the_newest_record(name: str, told: list[str], results: Pa
         assert words in after
 
 
-def test_a_size_at_which_kafka_did_not_run_is_told_beside(results: Path) -> None:
+def test_a_size_without_kafka_is_reported(results: Path) -> None:
     alone = [row | {"partitions": 9_000, "kafka": [], "ratio": None} for row in FIGURES["live"]]
     (results / "later.json").write_text(json.dumps(FRAME | {"when": "2026-11-23", "live": FIGURES["live"] + alone}))
     assert "a broker's failure at 1,000 partitions: kframe 1.00 s, Kafka 20.0 s; " in readme.live(results)
@@ -88,13 +88,13 @@ def test_a_size_at_which_kafka_did_not_run_is_told_beside(results: Path) -> None
 def test_the_page_shows_a_picture_of_all_that_was_measured(name: str) -> None:
     text = (DOCS / "explanation" / "performance.md").read_text(encoding="utf-8")
     assert f"](../plots/{name}.svg)" in text
-    if kept(plots.PICTURES[name][0]) is not None:
+    if saved_record(plots.PICTURES[name][0]) is not None:
         assert (DOCS / "plots" / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
-def test_every_kept_record_says_where_it_comes_from() -> None:
+def test_every_saved_record_has_its_origin() -> None:
     for kind in KINDS:
-        stored = kept(kind, RESULTS)
+        stored = saved_record(kind, RESULTS)
         assert stored is None or {"commit", "when", "processor", "cores"} <= set(stored.record)
 
 

@@ -72,7 +72,7 @@ def test_bytes_are_those_counted_by_hand() -> None:
         assert 0 <= ground.bytes_of(name, calls[name]) - each * PARTITIONS <= 24 * BROKERS, name
 
 
-def test_of_one_brokers_rows_whole_lines_are_counted() -> None:
+def test_whole_cache_lines_are_counted_for_the_rows_of_a_broker() -> None:
     ground = Ground(PARTITIONS, BROKERS, scattered=True)
     call = calls_of(ground)["list_replicas_on"]
     lines = {(name, int(row) * size // LINE_BYTES)

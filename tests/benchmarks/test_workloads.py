@@ -59,7 +59,7 @@ def test_an_event_is_timed_by_phases(name: str) -> None:
         ("alter-partition", 6 * ALTERATIONS),
     ],
 )
-def test_as_many_requests_as_brokers_have_to_hear(name: str, requests: int) -> None:
+def test_as_many_requests_as_recipients(name: str, requests: int) -> None:
     assert run(Bench(name, PARTITIONS, BROKERS, runs=1))["requests"] == requests
 
 
@@ -82,7 +82,7 @@ def test_another_cluster_has_another_answer(name: str) -> None:
     assert len({run(Bench(name, *size, runs=1))["digest"] for size in sizes}) == 3
 
 
-def test_trials_that_differ_are_noticed() -> None:
+def test_runs_that_differ_are_detected() -> None:
     first, second = outcomes_of(Bench("batching", PARTITIONS, BROKERS, runs=1))
     with pytest.raises(AssertionError, match="runs of one bench differ"):
         result(Bench("batching", PARTITIONS, BROKERS), [first, replace(second, digest="another")])
@@ -107,7 +107,7 @@ def test_a_snapshot_leaves_nothing_behind() -> None:
     assert not folder.exists()
 
 
-def test_time_of_many_events_is_told_for_one() -> None:
+def test_time_of_many_events_is_reported_per_event() -> None:
     assert run(Bench("alter-partition", PARTITIONS, BROKERS, runs=1))["events"] == ALTERATIONS
     assert run(Bench("topic-creation", PARTITIONS, BROKERS, runs=1))["events"] == 1
 

@@ -33,7 +33,7 @@ def ids() -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def test_examples_are_found() -> None:
+def test_examples_exist() -> None:
     pages = {page for page, _ in ids()}
     assert {"docs/howto/live.md", "docs/howto/zookeeper.md"} <= pages
 

@@ -57,7 +57,7 @@ def test_metrics_have_kafka_s_names_and_those_of_the_process(ensemble: MemoryEns
     assert len(families) == len(set(families))
 
 
-def test_one_that_leads_and_one_that_stands_by_are_ready(ensemble: MemoryEnsemble) -> None:
+def test_controller_and_standby_are_ready(ensemble: MemoryEnsemble) -> None:
     with running(ensemble) as (_, first), running(ensemble, 1001) as (_, second):
         for endpoint, active in ((first, True), (second, False)):
             for path in ("/healthz", "/readyz"):
@@ -127,7 +127,7 @@ def test_callers_who_say_nothing_take_no_more_than_their_room(ensemble: MemoryEn
         assert silent[0].makefile("rb").readline().startswith(b"HTTP/1.0 200")
 
 
-def test_bytes_that_are_no_request_disturb_nobody(ensemble: MemoryEnsemble) -> None:
+def test_bytes_that_are_no_request_are_ignored(ensemble: MemoryEnsemble) -> None:
     with running(ensemble) as (_, endpoint):
         address = (endpoint.partition(":")[0], int(endpoint.rpartition(":")[2]))
         for junk in (b"\x00\x00\x00\x10\x00\x12\x00\x03", b"G" * 70_000 + b"\r\n\r\n", b"\r\n\r\n", b"GET\r\n\r\n"):
@@ -147,17 +147,17 @@ def test_bytes_that_are_no_request_disturb_nobody(ensemble: MemoryEnsemble) -> N
         ("localhost:0", ("localhost", 0)),
     ],
 )
-def test_places(listen: str, place: tuple[str, int]) -> None:
+def test_addresses(listen: str, place: tuple[str, int]) -> None:
     assert parse_address(listen) == place
 
 
 @pytest.mark.parametrize("listen", ["", "localhost", "localhost:", "localhost:x", "1:65536", "1:-1"])
-def test_places_that_there_are_not(listen: str) -> None:
+def test_missing_addresses(listen: str) -> None:
     with pytest.raises(ConfigError):
         parse_address(listen)
 
 
-def test_a_place_that_is_taken(ensemble: MemoryEnsemble) -> None:
+def test_an_address_in_use(ensemble: MemoryEnsemble) -> None:
     with running(ensemble) as (controller, endpoint), pytest.raises(ConfigError, match="in use"):
         Monitor(endpoint).start(controller)
 

@@ -101,7 +101,7 @@ def test_its_own_id_never_holds_replicas(never: str | None) -> None:
         ("1001", False, False), (None, True, True),
     ],
 )  # fmt: skip
-def test_instances_come_before_brokers_where_there_is_more_than_one(
+def test_instances_come_before_brokers_with_several_instances(
     never: str | None, insist: bool | None, first: bool
 ) -> None:
     ensemble = MemoryEnsemble.from_cluster(cluster_of({"t": [healthy(1)]}, (1, 2)))
@@ -202,7 +202,7 @@ def test_a_line_names_the_controller_once(logs: None, tmp_path: Path, logger: st
     assert (tmp_path / CONTROLLER_LOG).read_text().endswith(f"] INFO {written} ({logger})\n")
 
 
-def test_files_that_were_moved_away_are_begun_anew(logs: None, tmp_path: Path) -> None:
+def test_moved_log_files_are_created_again(logs: None, tmp_path: Path) -> None:
     """Rename the file as logrotate does, without a signal."""
     start_logs(7, tmp_path)
     for name, logger in ((CONTROLLER_LOG, "kframe.controller"), (STATE_CHANGE_LOG, "kframe.statechange")):

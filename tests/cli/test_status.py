@@ -50,8 +50,10 @@ def status(**changed: Any) -> ClusterStatus:
     return replace(given, **changed)
 
 
-def told(capsys: pytest.CaptureFixture[str], found: ClusterStatus, page: Page, output: str = "table") -> list[str]:
-    show(report(found, page, ControllerConfig()), output)
+def shown_lines(
+    capsys: pytest.CaptureFixture[str], status: ClusterStatus, page: Page, output: str = "table"
+) -> list[str]:
+    show(report(status, page, ControllerConfig()), output)
     return capsys.readouterr().out.splitlines()
 
 
@@ -69,12 +71,12 @@ def test_the_first_line_says_who_is_controller(capsys: pytest.CaptureFixture[str
          "none (epoch 5); stand-bys: 1001 on h2 pid 12"),
     ]  # fmt: skip
     for changed, line in cases:
-        name, _, text = told(capsys, status(**changed), Page())[0].partition(" ")
+        name, _, text = shown_lines(capsys, status(**changed), Page())[0].partition(" ")
         assert (name, text.strip()) == ("controller", line)
 
 
 def test_partitions_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told(capsys, status(), Page({"1": 0, "2": 3}, {}))
+    lines = shown_lines(capsys, status(), Page({"1": 0, "2": 3}, {}))
     fields = {line[:27].strip(): line[27:].strip() for line in lines}
     assert {name: fields[name] for name in (
         "offline partitions", "under replicated partitions", "under min isr partitions", "topics to delete",
@@ -92,19 +94,19 @@ def test_a_setting_of_all_brokers_that_is_none_is_passed_over() -> None:
 
 
 def test_security_notes_are_one_line_unless_wide(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = told(capsys, status(), Page())
+    lines = shown_lines(capsys, status(), Page())
     assert [line.partition(" ")[2].strip() for line in lines if line.startswith("security")] == [
         "w1; w2; w3; and 1 more notes (-o wide shows all)"
     ]
     assert "  w4" not in lines
-    assert told(capsys, status(), Page(), "wide")[-4:] == ["  w1", "  w2", "  w3", "  w4"]
-    assert "security" in told(capsys, status(warnings=()), Page())[-3]
+    assert shown_lines(capsys, status(), Page(), "wide")[-4:] == ["  w1", "  w2", "  w3", "  w4"]
+    assert "security" in shown_lines(capsys, status(warnings=()), Page())[-3]
 
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_data_says_all_that_the_table_says(capsys: pytest.CaptureFixture[str], quick: bool) -> None:
     result = status(counts=None, partitions=None) if quick else status()
-    document = json.loads("\n".join(told(capsys, result, Page(problem="no pages"), "json")))
+    document = json.loads("\n".join(shown_lines(capsys, result, Page(problem="no pages"), "json")))
     lists = {"quarantined": [] if quick else [{"path": "/a", "reason": "no JSON"}], "unreadable": []}
     figures = (None,) * 5 if quick else (1, 3, 2, 1, 2)
     assert document == {

@@ -93,7 +93,7 @@ def test_fail_on(snapshot: Path, arguments: tuple[str, ...], code: int, said: st
     assert result.stdout
 
 
-def test_loss_is_found_when_unclean_elections_are_allowed(tmp_path: Path) -> None:
+def test_loss_is_reported_when_unclean_elections_are_allowed(tmp_path: Path) -> None:
     write_snapshot(small(unclean=1), tmp_path / "small")
     result = whatif("fail", tmp_path / "small", "--brokers", "3", "--fail-on", "loss")
     assert (result.exit_code, result.stderr) == (3, "--fail-on loss: 1 partition\n")

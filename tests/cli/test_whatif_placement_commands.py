@@ -82,7 +82,7 @@ def test_the_real_plan_in_a_table() -> None:
     assert generated["reassignment"] == document("reassign", HEALTHY, PLAN)["reassignment"]
 
 
-def test_create_and_delete_tell_the_fate_of_each_topic(snapshot: Path) -> None:
+def test_create_and_delete_report_the_result_of_each_topic(snapshot: Path) -> None:
     created = document("create", snapshot, "--topic", "new", "--partitions", "4", "--rf", "2", "--seed", "5")
     assert created["topics"] == [
         {"topic": "new", "fate": "completed", "error": "NONE", "partitions": 4, "replicas": 8, "waiting_for": []}

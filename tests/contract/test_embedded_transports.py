@@ -20,7 +20,7 @@ from kframe.testing.transport_contract import (
 )
 
 
-class CountedWorld:
+class CountedFixture:
     def __init__(self, _cluster: ClusterState) -> None:
         self.transport = CountingTransport()
 
@@ -38,7 +38,7 @@ class CountedWorld:
         return counts
 
 
-class RecordedWorld:
+class RecordedFixture:
     def __init__(self, transport: RecordingTransport | EmbeddedBrokers) -> None:
         self.transport = transport
 
@@ -55,16 +55,16 @@ class RecordedWorld:
 class TestCountingTransport(CountingContract):
     @pytest.fixture
     def make_fixture(self) -> Callable[[ClusterState], CountingFixture]:
-        return CountedWorld
+        return CountedFixture
 
 
 class TestRecordingTransport(RecordingContract):
     @pytest.fixture
     def make_fixture(self) -> Callable[[ClusterState], RecordingFixture]:
-        return lambda _cluster: RecordedWorld(RecordingTransport())
+        return lambda _cluster: RecordedFixture(RecordingTransport())
 
 
 class TestEmbeddedBrokers(AnsweringContract):
     @pytest.fixture
     def make_fixture(self) -> Callable[[ClusterState], AnsweringFixture]:
-        return lambda _cluster: RecordedWorld(EmbeddedBrokers(VirtualClock()))
+        return lambda _cluster: RecordedFixture(EmbeddedBrokers(VirtualClock()))

@@ -102,14 +102,14 @@ def test_who_else_calls_which_strategy(
     test_who_calls_which_strategy(event, expected)
 
 
-@pytest.mark.parametrize("found", [(("t", 3),), (), (("nowhere", 9),), (("t", 0),)])
-def test_preferred_election_left_in_storage_goes_in_any_case(found: tuple[TopicPartition, ...]) -> None:
+@pytest.mark.parametrize("partitions", [(("t", 3),), (), (("nowhere", 9),), (("t", 0),)])
+def test_preferred_election_left_in_storage_goes_in_any_case(partitions: tuple[TopicPartition, ...]) -> None:
     """controller 11.1: the record of a zk election is deleted in every case.
     controller 3.2: step 10, pending preferred elections.
     elections 6: preferred elections left in storage are deleted, and a new watch is set.
     """
     driver = make_driver(PartitionSpec((1, 3)), healthy(1), healthy(2), PartitionSpec((3, 2), 2, (2, 3)))
-    driver.ensemble.leave_preferred_election(found)
+    driver.ensemble.leave_preferred_election(partitions)
     driver.events.clear()
     driver.handle(PreferredElectionLeft())
     assert driver.store.read_preferred_election() is None

@@ -205,7 +205,7 @@ def test_requests_have_waited_from_when_they_were_queued_until_they_were_taken(h
     assert (times.count, times.quantiles((0.0, 1.0))) == (2, [0.0, 45_000.0])
 
 
-def test_restoring_one_api_leaves_the_other_silent(harness: Harness) -> None:
+def test_restoring_an_api_leaves_the_other_silent(harness: Harness) -> None:
     harness.brokers.answer(2, SILENT)
     harness.lead(2, "t-0")
     harness.update(2)

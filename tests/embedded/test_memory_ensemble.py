@@ -68,7 +68,7 @@ IMPOSSIBLE: list[tuple[str, Act, tuple[str, str]]] = [
 
 
 @pytest.mark.parametrize("act, named", [row[1:] for row in IMPOSSIBLE], ids=[row[0] for row in IMPOSSIBLE])
-def test_impossible_acts_name_the_place_and_change_nothing(
+def test_impossible_operations_name_the_path_and_change_nothing(
     ensemble: MemoryEnsemble, act: Act, named: tuple[str, str]
 ) -> None:
     notified: list[Event] = []

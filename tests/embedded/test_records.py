@@ -180,7 +180,7 @@ def test_get_and_children_arm_nothing_on_a_missing_record(tree: Tree, read: Call
     assert tree.notified == []
 
 
-def test_refused_multi_tells_nobody_and_leaves_watches_armed(tree: Tree) -> None:
+def test_refused_multi_notifies_no_session_and_leaves_watches_armed(tree: Tree) -> None:
     tree.get(2, "/a", watch=True)
     with pytest.raises(StoredRecordError):
         tree.multi(1, [SetData("/a", b""), CheckVersion("/a", 1)])
@@ -189,7 +189,7 @@ def test_refused_multi_tells_nobody_and_leaves_watches_armed(tree: Tree) -> None
     assert tree.notified == [WatchEvent(DATA, "/a")]
 
 
-def test_whoever_hears_sees_the_whole_transaction_and_may_arm_again() -> None:
+def test_listener_sees_the_whole_transaction_and_may_arm_again() -> None:
     tree, seen = RecordTree(), []
 
     def hear(_event: WatchEvent) -> None:
@@ -202,7 +202,7 @@ def test_whoever_hears_sees_the_whole_transaction_and_may_arm_again() -> None:
     assert seen == [["a", "b"], ["a", "b", "c"]]
 
 
-def test_end_of_a_session_takes_its_ephemerals_and_watches_in_one_instant(tree: Tree) -> None:
+def test_end_of_a_session_removes_its_ephemerals_and_watches_at_once(tree: Tree) -> None:
     third = tree.open_session(lambda _event: pytest.fail("a session that is over hears nothing"))
     for name in ("f", "g"):
         tree.create(third, f"/a/{name}", ephemeral=True)

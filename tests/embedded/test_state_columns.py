@@ -103,7 +103,7 @@ def test_what_only_a_controller_knows_is_not_stored() -> None:
     assert cluster.partitions.state.tolist() == [PartitionState.ONLINE], "the caller's columns are left alone"
 
 
-def test_topic_that_storage_has_added_since_is_found() -> None:
+def test_topic_that_storage_has_added_since_is_read() -> None:
     controller = cluster_of({"t": [healthy(1)]}, registered=[1])
     columns = StateColumns(controller)
     state = {"t-0": StateSpec(1, (1,), 1, 0)}

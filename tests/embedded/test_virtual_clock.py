@@ -16,7 +16,7 @@ def test_is_a_clock() -> None:
     assert isinstance(VirtualClock(), Clock)
 
 
-def test_stands_still_until_told() -> None:
+def test_clock_stands_still_until_advanced() -> None:
     clock = VirtualClock()
     assert clock.now_ms() == 0.0
     clock.advance(33)
@@ -89,7 +89,7 @@ def test_settle_runs_after_each_timer_at_its_time() -> None:
 
 
 @pytest.mark.parametrize("span", [-1, -0.001, math.nan, math.inf, -math.inf])
-def test_time_does_not_run_backwards_or_away(span: float) -> None:
+def test_time_does_not_run_backwards_or_to_infinity(span: float) -> None:
     clock = VirtualClock()
     with pytest.raises(InputError):
         clock.advance(span)

@@ -99,10 +99,10 @@ def test_kframe_s_own_offers() -> None:
 
 
 def test_entry_point_is_loaded_only_when_a_registry_is_built(install: Callable[..., None]) -> None:
-    install("kframe-nobody", {"nobody": "nobody_plugin"}, nobody_plugin=PLUGIN_TEXT.format("nobody"))
-    assert "nobody_plugin" not in sys.modules
+    install("kframe-nobody", {"nobody": "plugin_without_offers"}, plugin_without_offers=PLUGIN_TEXT.format("nobody"))
+    assert "plugin_without_offers" not in sys.modules
     registry = build_registry(allowed=["nobody"])
-    assert "nobody_plugin" in sys.modules
+    assert "plugin_without_offers" in sys.modules
     assert state_of(registry, "nobody").distribution == "kframe-nobody 1.2"
     assert isinstance(registry.selector("nobody"), ScalarSelector)
 

@@ -107,7 +107,7 @@ def test_the_role_is_never_taken_from_another_instance(other: int) -> None:
     assert harness.store.contended == [OURS] * len(harness.store.contended) != []
 
 
-def test_an_instance_that_follows_the_broker_at_the_last_moment_is_spared() -> None:
+def test_an_instance_that_replaces_the_broker_meanwhile_keeps_the_role() -> None:
     """3 -> 1001 -> 1000: a broker had the role, but another instance has it at the time of the attempt."""
     harness = Harness()
     harness.elect_broker()

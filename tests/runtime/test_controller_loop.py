@@ -143,7 +143,7 @@ def test_each_caller_gets_a_response_of_their_own(harness: Harness) -> None:
     assert third.error is ErrorCode.NONE
 
 
-def test_one_event_is_handled_to_its_end_before_the_next(harness: Harness) -> None:
+def test_an_event_ends_before_the_next_begins(harness: Harness) -> None:
     """controller 1: single consumer."""
     loop = harness.open()
     seen: list[tuple[ControllerState, bool, int]] = []
@@ -182,7 +182,7 @@ def test_who_resigns_may_be_elected_again(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("request_of", [prefer, leave], ids=["election", "controlled shutdown"])
-def test_a_failure_of_storage_leaves_nobody_waiting(
+def test_a_failure_of_storage_answers_all_callers(
     harness: Harness, request_of: Callable[[int], ElectionRequested | ControlledShutdownRequested]
 ) -> None:
     loop = harness.open()
@@ -192,7 +192,7 @@ def test_a_failure_of_storage_leaves_nobody_waiting(
     assert future.done()
 
 
-def test_what_was_stored_is_not_told_by_one_who_may_be_deposed(harness: Harness) -> None:
+def test_uncertain_controller_does_not_announce_stored_states(harness: Harness) -> None:
     """The controller paused after its write: brokers receive no request, the client gets an answer, and the role
     ends."""
     loop = harness.open()
@@ -243,7 +243,7 @@ def test_a_loop_that_stops_closes_a_store_that_its_event_waits_for(harness: Harn
 
 
 @pytest.mark.parametrize("end", ["drop", "takeover", "expire"])
-def test_whoever_has_lost_the_role_tells_nothing_of_what_it_stored(
+def test_deposed_controller_does_not_announce_stored_states(
     harness: Harness, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even while the events that report the loss are queued behind this event (I3)."""
@@ -292,7 +292,7 @@ def test_an_error_of_storage_may_be_of_a_plugins_own_kind(harness: Harness, kind
     assert future.result(0).error is ErrorCode.NOT_CONTROLLER
 
 
-def test_an_unexpected_failure_is_told_to_who_waits_and_costs_the_role(harness: Harness) -> None:
+def test_unexpected_failure_is_reported_to_callers_and_ends_the_term(harness: Harness) -> None:
     """controller 1: errors, which cost kframe the role."""
     loop = harness.open()
     epoch = loop.controller.controller_epoch

@@ -388,7 +388,7 @@ def test_the_limit_fills_again_with_time(caplog: pytest.LogCaptureFixture) -> No
 
 
 @pytest.mark.parametrize(("level", "wanted"), [(logging.INFO, True), (logging.ERROR, False), (logging.CRITICAL, False)])
-def test_nothing_is_sampled_for_a_log_that_nobody_writes(
+def test_nothing_is_sampled_for_a_disabled_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, level: int, wanted: bool
 ) -> None:
     driver = start(2, caplog)

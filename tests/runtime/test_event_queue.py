@@ -126,7 +126,7 @@ def test_a_long_operation_is_not_an_idle_queue(queue: EventQueue, clock: Virtual
     assert queue.times.quantile(0.0) == pytest.approx(50.0)
 
 
-def test_only_the_last_queue_times_are_kept(queue: EventQueue, clock: VirtualClock) -> None:
+def test_only_the_last_queue_times_are_retained(queue: EventQueue, clock: VirtualClock) -> None:
     queue.put(FIRST)
     clock.advance(1.0)
     queue.take()

@@ -20,17 +20,17 @@ def faults() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 made = make_ready()
-found = [faults(), faults()]
-thread = threading.Thread(target=lambda: found.append(faults()))
+counts = [faults(), faults()]
+thread = threading.Thread(target=lambda: counts.append(faults()))
 thread.start()
 thread.join()
-print(int(made), *found)
+print(int(made), *counts)
 """
 #: 16 MiB are 4096 pages; other activity touches some of them.
 FEW: Final = 200
 
 
-def test_what_was_touched_is_taken_by_whoever_needs_memory_later() -> None:
+def test_touched_memory_is_reused_by_later_allocations() -> None:
     completed = subprocess.run([sys.executable, "-c", COUNT], check=True, stdout=subprocess.PIPE, text=True)
     preallocated, *counts = map(int, completed.stdout.split())
     if not preallocated:

@@ -130,7 +130,7 @@ def test_an_event_without_timer_is_handled_all_the_same() -> None:
     assert {name: value for name, value in loop.metrics().items() if name.startswith(STATS)} == before
 
 
-def test_unclean_elections_are_counted_across_times_in_office() -> None:
+def test_unclean_elections_are_counted_across_terms() -> None:
     """controller 16: UncleanLeaderElectionsPerSec."""
     harness = Harness()
     names = [f"{STATS}uncleanleaderelections_total", f"{STATS}uncleanleaderelectionspersec_total"]

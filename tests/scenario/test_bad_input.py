@@ -203,7 +203,7 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
         ("- answer: {broker: 9, error: SILENT}", "broker 9"),
     ],
 )
-def test_a_step_that_contradicts_the_moment_says_so(steps: str, said: str) -> None:
+def test_a_step_that_contradicts_the_state_is_refused(steps: str, said: str) -> None:
     runner = ScenarioRunner(parse_scenario(GOOD.replace("- broker_failure: [1]", steps), "s.yaml"))
     with pytest.raises(ScenarioError, match=rf"s\.yaml: steps\[1\]\.[a-z_.]+: found {said}, expected "):
         runner.play()

@@ -140,7 +140,7 @@ def _grow(cluster: ControlledCluster) -> None:
     cluster.work()
 
 
-def _create_while_a_broker_is_away(cluster: ControlledCluster) -> None:
+def _create_while_a_broker_is_offline(cluster: ControlledCluster) -> None:
     cluster.stop(3)
     cluster.shadow.look()
     cluster.controller.create_topics([NewTopic("new", assignments=((0, (3, 1)), (1, (3,))))])
@@ -175,7 +175,7 @@ def _unclean(cluster: ControlledCluster) -> None:
         lambda cluster: cluster.stop(1, 2), lambda cluster: cluster.stop(3),
         lambda cluster: cluster.start(4), _bounce, _stop_and_look, _politely, _still_leaving, _catch_up,
         _catch_up_in_between, _prefer, _prefer_by_record, _stop_start_and_prefer, _create, _grow,
-        _create_while_a_broker_is_away, _fail_over, _fail_over_with_a_broker, _unclean,
+        _create_while_a_broker_is_offline, _fail_over, _fail_over_with_a_broker, _unclean,
     ],
 )  # fmt: skip
 def test_what_a_controller_has_decided_is_agreed_with(
@@ -210,7 +210,7 @@ def test_a_modified_state_is_reported_once(cluster: ControlledCluster, changes: 
     assert cluster.comparison().disagreements == ()
 
 
-def test_a_controller_that_does_not_act_is_found(cluster: ControlledCluster) -> None:
+def test_a_controller_that_does_not_act_is_reported(cluster: ControlledCluster) -> None:
     """The shadow reports each partition of the failed broker that still has it in the ISR."""
     cluster.ensemble.unregister_brokers((1,))
     comparison = cluster.comparison()

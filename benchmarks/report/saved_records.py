@@ -14,7 +14,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedRecord:
     """Figures, and the record that they stand in."""
 
     rows: Any
@@ -54,7 +54,7 @@ KINDS: Final[Mapping[str, Callable[[Record], Any]]] = {
 }
 
 
-def kept(kind: str, folder: Path = RESULTS) -> Kept | None:
+def saved_record(kind: str, folder: Path = RESULTS) -> SavedRecord | None:
     """The newest figures of a kind, None if no record has any."""
     matches = [(rows, record) for record in newest(folder) if (rows := KINDS[kind](record))]
-    return Kept(*matches[-1]) if matches else None
+    return SavedRecord(*matches[-1]) if matches else None

@@ -10,7 +10,7 @@ import click
 from kframe.cli.findings import FOUND, end_with
 
 
-def tell(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
+def report_messages(changed: Iterable[str], problems: Iterable[str], result: Mapping[str, int], unit: str) -> None:
     """Report recomputed clusters, whose input changed, problems with their reasons, and the ``findings``. Exits with
     FOUND if there are problems or findings."""
     for cluster in changed:
