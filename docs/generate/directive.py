@@ -13,17 +13,20 @@ from docs.generate.configuration import configuration_keys, environment_variable
 from docs.generate.metrics import metrics
 from docs.generate.plugins import plugin_hooks
 from docs.generate.python_api import python_names
+from docs.generate.schemas import documents, scenario_format
 
 #: Name of a reference to the function that returns its Markdown.
 REFERENCES: Final[Mapping[str, Callable[[], str]]] = {
     "command-line": command_line,
     "configuration-keys": configuration_keys,
+    "documents": documents,
     "environment-variables": environment_variables,
     "exit-codes": exit_codes,
     "metrics": metrics,
     "plugin-hooks": plugin_hooks,
     "plugin-keys": plugin_keys,
     "python-names": python_names,
+    "scenario-format": scenario_format,
     "selector-options": selector_options,
 }
 

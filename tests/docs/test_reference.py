@@ -17,8 +17,10 @@ from docs.generate.directive import REFERENCES
 from docs.generate.markdown import code, escape, prose
 from docs.generate.metrics import exported_metrics, metrics
 from docs.generate.plugins import hook_example, hooks, plugin_hooks
+from docs.generate.schemas import SCENARIO, documents, scenario_format, type_text
 from kframe.api.settings import environment_name
 from kframe.cli.exits import EXIT_CODES
+from kframe.documents.registry import DOCUMENTS, json_schema
 from kframe.model.config import KEYS
 from kframe.plugin import KframeHooks
 from kframe.registry.registry import build_registry
@@ -76,6 +78,36 @@ def test_every_metric_has_a_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics_reference, "MEANINGS", {"kframe_no_such_metric": "None."})
     with pytest.raises(ValueError, match="kframe_no_such_metric"):
         metrics()
+
+
+def test_every_document_has_a_section_with_its_fields() -> None:
+    text = f"{documents()}\n\n## {SCENARIO}\n\n{scenario_format()}"
+    sections = dict(part.split("\n\n", 1) for part in text.removeprefix("## ").split("\n## "))
+    assert set(sections) == set(DOCUMENTS)
+    for name, section in sections.items():
+        schema = json_schema(DOCUMENTS[name])
+        types = [schema, *schema["$defs"].values()]
+        fields = {field for kind in types for field in kind.get("properties", ())}
+        assert [field for field in fields if f"| `{field}` |" not in section] == [], name
+
+
+@pytest.mark.parametrize(
+    "schema, expected",
+    [
+        ({"type": "string"}, "text"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "integer or null"),
+        ({"type": "array", "items": {"$ref": "#/$defs/Row"}}, "list of Row"),
+        ({"$ref": "#/$defs/Verb"}, "`fail`, `elect`"),
+        ({"type": "object", "additionalProperties": {"type": "number"}}, "map to number"),
+        ({"type": ["string", "boolean"]}, "text or boolean"),
+        ({"enum": list(range(14))}, f"{', '.join(f'`{n}`' for n in range(12))} and 2 others"),
+        ({"const": "kframe.whatif/v1"}, "`kframe.whatif/v1`"),
+        ({}, "any value"),
+    ],
+)
+def test_type_of_a_field(schema: dict[str, Any], expected: str) -> None:
+    definitions: dict[str, Any] = {"Row": {"properties": {"a": {}}}, "Verb": {"enum": ["fail", "elect"]}}
+    assert type_text(schema, definitions) == expected
 
 
 @pytest.mark.parametrize("hook", hooks(), ids=lambda hook: hook.__name__)
