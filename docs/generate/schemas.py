@@ -10,7 +10,13 @@ from kframe.documents.registry import DOCUMENTS, json_schema
 
 Schema: TypeAlias = Mapping[str, Any]
 
-_NAMES: Final[Mapping[str, str]] = {"string": "text", "integer": "integer", "number": "number", "boolean": "boolean", "null": "null"}
+_NAMES: Final[Mapping[str, str]] = {
+    "string": "text",
+    "integer": "integer",
+    "number": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
 #: Values of an enumeration that a table lists.
 VALUES_MAX: Final = 12
 SCENARIO: Final = "kframe.scenario/v1"

@@ -15,6 +15,14 @@ from kframe.cli.app import cli
 _START: Final = re.compile(r"(?:^|[|;&(]\s*|\$\()(?:\w+=\S+ +)*(?:\S*/)?kframe (?=[a-z-])", re.MULTILINE)
 #: What ends a command line in a shell: an operator, a redirection, a comment, or the parenthesis of a substitution.
 _OPERATOR: Final = frozenset("|;&()<>")
+#: Types whose conversion reads only the word.
+_CLOSED: Final[tuple[type[click.ParamType], ...]] = (
+    click.Choice,
+    click.IntRange,
+    click.FloatRange,
+    type(click.INT),
+    type(click.FLOAT),
+)
 #: A word in capitals or angle brackets that a reader replaces.
 _PLACEHOLDER: Final = re.compile(r"[A-Z][A-Z0-9_-]*|<.*>|.*\$.*|\.\.\.|…")
 
@@ -93,8 +101,8 @@ def _leaf_error(command: click.Command, context: click.Context, words: list[str]
 
 
 def _check_value(parameter: click.Parameter, value: object, context: click.Context) -> None:
-    """Convert the values of a parameter. Raises click.UsageError."""
-    if isinstance(parameter.type, click.Path | click.File) or not isinstance(value, str | list | tuple):
+    """Convert the numbers and choices of a parameter; other types may open files. Raises click.UsageError."""
+    if not isinstance(parameter.type, _CLOSED) or not isinstance(value, str | list | tuple):
         return
     for text in [value] if isinstance(value, str) else value:
         if isinstance(text, str) and not _PLACEHOLDER.fullmatch(text):
