@@ -40,7 +40,7 @@ class SimPartsTotal(SimTotals):
 
 
 class SimSeedRow(Struct):
-    """A seed of ``kframe sim run --each``; ``trace`` is a digest."""
+    """A seed of ``kframe sim run --each``. ``trace`` is a digest."""
 
     seed: int
     events: int

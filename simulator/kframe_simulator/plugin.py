@@ -17,7 +17,7 @@ def kframe_register_commands(cli: click.Group) -> None:
 
 @hookimpl
 def kframe_plugin_checks() -> list[CheckSpec]:
-    """Checks of selectors in simulated clusters; differential tests of stores and transports."""
+    """Checks of selectors in simulated clusters. Differential tests of stores and transports."""
     return [CheckSpec("simulator", "kframe_simulator.differential.plugin_checks:check_offer", "Seeded simulations.")]
 
 

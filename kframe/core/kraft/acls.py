@@ -101,7 +101,7 @@ def create_acls(context: KraftContext, acls: Sequence[AclEntry], new_id: Callabl
 
 
 def delete_acls(context: KraftContext, filters: Sequence[KraftAclFilter]) -> ControllerResult:
-    """Delete the ACLs that filters select; the answer is a list of AclResult, one for each filter."""
+    """Delete the ACLs that filters select. The answer is a list of AclResult, one for each filter."""
     stored = list(_stored(context))
     results, deleted = [], dict[UUID, None]()
     for acl_filter in filters:

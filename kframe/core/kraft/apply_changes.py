@@ -11,7 +11,7 @@ from kframe.model.columns import Bool, Int32, Ragged, ragged_positions
 from kframe.model.kraft.columns import MEMBER_LISTS, KraftPartitions
 from kframe.model.kraft.replay import replay
 
-#: Changes of these lists are replayed record by record: only reassignments and directory assignments have any.
+#: Changes of these lists are replayed record by record. Only reassignments and directory assignments have any.
 _ASSIGNMENTS: Final = ("replicas", "directories", "adding", "removing")
 
 
@@ -63,7 +63,7 @@ def _store_members(p: KraftPartitions, rows: Int32, elr: Ragged, last_known_elr:
 
 
 def _chosen(new: Ragged, stored: Ragged, written: Bool) -> Ragged:
-    """The new lists where they are written, else the stored ones."""
+    """The new lists where they are written. Elsewhere the stored lists."""
     both = Ragged.chain([new, stored])
     count = len(new)
     return both.take(np.where(written, np.arange(count), np.arange(count, 2 * count)))

@@ -49,7 +49,7 @@ class KraftSettings:
     max_elections: int = 1_000
     """Most elections of one pass of a timer."""
     validates_configs: bool = False
-    """Whether values of configurations are checked; Kafka's classes leave that to a validator of the server."""
+    """Whether values of configurations are checked. Kafka's classes leave that to a validator of the server."""
     supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
 
 

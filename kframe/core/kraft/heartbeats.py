@@ -136,7 +136,7 @@ class Heartbeats:
         return BrokerControlState.SHUTDOWN_NOW
 
     def before_replay(self, metadata: ClusterMetadata, record: MetadataRecord) -> None:
-        """Forget a broker whose registration a record is about to replace or remove."""
+        """Forget a broker. A record is about to replace or remove its registration."""
         if isinstance(record, RegisterBrokerRecord | UnregisterBrokerRecord):
             self.brokers.pop(record.broker_id, None)
 

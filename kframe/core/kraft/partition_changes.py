@@ -134,7 +134,7 @@ def change_partitions(context: KraftContext, targets: TargetReplicas) -> list[Re
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedChanges:
-    """Decided changes of partitions as a part of a decision; only ``records`` makes an object a partition."""
+    """Decided changes of partitions as a part of a decision. Only ``records`` makes an object a partition."""
 
     metadata: ClusterMetadata
     batch: PartitionChangeBatch
@@ -284,7 +284,7 @@ def _last_known_elrs(
 
 
 def _with_single_member(lists: Ragged, chosen: Bool, members: Int32) -> Ragged:
-    """The lists, with ``members[i]`` alone where ``chosen``."""
+    """The lists. Where ``chosen``, ``members[i]`` alone."""
     if not chosen.any():
         return lists
     counts = np.where(chosen, 1, lists.counts)

@@ -89,7 +89,7 @@ def read_partitions(client: AdminClient, progress: Progress = ignore_progress) -
 
 
 def _pages(client: AdminClient, progress: Progress) -> Iterator[Mapping[str, Any]]:
-    """The topics in all responses to DescribeTopicPartitions; one that is on two pages is yielded twice."""
+    """The topics in all responses to DescribeTopicPartitions. One that is on two pages is yielded twice."""
     cursor: Mapping[str, Any] | None = None
     count = 0
     while True:
@@ -173,7 +173,7 @@ def _read_reassignments(client: AdminClient, absent: dict[str, str]) -> Mapping[
 def _read_topic_configs(
     client: AdminClient, names: Sequence[str], absent: dict[str, str]
 ) -> dict[str, Mapping[str, str]] | None:
-    """The own settings of topics; None if those of any topic are refused."""
+    """The own settings of topics. None if those of any topic are refused."""
     configs: dict[str, Mapping[str, str]] = {}
     for start in range(0, len(names), _TOPICS_PER_REQUEST):
         resources = [_resource(_TOPIC, name, None) for name in names[start : start + _TOPICS_PER_REQUEST]]
@@ -216,7 +216,7 @@ def _resource(kind: int, name: str, keys: Sequence[str] | None) -> dict[str, Any
 
 
 def _values(result: Mapping[str, Any], source: int) -> dict[str, str]:
-    """The settings of a resource that come from this source; the values of passwords are not sent."""
+    """The settings of a resource that come from this source. The values of passwords are not sent."""
     return {
         entry["name"]: entry["value"]
         for entry in result["configs"]

@@ -28,7 +28,7 @@ BROKEN: Final = (OSError, WireError, CodecError)
 
 
 class NoBootstrapServer(StoreError):
-    """No bootstrap server could be reached; the text names each with the reason."""
+    """No bootstrap server could be reached. The text names each with the reason."""
 
 
 class NodeConnection:

@@ -43,7 +43,7 @@ _FIXED_BYTES_MAX: Final = 160
 
 
 class RecordBytes(Protocol):
-    """A batch or block: its bytes, and the value and name of each record."""
+    """A batch or block. It has its bytes, and the value and name of each record."""
 
     @property
     def payload(self) -> UInt8:

@@ -253,7 +253,7 @@ class Replay:
     def _directory_lists(
         self, rows: Rows[Any], numbers: NDArray[Any], columns: PartitionColumns, expected: Int32 | None = None
     ) -> Ragged:
-        """Directory indexes of each record; an empty list stands for MIGRATING for all of ``expected`` replicas."""
+        """Directory indexes of each record. An empty list stands for MIGRATING for all of ``expected`` replicas."""
         lists = columns.directories
         counts = lists.offsets[1:] - lists.offsets[:-1]
         replicas = columns.ids["replicas"].lists.counts if expected is None else expected
@@ -290,7 +290,7 @@ class Replay:
 
 
 def _plain_topic(body: memoryview) -> tuple[str, UUID] | None:
-    """Name and id of version 0 with a name below 127 bytes and no tagged field; None for another body."""
+    """Name and id of version 0 with a name below 127 bytes and no tagged field. None for another body."""
     length = body[0] - 1 if len(body) else -1
     if not 0 <= length < 127 or len(body) != length + 18 or body[length + 17]:
         return None

@@ -1,4 +1,4 @@
-"""Replay in bulk: the result is that of one record after another."""
+"""Replay in bulk. The result is that of one record after another."""
 
 from __future__ import annotations
 

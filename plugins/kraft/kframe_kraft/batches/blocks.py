@@ -68,7 +68,7 @@ class RecordBlock:
 
 
 def blocks_of(batches: Iterable[RecordBatch]) -> Iterator[RecordBlock]:
-    """Yield the data batches as blocks, in their order; control batches are left out."""
+    """Yield the data batches as blocks, in their order. Control batches are left out."""
     group: list[RecordBatch] = []
     count = 0
     for batch in batches:

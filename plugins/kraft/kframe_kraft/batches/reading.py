@@ -23,7 +23,8 @@ _RECORD_BYTES_MIN: Final = 7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frames:
-    """The frames of a data batch's values: type, version, and the body as ``payload[body_at:body_end]``."""
+    """The frames of a data batch's values. They are the type, the version, and the body as
+    ``payload[body_at:body_end]``."""
 
     api_key: Int32
     version: Int32

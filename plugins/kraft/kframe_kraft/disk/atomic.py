@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a temporary file, sync it, rename it, and sync the directory."""
+    """Write a temporary file, sync it and rename it. Then sync the directory."""
     temporary = path.with_name(path.name + ".tmp")
     with temporary.open("wb") as file:
         file.write(content)

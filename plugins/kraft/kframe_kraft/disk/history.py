@@ -18,7 +18,7 @@ from kframe_kraft.disk.segments import MetadataLog, read_segments
 from kframe_kraft.disk.transactions import Rows, TransactionFilter
 from kframe_kraft.errors import LogError
 
-#: A running node may delete old files while they are read; then the directory is read again.
+#: A running node may delete old files while they are read. Then the directory is read again.
 _ATTEMPTS: Final = 5
 
 

@@ -53,7 +53,8 @@ def read_log(directory: Path, first: int = 0) -> MetadataLog:
 
 
 def read_segments(segments: Mapping[int, SegmentFile], first: int = 0) -> MetadataLog:
-    """Return the batches with offsets from ``first`` on, of segments by base offset, ascending, that may be growing.
+    """Return the batches with offsets from ``first`` on, of segments by base offset, ascending. The segments may be
+    growing.
 
     ``start`` is the first offset of the log on disk. Raises LogError if the log is damaged; FileNotFoundError if a
     segment was deleted meanwhile.

@@ -56,17 +56,17 @@ class KraftOptions:
     combined: bool = True
     """The first brokers are also the controllers. Otherwise controllers are processes of their own, from id 3000 on."""
     log_dirs: int = 1
-    """Log directories of each broker; the metadata log is in the first one."""
+    """Log directories of each broker. The metadata log is in the first one."""
     dynamic_quorum: bool = False
     """Format with ``--initial-controllers``, so that ``kraft.version`` is 1 and the voters are in the log."""
     release: str | None = None
-    """``--release-version`` of the format; by default the newest ``metadata.version`` of the nodes."""
+    """``--release-version`` of the format. By default the newest ``metadata.version`` of the nodes."""
     elr: bool | None = None
-    """The level of ``eligible.leader.replicas.version``; by default that of the release."""
+    """The level of ``eligible.leader.replicas.version``. By default that of the release."""
     format_arguments: tuple[str, ...] = ()
     """Further arguments of ``kafka-storage format``."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Settings of all nodes, which replace the defaults of the tests."""
+    """Settings of all nodes. They replace the defaults of the tests."""
 
 
 class KraftNode(Process):
@@ -118,7 +118,7 @@ class KraftNode(Process):
         return path.read_text(errors="replace") if path.exists() else ""
 
     def configure(self, quorum: Mapping[str, str], **settings: str) -> None:
-        """Write ``server.properties`` with the settings of the quorum; ``settings`` have underscores for dots."""
+        """Write ``server.properties`` with the settings of the quorum. ``settings`` have underscores for dots."""
         listeners = []
         if "broker" in self.roles:
             listeners.append(f"PLAINTEXT://{self.address}")
@@ -139,7 +139,7 @@ class KraftNode(Process):
         self.config_path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
 
     def start(self, options: Sequence[str] | None = None) -> None:
-        """Start the process; ``await_started`` waits until it serves. JVM ``options`` replace ``mapped``."""
+        """Start the process. ``await_started`` waits until it serves. JVM ``options`` replace ``mapped``."""
         options = mapped(self.options.version) if options is None else options
         heap = "-Xmx192m" if "broker" in self.roles else "-Xmx128m"
         self._starts += 1

@@ -72,7 +72,7 @@ class ToolError(Exception):
 
 
 class KafkaTools(Process):
-    """The JVM of the tools. It is a context manager; ``close`` ends it."""
+    """The JVM of the tools. It is a context manager. ``close`` ends it."""
 
     def __init__(self, folder: Path, libraries: Path | None = None) -> None:
         """``libraries`` are the tools' jars of TOOLS_VERSION, or the jars of a node for its own kafka-storage."""

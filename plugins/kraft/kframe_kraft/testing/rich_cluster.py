@@ -24,7 +24,7 @@ _SETTINGS: Final = {
 
 
 def rich_options(version: str) -> KraftOptions:
-    """Three brokers with two directories each, one of them the controller; ELR from 4.0 on."""
+    """Three brokers with two directories each, one of them the controller. ELR from 4.0 on."""
     return KraftOptions(
         version, brokers=3, log_dirs=2, release=_RELEASE_OF.get(version), settings=_SETTINGS,
         elr=None if version.startswith("3.") else True, dynamic_quorum=version >= "4.",
@@ -32,7 +32,7 @@ def rich_options(version: str) -> KraftOptions:
 
 
 def fill(cluster: KraftCluster, tools: KafkaTools, folder: Path) -> None:
-    """Create metadata of all kinds, kill broker 3 and wait until it is fenced; a reassignment to it stays open."""
+    """Create metadata of all kinds, kill broker 3 and wait until it is fenced. A reassignment to it stays open."""
     _create_topics(cluster, tools)
     _create_settings(cluster, tools)
     plan = folder / "plan.json"

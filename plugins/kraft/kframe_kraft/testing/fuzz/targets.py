@@ -1,4 +1,5 @@
-"""The fuzz targets: values of records, values of control records, and batches whose CRC is made valid again."""
+"""The fuzz targets: values of records, values of control records, and batches. The CRC of batches is made valid
+again."""
 
 from __future__ import annotations
 
