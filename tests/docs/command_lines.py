@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -16,7 +16,7 @@ _START: Final = re.compile(r"(?:^|[|;&(]\s*|\$\()(?:\w+=\S+ +)*(?:\S*/)?kframe (
 #: What ends a command line in a shell: an operator, a redirection, a comment, or the parenthesis of a substitution.
 _OPERATOR: Final = frozenset("|;&()<>")
 #: Types whose conversion reads only the word.
-_CLOSED: Final[tuple[type[click.ParamType], ...]] = (
+_CLOSED: Final[tuple[type[click.ParamType[Any]], ...]] = (
     click.Choice,
     click.IntRange,
     click.FloatRange,
