@@ -89,7 +89,7 @@ def test_sweep_on_spark_equals_one_machine(spark: Any) -> None:
         ("partitions of cluster odd, which the clusters table lacks", None)
     ]
     assert actual == {name: alone(fleet[name], how, name) for name in actual}
-    assert {row["under_min_isr"] for row in actual["unknown"]} == {None}
+    assert None not in {row["under_min_isr"] for row in actual["unknown"]}
     assert actual.keys() == {"real", "made", "unknown"}
 
 
@@ -99,6 +99,13 @@ def test_whole_cluster_sweep_equals_one_machine(snapshot: Snapshot, depth: int, 
     table = sweep_whole("east", snapshot, how)
     assert table.schema == FAILURES.schema
     assert table.to_pylist() == alone(snapshot, how)
+
+
+def test_min_isr_is_unknown_unless_it_is_stated() -> None:
+    listed = read_snapshot(example("healthy", "kcat"))
+    unknown, stated = (alone(listed, Sweeping(config)) for config in ({}, {"min.insync.replicas": "2"}))
+    assert {row["under_min_isr"] for row in unknown} == {None}
+    assert None not in {row["under_min_isr"] for row in stated}
 
 
 def test_unknown_leaders_are_a_problem() -> None:
