@@ -19,6 +19,7 @@ from kframe.cli.progress import progress
 
 if TYPE_CHECKING:
     from kframe.snapshot import Snapshot
+    from kframe.snapshot.content import Mode
     from kframe.snapshot.files import InputFile
 
 #: The keys of ``kframe.snapshot.FORMATS``, repeated here so that ``--help`` does not import NumPy.
@@ -79,6 +80,9 @@ _PATH: Final = click.Path(path_type=Path)
 _FROM: Final = click.option(
     "--from", "--format", "source_format", type=FormatChoice(), help="Format of IN; detected by default."
 )
+_MODE: Final = click.option(
+    "--mode", type=click.Choice(("zookeeper", "kraft")), help="Mode of the cluster, where IN does not show it."
+)
 _FORCE: Final = click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
 
 
@@ -91,15 +95,16 @@ def group() -> None:
 @click.argument("source", metavar="IN", type=INPUT)
 @click.argument("target", metavar="OUT", type=_PATH)
 @_FROM
+@_MODE
 @_FORCE
-def convert(source: InputFile, target: Path, source_format: str | None, force: bool) -> None:
+def convert(source: InputFile, target: Path, source_format: str | None, mode: Mode | None, force: bool) -> None:
     """Read IN and keep it as a snapshot directory OUT.
 
     IN is a ZooKeeper dump, the output of kafka-topics --describe, kcat -L -J or kafka-reassign-partitions, or a
     snapshot directory; files may be gzipped. With the plugin kraft it is also the directory, a segment or a snapshot
     of a KRaft node, or the output of kafka-dump-log; OUT.checkpoint is then a snapshot that Kafka reads.
     """
-    _write(_read(source, source_format), target, force)
+    _write(_read(source, source_format, mode), target, force)
 
 
 @group.command()
@@ -147,6 +152,7 @@ def capture(
 @group.command()
 @click.argument("source", metavar="IN", type=INPUT)
 @_FROM
+@_MODE
 @click.option("--topics", is_flag=True, help="List topics.")
 @click.option("--brokers", is_flag=True, help="List brokers.")
 @click.option("--partitions", is_flag=True, help="List partitions.")
@@ -154,7 +160,7 @@ def capture(
               help="List only this topic; may be repeated.")  # fmt: skip
 @output_option
 def show(
-    source: InputFile, source_format: str | None, topics: bool, brokers: bool, partitions: bool,
+    source: InputFile, source_format: str | None, mode: Mode | None, topics: bool, brokers: bool, partitions: bool,
     names: tuple[str, ...], output: str,
 ) -> None:  # fmt: skip
     """Say how the cluster in IN stands, or list its brokers, topics or partitions."""
@@ -165,7 +171,7 @@ def show(
     view = views[0] if views else "partitions" if names else "summary"
     if names and view not in ("topics", "partitions"):
         raise click.UsageError("--topic goes with --topics or --partitions")
-    snapshot = _read(source, source_format)
+    snapshot = _read(source, source_format, mode)
     if view == "summary":
         from kframe.snapshot.listing import summary_record
 
@@ -223,11 +229,12 @@ def _captured(url: str, config: Path | None, command_config: Path | None, plugin
         return cluster.capture(tick)
 
 
-def _read(source: InputFile, source_format: str | None) -> Snapshot:
+def _read(source: InputFile, source_format: str | None, mode: Mode | None = None) -> Snapshot:
     from kframe.snapshot import read_snapshot
 
     with progress("reading") as tick:
-        return read_snapshot(source, source_format, tick)
+        snapshot = read_snapshot(source, source_format, tick)
+    return snapshot if mode is None else snapshot.with_mode(mode)
 
 
 def _write(snapshot: Snapshot, target: Path, force: bool) -> None:

@@ -145,14 +145,14 @@ def study_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_settings
 
 
-def config_pairs(pairs: Iterable[str]) -> dict[str, str]:
-    """``KEY=VALUE`` texts as a dictionary. Raises BadInput."""
+def config_pairs(pairs: Iterable[str], name: str = "--config") -> dict[str, str]:
+    """``KEY=VALUE`` texts of the option or argument ``name`` as a dictionary. Raises BadInput."""
     values: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not (key and equals):
-            raise BadInput(f"--config: found {pair!r}, expected KEY=VALUE")
+            raise BadInput(f"{name}: found {pair!r}, expected KEY=VALUE")
         if key in values:
-            raise BadInput(f"--config: found {key} twice, expected each key once")
+            raise BadInput(f"{name}: found {key} twice, expected each key once")
         values[key] = value
     return values

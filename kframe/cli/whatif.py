@@ -16,7 +16,7 @@ from kframe.cli.findings import announce, end_with, fail_on_option, findings
 from kframe.cli.inputs import INPUT
 from kframe.cli.output import ReportingGroup, output_option
 from kframe.cli.progress import progress
-from kframe.cli.studies import PATH, StudySettings, broker_ids, replica_lists, study_options
+from kframe.cli.studies import PATH, StudySettings, broker_ids, config_pairs, replica_lists, study_options
 from kframe.cli.sweep import sweep
 
 if TYPE_CHECKING:
@@ -96,12 +96,14 @@ def fail(
 @group.command()
 @study_options
 @_broker_options
+@click.option("--clean/--unclean", default=None, help="Whether the former process stopped in order (KRaft).")
 @_reporting_options
 def restart(
-    study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
-) -> None:
+    study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, clean: bool | None,
+    reporting: Reporting,
+) -> None:  # fmt: skip
     """Start brokers that are down. Bounce brokers that are up."""
-    _run(study, reporting, lambda whatif: whatif.restart(brokers, racks, together=together))
+    _run(study, reporting, lambda whatif: whatif.restart(brokers, racks, together=together, clean=clean))
 
 
 @group.command()
@@ -200,6 +202,62 @@ def delete(study: StudySettings, topics: tuple[str, ...], reporting: Reporting) 
         from kframe.whatif import delete as play
 
         return play(whatif, topics)
+
+    _run(study, reporting, act)
+
+
+@group.command()
+@study_options
+@_broker_options
+@_reporting_options
+def fence(
+    study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
+) -> None:
+    """Fence brokers of a KRaft cluster whose processes go on."""
+    _run(study, reporting, lambda whatif: whatif.fence(brokers, racks, together=together))
+
+
+@group.command()
+@study_options
+@_broker_options
+@_reporting_options
+def unfence(
+    study: StudySettings, brokers: tuple[int, ...], racks: tuple[str, ...], together: bool, reporting: Reporting
+) -> None:
+    """Unfence brokers of a KRaft cluster."""
+    _run(study, reporting, lambda whatif: whatif.unfence(brokers, racks, together=together))
+
+
+@group.command()
+@study_options
+@click.option("--broker", type=int, required=True, metavar="ID", shell_complete=complete_brokers, help="The broker.")
+@click.option("--directory", "directories", multiple=True, required=True, metavar="ID",
+              help="Id of a log directory, as snapshot show --brokers prints it; may be repeated.")  # fmt: skip
+@_reporting_options
+def directory(study: StudySettings, broker: int, directories: tuple[str, ...], reporting: Reporting) -> None:
+    """Fail log directories of a broker of a KRaft cluster."""
+
+    def act(whatif: WhatIf) -> Outcome:
+        from kframe.whatif.kraft.settings import directory_id
+
+        return whatif.fail_directories(broker, [directory_id(text) for text in directories])
+
+    _run(study, reporting, act)
+
+
+@group.command()
+@study_options
+@click.argument("levels", nargs=-1, required=True, metavar="NAME=LEVEL...")
+@click.option("--unsafe", is_flag=True, help="Permit downgrades that lose metadata.")
+@_reporting_options
+def feature(study: StudySettings, levels: tuple[str, ...], unsafe: bool, reporting: Reporting) -> None:
+    """Change feature levels of a KRaft cluster, such as eligible.leader.replicas.version=1."""
+
+    def act(whatif: WhatIf) -> Outcome:
+        from kframe.whatif.kraft.settings import feature_level
+
+        named = config_pairs(levels, "NAME=LEVEL")
+        return whatif.update_features({name: feature_level(name, text) for name, text in named.items()}, unsafe=unsafe)
 
     _run(study, reporting, act)
 

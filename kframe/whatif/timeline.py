@@ -174,7 +174,8 @@ class RecordsWritten:
     def text(self) -> str:
         """The event as a line for people."""
         types = ", ".join(f"{count:,} {name}" for name, count in self.types.items())
-        return f"{self.count:,} records, {size_text(self.nbytes)}: {types}"
+        several = "" if self.count == 1 else "s"
+        return f"{self.count:,} record{several}, {size_text(self.nbytes)}: {types}"
 
     def record(self) -> dict[str, Any]:
         """The event as data."""

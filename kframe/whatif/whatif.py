@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from kframe.errors import InputError, SnapshotError
 from kframe.model.config import ControllerConfig
@@ -117,11 +118,15 @@ class WhatIf:
         steps = [(happens(group, "fails", "fail together"), self._stop(group)) for group in groups(ids, together)]
         return self.play(Operation(Verb.FAIL, ids, together), steps)
 
-    def restart(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
+    def restart(
+        self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
+        clean: bool | None = None,
+    ) -> Outcome:  # fmt: skip
         """Restart brokers: failed ones register again, those that are up bounce before the controller notices their
         absence.
 
-        Raises InputError for an unknown broker.
+        ``clean``: in a KRaft cluster, whether the former process stopped in order. By default all have that did not
+        fail in this what-if. Raises InputError for an unknown broker.
         """
         raise NotImplementedError
 
@@ -176,6 +181,36 @@ class WhatIf:
         """Explain one partition as it stands, and after ``fail`` (broker ids, together). Raises InputError if it is
         unknown or a broker is."""
         raise NotImplementedError
+
+    # -- operations that only KRaft clusters have
+
+    def fence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
+        """Fence brokers whose processes go on. Raises InputError for a broker that is unknown or fenced, and in
+        ZooKeeper mode."""
+        raise self._only_kraft()
+
+    def unfence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
+        """Unfence brokers. Raises InputError for a broker that is not registered, and in ZooKeeper mode."""
+        raise self._only_kraft()
+
+    def fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> Outcome:
+        """Fail log directories of a broker. A broker without any directory left stops and is fenced.
+
+        Raises InputError for a broker that is not up, a directory that it does not list, a metadata.version without
+        directories, and in ZooKeeper mode.
+        """
+        raise self._only_kraft()
+
+    def update_features(self, levels: Mapping[str, int], *, unsafe: bool = False) -> Outcome:
+        """Upgrade or downgrade feature levels, all or none; ``unsafe`` permits downgrades that lose metadata.
+
+        The controller refuses levels that it or a broker does not support. Raises InputError for no level, and in
+        ZooKeeper mode.
+        """
+        raise self._only_kraft()
+
+    def _only_kraft(self) -> InputError:
+        return InputError("mode", "zookeeper", "a snapshot of a KRaft cluster")
 
     # -- actions of a step
 

@@ -133,7 +133,10 @@ class ZookeeperWhatIf(WhatIf):
         self._partition_timelines.append(timeline)
         return timeline
 
-    def restart(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
+    def restart(
+        self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
+        clean: bool | None = None,
+    ) -> Outcome:  # fmt: skip
         """See ``WhatIf``."""
         ids = self._chosen(brokers, racks, registered=False)
         steps = [(self._restarts(group), self._register(group)) for group in groups(ids, together)]

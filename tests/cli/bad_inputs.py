@@ -165,6 +165,12 @@ _SINGLE: Final = (
     BadInput("snapshot capture zookeeper://a:1 NEW --config BAD_ESCAPE", 2, "BAD_ESCAPE:1"),
     # -- what-ifs
     BadInput("whatif fail SNAPSHOT", 2, "brokers"),
+    BadInput("whatif fail SNAPSHOT --brokers 2 --mode kraft", 2, "mode"),
+    BadInput("whatif fence SNAPSHOT --brokers 2", 2, "mode: found zookeeper"),
+    BadInput("whatif unfence SNAPSHOT --brokers 2", 2, "mode: found zookeeper"),
+    BadInput("whatif directory SNAPSHOT --broker 2 --directory nosuch", 2, "directory"),
+    BadInput("whatif feature SNAPSHOT metadata.version=9.9", 2, "metadata.version"),
+    BadInput("whatif feature SNAPSHOT metadata.version", 2, "NAME=LEVEL"),
     BadInput("whatif fail SNAPSHOT --brokers 99", 2, "99"),
     BadInput("whatif fail SNAPSHOT --brokers two", 2, "--brokers"),
     BadInput("whatif fail SNAPSHOT --racks nosuch", 2, "nosuch"),

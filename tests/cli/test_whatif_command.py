@@ -222,6 +222,6 @@ def test_what_cannot_be_decided_is_not_passed_over_in_silence() -> None:
 
 def test_the_real_cluster_in_a_table() -> None:
     table = whatif("fail", HEALTHY, "--brokers", "4").stdout
-    assert table.startswith("fail broker 4: 645 partitions of healthy.zookeeper.jsonl.gz\n")
+    assert table.startswith("ZooKeeper rules\nfail broker 4: 645 partitions of healthy.zookeeper.jsonl.gz\n")
     assert "leaders moved           105\n" in table
     assert "and 292 more" in table

@@ -75,7 +75,9 @@ def test_a_topic_can_lose_its_quorum_by_plan(snapshot: Path, tmp_path: Path) -> 
 
 def test_the_real_plan_in_a_table() -> None:
     table = whatif("reassign", HEALTHY, PLAN).stdout
-    assert table.startswith("reassign 24 partitions of 1 topic: 645 partitions of healthy.zookeeper.jsonl.gz\n")
+    assert table.startswith(
+        "ZooKeeper rules\nreassign 24 partitions of 1 topic: 645 partitions of healthy.zookeeper.jsonl.gz\n"
+    )
     assert "replicas copied   36\n" in table
     assert "replicas peak     1901\n" in table
     generated = document("reassign", HEALTHY, CLUSTER / "reassign-generate.txt")

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 from kframe.core.kraft.context import SUPPORTED_FEATURES, KraftSettings
-from kframe.errors import ConfigError
+from kframe.errors import ConfigError, InputError
 from kframe.model.config import ControllerConfig
 from kframe.model.kraft.ids import METADATA_VERSION, ResourceType
 from kframe.model.kraft.levels import parse_level
 from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_json import uuid_of_text
 from kframe.snapshot import KraftFacts, Snapshot
 from kframe.whatif.settings import DYNAMIC_KEYS, config_of
 
 _MIN_INSYNC: Final = "min.insync.replicas"
 _UNCLEAN: Final = "unclean.leader.election.enable"
 _CLUSTER: Final = (int(ResourceType.BROKER), "")
+_KAFKA_UUID_LENGTH: Final = 22
 #: No node: a controller whose id is unknown has no configuration of its own.
 _NO_NODE: Final = -1
 
@@ -55,6 +58,14 @@ def feature_level(name: str, text: str) -> int:
         expected = "a level such as 4.0-IV3" if name == METADATA_VERSION else "the number of a level"
         raise ConfigError(f"level of {name}", text, expected)
     return level
+
+
+def directory_id(text: str) -> UUID:
+    """The id of a log directory, as Kafka prints it or in hex. Raises InputError."""
+    try:
+        return UUID(text) if len(text) > _KAFKA_UUID_LENGTH else uuid_of_text(text)
+    except ValueError:
+        raise InputError("directory", repr(text), "the id of a log directory, such as bfbYJgwpTpi0xBOYNcU7iQ") from None
 
 
 def kraft_config(snapshot: Snapshot, config: Mapping[str, object]) -> tuple[ControllerConfig, tuple[str, ...]]:

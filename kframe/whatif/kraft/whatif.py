@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from kframe.core.kraft.features import UpgradeType
 from kframe.core.kraft.heartbeats import Heartbeats
 from kframe.core.kraft.random_source import JavaRandom
 from kframe.core.kraft.registration import register_broker
+from kframe.core.kraft.selectors import SelectorSelection
 from kframe.errors import ErrorCode, InputError
 from kframe.model.columns import Bool
 from kframe.model.elections import LeaderSelector
@@ -67,7 +68,8 @@ class KraftWhatIf(WhatIf):
         metadata = snapshot.to_metadata()
         settings = kraft_settings(snapshot, metadata, self.config, config)
         heartbeats = Heartbeats.activated(_SESSION_NS, metadata.brokers.registrations, 0)
-        self.context = KraftContext(metadata, heartbeats, settings, JavaRandom(0))
+        self._selection = SelectorSelection(self._selectors)
+        self.context = KraftContext(metadata, heartbeats, settings, JavaRandom(0), selection=self._selection)
         """The state of the active controller; read-only."""
         offsets = [registration.offset for registration in metadata.brokers.registrations.values()]
         known = None if snapshot.kraft is None else snapshot.kraft.offset
@@ -104,12 +106,7 @@ class KraftWhatIf(WhatIf):
         self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True,
         clean: bool | None = None,
     ) -> Outcome:  # fmt: skip
-        """Restart brokers: a new process registers and is unfenced. Of brokers that are up, the former process stops
-        before it is fenced.
-
-        ``clean``: the former process stopped in order; by default all have that did not fail in this what-if. After an
-        unclean stop a broker leaves the ELRs. Raises InputError for an unknown broker.
-        """
+        """See ``WhatIf``. A new process registers and is unfenced. After an unclean stop a broker leaves the ELRs."""
         ids = self._chosen(brokers, racks, registered=False)
         steps = [
             (happens(group, "restarts", "restart"), self._restart(group, clean)) for group in groups(ids, together)
@@ -117,7 +114,7 @@ class KraftWhatIf(WhatIf):
         return self.play(Operation(Verb.RESTART, ids, together), [(name, action) for name, action in steps])
 
     def fence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
-        """Fence brokers whose processes go on. Raises InputError for a broker that is unknown or fenced."""
+        """See ``WhatIf``."""
         ids = self._chosen(brokers, racks, registered=True)
         steps: list[Step] = [
             (happens(group, "is fenced", "are fenced"), self._fence(group)) for group in groups(ids, together)
@@ -125,7 +122,7 @@ class KraftWhatIf(WhatIf):
         return self.play(Operation(Verb.FENCE, ids, together), steps)
 
     def unfence(self, brokers: Iterable[int] = (), racks: Iterable[str] = (), *, together: bool = True) -> Outcome:
-        """Unfence brokers. Raises InputError for a broker that is not registered."""
+        """See ``WhatIf``."""
         ids = self._chosen(brokers, racks, registered=False)
         for broker_id in ids:
             if broker_id not in self.context.metadata.brokers.registrations:
@@ -136,11 +133,7 @@ class KraftWhatIf(WhatIf):
         return self.play(Operation(Verb.UNFENCE, ids, together), steps)
 
     def fail_directories(self, broker_id: int, failed: Sequence[UUID]) -> Outcome:
-        """Fail log directories of a broker. A broker without any directory left stops and is fenced.
-
-        Raises InputError for a broker that is not up, a directory that it does not list, or a metadata.version
-        without directories.
-        """
+        """See ``WhatIf``."""
         (broker_id,) = self._chosen([broker_id], [], registered=True)
         listed = self.context.metadata.brokers.registrations[broker_id].directories
         if self.context.level < MetadataLevel.DIRECTORIES:
@@ -157,10 +150,7 @@ class KraftWhatIf(WhatIf):
         return self.play(operation, steps)
 
     def update_features(self, levels: Mapping[str, int], *, unsafe: bool = False) -> Outcome:
-        """Upgrade or downgrade feature levels, all or none; ``unsafe`` permits downgrades that lose metadata.
-
-        The controller refuses levels that it or a broker does not support.
-        """
+        """See ``WhatIf``."""
         if not levels:
             raise InputError("features", "no feature", "at least one")
         operation = Operation(Verb.FEATURE, features=dict(levels))
@@ -305,6 +295,10 @@ class KraftWhatIf(WhatIf):
 
         return act
 
+    def _faults(self) -> Iterator[str]:
+        for (name, fault), count in self._selection.faults.items():
+            yield f"leader selector {name!r} {fault} for {count:,} partitions: the built-in rule decided"
+
     @staticmethod
     def refused(refusal: RequestRefused) -> ControllerResponse:
         """The answer to a request that the controller refuses as a whole."""
@@ -354,7 +348,7 @@ class KraftWhatIf(WhatIf):
             findings=findings,
             bytes_unknown=None,
             assumptions=self.assumptions,
-            notes=tuple(_notes(operation)),
+            notes=(*_notes(operation), *self._faults()),
             encode_ms=0.0,
             rules=rules,
             records=observations.record_counts(),

@@ -1,0 +1,90 @@
+"""Small KRaft clusters for what-ifs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from kframe.core.kraft.context import SUPPORTED_FEATURES
+from kframe.model.kraft import records
+from kframe.model.kraft.ids import ELR_VERSION, METADATA_VERSION
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.replay import replay
+from kframe.model.kraft.views import partition_record
+from kframe.snapshot import Snapshot, Source
+from kframe.whatif import Outcome
+from kframe.whatif.kraft.whatif import KraftWhatIf
+
+TOPIC_ID: Final = UUID(int=1 << 90)
+FEATURES: Final = tuple(
+    records.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
+    for name, (low, high) in SUPPORTED_FEATURES.items()
+)
+
+
+def directory(broker_id: int, number: int = 0) -> UUID:
+    """A log directory of a broker."""
+    return UUID(int=1_000 + 10 * broker_id + number)
+
+
+def partition(number: int, replicas: Sequence[int], isr: Sequence[int], **more: Any) -> records.PartitionRecord:
+    """A partition of topic t, led by the first ISR member, in the first directory of each broker."""
+    named: dict[str, Any] = {
+        "leader": isr[0] if isr else -1,
+        "leader_epoch": 3,
+        "partition_epoch": 7,
+        "adding_replicas": (),
+        "removing_replicas": (),
+        "directories": tuple(map(directory, replicas)),
+    }
+    return records.PartitionRecord(
+        partition_id=number, topic_id=TOPIC_ID, replicas=tuple(replicas), isr=tuple(isr), **(named | more)
+    )
+
+
+def metadata_with(
+    partitions: Sequence[records.PartitionRecord], *, elr: bool = True, fenced: Sequence[int] = (), level: int = 30,
+    min_isr: int = 2, racks: Mapping[int, str] | None = None, brokers: int = 4,
+) -> ClusterMetadata:  # fmt: skip
+    """Brokers 1 to ``brokers`` with two log directories each, and topic t."""
+    log: list[records.MetadataRecord] = [
+        records.FeatureLevelRecord(name=METADATA_VERSION, feature_level=level),
+        records.FeatureLevelRecord(name=ELR_VERSION, feature_level=int(elr)),
+        *(
+            records.RegisterBrokerRecord(
+                broker_id=broker_id, incarnation_id=UUID(int=broker_id), broker_epoch=broker_id + 10, end_points=(),
+                features=FEATURES, rack=(racks or {}).get(broker_id), fenced=broker_id in fenced,
+                log_dirs=(directory(broker_id), directory(broker_id, 1)),
+            )
+            for broker_id in range(1, brokers + 1)
+        ),
+        records.TopicRecord(name="t", topic_id=TOPIC_ID),
+        records.ConfigRecord(resource_type=2, resource_name="t", name="min.insync.replicas", value=str(min_isr)),
+        *partitions,
+    ]  # fmt: skip
+    metadata = ClusterMetadata()
+    for offset, record in enumerate(log):
+        replay(metadata, record, offset)
+    return metadata
+
+
+def study(partitions: Sequence[records.PartitionRecord], **options: Any) -> KraftWhatIf:
+    """A what-if on such a cluster."""
+    selectors = options.pop("selectors", None)
+    snapshot = Snapshot.from_metadata(metadata_with(partitions, **options), source=Source("kraft", "sample"))
+    return KraftWhatIf(snapshot, selectors=selectors)
+
+
+def state(whatif: KraftWhatIf, number: int = 0) -> tuple[int, list[int], list[int]]:
+    """Leader, ISR and ELR of a partition of topic t."""
+    row = whatif.cluster.row("t", number)
+    assert row is not None
+    record = partition_record(whatif.cluster, row)
+    return record.leader, list(record.isr), sorted(record.eligible_leader_replicas or ())
+
+
+def record_counts(outcome: Outcome) -> dict[str, int]:
+    """The records that an operation writes, by type."""
+    assert outcome.records is not None
+    return {count.record: count.count for count in outcome.records}

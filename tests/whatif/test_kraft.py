@@ -1,0 +1,230 @@
+"""What-ifs on KRaft clusters: scenarios with ELR on and off, by the rules of Kafka's controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+import pytest
+
+from kframe.errors import ConfigError, InputError
+from kframe.model.columns import Int32
+from kframe.model.elections import ElectionBatch
+from kframe.model.events import ElectionType
+from kframe.model.ids import ElectionKind
+from kframe.snapshot import Snapshot, Source
+from kframe.whatif import FailOn, Outcome, Plan, TopicStatus, WhatIf, ZookeeperWhatIf, create, delete, reassign
+from kframe.whatif.explain import explain
+from kframe.whatif.kraft.explain import KraftCandidateStatus, KraftRule
+from kframe.whatif.kraft.whatif import KraftWhatIf
+from kframe.whatif.timeline import ElrChanged, RecordsWritten
+from tests.whatif.kraft_samples import directory, metadata_with, partition, record_counts, state, study
+from tests.whatif.samples import small
+from tests.whatif.test_explain import statuses
+
+Act = Callable[[KraftWhatIf], Outcome]
+
+#: Name, partition 0 of topic t, ELR on, operations, and then leader, ISR and ELR of the partition.
+SCENARIOS: Final[tuple[tuple[str, Any, bool, tuple[Act, ...], tuple[int, list[int], list[int]]], ...]] = (
+    ("fail the leader", partition(0, (1, 2, 3), (1, 2, 3)), True, (lambda w: w.fail([1]),), (2, [2, 3], [])),
+    ("below min ISR a leaver enters the ELR", partition(0, (1, 2), (1, 2)), True,
+     (lambda w: w.fail([1]),), (2, [2], [1])),
+    ("without ELR it does not", partition(0, (1, 2), (1, 2)), False, (lambda w: w.fail([1]),), (2, [2], [])),
+    ("the last member leaves the ISR with ELR", partition(0, (1, 2), (1, 2)), True,
+     (lambda w: w.fail([1, 2]),), (-1, [], [1, 2])),
+    ("the last member stays in the ISR without ELR", partition(0, (1, 2), (1, 2)), False,
+     (lambda w: w.fail([1, 2]),), (-1, [2], [])),
+    ("a clean restart elects from the ELR", partition(0, (1, 2), (1, 2)), True,
+     (lambda w: w.fail([1, 2]), lambda w: w.restart([1], clean=True)), (1, [1], [2])),
+    ("an unclean restart leaves the ELR", partition(0, (1, 2), (1, 2)), True,
+     (lambda w: w.fail([1, 2]), lambda w: w.restart([1])), (-1, [], [2])),
+    ("a broker that was shut down restarts cleanly", partition(0, (1, 2), (1, 2)), True,
+     (lambda w: w.shutdown([1, 2], together=False), lambda w: w.restart([1])), (1, [1], [2])),
+    ("fence and unfence", partition(0, (1, 2), (1, 2)), True,
+     (lambda w: w.fence([1, 2]), lambda w: w.unfence([2])), (2, [2], [1])),
+    ("a log directory fails", partition(0, (1, 2, 3), (1, 2, 3)), True,
+     (lambda w: w.fail_directories(1, [directory(1)]),), (2, [2, 3], [])),
+    ("another log directory fails", partition(0, (1, 2, 3), (1, 2, 3)), True,
+     (lambda w: w.fail_directories(1, [directory(1, 1)]),), (1, [1, 2, 3], [])),
+    ("all log directories fail", partition(0, (1, 2, 3), (1, 2, 3)), True,
+     (lambda w: w.fail_directories(1, [directory(1), directory(1, 1)]),), (2, [2, 3], [])),
+    ("preferred election", partition(0, (1, 2, 3), (2, 1, 3)), True,
+     (lambda w: w.elect(ElectionType.PREFERRED),), (1, [2, 1, 3], [])),
+    ("unclean election", partition(0, (1, 2, 3), (), last_known_elr=(4,)), True,
+     (lambda w: w.elect(ElectionType.UNCLEAN, [("t", 0)]),), (1, [1], [])),
+    ("a reassignment completes", partition(0, (1, 2), (1, 2)), True,
+     (lambda w: reassign(w, Plan.of([(("t", 0), (3, 4))])),), (3, [3, 4], [])),
+    ("turning ELR off empties ELRs at the next change", partition(0, (1, 2), (1, 2)), True,
+     (lambda w: w.fail([1]), lambda w: w.update_features({"eligible.leader.replicas.version": 0}),
+      lambda w: w.fail([2])), (-1, [2], [])),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name, stored, elr, operations, expected", SCENARIOS, ids=[row[0] for row in SCENARIOS])
+def test_the_state_after_operations(
+    name: str, stored: Any, elr: bool, operations: tuple[Act, ...], expected: tuple[int, list[int], list[int]]
+) -> None:
+    whatif = study([stored], elr=elr)
+    for operation in operations:
+        operation(whatif)
+    assert state(whatif) == expected
+
+
+def test_a_snapshot_decides_which_rules_play() -> None:
+    snapshot = Snapshot.from_metadata(metadata_with([partition(0, (1, 2), (1, 2))]), source=Source("kraft", "x"))
+    assert isinstance(WhatIf(snapshot), KraftWhatIf)
+    assert WhatIf(snapshot).rules == "KRaft rules, metadata.version 4.3-IV0, ELR on"
+    assert WhatIf(snapshot).fail([1]).rules == WhatIf(snapshot).rules
+    assert isinstance(WhatIf(small()), ZookeeperWhatIf)
+    assert WhatIf(small()).fail([1]).rules == "ZooKeeper rules"
+
+
+def test_an_outcome_counts_records_and_changes_of_elrs() -> None:
+    outcome = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (2,))]).fail([2])
+    assert record_counts(outcome) == {"BrokerRegistrationChange": 1, "PartitionChange": 2}
+    events = outcome.steps[0].events
+    assert [event for event in events if isinstance(event, ElrChanged)] == [ElrChanged(2, 2, 0, 0)]
+    (written,) = [event for event in events if isinstance(event, RecordsWritten)]
+    assert (outcome.impact.records, outcome.impact.bytes) == (3, written.nbytes)
+    assert outcome.impact.newly_offline == outcome.count_of(FailOn.OFFLINE) == 1
+    changes = outcome.changes
+    assert changes.elr_before is not None
+    assert changes.elr_after is not None
+    assert [changes.elr_before[row].tolist() for row in (0, 1)] == [[], []]
+    assert [changes.elr_after[row].tolist() for row in (0, 1)] == [[2], [2]]
+    assert changes.partition_epoch_after is not None
+    assert changes.partition_epoch_after.tolist() == [8, 8]
+
+
+def test_only_elections_from_outside_isr_and_elr_may_lose_records() -> None:
+    whatif = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (), last_known_elr=(1,))], fenced=(1,))
+    outcome = whatif.unfence([1])
+    assert outcome.count_of(FailOn.LOSS) == 1
+    assert outcome.changes.unclean.tolist() == [True]
+    clean = study([partition(0, (1, 2), (), eligible_leader_replicas=(1, 2))], fenced=(1, 2))
+    assert clean.unfence([2]).count_of(FailOn.LOSS) == 0
+    assert state(clean) == (2, [2], [1])
+
+
+def test_topics_are_created_and_deleted() -> None:
+    whatif = study([partition(0, (1, 2), (1, 2))])
+    outcome = create(whatif, "new", 3, 2, seed=1)
+    assert [(topic.status, topic.partitions, topic.replicas) for topic in outcome.topics] == [
+        (TopicStatus.COMPLETED, 3, 6)
+    ]
+    assert record_counts(outcome) == {"Partition": 3, "Topic": 1}
+    assert len(outcome.changes) == 3
+    assert create(whatif, "new", 3, 2).topics[0].error.name == "TOPIC_ALREADY_EXISTS"
+    deleted = delete(whatif, ["new", "nosuch"])
+    assert [topic.status for topic in deleted.topics] == [TopicStatus.COMPLETED, TopicStatus.REFUSED]
+    assert len(deleted.changes) == 3
+    assert deleted.changes.leader_after.tolist() == [-1, -1, -1]
+
+
+def test_a_reassignment_waits_for_a_fenced_replica() -> None:
+    whatif = study([partition(0, (1, 2), (1, 2)), partition(1, (1, 2), (1, 2))], fenced=(4,))
+    result = reassign(whatif, Plan.of([(("t", 0), (3, 2)), (("t", 1), (4, 2)), (("t", 9), (1,))])).reassignment
+    assert result is not None
+    assert [result.status(position) for position in range(3)] == [
+        TopicStatus.COMPLETED, TopicStatus.WAITING, TopicStatus.REFUSED,
+    ]  # fmt: skip
+    assert [row["reason"] for row in result.problems()] == [
+        "not in sync, being down: 4",
+        "Unable to find partition t-9.",
+    ]
+
+
+def test_a_refused_feature_level_changes_nothing() -> None:
+    outcome = study([partition(0, (1, 2), (1, 2))]).update_features({"metadata.version": 99})
+    assert not outcome.changed
+    answer = outcome.steps[0].answer
+    assert answer is not None
+    assert answer.error.name == "INVALID_UPDATE_VERSION"
+
+
+#: What is asked for, and the text of the InputError.
+REFUSED: Final[tuple[tuple[Act, str], ...]] = (
+    (lambda w: w.fail([4]), "broker 4, expected a registered broker: 1, 2, 3"),
+    (lambda w: w.fence([9]), "broker 9"),
+    (lambda w: w.unfence([9]), "broker 9"),
+    (lambda w: w.fail_directories(1, [UUID(int=5)]), "a log directory of broker 1"),
+    (lambda w: w.fail_directories(1, []), "directories: found none"),
+    (lambda w: w.update_features({}), "no feature"),
+    (lambda w: w.elect(ElectionType.PREFERRED, [("t", 7)]), "t-7"),
+)
+
+
+@pytest.mark.parametrize("act, text", REFUSED, ids=[text for _, text in REFUSED])
+def test_refused_operations_name_what_is_wrong(act: Act, text: str) -> None:
+    with pytest.raises(InputError, match=text):
+        act(study([partition(0, (1, 2, 3), (1, 2, 3))], fenced=(4,)))
+
+
+@pytest.mark.parametrize("verb", ["fence", "unfence", "fail_directories", "update_features"])
+def test_zookeeper_mode_has_no_verbs_of_kraft(verb: str) -> None:
+    named: dict[str, tuple[Any, ...]] = {"fail_directories": (1, []), "update_features": ({},)}
+    with pytest.raises(InputError, match="mode: found zookeeper, expected a snapshot of a KRaft cluster"):
+        getattr(WhatIf(small()), verb)(*named.get(verb, ([1],)))
+
+
+def test_levels_can_be_stated_only_where_the_snapshot_lacks_them() -> None:
+    metadata = metadata_with([partition(0, (1, 2), (1, 2))])
+    with pytest.raises(ConfigError, match="no level: the snapshot has the levels"):
+        WhatIf(Snapshot.from_metadata(metadata, source=Source("kraft", "x")), {"metadata.version": "4.0"})
+
+
+class LastReplica:
+    """Chooses the last candidate in sync; or the last of all, which is not allowed."""
+
+    def __init__(self, is_safe: bool) -> None:
+        self.name = "last-replica"
+        self._is_safe = is_safe
+
+    def elect(self, batch: ElectionBatch, leader: Int32) -> None:
+        for position in range(len(batch)):
+            span = slice(batch.candidates.offsets[position], batch.candidates.offsets[position + 1])
+            candidates, may_lead = batch.candidates.values[span], batch.may_lead[span]
+            leader[position] = candidates[may_lead != 0][-1] if self._is_safe else candidates[-1]
+
+
+@pytest.mark.parametrize("is_safe, leader", [(True, 3), (False, 2)])
+def test_a_selector_chooses_within_the_safety_rules(is_safe: bool, leader: int) -> None:
+    selectors = {ElectionKind.OFFLINE: LastReplica(is_safe)}
+    whatif = study([partition(0, (1, 2, 3, 4), (1, 2, 3))], fenced=(4,), selectors=selectors)
+    outcome = whatif.fail([1])
+    assert state(whatif)[0] == leader
+    assert any("last-replica" in note for note in outcome.notes) is not is_safe
+
+
+def test_a_selector_may_elect_a_member_of_the_elr() -> None:
+    selectors = {ElectionKind.OFFLINE: LastReplica(is_safe=True)}
+    stored = partition(0, (1, 2, 3), (), eligible_leader_replicas=(1, 2))
+    whatif = study([stored], fenced=(3,), selectors=selectors)
+    whatif.restart([2], clean=True)
+    assert state(whatif) == (2, [2], [1])
+
+
+def test_explanations_name_the_rule_and_why_others_were_passed_over() -> None:
+    whatif = study([partition(0, (1, 2, 3), (1, 2), eligible_leader_replicas=())], min_isr=3)
+    explained = explain(whatif, "t", 0, [1, 2])
+    assert explained.before.rule == KraftRule.ISR
+    assert [decision.rule for decision in explained.elections] == [KraftRule.ISR, KraftRule.NONE]
+    last = explained.elections[-1]
+    assert (last.isr, last.elr, explained.leader) == ((), (1, 2), None)
+    assert "ISR (empty) and ELR (1,2) have no active member" in last.text
+    assert statuses(last) == {
+        1: KraftCandidateStatus.FENCED, 2: KraftCandidateStatus.FENCED, 3: KraftCandidateStatus.OUT_OF_SYNC,
+    }  # fmt: skip
+    assert explained.rules == "KRaft rules, metadata.version 4.3-IV0, ELR on"
+
+
+def test_an_unknown_partition_has_no_explanation() -> None:
+    with pytest.raises(InputError, match="a topic of the snapshot"):
+        explain(study([partition(0, (1, 2), (1, 2))]), "nosuch", 0)
+
+
+def test_a_leader_that_a_preferred_election_could_replace_stays() -> None:
+    before = explain(study([partition(0, (1, 2, 3), (2, 1, 3))]), "t", 0).before
+    assert (before.rule, before.leader) == (KraftRule.STAYS, 2)
+    assert statuses(before)[1] == KraftCandidateStatus.EARLIER
