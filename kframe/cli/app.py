@@ -27,6 +27,9 @@ class Entry:
     help: str
 
 
+#: The entry points by which plugins announce their commands.
+COMMANDS_GROUP: Final = "kframe.commands"
+
 COMMANDS: Final[Mapping[str, Entry]] = {
     "bench": Entry("kframe.cli.bench", "command", "Time the engine on a generated cluster."),
     "completion": Entry("kframe.cli.completion", "command", "Print the completion script of a shell."),
@@ -50,12 +53,29 @@ COMMANDS: Final[Mapping[str, Entry]] = {
 }
 
 
+def announced_commands() -> dict[str, str]:
+    """The commands of installed plugins with their lines of help, without those that have a name of kframe's own.
+
+    Each entry point of the group ``kframe.commands`` is a mapping in a module that imports nothing slow. A plugin that
+    cannot be loaded is left out: ``kframe plugins list`` names its error.
+    """
+    from importlib.metadata import entry_points
+
+    announced: dict[str, str] = {}
+    for point in entry_points(group=COMMANDS_GROUP):
+        try:
+            announced |= {str(name): str(text) for name, text in point.load().items()}
+        except Exception:
+            logging.getLogger("kframe.plugins").info("the commands of %s are not listed", point.name, exc_info=True)
+    return {name: text for name, text in announced.items() if name not in COMMANDS}
+
+
 class App(ReportingGroup):
     """The root group. Names that are not commands of kframe are looked up in the plugins."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of kframe's own commands."""
-        return sorted({*COMMANDS, *super().list_commands(ctx)})
+        """Names of kframe's own commands, and of those that plugins announce."""
+        return sorted({*COMMANDS, *super().list_commands(ctx), *announced_commands()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command. Raises PluginError if two plugins clash."""
@@ -69,6 +89,9 @@ class App(ReportingGroup):
         """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+        if announced := announced_commands():
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(sorted(announced.items()))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the exit codes."""

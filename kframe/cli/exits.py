@@ -27,7 +27,7 @@ EXIT_CODES: Final = (
     (0, "done"),
     (FAILED, "failed: a refused request, an unreachable server, an output that cannot be written"),
     (BAD_INPUT, "wrong usage or bad input"),
-    (3, "a condition of --fail-on holds, or a shadow disagreement"),
+    (3, "a condition of --fail-on holds, a shadow disagreement, or diverging logs"),
     (4, "a plan is stale"),
     (FENCED, "not the active controller"),
     (INTERNAL, "an error in kframe itself; -v prints where"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from kframe.core.kraft.change_causes import ChangeCause, explain_change
+from kframe.core.kraft.leader_reasons import leader_rule, passed_over
 from kframe.errors import InputError, LogError, RecordError, ShapeError
 from kframe.model.kraft import control, directories, directory_ids, records
 from kframe.model.kraft.columns import PartitionLists
@@ -24,6 +26,7 @@ __all__ = [
     "PARTITIONS_MAX",
     "TABLES",
     "TABLES_BY_TYPE",
+    "ChangeCause",
     "ClusterMetadata",
     "Field",
     "InputError",
@@ -37,9 +40,12 @@ __all__ = [
     "control_to_json",
     "directories",
     "directory_ids",
+    "explain_change",
     "from_json",
+    "leader_rule",
     "needed_version",
     "partition_record",
+    "passed_over",
     "record_version",
     "records",
     "replay",

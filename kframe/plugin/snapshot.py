@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from kframe.snapshot.checks import check_snapshot, check_topic_name
 from kframe.snapshot.content import named_brokers
+from kframe.snapshot.directory import write_directory as write_snapshot
 from kframe.snapshot.facts import BrokerFacts, CaptureFacts, PartitionFacts, Source, TopicFacts
+from kframe.snapshot.listing import broker_rows, summary_record
 from kframe.snapshot.snapshot import Snapshot
 
 __all__ = [
@@ -14,7 +16,10 @@ __all__ = [
     "Snapshot",
     "Source",
     "TopicFacts",
+    "broker_rows",
     "check_snapshot",
     "check_topic_name",
     "named_brokers",
+    "summary_record",
+    "write_snapshot",
 ]

@@ -65,7 +65,8 @@ def test_a_plugin_of_one_module_imports_the_plugin_surface_only(path: Path) -> N
 @pytest.mark.parametrize("path", sorted((ROOT / "kframe" / "plugin").glob("*.py")), ids=lambda path: path.stem)
 def test_importing_the_plugin_surface_loads_nothing_optional(path: Path) -> None:
     loaded = loaded_after(f"import {module_name(path).removesuffix('.__init__')}")
-    assert {name.partition(".")[0] for name in loaded} & LATE == set()
+    needed = {"click"} if path.stem == "commands" else set()
+    assert {name.partition(".")[0] for name in loaded} & LATE <= needed
 
 
 def reached(text: str) -> set[str]:

@@ -11,7 +11,7 @@ from kframe.plugin.kraft import LogError
 from kframe.plugin.snapshot import Snapshot, Source
 from kframe_kraft.checkpoint_writing import write_checkpoint
 from kframe_kraft.disk import SnapshotId
-from kframe_kraft.sources import image_of, read_source
+from kframe_kraft.sources import NodeSource, image_of, read_source
 
 FORMAT: Final = "kraft"
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
@@ -20,10 +20,15 @@ _NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 def read_snapshot(path: Any, _progress: object, _faults: object) -> Snapshot:
     """Return the cluster at the end of a log. Raises LogError; a damaged record is never left out."""
     source = read_source(path)
-    image = image_of(source.history)
+    return snapshot_of(source, path.name)
+
+
+def snapshot_of(source: NodeSource, name: str, end: int | None = None) -> Snapshot:
+    """Return the cluster at the end of a log, or below offset ``end``. ``name`` is that of the source."""
+    image = image_of(source.history, end)
     return Snapshot.from_metadata(
         image.metadata,
-        source=Source(FORMAT, path.name),
+        source=Source(FORMAT, name),
         cluster_id=source.properties.cluster_id if source.properties else None,
         controller_id=image.leader_id,
         controller_epoch=image.epoch,

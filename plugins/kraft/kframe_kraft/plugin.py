@@ -1,8 +1,13 @@
-"""The extension points of kframe that this distribution implements: a format of snapshots."""
+"""The extension points of kframe that this distribution implements: a format of snapshots, and commands."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kframe.plugin import SnapshotFormatSpec, hookimpl
+
+if TYPE_CHECKING:
+    import click
 
 
 @hookimpl
@@ -18,3 +23,12 @@ def kframe_snapshot_formats() -> list[SnapshotFormatSpec]:
             "kframe_kraft.formats:write_snapshot",
         )
     ]
+
+
+@hookimpl
+def kframe_register_commands(cli: click.Group) -> None:
+    """Add ``kframe log`` and ``kframe kraft``."""
+    from kframe_kraft.commands import kraft, log
+
+    cli.add_command(kraft.group)
+    cli.add_command(log.group)

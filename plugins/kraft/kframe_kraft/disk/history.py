@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -69,32 +69,36 @@ class LogHistory:
         return batches
 
 
-def read_history(directory: Path) -> LogHistory:
+def read_history(directory: Path, *, from_oldest: bool = False) -> LogHistory:
     """Return the history in a log's directory, which a node may be writing.
 
-    Raises LogError if a file is damaged, or the log begins after the snapshot's end.
+    It begins with the newest snapshot, or with the oldest offset of the log from which it is complete: offset 0 or a
+    snapshot. Raises LogError if a file is damaged, or the log begins after the snapshot's end.
     """
     for _ in range(_ATTEMPTS):
         names = _names(directory)
         try:
-            return _read_history(directory)
+            return _read_history(directory, from_oldest)
         except (FileNotFoundError, LogError):
             if _names(directory) == names:
                 raise
-    return _read_history(directory)
+    return _read_history(directory, from_oldest)
 
 
 def _names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir()}
 
 
-def _read_history(directory: Path) -> LogHistory:
+def _read_history(directory: Path, from_oldest: bool) -> LogHistory:
     # Segments are listed before snapshots: a node deletes segments only after the snapshot that replaces them.
     segments = segments_in(directory)
     snapshots = {snapshot_id: path for snapshot_id, path in snapshots_in(directory).items() if snapshot_id.offset}
-    snapshot_id = max(snapshots, default=BOOTSTRAP_ID)
-    snapshot = read_checkpoint(snapshots[snapshot_id]) if snapshots else None
+    newest_id = max(snapshots, default=BOOTSTRAP_ID)
+    snapshot_id = _oldest_id(segments, snapshots) if from_oldest else newest_id
     log = read_segments(segments, snapshot_id.offset)
+    if log.end < newest_id.offset and snapshot_id != newest_id:
+        snapshot_id, log = newest_id, read_segments(segments, newest_id.offset)
+    snapshot = read_checkpoint(snapshots[snapshot_id]) if snapshot_id in snapshots else None
     if log.start > snapshot_id.offset:
         raise LogError(
             str(directory), f"a log from offset {log.start}", f"a snapshot at or above it, not {snapshot_id.offset}"
@@ -105,4 +109,13 @@ def _read_history(directory: Path) -> LogHistory:
         raise LogError(log.batches[0].where, f"a batch across offset {snapshot_id.offset}", "a batch that begins there")
     state = read_quorum_state(directory)
     voters = voters_of(log.batches, snapshot.voters if snapshot else None, state)
-    return LogHistory(snapshot_id, snapshot, log, state, voters, committed_end(log.end, snapshot_id.offset, voters))
+    return LogHistory(snapshot_id, snapshot, log, state, voters, committed_end(log.end, newest_id.offset, voters))
+
+
+def _oldest_id(segments: Mapping[int, Path], snapshots: Mapping[SnapshotId, Path]) -> SnapshotId:
+    """The oldest snapshot that the log continues; BOOTSTRAP_ID if the log begins at offset 0."""
+    start = min(segments, default=None)
+    if start == 0 or not snapshots:
+        return BOOTSTRAP_ID
+    usable = [snapshot_id for snapshot_id in snapshots if start is not None and snapshot_id.offset >= start]
+    return min(usable, default=max(snapshots))

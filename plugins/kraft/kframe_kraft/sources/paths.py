@@ -43,9 +43,10 @@ class NodeSource:
     properties: MetaProperties | None = None
 
 
-def read_source(path: Path | SourceFile) -> NodeSource:
+def read_source(path: Path | SourceFile, *, from_oldest: bool = False) -> NodeSource:
     """Return the log in a node's directory, its log directory, a snapshot, a segment from offset 0, or a dump.
 
+    The history of a directory begins with its newest snapshot, or with ``from_oldest`` as early as possible.
     A node may be writing the directory. Raises LogError if there is no such log or it is damaged.
     """
     if isinstance(path, Path) and path.is_dir():
@@ -53,7 +54,10 @@ def read_source(path: Path | SourceFile) -> NodeSource:
         if directory is None:
             raise LogError(str(path), "no segment or snapshot", "a directory of a KRaft node")
         root = directory.parent
-        return NodeSource(read_history(directory), read_properties(root) if (root / FILE_NAME).exists() else None)
+        return NodeSource(
+            read_history(directory, from_oldest=from_oldest),
+            read_properties(root) if (root / FILE_NAME).exists() else None,
+        )
     try:
         with path.open("rb") as file:
             data = file.read()

@@ -1,0 +1,203 @@
+"""``kframe log``: the metadata log of a KRaft cluster as a table, and the cluster at any offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from kframe.plugin.commands import (
+    OutputTable,
+    ReportingGroup,
+    emit_record,
+    emit_rows,
+    output_option,
+    progress,
+)
+
+if TYPE_CHECKING:
+    from kframe_kraft.sources import NodeSource
+
+    _ParamType = click.ParamType[str]
+else:
+    _ParamType = click.ParamType
+
+_SOURCE: Final = click.Path(exists=True, path_type=Path)
+_PATH: Final = click.Path(path_type=Path)
+_SCOPES: Final = ("topic", "broker", "rack")
+
+
+@click.group("log", cls=ReportingGroup)
+def group() -> None:
+    """Show the metadata log of a KRaft cluster, and the cluster at any offset.
+
+    SOURCE is the directory of a KRaft node, which may be running, its log directory, a segment, a snapshot, or the
+    output of kafka-dump-log. Positions are offsets, "end", or times such as 2026-11-24T09:30:00Z. An offset stands for
+    the whole batch with it.
+    """
+
+
+class RecordType(_ParamType):
+    """The name of a type of records, such as PartitionChange."""
+
+    name = "type"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name as Kafka spells it. Fails for an unknown type."""
+        names = {name.lower(): name for name in self._names()}
+        wanted = value.lower().replace("_", "").removesuffix("record")
+        if wanted not in names and value.lower() not in names:
+            self.fail(f"{value!r} is no type of records", param, ctx)
+        return names.get(wanted) or names[value.lower()]
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """All types that begin so."""
+        return [CompletionItem(name) for name in self._names() if name.lower().startswith(incomplete.lower())]
+
+    @staticmethod
+    def _names() -> list[str]:
+        from kframe_kraft.time_travel.entries import type_names
+
+        return type_names()
+
+
+@group.command()
+@click.argument("source", type=_SOURCE)
+@click.option("--type", "types", multiple=True, type=RecordType(), help="Only this type; may be repeated.")
+@click.option("--topic", "topics", multiple=True, help="Only records about this topic; may be repeated.")
+@click.option(
+    "--broker", "brokers", multiple=True, type=int, help="Only records that name this broker; may be repeated."
+)
+@click.option("--from", "start", metavar="POSITION", help="Only from this offset or time on.")
+@click.option("--to", "end", metavar="POSITION", help="Only to this offset or time.")
+@click.option("--control", is_flag=True, help="Also control records: leaders and voters of the quorum.")
+@click.option("--boundaries", is_flag=True, help="Also a row for each batch, and the markers of transactions.")
+@output_option
+def show(
+    source: Path, types: tuple[str, ...], topics: tuple[str, ...], brokers: tuple[int, ...], start: str | None,
+    end: str | None, control: bool, boundaries: bool, output: str,
+) -> None:  # fmt: skip
+    """List the records of the log in SOURCE."""
+    from kframe_kraft.time_travel import EntryFilter, end_of, entries, start_of
+    from kframe_kraft.time_travel.entries import COLUMNS
+
+    history = _read(source).history
+    chosen = EntryFilter(
+        types, topics, brokers, 0 if start is None else start_of(history, start),
+        None if end is None else end_of(history, end), control, boundaries,
+    )  # fmt: skip
+    wide = frozenset({"version", "batch", "transaction", "committed", "fields"})
+    emit_rows(OutputTable("kframe.log-records/v1", COLUMNS, entries(history, chosen), wide), output)
+
+
+@group.command()
+@click.argument("source", type=_SOURCE)
+@click.option("--offset", metavar="N", type=int, help="Offset of a record.")
+@click.option("--time", metavar="T", help="A time, UTC unless it has a zone.")
+@click.option("--brokers", is_flag=True, help="List brokers.")
+@click.option("--out", type=_PATH, metavar="DIR", help="Write the cluster as a snapshot directory.")
+@click.option("--force", is_flag=True, help="Replace a snapshot that is already there.")
+@output_option
+def at(
+    source: Path, offset: int | None, time: str | None, brokers: bool, out: Path | None, force: bool, output: str
+) -> None:
+    """Summarize the cluster at an offset or time; at the end of the log by default."""
+    if offset is not None and time is not None:
+        raise click.UsageError("--offset and --time exclude one another")
+    from kframe.plugin.snapshot import broker_rows, summary_record, write_snapshot
+    from kframe_kraft.formats import snapshot_of
+    from kframe_kraft.time_travel import end_of, time_text
+    from kframe_kraft.time_travel.positions import time_before
+
+    node = _read(source)
+    end = end_of(node.history, time or ("end" if offset is None else str(offset)))
+    snapshot = snapshot_of(node, source.name, end)
+    if out is not None:
+        with progress("writing") as tick:
+            write_snapshot(snapshot, out, force=force, progress=tick)
+    if brokers:
+        rows = list(broker_rows(snapshot))
+        columns = tuple(rows[0]) if rows else ("broker_id",)
+        wide = frozenset(columns) - {
+            "broker_id",
+            "registered",
+            "rack",
+            "fenced",
+            "leaders",
+            "replicas",
+            "in_sync_replicas",
+        }
+        emit_rows(OutputTable("kframe.log-brokers/v1", columns, rows, wide), output)
+        return
+    record = {"at": time_text(time_before(node.history, end)), **summary_record(snapshot)}
+    emit_record("kframe.log-cluster/v1", record, output, wide=("provenance", "assumptions"))
+
+
+@group.command()
+@click.argument("source", type=_SOURCE)
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option("--by", "scope", type=click.Choice(_SCOPES), help="Count the differences by topic, broker or rack.")
+@output_option
+def diff(source: Path, first: str, second: str, scope: str | None, output: str) -> None:
+    """List what differs between the cluster at A and at B, which are offsets or times."""
+    from kframe_kraft.time_travel import Timeline, differences, end_of
+    from kframe_kraft.time_travel.differences import COLUMNS, summarized
+
+    history = _read(source).history
+    ends = sorted(end_of(history, position) for position in (first, second))
+    timeline = Timeline(history)
+    before = timeline.advance(ends[0]).copy()
+    after = timeline.advance(ends[1])
+    changes = differences(before, after)
+    if scope is None:
+        rows: Iterator[dict[str, Any]] = (_difference_row(asdict(difference)) for difference in changes)
+        emit_rows(OutputTable("kframe.log-diff/v1", (*COLUMNS, "topic", "brokers"), rows,
+                              frozenset({"topic", "brokers"})), output)  # fmt: skip
+        return
+    registrations = {**before.brokers.registrations, **after.brokers.registrations}
+    racks = {broker_id: registration.rack for broker_id, registration in registrations.items()}
+    columns = (scope, "changes", "by_change")
+    emit_rows(OutputTable(f"kframe.log-diff-{scope}/v1", columns, summarized(changes, scope, racks)), output)
+
+
+def _difference_row(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"brokers": list(row["brokers"])}
+
+
+@group.command()
+@click.argument("source", type=_SOURCE)
+@click.argument("partition", metavar="TOPIC-PARTITION")
+@click.option("--offset", metavar="N", type=int, help="After this record; at the end of the log by default.")
+@output_option
+def why(source: Path, partition: str, offset: int | None, output: str) -> None:
+    """Say why a partition has its leader: the record, the state before, the event and the rule.
+
+    The rules of KRaft decide every event that the records beside the change allow. An event is named if the rules
+    write this change for it; other events for which they do are listed too.
+    """
+    from kframe_kraft.time_travel import end_of, leader_cause
+
+    history = _read(source).history
+    cause = leader_cause(history, partition, end_of(history, "end" if offset is None else str(offset)))
+    record = asdict(cause)
+    record["passed_over"] = {str(broker): reason for broker, reason in (cause.passed_over or {}).items()}
+    record["other_events"] = list(cause.other_events)
+    if output in ("table", "wide"):
+        record = {name: value for name, value in record.items() if value not in (None, [], {})}
+        if cause.snapshot_offset is not None:
+            record["event"] = "unknown: only a snapshot names this leader, and the log before it is deleted"
+        elif cause.event is None:
+            record["event"] = "unknown: no event that the log shows gives this change"
+    emit_record("kframe.log-why/v1", record, output)
+
+
+def _read(source: Path) -> NodeSource:
+    from kframe_kraft.sources import read_source
+
+    with progress("reading"):
+        return read_source(source, from_oldest=True)

@@ -1,0 +1,17 @@
+"""Logs of several controllers side by side, and a copy of one of them for a quorum that is lost."""
+
+from __future__ import annotations
+
+from kframe_kraft.recovery.comparison import QuorumComparison, ReplicaLog, compare_replicas, read_replica
+from kframe_kraft.recovery.plan import RecoveryPlan, plan_recovery
+from kframe_kraft.recovery.writing import write_recovery
+
+__all__ = [
+    "QuorumComparison",
+    "RecoveryPlan",
+    "ReplicaLog",
+    "compare_replicas",
+    "plan_recovery",
+    "read_replica",
+    "write_recovery",
+]

@@ -1,0 +1,186 @@
+"""Compares the logs of the replicas of a metadata quorum, byte by byte and record by record.
+
+Followers append the batches of the leader unchanged. So two logs with a batch of the same epoch at the same offset are
+equal up to there (Raft's log matching). A replica may have a tail of an older epoch that was never committed; its node
+truncates it when it follows the next leader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from kframe_kraft.batches import RecordBatch
+from kframe_kraft.detection import log_directory
+from kframe_kraft.disk import LogHistory, read_history, read_properties
+from kframe_kraft.disk.names import snapshots_in
+from kframe_kraft.disk.properties import FILE_NAME
+from kframe_kraft.errors import LogError
+
+#: How a log relates to the reference.
+EQUAL: Final = "equal"
+BEHIND: Final = "behind"
+STALE_TAIL: Final = "stale tail"
+DIVERGED: Final = "diverged"
+#: No offset is in both logs.
+NO_OVERLAP: Final = "no overlap"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """A replica's directory. ``snapshot_end`` is that of the newest snapshot: everything below is committed."""
+
+    name: str
+    node_id: int | None
+    history: LogHistory
+    snapshot_end: int
+
+    @property
+    def end(self) -> int:
+        """The end of the log."""
+        return max(self.history.log.end, self.snapshot_end)
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record, -1 without any."""
+        return max(self.history.log.last_epoch, self.history.snapshot_id.epoch if self.history.snapshot else -1)
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """What voters compare: the last epoch, then the end."""
+        return self.last_epoch, self.end
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaComparison:
+    """A replica beside the reference. ``first_difference`` is an offset; ``detail`` describes the records there.
+
+    ``can_lead`` is None if it depends on replicas that were not compared.
+    """
+
+    replica: ReplicaLog
+    state: str
+    first_difference: int | None = None
+    detail: str | None = None
+    can_lead: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumComparison:
+    """All replicas. The reference is the one with the highest last epoch, then the longest log."""
+
+    reference: ReplicaLog
+    replicas: tuple[ReplicaComparison, ...]
+    voters: tuple[int, ...]
+    committed: int
+    """Records below are committed: a snapshot has them, or a majority in the newest epoch. There may be more."""
+
+    @property
+    def diverged(self) -> bool:
+        """Whether a difference cannot be an uncommitted tail: a log is damaged, or is of another cluster."""
+        return any(row.state == DIVERGED for row in self.replicas)
+
+
+def read_replica(path: Path) -> ReplicaLog:
+    """Return the log in a node's directory. Raises LogError if there is none."""
+    directory = log_directory(path)
+    if directory is None:
+        raise LogError(str(path), "no segment or snapshot", "a directory of a KRaft node")
+    history = read_history(directory, from_oldest=True)
+    properties = directory.parent / FILE_NAME
+    node_id = read_properties(directory.parent).node_id if properties.exists() else None
+    snapshot_end = max((snapshot_id.offset for snapshot_id in snapshots_in(directory)), default=0)
+    return ReplicaLog(str(path), node_id, history, snapshot_end)
+
+
+def compare_replicas(replicas: Sequence[ReplicaLog]) -> QuorumComparison:
+    """Compare at least two replicas. Voters are those that the reference names, else all replicas."""
+    reference = max(replicas, key=lambda replica: replica.position)
+    nodes = tuple(replica.node_id for replica in replicas if replica.node_id is not None)
+    voters = reference.history.voters or nodes
+    compared = [_compare(reference, replica) for replica in replicas]
+    rows = tuple(replace(row, can_lead=_can_lead(row, compared, voters)) for row in compared)
+    return QuorumComparison(reference, rows, voters, _committed(reference, compared, voters))
+
+
+def _compare(reference: ReplicaLog, replica: ReplicaLog) -> ReplicaComparison:
+    difference = _first_difference(reference.history.log.batches, replica.history.log.batches)
+    if difference is None:
+        starts = [log.history.snapshot_id.offset for log in (reference, replica)]
+        if replica.end == reference.end:
+            return ReplicaComparison(replica, EQUAL)
+        state = NO_OVERLAP if replica.end < max(starts) else BEHIND
+        return ReplicaComparison(replica, state)
+    ours, theirs = difference
+    offset, detail = _first_record(ours, theirs)
+    is_older = theirs.header.leader_epoch < ours.header.leader_epoch
+    is_committed = theirs.header.base_offset < min(replica.snapshot_end, reference.end)
+    state = STALE_TAIL if is_older and not is_committed else DIVERGED
+    return ReplicaComparison(replica, state, offset, detail)
+
+
+def _first_difference(
+    reference: Sequence[RecordBatch], replica: Sequence[RecordBatch]
+) -> tuple[RecordBatch, RecordBatch] | None:
+    """The first pair of batches that differ at offsets which both logs have."""
+    by_offset = {batch.header.base_offset: batch for batch in reference}
+    if not by_offset or not replica:
+        return None
+    first = max(reference[0].header.base_offset, replica[0].header.base_offset)
+    for batch in replica:
+        if batch.header.base_offset < first:
+            continue
+        other = by_offset.get(batch.header.base_offset)
+        if other is None:
+            covering = [entry for entry in reference if entry.header.base_offset < batch.header.base_offset]
+            if not covering or covering[-1].header.next_offset <= batch.header.base_offset:
+                return None  # the reference ends here
+            return covering[-1], batch
+        if other.header != batch.header or other.payload.tobytes() != batch.payload.tobytes():
+            return other, batch
+    return None
+
+
+def _first_record(ours: RecordBatch, theirs: RecordBatch) -> tuple[int, str]:
+    """The offset of the first record that differs, and what both have there."""
+    count = min(len(ours.value_at), len(theirs.value_at))
+    epochs = f"epoch {theirs.header.leader_epoch} here, {ours.header.leader_epoch} in the reference"
+    if ours.header.base_offset != theirs.header.base_offset:
+        return theirs.header.base_offset, f"another batch, {epochs}"
+    for number in range(count):
+        if (ours.key(number), ours.value(number)) != (theirs.key(number), theirs.value(number)):
+            return ours.offset(number), f"another record, {epochs}"
+    if len(ours.value_at) != len(theirs.value_at):
+        return ours.offset(
+            count
+        ), f"{len(theirs.value_at)} records here, {len(ours.value_at)} in the reference, {epochs}"
+    return ours.header.base_offset, f"equal records in another batch header, {epochs}"
+
+
+def _can_lead(row: ReplicaComparison, rows: Sequence[ReplicaComparison], voters: Sequence[int]) -> bool | None:
+    """Whether a majority of voters would vote for the replica: those whose logs are not ahead of its own."""
+    if row.state == DIVERGED or (row.replica.node_id is not None and row.replica.node_id not in voters):
+        return False
+    voting = [other.replica for other in rows if other.replica.node_id is None or other.replica.node_id in voters]
+    votes = sum(other.position <= row.replica.position for other in voting)
+    majority = len(voters) // 2 + 1
+    if votes >= majority:
+        return True
+    return None if votes + max(len(voters) - len(voting), 0) >= majority else False
+
+
+def _committed(reference: ReplicaLog, rows: Sequence[ReplicaComparison], voters: Sequence[int]) -> int:
+    newest = max(row.replica.snapshot_end for row in rows if row.state != DIVERGED)
+    common = [
+        row.replica.end if row.first_difference is None else row.first_difference
+        for row in rows
+        if row.state != DIVERGED and (row.replica.node_id is None or row.replica.node_id in voters)
+    ]
+    majority = len(voters) // 2 + 1
+    if len(common) < majority:
+        return newest
+    end = min(sorted(common, reverse=True)[majority - 1], reference.end)
+    epochs = [batch.header.leader_epoch for batch in reference.history.log.batches if batch.header.base_offset < end]
+    return max(newest, end) if epochs and epochs[-1] == reference.last_epoch else newest

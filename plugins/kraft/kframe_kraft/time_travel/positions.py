@@ -1,0 +1,81 @@
+"""Positions in a log as users state them: an offset or a time."""
+
+from __future__ import annotations
+
+import bisect
+from datetime import UTC, datetime
+
+from kframe_kraft.disk import LogHistory
+from kframe_kraft.errors import LogError
+
+
+def end_of(history: LogHistory, position: str) -> int:
+    """The end of the records up to an offset or a time, on the boundary of a batch.
+
+    ``position`` is an offset, ``end``, or a time of ISO 8601, UTC unless it has a zone. An offset stands for the whole
+    batch with it, because a controller decides batches. Raises LogError if it is outside of the history.
+    """
+    if position == "end":
+        return history.log.end
+    if position.isdecimal():
+        return _end_of_offset(history, int(position))
+    return _end_of_time(history, position)
+
+
+def start_of(history: LogHistory, position: str) -> int:
+    """The first offset of the records from an offset or time on. Raises LogError for a malformed position."""
+    if position.isdecimal():
+        return int(position)
+    limit = _milliseconds(position)
+    later = (batch.header.base_offset for batch in history.log.batches if batch.header.max_timestamp >= limit)
+    return next(later, history.log.end)
+
+
+def time_before(history: LogHistory, end: int) -> int | None:
+    """The time of the last record below ``end`` in milliseconds since the epoch. None without any record."""
+    index = bisect.bisect_left(history.log.batches, end, key=lambda batch: batch.header.base_offset) - 1
+    if index >= 0:
+        return history.log.batches[index].header.max_timestamp
+    return history.snapshot.timestamp if history.snapshot else None
+
+
+def time_text(timestamp: int | None) -> str | None:
+    """Milliseconds since the epoch as ISO 8601 in UTC."""
+    if timestamp is None:
+        return None
+    return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _end_of_offset(history: LogHistory, offset: int) -> int:
+    first, end = history.snapshot_id.offset, history.log.end
+    if not max(first - 1, 0) <= offset < end and not (first == end and offset == first - 1):
+        raise LogError("offset", str(offset), f"{max(first - 1, 0)} to {end - 1}, the offsets of the log")
+    if offset < first:
+        return first
+    batches = history.log.batches
+    index = bisect.bisect_right(batches, offset, key=lambda batch: batch.header.base_offset) - 1
+    return batches[index].header.next_offset
+
+
+def _end_of_time(history: LogHistory, text: str) -> int:
+    limit = _milliseconds(text)
+    start = history.snapshot.timestamp if history.snapshot else None
+    batches = history.log.batches
+    end = history.snapshot_id.offset
+    for batch in batches:
+        if batch.header.max_timestamp > limit:
+            break
+        end = batch.header.next_offset
+    earliest = start if start is not None else batches[0].header.base_timestamp if batches else None
+    if earliest is not None and limit < earliest:
+        raise LogError("time", text, f"{time_text(earliest)} or later, the first time of the log")
+    return end
+
+
+def _milliseconds(text: str) -> int:
+    """A time as milliseconds since the epoch."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise LogError("position", repr(text), "an offset, end, or a time such as 2026-11-24T09:30:00Z") from None
+    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,42 @@
+"""The metadata of a cluster while its log is replayed forward, batch by batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kframe.plugin.kraft import ClusterMetadata
+from kframe_kraft.batches import RecordBlock, blocks_of
+from kframe_kraft.disk import LogHistory, Rows, TransactionFilter
+from kframe_kraft.errors import LogError
+from kframe_kraft.replay import Replay
+
+
+class Timeline:
+    """Replays a history. ``metadata`` has all committed records below ``offset``."""
+
+    def __init__(self, history: LogHistory) -> None:
+        self.history = history
+        self.metadata = ClusterMetadata()
+        self.offset = history.snapshot_id.offset
+        self._replay = Replay(self.metadata)
+        self._transactions = TransactionFilter[RecordBlock]()
+        self._next_batch = 0
+        for block in blocks_of(history.snapshot.batches if history.snapshot else ()):
+            self._replay.apply(Rows(block, block.frames(), np.arange(len(block))), self.offset - 1)
+
+    def advance(self, end: int) -> ClusterMetadata:
+        """Replay the batches below ``end``, which is the base offset of a batch or the end of the log.
+
+        Records of a transaction that is open there are held back. Raises LogError if ``end`` is below ``offset``.
+        """
+        if end < self.offset:
+            raise LogError("offset", str(end), f"{self.offset} or later")
+        batches = self.history.log.batches
+        first = self._next_batch
+        while self._next_batch < len(batches) and batches[self._next_batch].header.base_offset < end:
+            self._next_batch += 1
+        for block in blocks_of(batches[first : self._next_batch]):
+            for rows in self._transactions.apply(block):
+                self._replay.apply(rows)
+        self.offset = max(self.offset, end)
+        return self.metadata

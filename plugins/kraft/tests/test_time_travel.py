@@ -1,0 +1,252 @@
+"""``kframe log``: rows of the log, the cluster at offsets and times, differences, and causes of changes of leaders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from click.testing import CliRunner
+from kframe_kraft.commands.log import group
+from kframe_kraft.disk import CheckpointWriter, SnapshotId, read_history
+from kframe_kraft.records import VersionedRecord
+from kframe_kraft.testing.written_log import (
+    START_MS,
+    WrittenLog,
+    change,
+    partition,
+    register,
+    registration,
+    small_cluster,
+)
+from kframe_kraft.time_travel import LeaderCause, end_of, leader_cause
+
+from kframe.plugin.kraft import LogError, records
+
+FENCE, UNFENCE = 1, -1
+LATER = "later in the order of replicas"
+UNCLEAN_RESTART = "broker restarted after an unclean stop"
+
+
+def run(*arguments: object) -> Any:
+    """The JSON of a command."""
+    result = CliRunner().invoke(group, [*map(str, arguments), "-o", "json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def rows(*arguments: object) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = run(*arguments)["rows"]
+    return listed
+
+
+def cause_of(log: WrittenLog, name: str = "orders-0", end: int | None = None) -> LeaderCause:
+    history = read_history(log.log, from_oldest=True)
+    return leader_cause(history, name, log.offset if end is None else end)
+
+
+def test_show_lists_records_with_keys_and_contents(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
+    listed = [(row["offset"], row["type"], row["key"], row["summary"]) for row in rows("show", tmp_path)]
+    assert listed == [
+        (1, "FeatureLevel", "metadata.version", "level 25"),
+        (2, "RegisterBroker", "broker 1", "epoch 10, rack a"),
+        (3, "RegisterBroker", "broker 2", "epoch 10, rack a"),
+        (4, "RegisterBroker", "broker 3", "epoch 10, rack b"),
+        (5, "Config", "broker default", "min.insync.replicas=2"),
+        (6, "Topic", "orders", "id AAAAAAAAAAAAAAAAAAAD6A"),
+        (7, "Partition", "orders-0", "leader 1, isr [1,2,3], replicas [1,2,3]"),
+        (8, "Partition", "orders-1", "leader 2, isr [2,3], replicas [2,3]"),
+        (9, "PartitionChange", "orders-0", "leader 2, isr [2,3]"),
+        (10, "BrokerRegistrationChange", "broker 1", "fenced"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "options, offsets",
+    [
+        (["--type", "partition"], [7, 8]),
+        (["--type", "PARTITION_CHANGE_RECORD"], [9]),
+        (["--topic", "orders"], [6, 7, 8, 9]),
+        (["--broker", "1"], [2, 7, 10]),
+        (["--broker", "1", "--broker", "2", "--type", "PartitionChange"], [9]),
+        (["--from", "6", "--to", "7"], [6, 7, 8]),
+        (["--from", "2023-11-14T22:13:24Z"], [9, 10]),
+        (["--to", "2023-11-14T22:13:21Z"], [1]),
+        (["--control", "--to", "1"], [0, 1]),
+        (["--boundaries", "--from", "9"], [9, 9, 10]),
+    ],
+)
+def test_show_filters(tmp_path: Path, options: list[str], offsets: list[int]) -> None:
+    small_cluster(tmp_path).append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
+    assert [row["offset"] for row in rows("show", tmp_path, *options)] == offsets
+
+
+def test_show_marks_transactions(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    topic = records.TopicRecord(name="t", topic_id=UUID(int=77))
+    log.append(records.BeginTransactionRecord(name="work"), topic)
+    log.append(records.AbortTransactionRecord(reason="failover"))
+    shown = rows("show", tmp_path, "--from", "9")
+    assert [(row["type"], row["transaction"]) for row in shown] == [("Topic", "aborted")]
+    types = [row["type"] for row in rows("show", tmp_path, "--from", "9", "--boundaries")]
+    assert types == ["Batch", "BeginTransaction", "Topic", "Batch", "AbortTransaction"]
+
+
+@pytest.mark.parametrize(
+    "position, expected",
+    [("0", 1), ("1", 2), ("3", 6), ("7", 9), ("end", 9), ("2023-11-14T22:13:22Z", 6), ("2023-11-14T23:13:22+01:00", 6)],
+)
+def test_positions_are_ends_of_batches(tmp_path: Path, position: str, expected: int) -> None:
+    assert end_of(read_history(small_cluster(tmp_path).log), position) == expected
+
+
+@pytest.mark.parametrize("position", ["9", "2020-01-01", "yesterday", "-1"])
+def test_positions_outside_of_the_log_are_refused(tmp_path: Path, position: str) -> None:
+    history = read_history(small_cluster(tmp_path).log)
+    with pytest.raises(LogError):
+        end_of(history, position)
+
+
+def test_at_shows_the_cluster_and_writes_it(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path / "node")
+    log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
+    before = run("at", tmp_path / "node", "--offset", 8)
+    after = run("at", tmp_path / "node", "--time", "2023-11-14T22:13:24Z", "--out", tmp_path / "out")
+    assert (before["fenced_brokers"], before["under_replicated"], before["at"]) == (0, 0, "2023-11-14T22:13:23.000Z")
+    assert (after["fenced_brokers"], after["under_replicated"], after["partitions"]) == (1, 1, 2)
+    assert (tmp_path / "out").is_dir()
+    brokers = rows("at", tmp_path / "node", "--brokers")
+    assert [(row["broker_id"], row["fenced"]) for row in brokers] == [(1, True), (2, False), (3, False)]
+
+
+def test_history_begins_before_the_newest_snapshot(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    path = log.log / SnapshotId(9, 1).file_name
+    with CheckpointWriter(path, SnapshotId(9, 1), timestamp=START_MS + 3000, now=START_MS) as writer:
+        writer.add_records([VersionedRecord(records.TopicRecord(name="orders", topic_id=partition(0, 1).topic_id), 0)])
+        writer.finish()
+    assert run("at", tmp_path, "--offset", 5)["topics"] == 0
+    assert cause_of(log).event == "partition created"
+
+
+def test_diff_lists_what_changed(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
+    log.append(records.ConfigRecord(resource_type=2, resource_name="orders", name="retention.ms", value="5"))
+    log.append(records.TopicRecord(name="more", topic_id=UUID(int=78)))
+    listed = [
+        (row["kind"], row["name"], row["change"], row["before"], row["after"])
+        for row in rows("diff", tmp_path, "8", "end")
+    ]
+    assert listed == [
+        ("broker", "1", "fenced", False, True),
+        ("config", "topic orders", "retention.ms", None, "5"),
+        ("topic", "more", "created", None, None),
+        ("partition", "orders-0", "leader", 1, 2),
+        ("partition", "orders-0", "isr", [1, 2, 3], [2, 3]),
+    ]
+    assert rows("diff", tmp_path, "8", "8") == []
+    by_rack = rows("diff", tmp_path, "end", "8", "--by", "rack")
+    assert by_rack == [
+        {"rack": "a", "changes": 3, "by_change": {"broker fenced": 1, "partition isr": 1, "partition leader": 1}}
+    ]
+    by_broker = {row["broker"]: row["changes"] for row in rows("diff", tmp_path, "8", "end", "--by", "broker")}
+    assert by_broker == {"1": 3, "2": 1}
+    by_topic = {row["topic"]: row["changes"] for row in rows("diff", tmp_path, "8", "end", "--by", "topic")}
+    assert by_topic == {"more": 1, "orders": 3}
+
+
+def fence(log: WrittenLog) -> None:
+    log.append(change(0, leader=2, isr=(2, 3)), registration(1, fenced=FENCE))
+
+
+def fence_in_the_next_batch(log: WrittenLog) -> None:
+    log.append(change(0, leader=2, isr=(2, 3)))
+    log.append(registration(1, fenced=FENCE))
+
+
+def shut_down(log: WrittenLog) -> None:
+    log.append(registration(1, in_controlled_shutdown=1), change(0, leader=2, isr=(2, 3)))
+
+
+def unregister(log: WrittenLog) -> None:
+    log.append(change(0, leader=2, isr=(2, 3)), records.UnregisterBrokerRecord(broker_id=1, broker_epoch=10))
+
+
+def restart(log: WrittenLog) -> None:
+    log.append(change(0, leader=2, isr=(2, 3)), register(1, epoch=11, fenced=True, incarnation=2))
+
+
+def prefer(log: WrittenLog) -> None:
+    fence(log)
+    log.append(registration(1, fenced=UNFENCE))
+    log.append(change(0, isr=(2, 3, 1)))
+    log.append(change(0, leader=1))
+
+
+def reassign(log: WrittenLog) -> None:
+    log.append(change(0, removing_replicas=(1,)))
+    log.append(change(0, leader=2, isr=(2, 3), replicas=(2, 3), removing_replicas=(),
+                      directories=partition(0, 2, 3).directories))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "events, event, event_offset, rule, passed_over",
+    [
+        (fence, "broker fenced: broker 1", 10, "in-sync", {1: "broker fenced", 3: LATER}),
+        (fence_in_the_next_batch, "broker fenced: broker 1", 10, "in-sync", {1: "broker fenced", 3: LATER}),
+        (shut_down, "controlled shutdown: broker 1", 9, "in-sync", {1: "controlled shutdown", 3: LATER}),
+        (unregister, "broker unregistered: broker 1", 10, "in-sync", {1: "broker unregistered", 3: LATER}),
+        (restart, f"{UNCLEAN_RESTART}: broker 1", 10, "in-sync", {1: UNCLEAN_RESTART, 3: LATER}),
+        (prefer, "preferred election", None, "preferred election", {2: LATER, 3: LATER}),
+        (reassign, "AlterPartition of the leader", None, "in-sync", {3: LATER}),
+    ],
+)  # fmt: skip
+def test_why_names_the_event(
+    tmp_path: Path, events: Callable[[WrittenLog], None], event: str, event_offset: int | None, rule: str,
+    passed_over: dict[int, str],
+) -> None:  # fmt: skip
+    log = small_cluster(tmp_path)
+    events(log)
+    cause = cause_of(log)
+    assert (cause.event, cause.event_offset) == (event, event_offset), cause
+    assert cause.rule is not None
+    assert rule in cause.rule
+    assert cause.passed_over == passed_over
+
+
+def test_why_of_an_election_from_the_elr(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path, elr=True)
+    log.append(change(1, leader=3, isr=(3,), eligible_leader_replicas=(2,)), registration(2, fenced=FENCE))
+    last = change(1, leader=-1, isr=(), eligible_leader_replicas=(2, 3), last_known_elr=(3,))
+    log.append(last, registration(3, fenced=FENCE))
+    assert cause_of(log, "orders-1").rule is not None
+    assert cause_of(log, "orders-1").leader == -1
+    log.append(
+        registration(2, fenced=UNFENCE), change(1, leader=2, isr=(2,), eligible_leader_replicas=(3,), last_known_elr=())
+    )
+    cause = cause_of(log, "orders-1")
+    assert (cause.event, cause.passed_over) == ("broker unfenced: broker 2", {3: "fenced"})
+    assert cause.rule is not None
+    assert "ELR" in cause.rule
+
+
+def test_why_says_when_no_event_gives_the_change(tmp_path: Path) -> None:
+    log = small_cluster(tmp_path)
+    log.append(change(0, leader=3, isr=(3,)), registration(1, fenced=FENCE))
+    cause = cause_of(log)
+    assert (cause.event, cause.leader, cause.offset) == (None, 3, 9)
+    document = run("why", tmp_path, "orders-0")
+    assert (document["event"], document["leader"]) == (None, 3)
+
+
+@pytest.mark.parametrize("name", ["orders-7", "nothing-0", "orders"])
+def test_why_of_an_unknown_partition_is_reported_without_traceback(tmp_path: Path, name: str) -> None:
+    small_cluster(tmp_path)
+    result = CliRunner().invoke(group, ["why", str(tmp_path), name])
+    assert (result.exit_code, result.output.count("\n")) == (2, 1)
