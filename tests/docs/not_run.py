@@ -41,6 +41,8 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/capture.md": {"": CLUSTER},
     "docs/howto/fleet-whatif.md": {"": SPARK},
     "docs/howto/fleet.md": {"": SPARK},
+    "docs/howto/kraft-log.md": {"": CLUSTER},
+    "docs/howto/kraft-recovery.md": {"": CLUSTER},
     "docs/howto/live.md": {"": CLUSTER},
     "docs/howto/reassign-partitions.md": {
         "kframe plan apply": CLUSTER,

@@ -82,7 +82,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
 
 def test_why_names_what_happened(live: LiveCluster) -> None:
     cluster, tools = live.cluster, live.tools
-    assert live.why("orders")["event"] == "partition created"
+    created = live.why("orders")
+    assert created["event"] == "partition created"
     cluster.nodes[1].kill()
     wait_until(lambda: live.leader("orders") == 2)
     failed = live.why("orders")
@@ -106,7 +107,7 @@ def test_why_names_what_happened(live: LiveCluster) -> None:
     wait_until(lambda: live.leader("orders") == 2)
     assert live.why("orders")["event"] == "controlled shutdown: broker 1"
     assert kframe_json("log", "why", live.source, "orders-0", "--offset", failed["offset"]) == failed
-    changed = kframe_json("log", "diff", live.source, failed["offset"] - 1, failed["offset"])["rows"]
+    changed = kframe_json("log", "diff", live.source, created["offset"], failed["offset"])["rows"]
     assert ["partition", "orders-0", "leader", 1, 2] in [
         [row[name] for name in ("kind", "name", "change", "before", "after")] for row in changed
     ]
