@@ -19,7 +19,7 @@
 #   make mutants  removes each protection in turn and checks that a test fails
 #   make setup    .venv with kframe, its plugins and the tools; compiles changed kernels
 #   make docs     the documentation site, in build/docs; a warning of Sphinx is an error
-#   make man      the manual pages in docs/man and simulator/man, from the commands
+#   make man      the manual pages in docs/man and of plugins, from the commands
 #   make dist     wheels for each installed interpreter and source distributions in dist/; installs them without a compiler
 #   make clean    removes the output of the build and the tools, but not .venv
 #

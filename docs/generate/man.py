@@ -16,7 +16,11 @@ from kframe.cli.exits import EXIT_CODES
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "docs" / "man"
 #: Commands of plugins to the folders of their manual pages.
-PLUGIN_FOLDERS: Final[Mapping[str, Path]] = {"kframe sim": ROOT / "simulator" / "man"}
+PLUGIN_FOLDERS: Final[Mapping[str, Path]] = {
+    "kframe kraft": ROOT / "plugins" / "kraft" / "man",
+    "kframe log": ROOT / "plugins" / "kraft" / "man",
+    "kframe sim": ROOT / "simulator" / "man",
+}
 
 
 def manual_pages() -> dict[Path, str]:
