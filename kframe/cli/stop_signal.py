@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
-import socket
 from types import FrameType, TracebackType
 from typing import Final, Self
 
@@ -14,18 +14,18 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 class StopSignal:
     """Waits for SIGTERM or SIGINT, and is True after one. A second signal ends the process as without a handler.
 
-    The interpreter writes each signal to a socket (``signal.set_wakeup_fd``). Waiting for a ``threading.Event`` that a
+    The interpreter writes each signal to a pipe (``signal.set_wakeup_fd``). Waiting for a ``threading.Event`` that a
     handler sets may block for ever: a signal that arrives right before the wait begins runs no handler until the wait
     ends. Use it in the main thread, as a context manager, which restores the handlers.
     """
 
     def __init__(self) -> None:
         self._arrived = False
-        self._reader, self._writer = socket.socketpair()
-        self._writer.setblocking(False)
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
 
     def __enter__(self) -> Self:
-        self._wakeup_fd = signal.set_wakeup_fd(self._writer.fileno())
+        self._wakeup_fd = signal.set_wakeup_fd(self._writer)
         self._handlers = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
 
@@ -35,8 +35,8 @@ class StopSignal:
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup_fd)
-        self._reader.close()
-        self._writer.close()
+        os.close(self._reader)
+        os.close(self._writer)
 
     def __bool__(self) -> bool:
         return self._arrived

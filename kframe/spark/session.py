@@ -20,11 +20,12 @@ _QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-#: The size of batches between the JVM and Python: the partitions of a shard, and as few shards (of megabytes) as a
-#: worker easily holds.
+#: The size of batches between the JVM and Python: a part of the partitions of a shard, and the shards of a task. Without
+#: a limit of bytes, because Spark 4 would measure the batch before each row, and each time it fills the offsets of null
+#: lists anew: minutes for 70,000 partitions without ELR.
 _BATCHES: Final = {
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647b",
 }
 #: Spark writes the text of each plan to logs and listeners many times; a text of megabytes is useless there.
 _PLANS: Final = {"spark.sql.maxPlanStringLength": "16384"}

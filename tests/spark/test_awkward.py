@@ -126,8 +126,10 @@ def test_failover_and_requests(
     played = scenarios({name: snapshot for name, snapshot in clusters.items() if name != left_out})
     result = stage.play(spark, opened, played, Engine(), Writing(out), whole_rows)
     assert result.problems == ()
-    wanted = {name: [{**row, "encoded": None} if "encoded" in row else row for row in rows if row["cluster"] != left_out]
-              for name, rows in expected.items()}  # fmt: skip
+    wanted = {
+        name: [{**row, "encoded": None} if "encoded" in row else row for row in rows if row["cluster"] != left_out]
+        for name, rows in expected.items()
+    }
     assert ordered(list(result.rows())) == ordered(wanted[stage.shown.name])
     assert [tuple(row[name] for name in stage.shown.key) for row in result.rows()] == sorted(
         tuple(row[name] for name in stage.shown.key) for row in wanted[stage.shown.name]
