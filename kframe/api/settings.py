@@ -104,7 +104,7 @@ def _of_file(path: Path) -> dict[str, Setting]:
     for entry in read_properties(path):
         key, origin = entry.key, f"{path}:{entry.line}"
         if key in settings:
-            _log.warning("%s: key %s again; this one counts, not %s", origin, key, settings[key].origin)
+            _log.warning("%s: duplicate key %s replaces the value of %s", origin, key, settings[key].origin)
         if key in KNOWN or key.startswith(_OPEN_ENDED):
             settings[key] = Setting(entry.value, origin)
         else:

@@ -68,7 +68,7 @@ def cluster_of(settings: Settings, plugins: PluginSettings, url: str | None = No
     and ConfigError."""
     connect = settings.get(CONNECT)
     if url is None and not (connect or "").strip():
-        raise BadInput(f"no place of ZooKeeper: give --zookeeper, or a file with {CONNECT} by --config")
+        raise BadInput(f"no ZooKeeper address: give --zookeeper, or a file with {CONNECT} by --config")
     with echo_warnings(), settings.located():
         try:
             cluster: LiveCluster = plugins.registry().open_cluster(url or f"{SCHEME}://{connect}", settings.values)

@@ -123,19 +123,19 @@ def risks(settings: Settings, arrangement: Arrangement, brokers: Collection[int]
     """Warnings about these settings for the operator. ``brokers`` are registered."""
     controller_id, (key, most) = own_id(settings), RESERVED_MAX
     if controller_id in brokers:
-        yield f"id {controller_id} is that of a registered broker: clients and brokers will take one for the other"
+        yield f"id {controller_id} is that of a registered broker: clients and brokers cannot tell them apart"
     reserved = settings.get(key) or str(most)
     if reserved.strip().isdecimal() and controller_id > int(reserved):
-        yield f"id {controller_id} is above {key}={reserved.strip()}: a broker without an id may be given the same one"
+        yield f"id {controller_id} is above {key}={reserved.strip()}: a broker without an id may get the same id"
     if arrangement.transport == RECORDING:
-        yield "transport recording: sends nothing; brokers will not hear of any decision"
+        yield "transport recording: no request reaches a broker"
     elif not arrangement.servers:
-        yield "no server: brokers and clients cannot ask this controller for anything"
+        yield "no server: brokers and clients cannot send requests to this controller"
     open_ = [text for text in _texts(settings.get(LISTENERS)) if _is_plain(settings, text)]
     if open_ and arrangement.servers:
-        yield f"{', '.join(open_)}: no TLS, anybody on the way reads and changes what is said"
+        yield f"{', '.join(open_)}: no TLS, traffic can be read and changed"
     if arrangement.metrics_listen is not None and not only_here(parse_address(arrangement.metrics_listen)[0]):
-        yield f"--metrics-listen {arrangement.metrics_listen}: anybody who reaches it may look, there are no passwords"
+        yield f"--metrics-listen {arrangement.metrics_listen}: any client may read the pages; they have no passwords"
 
 
 def summary(settings: Settings, controller: Controller, arrangement: Arrangement) -> str:

@@ -75,7 +75,7 @@ TEMPLATES: Final[Mapping[Message, Template]] = {
     Message.TOPIC_ID_RESTORED: Template(WARNING, "{topic} was stored without its topic id, which is written back"),
     Message.NON_BROKERS_REPLACED: Template(
         WARNING,
-        "{count} new partitions were assigned to what is no broker; {fewer} get fewer replicas: {partitions}",
+        "{count} new partitions were assigned to ids of no broker; {fewer} get fewer replicas: {partitions}",
     ),
     # KafkaController.processTopicDeletion, TopicDeletionManager
     Message.DELETIONS_STARTING: Template(INFO, "Starting topic deletion for topics {topics}"),

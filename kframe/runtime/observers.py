@@ -29,7 +29,7 @@ class Observers:
             except Exception:
                 self.failures[name] += 1
                 if self.failures[name] == 1:
-                    _log.exception("observer %s failed at %s; from now on it is only counted", name, _name(cause))
+                    _log.exception("observer %s failed on %s; further failures are only counted", name, _name(cause))
 
 
 def _name(cause: Event | Answer) -> str:

@@ -104,7 +104,7 @@ WARNINGS = {
     "of a listener": ("listener.name.internal.ssl.keystore.password=secret", None),
     "twice": (
         "num.io.threads=1\nnum.io.threads=secret",
-        f"{FILE}:2: key num.io.threads again; this one counts, not {FILE}:1",
+        f"{FILE}:2: duplicate key num.io.threads replaces the value of {FILE}:1",
     ),
 }  # fmt: skip
 

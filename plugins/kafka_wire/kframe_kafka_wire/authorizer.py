@@ -142,7 +142,7 @@ class AclAuthorizer:
             self._read_s = time.monotonic()
         except KframeError as error:
             if self.is_ready():
-                _log.warning("ACLs cannot be read, the last ones count on: %s", error)
+                _log.warning("ACLs cannot be read; the last ones remain in effect: %s", error)
             else:
                 _log.debug("ACLs cannot be read yet: %s", error)
 
@@ -217,7 +217,7 @@ def authorizer_of(config: Mapping[str, str], records: Records) -> Authorizer:
         return Everybody()
     super_users = frozenset(user.strip() for user in config.get("super.users", "").split(";") if user.strip())
     if name != ACL_AUTHORIZER:
-        _log.warning("%s is not supported: only super.users are authorized on our listeners", name)
+        _log.warning("%s is not supported: only super.users are authorized", name)
         return SuperUsersOnly(super_users)
     everyone = config.get("allow.everyone.if.no.acl.found", "false").strip().lower() == "true"
     return AclAuthorizer(

@@ -65,7 +65,7 @@ class BrokerSettings:
                 self._static = registration, _static_values(body)
             except (OSError, KframeError) as error:
                 self._failed_s = now
-                _log.warning("settings of topics lack those of broker %d, which does not answer: %s",
+                _log.warning("topic settings lack the defaults of broker %d, which does not respond: %s",
                              broker.broker_id, error)  # fmt: skip
                 return known
             return self._static[1]

@@ -96,7 +96,7 @@ class Desk:
             try:
                 self.known_cluster_id = await asyncio.to_thread(cluster_id, self.records)
             except KframeError as error:
-                _log.warning("the id of the cluster cannot be read: %s", error)
+                _log.warning("the cluster id cannot be read: %s", error)
         return self.known_cluster_id
 
     async def broker_settings(self, keys: Sequence[str]) -> dict[str, str]:

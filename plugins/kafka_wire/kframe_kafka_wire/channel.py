@@ -308,7 +308,7 @@ class Channel:
             self._clear()
         if not closed:
             _log.error(
-                "broker %d at %s is sent nothing until it registers anew: found cluster %s, expected "
+                "no requests are sent to broker %d at %s until it registers again: found cluster %s, expected "
                 "cluster %s (/cluster/id)",
                 self.broker_id, self._target, actual, expected,
             )  # fmt: skip
@@ -321,7 +321,7 @@ class Channel:
         if serves_a_controller(self._target, _PROBE_MS) is False:
             _log.warning(
                 "broker %d at %s is in KRaft mode: ApiVersions has no LeaderAndIsr, expected a ZooKeeper-mode broker "
-                "of this cluster; the registration /brokers/ids/%d leads to another process",
+                "of this cluster; another process has the address in /brokers/ids/%d",
                 self.broker_id, self._target, self.broker_id,
             )  # fmt: skip
 

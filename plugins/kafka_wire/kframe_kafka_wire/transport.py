@@ -117,7 +117,7 @@ class WireTransport:
                 try:
                     channel = self._channel(registration, ports, len(cluster.topics))
                 except ConfigError as error:
-                    _log.error("broker %d is sent nothing: %s", registration.broker_id, error)
+                    _log.error("no requests are sent to broker %d: %s", registration.broker_id, error)
                     continue
                 fresh.append(channel)
             opened[registration.broker_id] = channel

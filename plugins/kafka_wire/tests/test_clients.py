@@ -222,7 +222,7 @@ def check_topics_created_by_brokers(cluster: RealCluster, java: JavaClient) -> N
         assert all(set(replicas) == {1, 2, 3} for replicas in stored.values()), stored
         assert all(set(cluster.state(topic, number)["isr"]) == {1, 2, 3} for number in stored)
     # The node that a client asks creates an internal topic: a broker, or the controller, which assigns brokers only.
-    assert not re.search(r"were assigned to what is no broker; [1-9]\d* get fewer replicas", cluster.kframe.log)
+    assert not re.search(r"were assigned to ids of no broker; [1-9]\d* get fewer replicas", cluster.kframe.log)
 
 
 def observed(cluster: RealCluster) -> tuple[object, ...]:

@@ -101,8 +101,8 @@ def test_a_registered_broker_of_another_cluster_is_sent_nothing(
         assert until(lambda: bool(metadata(broker.address)["brokers"]))  # its own controller's metadata
         before = metadata(broker.address)
         own.await_log(
-            f"ERROR [Controller id=1000] broker {_ID} at {broker.address} is sent nothing until it registers anew: "
-            f"found cluster {before['cluster_id']}, expected cluster {_CLUSTER_ID} (/cluster/id)"
+            f"ERROR [Controller id=1000] no requests are sent to broker {_ID} at {broker.address} until it registers "
+            f"again: found cluster {before['cluster_id']}, expected cluster {_CLUSTER_ID} (/cluster/id)"
         )
         assert metadata(broker.address) == before
     finally:

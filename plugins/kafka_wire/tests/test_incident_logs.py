@@ -55,7 +55,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 OWN: Final[Mapping[str, str]] = {
     r"kframe \S+ stands for election as .*": "who it is, and what it speaks",
     r"ISR for partition .* updated to .*": "Kafka writes it at DEBUG, which its default settings put into the file",
-    r"anybody who reaches ZooKeeper .*|PLAINTEXT://.*: no TLS, .*": "warnings on what is risky",
+    r"any ZooKeeper client may change .*|PLAINTEXT://.*: no TLS, .*": "warnings on what is risky",
     r"Broker 1 has been elected as the controller, .*": "Kafka writes it at DEBUG, as above",
     r"Processed \w+.* in [0-9.]+ ms: .*": "cause, duration and size of each event",
     r"Controller \d+'s connection to broker .* is cut: .*": "once for each cut",

@@ -50,7 +50,7 @@ def test_two_instances_over_brokers_that_choose_them_for_replicas(kafka: Cluster
             stored
         )
         assert stored["topic_id"]
-        assert "were assigned to what is no broker; 0 get fewer replicas" in first.log
+        assert "were assigned to ids of no broker; 0 get fewer replicas" in first.log
         for number in range(PARTITIONS):
             state = json.loads(client.get(f"/brokers/topics/auto/partitions/{number}/state")[0])
             assert set(state["isr"]) <= set(stored["partitions"][str(number)])

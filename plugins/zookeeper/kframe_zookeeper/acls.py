@@ -104,10 +104,10 @@ def audit(client: KazooClient) -> tuple[Exposed, ...]:
         changeable = sum(node.changeable for node in exposed)
         examples = ", ".join(node.path for node in exposed[:5]) + (", ..." if len(exposed) > 5 else "")
         _log.warning(
-            "anybody who reaches ZooKeeper may change %d of %d nodes looked at and read %d that hold secrets (%s); "
-            "zookeeper.set.acl and Kafka's zookeeper-security-migration close them%s",
+            "any ZooKeeper client may change %d of %d checked znodes and read %d that contain secrets (%s); "
+            "set zookeeper.set.acl=true and run Kafka's zookeeper-security-migration%s",
             changeable, len(acls), len(exposed) - changeable, examples,
-            ", zkCli's setAcl -R closes /kframe" if any(_is_below(node.path, KFRAME) for node in exposed) else "",
+            ", and zkCli's setAcl -R on /kframe" if any(_is_below(node.path, KFRAME) for node in exposed) else "",
         )  # fmt: skip
     return exposed
 

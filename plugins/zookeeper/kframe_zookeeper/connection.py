@@ -98,7 +98,7 @@ class Connection:
             try:
                 self._listener = LivenessListener(self.session.local_host(), token)
             except OSError as problem:
-                _log.warning("standbys will not notice the end of this process: no port can be opened (%s)", problem)
+                _log.warning("standbys cannot detect the end of this process: no port can be opened (%s)", problem)
 
     def watch_holder(self) -> None:
         """Replace the controller that a claim is prepared for when its process ends. Raises StoreError."""

@@ -74,14 +74,16 @@ class InstanceRecord:
         waiting_since: float | None = None
         while (holder := self._claim(connection)) is not None:
             if self.duplicate:
-                _log.warning("id %d is also the id of %s; told to go on", self.instance.controller_id, holder.text)
+                _log.warning(
+                    "id %d is also the id of %s; duplicate ids are allowed", self.instance.controller_id, holder.text
+                )
                 return
             patience_s = holder.session_timeout_ms * _EXPIRY_SLACK / 1000 if wait and holder.alive is None else 0.0
             now = time.monotonic()
             if waiting_since is None and patience_s > 0:
                 waiting_since = now
                 _log.warning(
-                    "id %d is the id of %s; waiting up to %.1f s in case it has ended and its session expires",
+                    "id %d is the id of %s; waiting up to %.1f s for its session to expire",
                     self.instance.controller_id, holder.text, patience_s,
                 )  # fmt: skip
             if waiting_since is None or now - waiting_since > patience_s:
@@ -168,7 +170,7 @@ def read_instances(session: Session) -> list[tuple[Instance, int]]:
         try:
             instances.append((decode_instance(name, node.data).instance, node.owner))
         except ZnodeError as error:
-            _log.warning("an instance is left out: %s", error)
+            _log.warning("ignoring the record of an instance: %s", error)
     return sorted(instances, key=lambda entry: entry[0].controller_id)
 
 

@@ -182,7 +182,7 @@ def registrations(
             current[path] = SeenBroker(node.data, registration)
             memory.repair(path)
         except ZnodeError as error:
-            memory.quarantine(path, error, "is taken as it was" if path in current else "is left out")
+            memory.quarantine(path, error, "keeps its last valid value" if path in current else "is left out")
     for path in [
         path for path in memory.broken if path.startswith(f"{paths.BROKER_IDS}/") and path not in broker_paths
     ]:

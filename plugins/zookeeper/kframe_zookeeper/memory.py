@@ -61,7 +61,7 @@ class Memory:
         """Quarantine a malformed znode, and log it once. ``becomes`` ends the log line."""
         reason = str(problem)
         if self.broken.get(path) != reason:
-            _log.error("%s %s: %s", path, becomes, reason)
+            _log.error("malformed znode %s %s: %s", path, becomes, reason)
         self.broken[path] = reason
 
     def warn(self, path: str, problem: str | None) -> None:

@@ -34,7 +34,10 @@ class Presence:
             connection.write_freely([[connection.create(self._path, self._data, EPHEMERAL)]], NODE_EXISTS)
             node = connection.node(self._path)
             if node is None or node.owner != connection.session.session_id:
-                _log.warning("%s is another's: brokers before 3.0 find no controller for their shutdown", self._path)
+                _log.warning(
+                    "%s belongs to another session: brokers before 3.0 find no controller for their shutdown",
+                    self._path,
+                )
         except StoreError as error:
             _log.warning(
                 "%s could not be created: brokers before 3.0 find no controller for their shutdown (%s)",

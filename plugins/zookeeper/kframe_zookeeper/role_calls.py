@@ -128,7 +128,7 @@ class RoleCalls:
         except ControllerFenced:
             pass  # Another controller has taken over.
         except StoreError as error:
-            _log.warning("the role could not be given up, so the session is: %s", error)
+            _log.warning("the controller role could not be released; ending the session: %s", error)
             self._put(partial(self._expire, connection))
         connection.take_role(None)
 

@@ -272,7 +272,7 @@ class ZooKeeperStore(RoleCalls, TopicCalls, RequestCalls, RecordCalls, IdentityC
                 _log.error("a client that is not controller has written %s; resigning", paths.CONTROLLER_EPOCH)
                 self._expire(connection)
             elif connection.contender.overdue(connection.session.fence.timeout_s):
-                _log.error("the role was won but the controller does not take it; ending the session")
+                _log.error("the controller has not taken the role it was elected to; ending the session")
                 self._expire(connection)
 
     def _expire(self, connection: Connection) -> None:

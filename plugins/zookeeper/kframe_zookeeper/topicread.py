@@ -117,7 +117,7 @@ def warn_of_doubled(parts: Sequence[TopicPart]) -> None:
         pairs = part.doubled[: max(_NAMED_MOST - len(named), 0)].tolist()
         named += [f"{part.table.names[topic]}-{partition}" for topic, partition in pairs]
     if count:
-        _log.warning("%d partitions have a broker twice among their replicas, which counts once: %s%s", count,
+        _log.warning("%d partitions list a broker twice as a replica; the first entry counts: %s%s", count,
                      ", ".join(named), ", ..." if count > _NAMED_MOST else "")  # fmt: skip
 
 

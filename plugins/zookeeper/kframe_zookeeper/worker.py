@@ -57,6 +57,6 @@ class Worker:
             except SessionOver as error:
                 _log.info("%s", error)  # The store handles it.
             except Exception:
-                _log.exception("%s failed", getattr(task, "__qualname__", task))
+                _log.exception("ZooKeeper task %s failed", getattr(task, "__qualname__", task))
             if task == self._beat:
                 next_s = time.monotonic() + self._beat_s()

@@ -112,7 +112,7 @@ def test_standby_takes_over_when_the_active_controller_is_stopped(start: Start, 
     assert holds(client, 1001, 2)
     second = start(1002)
     assert first.logs(f"{READY} 2")
-    assert first.logs("WARN [Controller id=1001] anybody who reaches ZooKeeper may change")
+    assert first.logs("WARN [Controller id=1001] any ZooKeeper client may change")
     assert first.stop() == 0
     assert holds(client, 1002, 3)
     assert first.logs("Resigned: asked to resign")
@@ -251,7 +251,7 @@ def test_invalid_configuration_names_file_line_and_key(tmp_path: Path, lines: li
     "arguments, said",
     [
         ((), "no id for the controller: give --id"),
-        (("--id", "1"), "no place of ZooKeeper: give --zookeeper"),
+        (("--id", "1"), "no ZooKeeper address: give --zookeeper"),
         (("--id", "x", "--zookeeper", "127.0.0.1:1"), "option --id key broker.id: found 'x'"),
         (
             ("--id", "1", "--zookeeper", "127.0.0.1:1", "--transport", "pigeon:"),

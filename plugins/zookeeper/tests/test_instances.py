@@ -168,7 +168,7 @@ def test_allowed_duplicate_starts(make_fixture: FixtureFactory, caplog: pytest.L
     second = enlisted(fixture, replace(first, token="2" * 32), duplicate=True)
     assert second.connected()
     assert holder(fixture) == first
-    assert f"id {FIRST_ID} is also the id of the live instance on {first}; told to go on" in caplog.text
+    assert f"id {FIRST_ID} is also the id of the live instance on {first}; duplicate ids are allowed" in caplog.text
 
 
 def test_record_of_an_ended_process_is_replaced_at_once(make_fixture: FixtureFactory) -> None:
@@ -215,7 +215,7 @@ def test_remote_instance_that_outlives_its_session_timeout_is_live(
     enlisted(fixture, first, session_timeout_ms=BRIEF_MS)
     with pytest.raises(ConfigError, match="elsewhere pid"):
         enlisted(fixture, Instance.of_this_process(FIRST_ID))
-    assert "waiting up to 1.5 s in case it has ended" in caplog.text
+    assert "waiting up to 1.5 s for its session to expire" in caplog.text
     assert holder(fixture) == first
 
 

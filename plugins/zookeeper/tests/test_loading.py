@@ -105,7 +105,7 @@ def test_repeated_replica_leaves_other_partitions_intact(
     assert [states[f"orders-{number}"]["replicas"] for number in range(3)] == [[1, 2], [2], [3]]
     assert store.quarantined() == {}
     assert [record.getMessage() for record in caplog.records] == [
-        "2 partitions have a broker twice among their replicas, which counts once: orders-0, orders-2"
+        "2 partitions list a broker twice as a replica; the first entry counts: orders-0, orders-2"
     ]
 
 

@@ -81,6 +81,6 @@ def test_registration_of_a_broker_with_the_same_id_is_not_replaced(
     store = announcing(fixture)
     fixture.operator.create(OURS, b"a broker's", ephemeral=True)
     assert store.claim(FIRST_ID) == 1
-    assert "is another's" in caplog.text
+    assert "belongs to another session" in caplog.text
     store.release()
     assert fixture.operator.get(OURS)[0] == b"a broker's"
