@@ -20,9 +20,9 @@ _QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
-#: The size of batches between the JVM and Python: a part of the partitions of a shard, and the shards of a task. Without
-#: a limit of bytes, because Spark 4 would measure the batch before each row, and each time it fills the offsets of null
-#: lists anew: minutes for 70,000 partitions without ELR.
+#: The size of batches between the JVM and Python: a part of a shard's partitions, and the shards of a task. Bytes have
+#: no limit: Spark 4 would measure the batch before each row, and would fill the offsets of null lists anew each time.
+#: That took minutes for 70,000 partitions without ELR.
 _BATCHES: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16384",
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647b",
