@@ -24,7 +24,7 @@ def cluster_of(snapshot: SnapshotContent) -> ClusterState:
     cluster = ClusterState()
     _add_brokers(cluster, snapshot)
     topics, partitions = snapshot.topics, snapshot.partitions
-    to_index = _indexer(cluster.brokers.ids)
+    to_index = broker_indexer(cluster.brokers.ids)
     ids = None if topics.topic_ids is None else [topic_id.tobytes() for topic_id in topics.topic_ids]
     rows = cluster.add_topics(
         topics.names,
@@ -131,7 +131,7 @@ def _leadership(partitions: PartitionFacts, to_index: Any) -> dict[str, NDArray[
     }
 
 
-def _indexer(ids: Int32) -> Any:
+def broker_indexer(ids: Int32) -> Any:
     """A function from broker ids, all of them registered, to broker indexes."""
     if len(ids) and int(ids[-1]) < _LOOKUP_MAX:
         table = np.zeros(int(ids[-1]) + 1, np.int32)

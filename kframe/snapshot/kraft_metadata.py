@@ -28,6 +28,7 @@ from kframe.model.kraft.records import (
 from kframe.model.kraft.replay import replay
 from kframe.model.kraft.topics import NO_ROW
 from kframe.snapshot.content import SnapshotContent
+from kframe.snapshot.convert import broker_indexer
 from kframe.snapshot.facts import BrokerFacts, KraftFacts, PartitionFacts, Source, TopicFacts
 from kframe.snapshot.kraft_assumptions import assumed_features, assumed_registration, assumed_topic_id
 from kframe.wire.brokers import SECURITY_PROTOCOLS
@@ -210,18 +211,17 @@ def _add_topics(metadata: ClusterMetadata, topics: TopicFacts) -> None:
 def _add_partitions(metadata: ClusterMetadata, snapshot: SnapshotContent, facts: KraftFacts) -> None:
     topics, columns = snapshot.topics, snapshot.partitions
     count, replicas = len(columns), columns.replicas
-    ids = np.array([broker.broker_id for broker in snapshot.brokers], np.int32)
-    indexes = np.array(metadata.brokers.indexes_of(ids.tolist()), np.int32)
+    to_index = broker_indexer(metadata.brokers.ids)  # ids ascend, as the brokers of a snapshot do
 
     def broker_indexes(lists: Ragged | None) -> Ragged:
         if lists is None or not len(lists.values):
             return Ragged.empty(count)
-        return Ragged(lists.offsets, indexes[np.searchsorted(ids, lists.values)])
+        return Ragged(lists.offsets, to_index(lists.values))
 
     leader = np.full(count, NO_LEADER, np.int32)
     if columns.leader is not None:
         led = columns.leader >= 0
-        leader[led] = indexes[np.searchsorted(ids, columns.leader[led])]
+        leader[led] = to_index(columns.leader[led])
     mapped = np.array(metadata.directories.indexes_of(facts.directory_ids), np.int32)
     directories = _unassigned(replicas) if columns.directories is None else mapped[columns.directories.values]
     rows = metadata.partitions.append(

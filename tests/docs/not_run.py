@@ -43,6 +43,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/fleet.md": {"": SPARK},
     "docs/howto/kraft-log.md": {"": CLUSTER},
     "docs/howto/kraft-recovery.md": {"": CLUSTER},
+    "docs/howto/kraft.md": {"kframe whatif directory": "names a log directory of the reader's cluster"},
     "docs/howto/live.md": {"": CLUSTER},
     "docs/howto/reassign-partitions.md": {
         "kframe plan apply": CLUSTER,
@@ -57,6 +58,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
 _SIX_BROKERS: Final = "examples/clusters/kafka-3.9.1-six-brokers"
 #: Page to the files that its reader has, and the files of the repository with their content.
 FILES: Final[dict[str, dict[str, str]]] = {
+    "docs/howto/kraft.md": {"topics.txt": "examples/clusters/kafka-4-kraft-three-brokers/topics-describe.txt"},
     "docs/howto/reassign-partitions.md": {
         "captured": f"{_SIX_BROKERS}/healthy.zookeeper.jsonl.gz",
         "plan.json": f"{_SIX_BROKERS}/reassignment.json",

@@ -13,13 +13,15 @@ from kframe.model.columns import Int32
 from kframe.model.elections import ElectionBatch
 from kframe.model.events import ElectionType
 from kframe.model.ids import ElectionKind
+from kframe.model.kraft.record_sizes import record_size
+from kframe.model.kraft.records import PartitionChangeRecord
 from kframe.snapshot import Snapshot, Source
 from kframe.whatif import FailOn, Outcome, Plan, TopicStatus, WhatIf, ZookeeperWhatIf, create, delete, reassign
 from kframe.whatif.explain import explain
 from kframe.whatif.kraft.explain import KraftCandidateStatus, KraftRule
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.timeline import ElrChanged, RecordsWritten
-from tests.whatif.kraft_samples import directory, metadata_with, partition, record_counts, state, study
+from tests.whatif.kraft_samples import TOPIC_ID, directory, metadata_with, partition, record_counts, state, study
 from tests.whatif.samples import small
 from tests.whatif.test_explain import statuses
 
@@ -228,3 +230,8 @@ def test_a_leader_that_a_preferred_election_could_replace_stays() -> None:
     before = explain(study([partition(0, (1, 2, 3), (2, 1, 3))]), "t", 0).before
     assert (before.rule, before.leader) == (KraftRule.STAYS, 2)
     assert statuses(before)[1] == KraftCandidateStatus.EARLIER
+
+
+def test_record_sizes_depend_on_the_version() -> None:
+    record = PartitionChangeRecord(partition_id=1, topic_id=TOPIC_ID, isr=(1, 2), leader=1)
+    assert record_size(record, 0) == record_size(record, 2) == 3 + 4 + 16 + 1 + (1 + 1 + 9) + (1 + 1 + 4)

@@ -147,8 +147,10 @@ class KraftPartitions(SlotColumns):
         starts, counts = self._bounds(name, rows)
         if not counts.any():
             return Ragged.empty(len(rows))
-        values = self._slots_of(name)[ragged_positions(starts, counts)].astype(np.int32)
-        return Ragged(offsets_of(counts), values)
+        offsets, slots = offsets_of(counts), self._slots_of(name)
+        if np.array_equal(offsets[:-1], starts - starts[0]):  # one list after another, as in all rows of a new table
+            return Ragged(offsets, slots[starts[0] : starts[0] + offsets[-1]].astype(np.int32))
+        return Ragged(offsets, slots[ragged_positions(starts, counts)].astype(np.int32))
 
     def list_of(self, name: str, row: int) -> list[int]:
         """One list of one row."""

@@ -28,6 +28,10 @@ from kframe.whatif.timeline import RecordsWritten, TimelineEvent, TopicAction, T
 
 _UUID_BYTES: Final = 16
 _INT32_BYTES: Final = 4
+#: The lists of a change, with the first version of its record that has them.
+_LISTS: Final = {
+    "isr": 0, "replicas": 0, "adding": 0, "removing": 0, "directories": 1, "elr": 2, "last_known_elr": 2,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -128,9 +132,10 @@ def changes_size(batch: PartitionChangeBatch, version: int) -> int:
     changed = batch.changed
     fixed = FRAME_BYTES + _INT32_BYTES + _UUID_BYTES + 1  # partition, topic id, number of tagged fields
     total = fixed * int(np.count_nonzero(changed))
-    for name in ("isr", "elr", "last_known_elr", "replicas", "adding", "removing"):
-        total += _lists_size(getattr(batch, name).counts[getattr(batch, f"writes_{name}")], _INT32_BYTES)
-    total += _lists_size(batch.directories.counts[batch.writes_directories], _UUID_BYTES)
+    for name, since in _LISTS.items():
+        if version >= since:
+            counts = getattr(batch, name).counts[getattr(batch, f"writes_{name}")]
+            total += _lists_size(counts, _UUID_BYTES if name == "directories" else _INT32_BYTES)
     total += (2 + _INT32_BYTES) * int(np.count_nonzero(batch.writes_leader))
     return total + 3 * int(np.count_nonzero(batch.writes_recovery))
 

@@ -1,0 +1,45 @@
+"""Sizes that are computed from the tables of fields equal those of encoded records, one by one and in columns."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from kframe_kraft.records.frames import encode_record
+from kframe_kraft.testing.random_records import random_record
+
+from kframe.core.kraft import membership
+from kframe.core.kraft.context import KraftContext, KraftSettings
+from kframe.core.kraft.heartbeats import Heartbeats
+from kframe.core.kraft.partition_changes import PlannedChanges
+from kframe.core.kraft.random_source import JavaRandom
+from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.record_sizes import record_size
+from kframe.model.kraft.records import FeatureLevelRecord
+from kframe.model.kraft.replay import replay
+from kframe.whatif.kraft.commit import changes_size
+from tests.kraft.strategies import BROKERS, PARTITIONS, TOPICS, clusters
+
+
+def test_sizes_of_random_records_of_every_type_and_version() -> None:
+    random = Random(1)
+    for number in range(1_000):
+        record, version = random_record(number, random)
+        assert record_size(record, version) == len(encode_record(record, version)), type(record).__name__
+
+
+@given(clusters(), st.integers(0, BROKERS - 1), st.booleans())
+def test_the_size_of_changes_in_columns_is_that_of_their_records(
+    metadata: ClusterMetadata, broker_id: int, elr: bool
+) -> None:
+    elr &= metadata.metadata_version >= MetadataLevel.ELR
+    replay(metadata, FeatureLevelRecord(name=ELR_VERSION, feature_level=int(elr)), 0)
+    context = KraftContext(metadata, Heartbeats(1), KraftSettings(min_insync_replicas=2), JavaRandom(0))
+    rows = np.arange(TOPICS * PARTITIONS, dtype=np.int32)
+    (planned,) = membership.remove_unclean_broker(context, broker_id, rows)
+    assert isinstance(planned, PlannedChanges)
+    expected = sum(record_size(record, version) for record, version in planned.records())
+    assert changes_size(planned.batch, planned.version) == expected
