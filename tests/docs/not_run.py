@@ -18,6 +18,7 @@ TOOL: Final = "a tool of Kafka or Spark, which the suite does not install"
 #: Start of a command to the reason, on any page.
 ANYWHERE: Final[dict[str, str]] = {
     "git clone ": SETUP,
+    "jq ": "a tool that the suite does not install",
     "make demo": "tests/cli/test_demo_command.py runs it",
     "make setup": SETUP,
     "make sim": CAMPAIGN,
@@ -45,6 +46,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     "docs/howto/kraft-recovery.md": {"": CLUSTER},
     "docs/howto/kraft.md": {"kframe whatif directory": "names a log directory of the reader's cluster"},
     "docs/howto/live.md": {"": CLUSTER},
+    "docs/howto/plugins.md": {"pip install": SETUP},
     "docs/howto/reassign-partitions.md": {
         "kframe plan apply": CLUSTER,
         "kframe plan cancel": CLUSTER,
