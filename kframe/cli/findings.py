@@ -10,15 +10,12 @@ import click
 from kframe.cli.output import BadInput
 
 if TYPE_CHECKING:
-    from kframe.snapshot import Snapshot
     from kframe.whatif import FailOn
 
 #: Exit code of a command whose ``--fail-on`` condition holds.
 FOUND: Final = 3
 #: The values of ``kframe.whatif.FailOn``, repeated here so that ``--help`` does not import NumPy.
 FAIL_ON: Final = ("offline", "under-min-isr", "loss")
-
-_DECIDED_BY_ELR: Final = ("offline", "loss")
 
 fail_on_option: Final = click.option(
     "--fail-on", multiple=True, type=click.Choice(FAIL_ON), help="Exit with 3 if this is found; may be repeated."
@@ -38,24 +35,6 @@ def findings(fail_on: Iterable[str], count: Callable[[FailOn], int | None]) -> d
             problem = "found a snapshot without topic settings, expected one that has min.insync.replicas"
             raise BadInput(f"--fail-on {what}: {problem}")
     return {what: number for what, number in counts.items() if number}
-
-
-def check_elr(snapshot: Snapshot, fail_on: Iterable[str]) -> None:
-    """Raise BadInput where the rules of ZooKeeper mode cannot decide a condition, because KRaft elects ELR members.
-
-    For commands that decide by these rules whatever the mode of the cluster.
-    """
-    for what in fail_on:
-        if what in _DECIDED_BY_ELR and snapshot.elr_partitions:
-            problem = f"found {snapshot.elr_partitions} partitions with ELR members, which KRaft may elect"
-            raise BadInput(f"--fail-on {what}: {problem}; expected none, since the rules of ZooKeeper mode decide")
-
-
-def announce_mode(snapshot: Snapshot, output: str) -> None:
-    """Say that the rules of ZooKeeper mode decide about a KRaft cluster, for commands that have no others."""
-    if snapshot.is_kraft:
-        members = f"{snapshot.elr_partitions:,} partitions have ELR members"
-        announce(f"KRaft cluster, decided by the rules of ZooKeeper mode: {members}", output)
 
 
 def announce(text: str, output: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from kframe.cli.findings import announce_mode, check_elr, end_with, fail_on_option, findings
+from kframe.cli.findings import announce, end_with, fail_on_option, findings
 from kframe.cli.output import (
     BadInput,
     OutputTable,
@@ -38,7 +38,15 @@ COLUMNS: Final = (
     "kind", "brokers", "rack", "offline", "newly_offline", "under_min_isr", "newly_under_min_isr", "at_min_isr",
     "unclean_elections", "unclean_needed", "leaders_moved", "leaders_most", "leaders_mean", "leader_skew",
 )  # fmt: skip
+#: Further fields of a failure in a KRaft cluster.
+KRAFT_COLUMNS: Final = (*COLUMNS[:3], "directory", *COLUMNS[3:5], "may_lose_data", *COLUMNS[5:])
+ELR: Final = ("on", "off", "both")
 WIDE: Final = frozenset({"newly_offline", "newly_under_min_isr", "leaders_most", "leaders_mean"})
+_COMPARISON_SCHEMA: Final = "kframe.sweep-elr/v1"
+_FAILURE: Final = ("kind", "brokers", "rack", "directory")
+_SHOWN_OF_ELR: Final = ("offline", "may_lose_data", "under_min_isr", "unclean_elections", "unclean_needed")
+#: Fields of a failure without and with eligible leader replicas.
+COMPARED: Final = (*_FAILURE, *(f"{name}_{elr}" for name in _SHOWN_OF_ELR for elr in ("elr_off", "elr_on")))
 #: Brokers of a rack that a table lists.
 _BROKERS_SHOWN: Final = 10
 
@@ -74,6 +82,11 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("sweep")
 @cluster_options
 @failure_options
+@click.option(
+    "--elr",
+    type=click.Choice(ELR),
+    help="Eligible leader replicas of a KRaft cluster; both: side by side (default: as they are).",
+)
 @click.option("--top", type=click.IntRange(min=0), default=20, show_default=True,
               help="Failures of each kind that a table lists; data has them all.")  # fmt: skip
 @click.option("--out", type=PATH, metavar="FILE", help="Also write all failures as Parquet to FILE.")
@@ -82,18 +95,26 @@ def failure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @fail_on_option
 @output_option
 def sweep(
-    cluster: ClusterSettings, swept: Swept, top: int, out: Path | None, plot: Path | None, force: bool,
-    fail_on: tuple[str, ...], output: str,
+    cluster: ClusterSettings, swept: Swept, elr: str | None, top: int, out: Path | None, plot: Path | None,
+    force: bool, fail_on: tuple[str, ...], output: str,
 ) -> None:  # fmt: skip
-    """Every broker dies, every two brokers together, and every rack.
+    """Fail every broker, every two brokers together, every rack, and every log directory of a KRaft cluster.
 
-    Each time it is the cluster of SNAPSHOT that is hit, as whatif fail would. The built-in rule elects the leaders.
+    Each failure starts from the cluster of SNAPSHOT, as whatif fail does. The built-in rule elects the leaders.
     """
     from kframe.whatif import sweep as play
     from kframe.whatif.files import PICTURES, check_file
+    from kframe.whatif.kraft.sweep import KraftSweep
     from kframe.whatif.settings import assumptions_of
     from kframe.whatif.sweep_export import write_plot, write_table
 
+    if elr == "both":
+        options = (("--out", out is not None), ("--plot", plot is not None), ("--fail-on", bool(fail_on)))
+        for option, given in options:
+            if given:
+                raise BadInput(f"{option}: found --elr both, expected --elr on or off")
+        compare_elr(cluster.read(), cluster, swept, top, output)
+        return
     if plot is not None and swept.depth == 1:
         raise BadInput("--plot: found --depth 1, expected --depth 2, whose pairs are drawn")
     for file, endings in ((out, ()), (plot, PICTURES)):
@@ -101,20 +122,65 @@ def sweep(
             check_file(file, endings, force=force)
     snapshot, by = cluster.read(), swept.by
     with progress("sweeping") as tick:
-        every = play(snapshot, cluster.config, depth=swept.depth, racks=swept.racks, progress=tick)
-    assumptions = assumptions_of(snapshot, cluster.config)
-    check_elr(snapshot, fail_on)
+        every = play(
+            snapshot, cluster.config, depth=swept.depth, racks=swept.racks, elr=None if elr is None else elr == "on",
+            progress=tick,
+        )  # fmt: skip
+    assumptions = every.assumptions if isinstance(every, KraftSweep) else assumptions_of(snapshot, cluster.config)
     result = findings(fail_on, lambda what: _bringing(every, what))
     if out is not None:
         write_table(every, every.ranked(by), out)
     if plot is not None:
         write_plot(every, by, plot)
-    announce_mode(snapshot, output)
+    announce(rules_of(every), output)
     if output in ("table", "wide"):
         _emit_tables(every, snapshot, assumptions, by, output, top)
     else:
         _emit_data(every, snapshot, assumptions, every.ranked(by), output)
     end_with(result, "failure")
+
+
+def compare_elr(snapshot: Snapshot, cluster: ClusterSettings, swept: Swept, top: int, output: str) -> None:
+    """Print the failures of a KRaft cluster without and with eligible leader replicas, side by side."""
+    from kframe.whatif import sweep as play
+    from kframe.whatif.kraft.sweep import KraftSweep
+
+    sweeps = {}
+    for name, elr in (("elr_off", False), ("elr_on", True)):
+        with progress("sweeping") as tick:
+            result = play(snapshot, cluster.config, depth=swept.depth, racks=swept.racks, elr=elr, progress=tick)
+        assert isinstance(result, KraftSweep)
+        sweeps[name] = result
+    off, on = sweeps["elr_off"], sweeps["elr_on"]
+    announce(f"{off.rules}, beside {on.rules}", output)
+    ranked = off.ranked(swept.by)
+    shows = output in ("table", "wide")
+    chosen = ranked[:top] if shows else ranked
+    rows = _side_by_side(zip(off.records(chosen), on.records(chosen), strict=True))
+    if output in ("json", "yaml"):
+        emit_record(_COMPARISON_SCHEMA, {"rules": {name: result.rules for name, result in sweeps.items()},
+                                         "assumptions": list(on.assumptions), "rows": list(rows)}, output)  # fmt: skip
+        return
+    emit_rows(OutputTable(_COMPARISON_SCHEMA, COMPARED, shown(rows) if shows else rows), output)
+    if shows:
+        if len(ranked) > top:
+            click.echo(f"and {len(ranked) - top:,} more")
+        emit_assumptions(on.assumptions, output)
+
+
+def _side_by_side(pairs: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    for off, on in pairs:
+        row = {name: off[name] for name in _FAILURE}
+        for name in _SHOWN_OF_ELR:
+            row |= {f"{name}_elr_off": off[name], f"{name}_elr_on": on[name]}
+        yield row
+
+
+def rules_of(swept: Sweep) -> str:
+    """The rules that decided, in words."""
+    from kframe.whatif.kraft.sweep import KraftSweep
+
+    return swept.rules if isinstance(swept, KraftSweep) else "ZooKeeper rules"
 
 
 def _bringing(swept: Sweep, what: FailOn) -> int | None:
@@ -128,9 +194,11 @@ def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> di
     from dataclasses import asdict
 
     from kframe.whatif import FailOn
-    from kframe.whatif.sweep import KINDS
+    from kframe.whatif.sweep import KINDS, Failure
 
+    kinds = [kind for kind in KINDS if snapshot.is_kraft or kind is not Failure.DIRECTORY]
     return {
+        "rules": rules_of(swept),
         "snapshot": {
             "format": snapshot.source.format,
             "name": snapshot.source.name,
@@ -138,7 +206,7 @@ def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> di
             "partitions": len(snapshot),
         },
         "registered_brokers": len(swept.brokers),
-        "failures": {str(kind): int((swept.kind == number).sum()) for number, kind in enumerate(KINDS)},
+        "failures": {str(kind): int((swept.kind == number).sum()) for number, kind in enumerate(kinds)},
         "before": {**swept.before, "leader_skew": asdict(swept.before_skew)},
         "findings": {str(what): _bringing(swept, what) for what in FailOn},
         "assumptions": list(assumptions),
@@ -147,7 +215,7 @@ def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> di
 
 def _emit_data(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], ranked: Int64, output: str) -> None:
     if output in ("csv", "jsonl"):
-        emit_rows(OutputTable(_SCHEMA, COLUMNS, swept.records(ranked)), output)
+        emit_rows(OutputTable(_SCHEMA, _columns(snapshot), swept.records(ranked)), output)
         return
     summary = _summary(swept, snapshot, assumptions)
     if output == "yaml":
@@ -159,6 +227,10 @@ def _emit_data(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], ran
         click.echo(f"{separator}\n    {json.dumps(record)}", nl=False)
         separator = ","
     click.echo("\n  ]\n}")
+
+
+def _columns(snapshot: Snapshot) -> tuple[str, ...]:
+    return KRAFT_COLUMNS if snapshot.is_kraft else COLUMNS
 
 
 def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], by: Any, output: str, top: int) -> None:
@@ -183,12 +255,12 @@ def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], b
         output,
     )
     for kind in KINDS:
-        count = summary["failures"][str(kind)]
+        count = summary["failures"].get(str(kind), 0)
         if not count:
             continue
         ranked = swept.ranked(by, kind)[:top]
         click.echo()
-        emit_rows(OutputTable("", COLUMNS, shown(swept.records(ranked)), WIDE), output)
+        emit_rows(OutputTable("", _columns(snapshot), shown(swept.records(ranked)), WIDE), output)
         if count > top:
             click.echo(f"and {count - top:,} more")
     emit_assumptions(assumptions, output)

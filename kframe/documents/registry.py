@@ -73,6 +73,7 @@ DOCUMENTS: Final[Mapping[str, DocumentSpec]] = {
         _rows("kframe.spark-sweep/v1", fleets.FleetSweepRow),
         _rows("kframe.spark-violations/v1", fleets.ViolationRow),
         _rows("kframe.states/v1", engine.TransitionRow),
+        _record("kframe.sweep-elr/v1", whatif.ElrSweepDocument),
         _record("kframe.sweep/v1", whatif.SweepDocument),
         _record("kframe.trace/v1", traces.TraceDocument),
         _record("kframe.trace-kraft/v1", traces.KraftTraceDocument),

@@ -309,6 +309,7 @@ class FailureKinds(Struct):
     broker: int
     pair: int
     rack: int
+    directory: int | UnsetType = UNSET
 
 
 class SweepBefore(Struct):
@@ -319,12 +320,13 @@ class SweepBefore(Struct):
     at_min_isr: int | None
     unclean_needed: int
     leader_skew: Skew
+    may_lose_data: int | UnsetType = UNSET
 
 
 class FailureRow(Struct):
     """A failure and its effects, in partitions; null is unknown."""
 
-    kind: Literal["broker", "pair", "rack"]
+    kind: Literal["broker", "pair", "rack", "directory"]
     brokers: list[int]
     rack: str | None
     offline: int
@@ -340,13 +342,56 @@ class FailureRow(Struct):
     leader_skew: float | None
 
 
-class SweepDocument(Struct):
-    """Every failure of one broker, two brokers and one rack, the worst first: ``kframe whatif sweep``."""
+class SweepRow(FailureRow):
+    """A failure in a sweep. Only rows of KRaft clusters have ``directory`` and ``may_lose_data``."""
 
+    directory: str | UnsetType | None = UNSET
+    may_lose_data: int | UnsetType = UNSET
+
+
+class SweepDocument(Struct):
+    """Every failure of one broker, two brokers, one rack, and in KRaft mode one log directory, the worst first:
+    ``kframe whatif sweep``."""
+
+    rules: str
     snapshot: SweepSnapshot
     registered_brokers: int
     failures: FailureKinds
     before: SweepBefore
     findings: FindingCounts
     assumptions: list[str]
-    rows: list[FailureRow]
+    rows: list[SweepRow]
+
+
+class ElrFailureRow(Struct):
+    """A failure in a KRaft cluster without and with eligible leader replicas, in partitions; null is unknown."""
+
+    kind: Literal["broker", "pair", "rack", "directory"]
+    brokers: list[int]
+    rack: str | None
+    directory: str | None
+    offline_elr_off: int
+    offline_elr_on: int
+    may_lose_data_elr_off: int
+    may_lose_data_elr_on: int
+    under_min_isr_elr_off: int | None
+    under_min_isr_elr_on: int | None
+    unclean_elections_elr_off: int
+    unclean_elections_elr_on: int
+    unclean_needed_elr_off: int
+    unclean_needed_elr_on: int
+
+
+class ElrRules(Struct):
+    """The rules that decided, in words."""
+
+    elr_off: str
+    elr_on: str
+
+
+class ElrSweepDocument(Struct):
+    """Every failure in a KRaft cluster with ELR off and on: ``kframe whatif sweep --elr both``."""
+
+    rules: ElrRules
+    assumptions: list[str]
+    rows: list[ElrFailureRow]

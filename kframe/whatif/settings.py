@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kframe.model.config import ControllerConfig
@@ -28,16 +28,10 @@ def knows_min_insync(topics: TopicFacts, config: Mapping[str, object] | None) ->
 def assumptions_of(snapshot: Snapshot, config: Mapping[str, object] | None) -> tuple[str, ...]:
     """The assumptions of a snapshot, with the setting that ``config`` states for topics whose settings are unknown."""
     stated = (config or {}).get(_MIN_INSYNC)
-    assumptions = (*_rules_of_another_mode(snapshot), *snapshot.assumptions)
+    assumptions = snapshot.assumptions
     if stated is None or snapshot.topics.configs is not None:
         return assumptions
     return (*assumptions, f"{_MIN_INSYNC}: {stated} for every topic, as stated")
-
-
-def _rules_of_another_mode(snapshot: Snapshot) -> Iterator[str]:
-    if snapshot.is_kraft:
-        members = f"ELR members of {snapshot.elr_partitions} partitions are not elected"
-        yield f"partitions.elr: the rules of ZooKeeper mode decide; {members}"
 
 
 def controller_id_of(snapshot: Snapshot) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kframe.errors import SnapshotError
+from kframe.errors import InputError, SnapshotError
 from kframe.model.columns import Bool, Int32, Int64, UInt8
 from kframe.snapshot import Snapshot
 from kframe.snapshot.files import Progress, ignore_progress
@@ -26,11 +26,13 @@ _CHUNK: Final = 4096
 
 
 class Failure(StrEnum):
-    """What fails: one broker, two together, or all registered brokers of a rack together."""
+    """What fails: one broker, two together, all registered brokers of a rack together, or in KRaft mode a log
+    directory."""
 
     BROKER = "broker"
     PAIR = "pair"
     RACK = "rack"
+    DIRECTORY = "directory"
 
 
 class SortBy(StrEnum):
@@ -144,16 +146,23 @@ class Sweep:
 
 def sweep(
     snapshot: Snapshot, config: Mapping[str, object] | None = None, *, depth: int = 2, racks: bool = True,
-    progress: Progress = ignore_progress,
+    elr: bool | None = None, progress: Progress = ignore_progress,
 ) -> Sweep:  # fmt: skip
     """Fail each registered broker and each rack, and each two brokers if ``depth`` is 2. Each failure starts from
-    ``snapshot``.
+    ``snapshot``. Of a KRaft cluster also fail each log directory; the result is a ``KraftSweep``.
 
-    The numbers are those of ``WhatIf(snapshot, config).fail(…)`` with the built-in leader election. Raises
-    SnapshotError if the snapshot does not say who leads, ConfigError for a key or value.
+    The numbers are those of ``WhatIf(snapshot, config).fail(…)`` with the built-in leader election. ``elr`` turns
+    eligible leader replicas of a KRaft cluster on or off first. Raises SnapshotError if the snapshot does not say who
+    leads, ConfigError for a key or value, and InputError for ``elr`` that the cluster cannot have.
     """
     if snapshot.partitions.leader is None:
         raise SnapshotError(snapshot.source.name, "nothing about who leads", "a snapshot that has leaders and ISRs")
+    if snapshot.is_kraft:
+        from kframe.whatif.kraft.sweep import sweep_kraft
+
+        return sweep_kraft(snapshot, config, depth=depth, racks=racks, elr=elr, progress=progress)
+    if elr is not None:
+        raise InputError("elr", "a cluster in ZooKeeper mode", "a KRaft cluster, which has eligible leader replicas")
     settings = config_of(snapshot, config)
     counts = count_failures(snapshot.to_cluster(), settings, depth=depth, racks=racks, progress=progress)
     return sweep_of(counts, configs_known=knows_min_insync(snapshot.topics, config))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kframe.errors import InputError
 from kframe.model.columns import Int64, offsets_of
 from kframe.whatif.files import new_figure, put_figure, put_file
+from kframe.whatif.kraft.sweep import KraftSweep
 from kframe.whatif.sweep import KINDS, Failure, SortBy, Sweep
 from kframe.whatif.sweep_counts import METRICS
 
@@ -59,8 +60,23 @@ def failures_table(sweep: Sweep, positions: Int64) -> pa.Table:
             "leaders_most": pa.array(sweep.leaders_most[positions]),
             "leaders_mean": pa.array(sweep.leaders_mean[positions]),
             "leader_skew": pa.array(skew, mask=np.isnan(skew)),
+            **_kraft_columns(sweep, positions),
         }
     )
+
+
+def _kraft_columns(sweep: Sweep, positions: Int64) -> dict[str, pa.Array]:
+    """The further columns of a KRaft cluster."""
+    import pyarrow as pa
+
+    if not isinstance(sweep, KraftSweep):
+        return {}
+    directory = sweep.directory[positions]
+    ids = pa.array(list(sweep.directory_ids), pa.string())
+    return {
+        "directory": ids.take(pa.array(directory, mask=directory < 0)),
+        "may_lose_data": pa.array(sweep.may_lose_data[positions]),
+    }
 
 
 def write_plot(sweep: Sweep, by: SortBy, path: Path) -> None:

@@ -46,8 +46,13 @@ class BuiltinSelection:
 
 def choose_leaders(metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
     """(k,) leader of each row, or NO_LEADER, and (k,) 1 where the election is unclean."""
+    acceptable = acceptable_replicas(metadata, candidates.rows, candidates.active)
+    return choose_among(metadata, candidates, acceptable)
+
+
+def choose_among(metadata: ClusterMetadata, candidates: Candidates, acceptable: UInt8) -> tuple[Int32, UInt8]:
+    """See ``choose_leaders``; ``acceptable`` marks the stored replicas that may lead, as ``acceptable_replicas``."""
     partitions, rows = metadata.partitions, candidates.rows
-    acceptable = acceptable_replicas(metadata, rows, candidates.active)
     leader, unclean = np.empty(len(rows), np.int32), np.empty(len(rows), np.uint8)
     stored, replicas, isr, elr = candidates.stored, candidates.replicas, candidates.isr, candidates.elr
     kernels.choose_kraft_leaders(

@@ -1,0 +1,235 @@
+"""The decisions of a KRaft controller about single partitions in many failures at once.
+
+A *case* is a partition and the brokers of it that fail, in order. Cases are played in columns of their own, one row a
+case. Each broker is fenced after the others, so the controller may elect a broker that fails next.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.leader_selection import Candidates, acceptable_replicas, choose_among
+from kframe.core.kraft.partition_changes import PartitionChangeBatch, TargetReplicas, plan_changes
+from kframe.model.columns import Bool, Int32, Int64, Ragged, UInt8
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.columns import KraftPartitions, PartitionLists
+from kframe.model.kraft.ids import KraftElection
+from kframe.model.kraft.metadata import ClusterMetadata
+
+#: No broker: fills the rows of ``FailureCases.leaving``.
+NO_BROKER: Final = -1
+#: Cases that are played at a time.
+_CHUNK: Final = 1 << 17
+
+#: Bits of ``CaseResults.flags``.
+OFFLINE: Final = 1
+UNDER_MIN_ISR: Final = 2
+AT_MIN_ISR: Final = 4
+UNCLEAN_ELECTED: Final = 8
+UNCLEAN_NEEDED: Final = 16
+LEADER_MOVED: Final = 32
+MAY_LOSE_DATA: Final = 64
+
+_LISTS: Final = tuple(field_.name for field_ in fields(PartitionLists))
+_COLUMNS: Final = {"replicas": "replica", "directories": "directory"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FailureCases:
+    """``k`` cases. ``rows`` (k,): partition rows. ``leaving`` (k, m): broker indexes in the order in which they fail,
+    then NO_BROKER. ``directory`` (k,): the directory index that fails on ``leaving``, whose broker stays up; or None.
+    """
+
+    rows: Int32
+    leaving: Int32
+    directory: Int32 | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def part(self, first: int, last: int) -> FailureCases:
+        """The cases ``first`` to ``last``."""
+        directory = None if self.directory is None else self.directory[first:last]
+        return FailureCases(self.rows[first:last], self.leaving[first:last], directory)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CaseResults:
+    """(k,) bits of each case after its failure, and (k,) the leader's broker index, or NO_LEADER."""
+
+    flags: UInt8
+    leader: Int32
+
+    def take(self, positions: NDArray[Any]) -> CaseResults:
+        """The results at ``positions``."""
+        return CaseResults(self.flags[positions], self.leader[positions])
+
+
+def play_cases(context: KraftContext, cases: FailureCases) -> CaseResults:
+    """Play every case from the state of ``context``, which stays as it is."""
+    flags, leader = np.zeros(len(cases), np.uint8), np.full(len(cases), NO_LEADER, np.int32)
+    for first in range(0, len(cases), _CHUNK):
+        last = min(first + _CHUNK, len(cases))
+        flags[first:last], leader[first:last] = _play(context, cases.part(first, last))
+    return CaseResults(flags, leader)
+
+
+@dataclass(slots=True)
+class _CaseContext(KraftContext):
+    """A context whose rows are cases. The settings of their topics are those of the whole cluster."""
+
+    minimum: Int32 = field(default_factory=lambda: np.empty(0, np.int32))
+    unclean: UInt8 = field(default_factory=lambda: np.empty(0, np.uint8))
+
+    def min_isr(self, rows: Int32) -> Int32:
+        """See ``KraftContext``."""
+        return self.minimum[rows]
+
+    def unclean_enabled(self, rows: Int32) -> UInt8:
+        """See ``KraftContext``."""
+        return self.unclean[rows]
+
+
+@dataclass(slots=True)
+class _WithoutFailed:
+    """Chooses by the built-in rule among brokers that have not failed, which differ from case to case."""
+
+    leaving: Int32
+    failed: int = 0
+    """The number of columns of ``leaving`` that have failed."""
+
+    def choose(self, metadata: ClusterMetadata, candidates: Candidates) -> tuple[Int32, UInt8]:
+        """See ``LeaderSelection``."""
+        acceptable = acceptable_replicas(metadata, candidates.rows, candidates.active)
+        failed = self.leaving[candidates.rows, : self.failed]
+        acceptable[_named(candidates.stored, failed)] = 0
+        return choose_among(metadata, candidates, acceptable)
+
+
+def _play(context: KraftContext, cases: FailureCases) -> tuple[UInt8, Int32]:
+    rows, leaving = cases.rows, cases.leaving
+    selection = _WithoutFailed(leaving)
+    own = _CaseContext(
+        copy.copy(context.metadata), context.heartbeats, context.settings, context.random, selection=selection,
+        minimum=context.min_isr(rows), unclean=context.unclean_enabled(rows),
+    )  # fmt: skip
+    before = context.metadata.partitions
+    own.metadata.partitions = _copy_rows(before, rows)
+    unclean = np.zeros(len(rows), np.bool_)
+    for step in range(leaving.shape[1]):
+        selection.failed = step + 1
+        p = own.metadata.partitions
+        chosen = np.flatnonzero(leaving[:, step] != NO_BROKER).astype(np.int32)
+        isr = p.lists("isr", chosen)
+        is_leaving = isr.values == leaving[chosen, step][isr.owners]
+        if cases.directory is None:
+            affected = isr.any(is_leaving)
+            chosen, isr, is_leaving = (
+                chosen[affected],
+                isr.take(np.flatnonzero(affected)),
+                is_leaving[affected[isr.owners]],
+            )
+        if not len(chosen):
+            continue
+        kinds = own.unclean_enabled(chosen) * np.uint8(KraftElection.UNCLEAN)
+        batch = plan_changes(own, TargetReplicas(rows=chosen, kinds=kinds, isr=isr.keep(~is_leaving)))
+        unclean[chosen] |= _elected_unclean(p, batch)
+        own.metadata.partitions = _apply(p, batch)
+    return _flags(own, cases, unclean, before.leaders_of(rows)), own.metadata.partitions.leaders_of(_all(cases))
+
+
+def _all(cases: FailureCases) -> Int32:
+    return np.arange(len(cases), dtype=np.int32)
+
+
+def _named(lists: Ragged, brokers: Int32) -> Bool:
+    """For each value: whether its row of ``brokers`` (k, m) has it."""
+    named = np.zeros(len(lists.values), np.bool_)
+    owners = lists.owners
+    for column in range(brokers.shape[1]):
+        named |= lists.values == brokers[owners, column]
+    return named
+
+
+def _elected_unclean(p: KraftPartitions, batch: PartitionChangeBatch) -> Bool:
+    """(k,) whether a row gets a leader that is neither in the ISR nor in the ELR."""
+    elected: Bool = batch.writes_leader & (batch.leader != p.leaders_of(batch.rows)) & (batch.leader != NO_LEADER)
+    for name in ("isr", "elr"):
+        members = p.lists(name, batch.rows)
+        elected &= ~members.any(members.values == batch.leader[members.owners])
+    return elected
+
+
+def _flags(context: _CaseContext, cases: FailureCases, unclean: Bool, leader_before: Int32) -> UInt8:
+    """The conditions of ``kframe.whatif.kraft.health`` after the failures."""
+    metadata, rows = context.metadata, _all(cases)
+    p = metadata.partitions
+    leader = p.leaders_of(rows)
+    offline = leader == NO_LEADER
+    active, acceptable = metadata.brokers.active, acceptable_replicas(metadata, rows, metadata.brokers.active)
+    replicas = p.lists("replica", rows)
+    failed = cases.leaving if cases.directory is None else np.empty((len(cases), 0), np.int32)
+    if cases.directory is None:
+        acceptable[_named(replicas, failed)] = 0
+    else:
+        in_directory = p.lists("directory", rows).values == cases.directory[replicas.owners]
+        acceptable[in_directory & _named(replicas, cases.leaving)] = 0
+    clean = np.zeros(len(rows), np.bool_)
+    for name in ("isr", "elr"):
+        members = p.lists(name, rows)
+        clean |= members.any((active[members.values] != 0) & ~_named(members, failed))
+    needed = offline & ~clean & replicas.any(acceptable != 0)
+    without_members = offline & (p.isr_count == 0) & (p.elr_count == 0)
+    bits = (
+        (OFFLINE, offline),
+        (UNDER_MIN_ISR, offline | (p.isr_count < context.minimum)),
+        (AT_MIN_ISR, ~offline & (p.isr_count == context.minimum)),
+        (UNCLEAN_ELECTED, unclean),
+        (UNCLEAN_NEEDED, needed),
+        (LEADER_MOVED, ~offline & (leader_before != NO_LEADER) & (leader != leader_before)),
+        (MAY_LOSE_DATA, unclean | needed | without_members),
+    )
+    flags = np.zeros(len(rows), np.uint8)
+    for bit, mask in bits:
+        flags |= mask.astype(np.uint8) * np.uint8(bit)
+    return flags
+
+
+def _copy_rows(p: KraftPartitions, rows: Int32) -> KraftPartitions:
+    lists = PartitionLists(**{name: p.lists(_COLUMNS.get(name, name), rows) for name in _LISTS})
+    names = ("topic", "partition", "leader", "recovery")
+    copied = KraftPartitions()
+    copied.append(lists, {name: getattr(p, name)[rows] for name in names})
+    return copied
+
+
+def _apply(p: KraftPartitions, batch: PartitionChangeBatch) -> KraftPartitions:
+    """The columns after the changes of a batch, whose rows differ from one another."""
+    rows = np.arange(len(p), dtype=np.int32)
+    lists = {}
+    for name in _LISTS:
+        old, new = p.lists(_COLUMNS.get(name, name), rows), getattr(batch, name)
+        written = np.flatnonzero(getattr(batch, f"writes_{'replicas' if name == 'directories' else name}"))
+        lists[name] = old
+        if len(written):
+            source: Int64 = rows.astype(np.int64)
+            source[batch.rows[written]] = len(p) + written
+            lists[name] = Ragged.chain([old, new]).take(source)
+    leader, recovery = p.leader.copy(), p.recovery.copy()
+    leader[batch.rows[batch.writes_leader]] = batch.leader[batch.writes_leader]
+    recovery[batch.rows[batch.writes_recovery]] = batch.recovery[batch.writes_recovery]
+    changed = KraftPartitions()
+    columns: dict[str, NDArray[Any]] = {
+        "topic": p.topic,
+        "partition": p.partition,
+        "leader": leader,
+        "recovery": recovery,
+    }
+    changed.append(PartitionLists(**lists), columns)
+    return changed

@@ -1,0 +1,359 @@
+"""Every failure of one broker, two brokers, one rack and one log directory of a KRaft cluster, counted in columns.
+
+The failure of a broker concerns only the partitions that have it as a replica, ISR or ELR member. Of two brokers that
+fail, each has its own effect, except on the partitions that have both: only those are played again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.core.kraft.context import KraftContext
+from kframe.core.kraft.partition_changes import TargetReplicas, plan_changes
+from kframe.errors import ErrorCode, InputError
+from kframe.model.columns import Bool, Int32, Int64, offsets_of, positions_within, ragged_positions
+from kframe.model.ids import NO_LEADER
+from kframe.model.kraft.directories import LOST
+from kframe.model.kraft.ids import ELR_VERSION, KraftElection, MetadataLevel
+from kframe.snapshot import Snapshot
+from kframe.snapshot.files import Progress
+from kframe.whatif.health import Skew
+from kframe.whatif.kraft import failed_rows
+from kframe.whatif.kraft.failed_rows import CaseResults, FailureCases, play_cases
+from kframe.whatif.kraft.whatif import KraftWhatIf
+from kframe.whatif.settings import knows_min_insync
+from kframe.whatif.sweep import KINDS, Failure, Sweep
+from kframe.whatif.sweep_counts import METRICS
+
+#: What is counted: METRICS, and the partitions that may lose data.
+_COUNTED: Final = (*METRICS, "may_lose_data")
+_FLAGS: Final = {
+    "offline": failed_rows.OFFLINE,
+    "under_min_isr": failed_rows.UNDER_MIN_ISR,
+    "at_min_isr": failed_rows.AT_MIN_ISR,
+    "unclean_elections": failed_rows.UNCLEAN_ELECTED,
+    "unclean_needed": failed_rows.UNCLEAN_NEEDED,
+    "leaders_moved": failed_rows.LEADER_MOVED,
+    "may_lose_data": failed_rows.MAY_LOSE_DATA,
+}
+_NEWLY: Final = "newly_"
+_BEFORE: Final = ("offline", "under_min_isr", "at_min_isr", "unclean_needed", "may_lose_data")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KraftSweep(Sweep):
+    """A sweep of a KRaft cluster by KRaft rules; see ``Sweep``.
+
+    ``directory`` (s,): position in ``directory_ids``, or -1; the broker of the directory is ``first``.
+    ``may_lose_data`` (s,): partitions afterwards that have got an unclean leader, or that only an unclean election or
+    the last-known leader could give a leader.
+    """
+
+    rules: str
+    directory: Int32
+    directory_ids: tuple[str, ...]
+    may_lose_data: Int32
+    assumptions: tuple[str, ...]
+
+    def _records(self, chosen: Int64) -> Iterator[dict[str, Any]]:
+        directories = (*self.directory_ids, None)
+        records = Sweep._records(self, chosen)
+        columns = zip(self.directory[chosen].tolist(), self.may_lose_data[chosen].tolist(), strict=True)
+        for record, (directory, may_lose_data) in zip(records, columns, strict=True):
+            yield {**record, "directory": directories[directory], "may_lose_data": may_lose_data}
+
+
+def sweep_kraft(
+    snapshot: Snapshot, config: Mapping[str, object] | None, *, depth: int, racks: bool, elr: bool | None,
+    progress: Progress,
+) -> KraftSweep:  # fmt: skip
+    """See ``kframe.whatif.sweep.sweep``. The numbers are those of ``KraftWhatIf.fail`` and ``fail_directories``.
+
+    ``elr``: turn eligible leader replicas on or off first, as ``KraftWhatIf.update_features`` does; None leaves them
+    as they are. Raises InputError if the controller refuses that.
+    """
+    what_if = KraftWhatIf(snapshot, config)
+    if elr is not None and elr != what_if.cluster.elr_enabled:
+        answer = what_if.update_features({ELR_VERSION: int(elr)}).steps[0].answer
+        if answer is not None and answer.error is not ErrorCode.NONE:
+            reason = ", ".join(answer.named or ()) or answer.error.name
+            raise InputError(ELR_VERSION, f"level {int(elr)}, which the controller refuses: {reason}", "a valid level")
+    context = what_if.context
+    _check_first_partitions(context)
+    counter = _Counter.of(context, {facts.broker_id: facts.rack if racks else None for facts in snapshot.brokers})
+    parts = [counter.brokers(), *(counter.pairs(progress) if depth > 1 else ())]
+    progress(len(context.metadata.partitions), len(context.metadata.partitions))
+    parts += [counter.racks(), counter.directories(parts[0])]
+    return _assemble(counter, parts, what_if, configs_known=knows_min_insync(snapshot.topics, config))
+
+
+def _check_first_partitions(context: KraftContext) -> None:
+    """Raise InputError if a failure would complete the reassignment of a partition 0, because the number of its
+    replicas bounds ``min.insync.replicas`` of the whole topic."""
+    metadata = context.metadata
+    p = metadata.partitions
+    rows = np.flatnonzero((p.partition == 0) & (p.topic >= 0) & ((p.adding_count > 0) | (p.removing_count > 0)))
+    if not len(rows):
+        return
+    kinds = np.full(len(rows), KraftElection.ONLINE, np.uint8)
+    batch = plan_changes(context, TargetReplicas(rows=rows.astype(np.int32), kinds=kinds))
+    completed = rows[batch.writes_replicas]
+    if len(completed):
+        problem = f"a reassignment of {metadata.name(int(completed[0]))} whose replicas are all in sync"
+        raise InputError("partitions", problem, "a reassignment that its controller has completed, or cannot complete")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """``m`` failures of a kind. ``counts`` (m, 9): partitions, in the columns _COUNTED. ``leads`` (m, u): partitions
+    led by each broker that is up; those that fail have none. ``failing`` (m, u): which brokers fail."""
+
+    kind: Failure
+    first: Int32
+    second: Int32
+    rack: Int32
+    directory: Int32
+    counts: Int64
+    most: Int32
+    mean: NDArray[np.float64]
+    failed: Int32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counter:
+    """Counts failures. ``up`` (u,): indexes of the brokers that are not fenced, by ascending id; their position is
+    their *rank*. ``rank`` (b + 1,): by broker index, -1 for the others and for NO_LEADER. Members are the brokers of a
+    partition that are up, by partition and rank: ``member`` has their ranks, ``owner`` their rows.
+    """
+
+    context: KraftContext
+    up: Int32
+    rank: Int32
+    rack_of: Int32
+    rack_names: tuple[str, ...]
+    owner: Int32
+    member: Int32
+    offsets: Int32
+    before: CaseResults
+    alone: CaseResults
+    """Of each member, what its failure does to the partition."""
+    totals: Int64
+    leads: Int64
+    broker_counts: Int64
+    broker_leads: Int64
+    """(u, 9) and (u, u): what the failure of each broker adds."""
+
+    @staticmethod
+    def of(context: KraftContext, racks: Mapping[int, str | None]) -> _Counter:
+        """The counts of single failures."""
+        metadata, p = context.metadata, context.metadata.partitions
+        registered = sorted(id_ for id_, stored in metadata.brokers.registrations.items() if not stored.fenced)
+        up = np.array(metadata.brokers.indexes_of(registered), np.int32)
+        rank = np.full(len(metadata.brokers) + 1, -1, np.int32)
+        rank[up] = np.arange(len(up), dtype=np.int32)
+        named = sorted({name for id_ in registered if (name := racks.get(id_)) is not None})
+        rack_of = np.array([-1 if (name := racks.get(id_)) is None else named.index(name) for id_ in registered])
+        rows = np.arange(len(p), dtype=np.int32)
+        owner, member = _members(context, rows, rank)
+        before = play_cases(context, FailureCases(rows, np.empty((len(rows), 0), np.int32)))
+        alone = play_cases(context, FailureCases(owner, up[member].reshape(-1, 1)))
+        of_rows = before.take(owner)
+        size = len(up)
+        everything = np.zeros(len(rows), np.int64)
+        return _Counter(
+            context, up, rank, rack_of.astype(np.int32), tuple(named), owner, member,
+            offsets_of(np.bincount(owner, minlength=len(rows))), before, alone,
+            _counted(everything, 1, before.flags, before.flags)[0],
+            _led(everything, 1, rank, before.leader, size)[0],
+            _counted(member, size, alone.flags, of_rows.flags) - _counted(member, size, of_rows.flags, of_rows.flags),
+            _led(member, size, rank, alone.leader, size) - _led(member, size, rank, of_rows.leader, size),
+        )  # fmt: skip
+
+    def brokers(self) -> _Part:
+        """Each broker alone."""
+        size = len(self.up)
+        ranks = np.arange(size, dtype=np.int32)
+        return self._part(
+            Failure.BROKER, np.eye(size, dtype=np.bool_), self.broker_counts, self.broker_leads, first=ranks
+        )
+
+    def pairs(self, progress: Progress) -> Iterator[_Part]:
+        """The pairs of each broker with those after it, which also follow it among the members of a partition."""
+        size, order = len(self.up), np.argsort(self.member, kind="stable")
+        bounds = np.searchsorted(self.member[order], np.arange(size + 1))
+        for low in range(size - 1):
+            members = order[bounds[low] : bounds[low + 1]]
+            later = self.offsets[self.owner[members] + 1] - members - 1
+            earlier, other = np.repeat(members, later), ragged_positions(members + 1, later)
+            rows, high = self.owner[earlier], self.member[other]
+            leaving = np.stack([self.up[self.member[earlier]], self.up[high]], axis=1)
+            together = play_cases(self.context, FailureCases(rows, leaving))
+            start = self.before.take(rows)
+            counts, leads = self.broker_counts[low] + self.broker_counts, self.broker_leads[low] + self.broker_leads
+            for sign, results in ((1, together), (-1, self.alone.take(earlier)), (-1, self.alone.take(other)),
+                                  (1, start)):  # fmt: skip
+                counts += sign * _counted(high, size, results.flags, start.flags)
+                leads += sign * _led(high, size, self.rank, results.leader, size)
+            others = np.arange(low + 1, size, dtype=np.int32)
+            failing = np.zeros((len(others), size), np.bool_)
+            failing[:, low] = failing[np.arange(len(others)), others] = True
+            yield self._part(
+                Failure.PAIR, failing, counts[others], leads[others],
+                first=np.full(len(others), low, np.int32), second=others,
+            )  # fmt: skip
+            progress(int(self.owner[members].max(initial=0)), len(self.before.flags))
+
+    def racks(self) -> _Part:
+        """Each rack: its brokers fail by ascending id."""
+        chosen = np.flatnonzero(self.rack_of[self.member] >= 0)
+        rack = self.rack_of[self.member[chosen]]
+        chosen = chosen[np.lexsort((self.member[chosen], rack, self.owner[chosen]))]
+        rack = self.rack_of[self.member[chosen]]
+        key = self.owner[chosen].astype(np.int64) * max(len(self.rack_names), 1) + rack
+        _, firsts, counts = np.unique(key, return_index=True, return_counts=True)
+        leaving = np.full((len(firsts), counts.max(initial=0)), failed_rows.NO_BROKER, np.int32)
+        leaving[np.repeat(np.arange(len(firsts)), counts), positions_within(counts)] = self.up[self.member[chosen]]
+        cases = FailureCases(self.owner[chosen[firsts]], leaving)
+        numbers = np.arange(len(self.rack_names), dtype=np.int32)
+        failing: Bool = numbers[:, np.newaxis] == self.rack_of[np.newaxis, :]
+        return self._part(Failure.RACK, failing, *self._changes(rack[firsts], len(numbers), cases), rack=numbers)
+
+    def directories(self, brokers: _Part) -> _Part:
+        """Each online log directory of a broker that is up. A broker without another one stops."""
+        metadata = self.context.metadata
+        if self.context.level < MetadataLevel.DIRECTORIES:
+            return self._part(Failure.DIRECTORY, *self._nothing(0))
+        listed = [
+            (rank, index, len(registration.directories) == 1)
+            for rank, id_ in enumerate(metadata.brokers.ids[self.up].tolist())
+            for registration in (metadata.brokers.registrations[id_],)
+            for index in metadata.directories.indexes_of(registration.directories)
+        ]
+        ranks, indexes, stops = (
+            (np.array(column, np.int32) for column in zip(*listed, strict=True))
+            if listed
+            else (np.empty(0, np.int32) for _ in range(3))
+        )
+        number = np.full(len(metadata.directories), -1, np.int32)
+        number[indexes] = np.arange(len(indexes), dtype=np.int32)
+        slots = metadata.partitions.lists("directory", np.arange(len(metadata.partitions), dtype=np.int32))
+        chosen = np.flatnonzero((slots.values > LOST) & (number[slots.values] >= 0))
+        key = np.unique(slots.owners[chosen].astype(np.int64) * max(len(indexes), 1) + number[slots.values[chosen]])
+        rows, numbers = np.divmod(key, max(len(indexes), 1))
+        cases = FailureCases(rows.astype(np.int32), self.up[ranks[numbers]].reshape(-1, 1), indexes[numbers])
+        counts, leads = self._changes(numbers, len(indexes), cases)
+        alone = stops != 0
+        counts[alone], leads[alone] = self.broker_counts[ranks[alone]], self.broker_leads[ranks[alone]]
+        failing: Bool = alone[:, np.newaxis] & (ranks[:, np.newaxis] == np.arange(len(self.up)))
+        return self._part(Failure.DIRECTORY, failing, counts, leads, first=ranks, directory=indexes)
+
+    def _nothing(self, failures: int) -> tuple[Bool, Int64, Int64]:
+        size = len(self.up)
+        return (
+            np.zeros((failures, size), np.bool_),
+            np.zeros((failures, len(_COUNTED)), np.int64),
+            np.zeros((failures, size), np.int64),
+        )
+
+    def _changes(self, failure: NDArray[Any], failures: int, cases: FailureCases) -> tuple[Int64, Int64]:
+        """What failures add to the counts: (failures, 9) and (failures, u)."""
+        results, start, size = play_cases(self.context, cases), self.before.take(cases.rows), len(self.up)
+        return (
+            _counted(failure, failures, results.flags, start.flags)
+            - _counted(failure, failures, start.flags, start.flags),
+            _led(failure, failures, self.rank, results.leader, size)
+            - _led(failure, failures, self.rank, start.leader, size),
+        )
+
+    def _part(
+        self, kind: Failure, failing: Bool, counts: Int64, leads: Int64, *, first: Int32 | None = None,
+        second: Int32 | None = None, rack: Int32 | None = None, directory: Int32 | None = None,
+    ) -> _Part:  # fmt: skip
+        none = np.full(len(failing), -1, np.int32)
+        ids = np.append(self.context.metadata.brokers.ids[self.up], np.int32(-1))
+        loads = np.where(failing, 0, self.leads + leads)
+        failed = failing.sum(axis=1)
+        return _Part(
+            kind,
+            none if first is None else ids[first],
+            none if second is None else ids[second],
+            none if rack is None else rack,
+            none if directory is None else directory,
+            self.totals + counts,
+            loads.max(axis=1, initial=0).astype(np.int32),
+            loads.sum(axis=1) / np.maximum(len(self.up) - failed, 1),
+            np.maximum(failed, int(kind is Failure.DIRECTORY)).astype(np.int32),
+        )
+
+
+def _members(context: KraftContext, rows: Int32, rank: Int32) -> tuple[Int32, Int32]:
+    """Rows and ranks of the brokers that are up and a replica, ISR or ELR member, each once a row, in order."""
+    p = context.metadata.partitions
+    keys = []
+    for name in ("replica", "isr", "elr"):
+        lists = p.lists(name, rows)
+        ranks = rank[lists.values]
+        keys.append((lists.owners.astype(np.int64) << 32 | ranks)[ranks >= 0])
+    key = np.unique(np.concatenate(keys))
+    return (key >> 32).astype(np.int32), (key & 0xFFFFFFFF).astype(np.int32)
+
+
+def _counted(failure: NDArray[Any], failures: int, flags: NDArray[Any], before: NDArray[Any]) -> Int64:
+    """(failures, 9) cases of each failure in the columns _COUNTED."""
+    columns = []
+    for name in _COUNTED:
+        bit = _FLAGS[name.removeprefix(_NEWLY)]
+        mask = (flags & bit) != 0
+        if name.startswith(_NEWLY):
+            mask &= (before & bit) == 0
+        columns.append(np.bincount(failure[mask], minlength=failures))
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
+def _led(failure: NDArray[Any], failures: int, rank: Int32, leader: Int32, size: int) -> Int64:
+    """(failures, size) cases of each failure that each broker leads, by rank."""
+    ranks = np.where(leader == NO_LEADER, -1, rank[leader])
+    led = ranks >= 0
+    key = failure[led].astype(np.int64) * size + ranks[led]
+    return np.bincount(key, minlength=failures * size).reshape(failures, size).astype(np.int64)
+
+
+def _assemble(counter: _Counter, parts: list[_Part], what_if: KraftWhatIf, *, configs_known: bool) -> KraftSweep:
+    metadata, names = what_if.cluster, counter.rack_names
+    ids = metadata.brokers.ids[counter.up]
+    directory = np.concatenate([part.directory for part in parts])
+    failing = np.flatnonzero(directory >= 0)
+    listed = tuple(str(id_) for id_ in metadata.directories.ids_of(directory[failing].tolist()))
+    directory[failing] = np.arange(len(failing), dtype=np.int32)
+    counts = np.concatenate([part.counts for part in parts]).astype(np.int32)
+    known = dict(zip(_COUNTED, counter.totals.tolist(), strict=True))
+    return KraftSweep(
+        kind=np.repeat(
+            np.array([KINDS.index(part.kind) for part in parts], np.uint8), [len(part.first) for part in parts]
+        ),
+        first=np.concatenate([part.first for part in parts]),
+        second=np.concatenate([part.second for part in parts]),
+        rack=np.concatenate([part.rack for part in parts]),
+        failed=np.concatenate([part.failed for part in parts]),
+        counts=counts[:, : len(METRICS)],
+        leaders_most=np.concatenate([part.most for part in parts]),
+        leaders_mean=np.concatenate([part.mean for part in parts]),
+        before={
+            name: None if name.endswith("min_isr") and not configs_known else known[name] for name in _BEFORE
+        },
+        before_skew=Skew.of(counter.leads.astype(np.int32)),
+        rack_names=names,
+        rack_brokers=tuple(tuple(ids[counter.rack_of == number].tolist()) for number in range(len(names))),
+        brokers=tuple(ids.tolist()),
+        configs_known=configs_known,
+        rules=what_if.rules,
+        directory=directory,
+        directory_ids=listed,
+        may_lose_data=counts[:, _COUNTED.index("may_lose_data")],
+        assumptions=what_if.assumptions,
+    )  # fmt: skip

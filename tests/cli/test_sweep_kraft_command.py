@@ -1,0 +1,123 @@
+"""``kframe whatif sweep`` on KRaft clusters: rules, log directories, and ELR on and off side by side."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from kframe.model.kraft.ids import ELR_VERSION
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import (
+    BrokerFeature,
+    FeatureLevelRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from kframe.model.kraft.replay import replay
+from kframe.snapshot import Snapshot, Source, write_snapshot
+from tests.cli.running import document, whatif
+from tests.kraft.strategies import directory_id, topic_id
+from tests.schemas import assert_valid
+from tests.whatif.samples import small
+
+
+@pytest.fixture
+def kraft(tmp_path: Path) -> Path:
+    """Three brokers, ELR off. Broker 1 has two log directories; the ISR of t-1 lacks broker 3."""
+    metadata = ClusterMetadata()
+    replay(metadata, FeatureLevelRecord(name="metadata.version", feature_level=25), 0)
+    for broker in (1, 2, 3):
+        directories = tuple(directory_id(broker, index) for index in range(2 if broker == 1 else 1))
+        registration = RegisterBrokerRecord(
+            broker_id=broker, incarnation_id=topic_id(broker), broker_epoch=broker, end_points=(),
+            features=(BrokerFeature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1),),
+            rack=None, fenced=False, log_dirs=directories,
+        )  # fmt: skip
+        replay(metadata, registration, broker)
+    replay(metadata, TopicRecord(name="t", topic_id=topic_id(0)), 4)
+    for partition, isr in ((0, (1, 2, 3)), (1, (1, 2))):
+        record = PartitionRecord(
+            partition_id=partition, topic_id=topic_id(0), replicas=(1, 2, 3), isr=isr, removing_replicas=(),
+            adding_replicas=(), leader=1, leader_epoch=0, partition_epoch=0,
+            directories=tuple(directory_id(broker, 0) for broker in (1, 2, 3)),
+        )  # fmt: skip
+        replay(metadata, record, 5)
+    path = tmp_path / "kraft"
+    write_snapshot(Snapshot.from_metadata(metadata, source=Source("kraft", "node")), path)
+    return path
+
+
+def test_the_first_line_names_the_rules(kraft: Path) -> None:
+    table = whatif("sweep", kraft).stdout
+    assert table.splitlines()[0] == "KRaft rules, metadata.version 4.0-IV3, ELR off"
+    result = whatif("sweep", kraft, "--elr", "on", "-o", "csv")
+    assert result.stderr == "KRaft rules, metadata.version 4.0-IV3, ELR on\n"
+
+
+def test_json_lists_log_directories_and_partitions_that_may_lose_data(kraft: Path) -> None:
+    parsed = document("sweep", kraft, "--config", "min.insync.replicas=2")
+    assert_valid(parsed, "kframe.sweep/v1")
+    assert parsed["rules"] == "KRaft rules, metadata.version 4.0-IV3, ELR off"
+    assert parsed["failures"] == {"broker": 3, "pair": 3, "rack": 0, "directory": 4}
+    rows = {(row["kind"], *row["brokers"], row["directory"]): row for row in parsed["rows"]}
+    pair = rows["pair", 1, 2, None]
+    assert (pair["offline"], pair["may_lose_data"], pair["unclean_needed"]) == (1, 1, 1)
+    used, unused = (rows["directory", 1, str(directory_id(1, index))] for index in range(2))
+    assert (used["leaders_moved"], unused["leaders_moved"]) == (2, 0)
+
+
+def test_elr_on_and_off_side_by_side(kraft: Path) -> None:
+    arguments = ("sweep", kraft, "--config", "min.insync.replicas=2", "--elr", "both")
+    parsed = document(*arguments)
+    assert_valid(parsed, "kframe.sweep-elr/v1")
+    assert parsed["rules"]["elr_on"] == "KRaft rules, metadata.version 4.0-IV3, ELR on"
+    off, on = (document(*arguments[:-1], elr) for elr in ("off", "on"))
+    for name in ("offline", "may_lose_data", "under_min_isr"):
+        for side, single in (("elr_off", off), ("elr_on", on)):
+            expected = {(row["kind"], str(row["brokers"]), row["directory"]): row[name] for row in single["rows"]}
+            compared = {
+                (row["kind"], str(row["brokers"]), row["directory"]): row[f"{name}_{side}"] for row in parsed["rows"]
+            }
+            assert compared == expected
+    cells = list(csv.DictReader(io.StringIO(whatif(*arguments, "-o", "csv").stdout)))
+    assert [cell["offline_elr_on"] for cell in cells] == [str(row["offline_elr_on"]) for row in parsed["rows"]]
+    table = whatif(*arguments, "--top", "2").stdout.splitlines()
+    assert table[0].endswith("ELR off, beside KRaft rules, metadata.version 4.0-IV3, ELR on")
+    assert "and 8 more" in table
+
+
+def test_parquet_has_the_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:
+    parsed = document("sweep", kraft, "--out", tmp_path / "all.parquet")
+    table = parquet.read_table(tmp_path / "all.parquet")
+    for name in ("directory", "may_lose_data", "brokers"):
+        assert table[name].to_pylist() == [row[name] for row in parsed["rows"]]
+
+
+@pytest.mark.parametrize("arguments", [("--out", "a.parquet"), ("--plot", "a.svg"), ("--fail-on", "loss")])
+def test_a_comparison_takes_no_option_of_one_sweep(kraft: Path, arguments: tuple[str, str]) -> None:
+    result = whatif("sweep", kraft, "--elr", "both", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{arguments[0]}: found --elr both, expected --elr on or off" in result.stderr
+
+
+@pytest.mark.parametrize("elr", ["on", "both"])
+def test_elr_of_a_zookeeper_cluster_is_refused(tmp_path: Path, elr: str) -> None:
+    write_snapshot(small(), tmp_path / "small")
+    result = whatif("sweep", tmp_path / "small", "--elr", elr)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "elr: found a cluster in ZooKeeper mode, expected a KRaft cluster" in result.stderr
+
+
+def test_elr_below_its_metadata_version_is_refused(kraft: Path) -> None:
+    metadata = ClusterMetadata()
+    replay(metadata, FeatureLevelRecord(name="metadata.version", feature_level=20), 0)
+    path = kraft.with_name("old")
+    write_snapshot(Snapshot.from_metadata(metadata, source=Source("kraft", "node")), path)
+    result = whatif("sweep", path, "--elr", "on")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert ELR_VERSION in result.stderr

@@ -1,0 +1,138 @@
+"""Every failure that a sweep of a KRaft cluster counts equals the what-if of that failure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from kframe.errors import InputError
+from kframe.model.kraft.ids import ELR_VERSION, MetadataLevel
+from kframe.model.kraft.metadata import ClusterMetadata
+from kframe.model.kraft.records import BrokerFeature
+from kframe.snapshot import Snapshot, Source
+from kframe.whatif import Outcome, WhatIf
+from kframe.whatif.kraft.whatif import KraftWhatIf
+from kframe.whatif.sweep import sweep
+from tests.kraft.strategies import clusters
+from tests.snapshot.test_kraft_metadata import SCENARIOS, golden_metadata, small_cluster
+
+CONFIGS: Final = st.fixed_dictionaries(
+    {}, optional={"min.insync.replicas": st.integers(1, 3), "unclean.leader.election.enable": st.booleans()}
+)
+
+
+def with_racks(metadata: ClusterMetadata) -> Snapshot:
+    """The snapshot of a cluster with two racks, and broker 2 in neither."""
+    snapshot = Snapshot.from_metadata(metadata, source=Source("kraft", "drawn"))
+    racks = {1: "a", 3: "a", 5: "a", 0: "b", 4: "b"}
+    return replace(
+        snapshot, brokers=tuple(replace(facts, rack=racks.get(facts.broker_id)) for facts in snapshot.brokers)
+    )
+
+
+def usable(metadata: ClusterMetadata) -> ClusterMetadata:
+    """The cluster without reassignments of first partitions, and below the level of directories without any. All
+    brokers support ELR."""
+    feature = BrokerFeature(name=ELR_VERSION, min_supported_version=0, max_supported_version=1)
+    for registration in list(metadata.brokers.registrations.values()):
+        metadata.brokers.register(structs.replace(registration, features=(feature,)))
+    p = metadata.partitions
+    every = metadata.metadata_version < MetadataLevel.DIRECTORIES
+    for row in np.flatnonzero((p.partition == 0) | every).tolist():
+        p.replace_lists(row, {"adding": (), "removing": ()})
+    return metadata
+
+
+def opened(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> KraftWhatIf:
+    what_if = WhatIf(snapshot, config)
+    assert isinstance(what_if, KraftWhatIf)
+    if elr is not None and elr != what_if.cluster.elr_enabled:
+        what_if.update_features({ELR_VERSION: int(elr)})
+        assert what_if.cluster.elr_enabled == elr
+    return what_if
+
+
+def played(what_if: KraftWhatIf, outcome: Outcome) -> dict[str, Any]:
+    """The sweep's values of a failure, computed from its what-if."""
+    impact, health, p = outcome.impact, outcome.after, what_if.cluster.partitions
+    unclean = np.zeros(len(p), np.bool_)
+    unclean[outcome.changes.rows] = outcome.changes.unclean
+    without_members = health.offline & (p.isr_count == 0) & (p.elr_count == 0)
+    return {
+        **{name: health.counts()[name] for name in ("offline", "under_min_isr", "at_min_isr", "unclean_needed")},
+        "newly_offline": impact.newly_offline,
+        "newly_under_min_isr": impact.newly_under_min_isr,
+        "unclean_elections": impact.unclean_elections,
+        "leaders_moved": impact.leaders_moved,
+        "leaders_most": health.leader_skew.most,
+        "leaders_mean": health.leader_skew.mean,
+        "leader_skew": health.leader_skew.over_mean,
+        "may_lose_data": int(np.count_nonzero(unclean | health.unclean_needed | without_members)),
+    }
+
+
+def brute_force(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> dict[tuple[object, ...], Any]:
+    """Every failure played, each on a cluster of its own."""
+    first = opened(snapshot, config, elr)
+    up = first.registered
+    racks: dict[str, tuple[int, ...]] = {}
+    for broker in snapshot.brokers:
+        if broker.rack is not None and broker.broker_id in up:
+            racks[broker.rack] = (*racks.get(broker.rack, ()), broker.broker_id)
+    failures: list[tuple[str, tuple[int, ...]]] = [("broker", (broker_id,)) for broker_id in up]
+    failures += [("pair", pair) for pair in combinations(up, 2)]
+    failures += [("rack", racks[name]) for name in sorted(racks)]
+    results: dict[tuple[object, ...], Any] = {}
+    for kind, brokers in failures:
+        what_if = opened(snapshot, config, elr)
+        results[kind, brokers, None] = played(what_if, what_if.fail(brokers, together=True))
+    if first.context.level >= MetadataLevel.DIRECTORIES:
+        for broker_id in up:
+            for directory in first.cluster.brokers.registrations[broker_id].directories:
+                what_if = opened(snapshot, config, elr)
+                outcome = what_if.fail_directories(broker_id, [directory])
+                results["directory", (broker_id,), str(directory)] = played(what_if, outcome)
+    return results
+
+
+def swept(snapshot: Snapshot, config: dict[str, object], elr: bool | None) -> dict[tuple[object, ...], Any]:
+    return {
+        (record["kind"], tuple(record["brokers"]), record["directory"]): {
+            name: record[name] for name in record if name not in ("kind", "brokers", "rack", "directory")
+        }
+        for record in sweep(snapshot, config, elr=elr).records()
+    }
+
+
+@settings(max_examples=25)
+@given(clusters().map(usable), CONFIGS, st.sampled_from([None, True, False]))
+def test_a_sweep_equals_every_failure_played(
+    metadata: ClusterMetadata, config: dict[str, object], elr: bool | None
+) -> None:
+    if elr and metadata.metadata_version < MetadataLevel.ELR:
+        elr = None
+    snapshot = with_racks(metadata)
+    assert swept(snapshot, config, elr) == brute_force(snapshot, config, elr)
+
+
+def test_a_complete_reassignment_of_a_first_partition_is_refused() -> None:
+    metadata = small_cluster()
+    metadata.partitions.replace_lists(0, {"removing": (1,)})
+    metadata.partitions.replace_lists(1, {"removing": (1,)})
+    snapshot = Snapshot.from_metadata(metadata, source=Source("kraft", "drawn"))
+    with pytest.raises(InputError, match="a reassignment of t-0 whose replicas are all in sync"):
+        sweep(snapshot)
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_a_sweep_of_a_recorded_cluster_equals_every_failure_played(path: Path) -> None:
+    snapshot = Snapshot.from_metadata(golden_metadata(path), source=Source("kraft", path.stem))
+    assert swept(snapshot, {}, None) == brute_force(snapshot, {}, None)
