@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kframe.model.columns import Int64
     from kframe.snapshot import Snapshot
     from kframe.whatif import FailOn, SortBy
-    from kframe.whatif.sweep import Sweep
+    from kframe.whatif.sweep_result import Sweep
 
 #: The values of ``kframe.whatif.SortBy``.
 SORT_BY: Final = ("offline", "under-min-isr", "unclean", "skew")
@@ -194,7 +194,7 @@ def _summary(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str]) -> di
     from dataclasses import asdict
 
     from kframe.whatif import FailOn
-    from kframe.whatif.sweep import KINDS, Failure
+    from kframe.whatif.sweep_result import KINDS, Failure
 
     kinds = [kind for kind in KINDS if snapshot.is_kraft or kind is not Failure.DIRECTORY]
     return {
@@ -234,7 +234,7 @@ def _columns(snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def _emit_tables(swept: Sweep, snapshot: Snapshot, assumptions: Sequence[str], by: Any, output: str, top: int) -> None:
-    from kframe.whatif.sweep import KINDS
+    from kframe.whatif.sweep_result import KINDS
 
     summary = _summary(swept, snapshot, assumptions)
     source = summary["snapshot"]

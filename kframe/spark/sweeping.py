@@ -21,9 +21,10 @@ from kframe.spark.part import BESIDE_FACTS, ClusterFacts, leaders_unknown, parts
 from kframe.spark.schema import INT, INTS, LONG, TEXT, FleetTable, of_cluster
 from kframe.spark.shards import TARGET_ROWS
 from kframe.whatif.settings import knows_min_insync
-from kframe.whatif.sweep import KINDS, SortBy, sweep_of
+from kframe.whatif.sweep import sweep_of
 from kframe.whatif.sweep_counts import METRICS
 from kframe.whatif.sweep_export import failures_table
+from kframe.whatif.sweep_result import KINDS, SortBy
 from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from kframe.whatif.partition_timeline import PartitionTimeline, TimelineEntry
 from kframe.whatif.plan import Plan, load_plan
 from kframe.whatif.reassign import reassign
 from kframe.whatif.reassignment_result import ReassignmentResult
-from kframe.whatif.sweep import Failure, SortBy, Sweep, sweep
+from kframe.whatif.sweep import sweep
+from kframe.whatif.sweep_result import Failure, SortBy, Sweep
 from kframe.whatif.timeline import ElectionHeld, RequestsSent, StatesStored, TimelineEvent, TopicAction, TopicsWritten
 from kframe.whatif.topic_results import TopicResult, TopicStatus
 from kframe.whatif.whatif import WhatIf

@@ -12,8 +12,8 @@ from kframe.errors import InputError
 from kframe.model.columns import Int64, offsets_of
 from kframe.whatif.files import new_figure, put_figure, put_file
 from kframe.whatif.kraft.sweep import KraftSweep
-from kframe.whatif.sweep import KINDS, Failure, SortBy, Sweep
 from kframe.whatif.sweep_counts import METRICS
+from kframe.whatif.sweep_result import KINDS, Failure, SortBy, Sweep
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -99,7 +99,7 @@ def test_parquet_has_the_columns_of_kraft(kraft: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("--out", "a.parquet"), ("--plot", "a.svg"), ("--fail-on", "loss")])
-def test_a_comparison_takes_no_option_of_one_sweep(kraft: Path, arguments: tuple[str, str]) -> None:
+def test_a_comparison_refuses_options_of_a_single_sweep(kraft: Path, arguments: tuple[str, str]) -> None:
     result = whatif("sweep", kraft, "--elr", "both", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"{arguments[0]}: found --elr both, expected --elr on or off" in result.stderr

@@ -18,7 +18,7 @@ from kframe.spark.report import write_plot
 from kframe.spark.requests import REQUESTS
 from kframe.spark.stages import FAILOVER, REQUESTED
 from kframe.whatif import WhatIf, sweep
-from kframe.whatif.sweep import SortBy
+from kframe.whatif.sweep_result import SortBy
 from tests.cli.running import kframe
 from tests.schemas import assert_valid
 from tests.spark.cutting import Rows, alone, scenario

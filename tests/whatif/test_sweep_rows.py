@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from kframe.model.columns import Int32
 from kframe.snapshot import Health, Snapshot, generate
 from kframe.whatif.settings import knows_min_insync
-from kframe.whatif.sweep import Sweep, sweep, sweep_of
+from kframe.whatif.sweep import sweep, sweep_of
+from kframe.whatif.sweep_result import Sweep
 from kframe.whatif.sweep_rows import KEY, SCHEMA, counts_of, part_counts, rows_of
 from tests.whatif.test_sweep_laws import configs, snapshots
 

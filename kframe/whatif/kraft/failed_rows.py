@@ -1,6 +1,6 @@
 """The decisions of a KRaft controller about single partitions in many failures at once.
 
-A *case* is a partition and the brokers of it that fail, in order. Cases are played in columns of their own, one row a
+A *case* is a partition and the brokers of it that fail, in order. Cases are played in separate columns, a row for each
 case. Each broker is fenced after the others, so the controller may elect a broker that fails next.
 """
 

@@ -27,8 +27,8 @@ from kframe.whatif.kraft import failed_rows
 from kframe.whatif.kraft.failed_rows import CaseResults, FailureCases, play_cases
 from kframe.whatif.kraft.whatif import KraftWhatIf
 from kframe.whatif.settings import knows_min_insync
-from kframe.whatif.sweep import KINDS, Failure, Sweep
 from kframe.whatif.sweep_counts import METRICS
+from kframe.whatif.sweep_result import KINDS, Failure, Sweep
 
 #: What is counted: METRICS, and the partitions that may lose data.
 _COUNTED: Final = (*METRICS, "may_lose_data")
@@ -109,7 +109,7 @@ def _check_first_partitions(context: KraftContext) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _CountedFailures:
     """``m`` failures of a kind. ``counts`` (m, 9): partitions, in the columns _COUNTED. ``leads`` (m, u): partitions
     led by each broker that is up; those that fail have none. ``failing`` (m, u): which brokers fail."""
 
@@ -174,7 +174,7 @@ class _Counter:
             _led(member, size, rank, alone.leader, size) - _led(member, size, rank, of_rows.leader, size),
         )  # fmt: skip
 
-    def brokers(self) -> _Part:
+    def brokers(self) -> _CountedFailures:
         """Each broker alone."""
         size = len(self.up)
         ranks = np.arange(size, dtype=np.int32)
@@ -182,7 +182,7 @@ class _Counter:
             Failure.BROKER, np.eye(size, dtype=np.bool_), self.broker_counts, self.broker_leads, first=ranks
         )
 
-    def pairs(self, progress: Progress) -> Iterator[_Part]:
+    def pairs(self, progress: Progress) -> Iterator[_CountedFailures]:
         """The pairs of each broker with those after it, which also follow it among the members of a partition."""
         size, order = len(self.up), np.argsort(self.member, kind="stable")
         bounds = np.searchsorted(self.member[order], np.arange(size + 1))
@@ -208,7 +208,7 @@ class _Counter:
             )  # fmt: skip
             progress(int(self.owner[members].max(initial=0)), len(self.before.flags))
 
-    def racks(self) -> _Part:
+    def racks(self) -> _CountedFailures:
         """Each rack: its brokers fail by ascending id."""
         chosen = np.flatnonzero(self.rack_of[self.member] >= 0)
         rack = self.rack_of[self.member[chosen]]
@@ -223,7 +223,7 @@ class _Counter:
         failing: Bool = numbers[:, np.newaxis] == self.rack_of[np.newaxis, :]
         return self._part(Failure.RACK, failing, *self._changes(rack[firsts], len(numbers), cases), rack=numbers)
 
-    def directories(self, brokers: _Part) -> _Part:
+    def directories(self, brokers: _CountedFailures) -> _CountedFailures:
         """Each online log directory of a broker that is up. A broker without another one stops."""
         metadata = self.context.metadata
         if self.context.level < MetadataLevel.DIRECTORIES:
@@ -273,12 +273,12 @@ class _Counter:
     def _part(
         self, kind: Failure, failing: Bool, counts: Int64, leads: Int64, *, first: Int32 | None = None,
         second: Int32 | None = None, rack: Int32 | None = None, directory: Int32 | None = None,
-    ) -> _Part:  # fmt: skip
+    ) -> _CountedFailures:  # fmt: skip
         none = np.full(len(failing), -1, np.int32)
         ids = np.append(self.context.metadata.brokers.ids[self.up], np.int32(-1))
         loads = np.where(failing, 0, self.leads + leads)
         failed = failing.sum(axis=1)
-        return _Part(
+        return _CountedFailures(
             kind,
             none if first is None else ids[first],
             none if second is None else ids[second],
@@ -323,7 +323,9 @@ def _led(failure: NDArray[Any], failures: int, rank: Int32, leader: Int32, size:
     return np.bincount(key, minlength=failures * size).reshape(failures, size).astype(np.int64)
 
 
-def _assemble(counter: _Counter, parts: list[_Part], what_if: KraftWhatIf, *, configs_known: bool) -> KraftSweep:
+def _assemble(
+    counter: _Counter, parts: list[_CountedFailures], what_if: KraftWhatIf, *, configs_known: bool
+) -> KraftSweep:
     metadata, names = what_if.cluster, counter.rack_names
     ids = metadata.brokers.ids[counter.up]
     directory = np.concatenate([part.directory for part in parts])

@@ -1,0 +1,140 @@
+"""The failures of a sweep in columns, their ranking and their records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kframe.model.columns import Int32, Int64, UInt8
+from kframe.whatif.health import Skew
+from kframe.whatif.outcome import FailOn
+from kframe.whatif.sweep_counts import METRICS
+
+Float64 = NDArray[np.float64]
+
+#: Records made at a time.
+_CHUNK: Final = 4096
+
+
+class Failure(StrEnum):
+    """What fails: one broker, two together, all registered brokers of a rack together, or in KRaft mode a log
+    directory."""
+
+    BROKER = "broker"
+    PAIR = "pair"
+    RACK = "rack"
+    DIRECTORY = "directory"
+
+
+class SortBy(StrEnum):
+    """What the worst is judged by first; ties are broken by the others, in this order. ``UNCLEAN``: partitions for
+    which an unclean election was held or would be needed."""
+
+    OFFLINE = "offline"
+    UNDER_MIN_ISR = "under-min-isr"
+    UNCLEAN = "unclean"
+    SKEW = "skew"
+
+
+#: Columns of min.insync.replicas, which a snapshot may not know.
+CONDITIONS_OF_SETTINGS: Final = frozenset({"under_min_isr", "newly_under_min_isr", "at_min_isr"})
+KINDS: Final = tuple(Failure)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sweep:
+    """``s`` failures in columns: brokers in the order of their ids, then pairs, then racks by name.
+
+    ``kind`` (s,): place in KINDS. ``first`` and ``second`` (s,): ids of the brokers that fail, -1 where a rack does or
+    none. ``rack`` (s,): place in ``rack_names``, or -1. ``failed`` (s,): how many brokers fail. ``counts`` (s, 8):
+    partitions afterwards, in the columns METRICS. ``leaders_most`` (s,) and ``leaders_mean`` (s,): leaders on the
+    busiest surviving broker, and on the average one (0 if none survives). ``before``: the first line, with the same
+    columns, how the cluster stands.
+    """
+
+    kind: UInt8
+    first: Int32
+    second: Int32
+    rack: Int32
+    failed: Int32
+    counts: Int32
+    leaders_most: Int32
+    leaders_mean: Float64
+    before: Mapping[str, int | None]
+    before_skew: Skew
+    rack_names: tuple[str, ...]
+    rack_brokers: tuple[tuple[int, ...], ...]
+    brokers: tuple[int, ...]
+    """Ids of the brokers that are registered."""
+    configs_known: bool
+    """Whether topic settings are known. If not, what is counted of min.insync.replicas means nothing."""
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def column(self, name: str) -> Int32 | None:
+        """(s,) one of METRICS. None if the snapshot lacks what decides it."""
+        if name in CONDITIONS_OF_SETTINGS and not self.configs_known:
+            return None
+        count_of: Int32 = self.counts[:, METRICS.index(name)]
+        return count_of
+
+    @property
+    def unclean(self) -> Int32:
+        """(s,) partitions whose ISR died, but not all of their replicas: elected uncleanly, or waiting for it."""
+        held, needed = (self.counts[:, METRICS.index(name)] for name in ("unclean_elections", "unclean_needed"))
+        count_of: Int32 = held + needed
+        return count_of
+
+    @property
+    def over_mean(self) -> Float64:
+        """(s,) leader skew, as ``Skew.over_mean``. NaN where nothing is led."""
+        mean = np.where(self.leaders_mean == 0, np.nan, self.leaders_mean)
+        return np.asarray(self.leaders_most / mean, np.float64)
+
+    def count_of(self, what: FailOn) -> Int32 | None:
+        """(s,) the partitions in which the failure alone causes this (``Outcome.found``)."""
+        names = {FailOn.OFFLINE: "newly_offline", FailOn.UNDER_MIN_ISR: "newly_under_min_isr",
+                 FailOn.LOSS: "unclean_elections"}  # fmt: skip
+        return self.column(names[what])
+
+    def ranked(self, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> Int64:
+        """Positions of all failures, or of one kind, the worst first. Equal ones in the order of the columns."""
+        skew = self.over_mean
+        keys = {SortBy.OFFLINE: self.column("offline"), SortBy.UNDER_MIN_ISR: self.column("under_min_isr"),
+                SortBy.UNCLEAN: self.unclean, SortBy.SKEW: np.where(np.isnan(skew), 0.0, skew)}  # fmt: skip
+        chosen = np.arange(len(self)) if kind is None else np.flatnonzero(self.kind == KINDS.index(kind))
+        order = [by, *(metric for metric in SortBy if metric is not by)]
+        return chosen[np.lexsort([-key[chosen] for metric in reversed(order) if (key := keys[metric]) is not None])]
+
+    def worst(self, n: int, by: SortBy = SortBy.OFFLINE, kind: Failure | None = None) -> list[dict[str, Any]]:
+        """The ``n`` worst failures, all kinds together or of one, as records."""
+        return list(self.records(self.ranked(by, kind)[:n]))
+
+    def records(self, positions: Int64 | None = None) -> Iterator[dict[str, Any]]:
+        """Failures as objects for people and files. All of them, or those at ``positions`` in that order."""
+        chosen = np.arange(len(self)) if positions is None else positions
+        for start in range(0, len(chosen), _CHUNK):
+            yield from self._records(chosen[start : start + _CHUNK])
+
+    def _records(self, chosen: Int64) -> Iterator[dict[str, Any]]:
+        columns = {name: None if (column := self.column(name)) is None else column[chosen].tolist() for name in METRICS}
+        where = zip(self.kind[chosen].tolist(), self.first[chosen].tolist(), self.second[chosen].tolist(),
+                    self.rack[chosen].tolist(), strict=True)  # fmt: skip
+        loads = list(zip(self.leaders_most[chosen].tolist(), self.leaders_mean[chosen].tolist(), strict=True))
+        for i, (kind, first, second, rack) in enumerate(where):
+            most, mean = loads[i]
+            yield {
+                "kind": str(KINDS[kind]),
+                "brokers": list(self.rack_brokers[rack]) if rack >= 0 else [id_ for id_ in (first, second) if id_ >= 0],
+                "rack": self.rack_names[rack] if rack >= 0 else None,
+                **{name: None if column is None else column[i] for name, column in columns.items()},
+                "leaders_most": most,
+                "leaders_mean": round(mean, 3),
+                "leader_skew": round(most / mean, 3) if mean else None,
+            }
