@@ -50,7 +50,12 @@ def ingest_source(source: SnapshotSource, root: Path, *, force: bool = False) ->
     known = None if force else record_of(root, source.cluster)
     if known is not None and (known.inputs, known.source) == (inputs, source.path):
         return _row(known, "unchanged")
-    return _put(source, root, inputs, *read_tolerantly(source))
+    snapshot, quarantine = read_tolerantly(source)
+    if snapshot is not None and snapshot.is_kraft:
+        # The tables of a fleet lack the facts that KRaft rules decide on, and its stages decide by ZooKeeper rules.
+        refusal = SnapshotError(source.path, "a KRaft cluster", "a cluster in ZooKeeper mode")
+        return _put(source, root, inputs, None, quarantine_rows(source, FaultNotes(), refusal))
+    return _put(source, root, inputs, snapshot, quarantine)
 
 
 def _put(
