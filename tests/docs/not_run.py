@@ -55,6 +55,7 @@ NOT_RUN: Final[dict[str, dict[str, str]]] = {
     },
     "docs/howto/shadow.md": {"": CLUSTER},
     "docs/howto/zookeeper.md": {"": CLUSTER},
+    "docs/tutorial/from-describe-to-plugin.md": {"pip install": SETUP},
 }
 
 _SIX_BROKERS: Final = "examples/clusters/kafka-3.9.1-six-brokers"
