@@ -8,7 +8,7 @@ reference implementation with the same names and signatures. The cost is linear 
 half full and its ids are random.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 
