@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.architecture.source import (
     KERNELS,
     PLUGIN_KERNELS,
+    ROOT,
     cython_functions,
     kernel_functions,
     product_files,
@@ -66,3 +67,8 @@ class Holder:
 
 def test_cython_functions_are_measured_from_header_to_last_line() -> None:
     assert list(cython_functions(CYTHON)) == [(5, "contains", 2), (13, "elect", 9), (25, "held", 2)]
+
+
+def test_front_pages_are_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+    assert len((ROOT / "ARCHITECTURE.md").read_text().split()) <= 1_200
