@@ -89,6 +89,9 @@ _BAD_PLANS: Final = (
     "MISSING", "EMPTY", "NONSENSE", "BINARY", "PLAN_CUT", "PLAN_TWICE", "PLAN_UNKNOWN", "PLAN_VERSION", "PLAN_TYPE",
     "PLAN_STAMP",
 )  # fmt: skip
+#: Commands that read the metadata log of a KRaft cluster, written L.
+_LOG_READERS: Final = ("log show L", "log at L", "log diff L 1 2", "log why L t-0")
+_BAD_LOGS: Final = ("MISSING", "EMPTY", "NONSENSE", "BINARY", "FOLDER")
 _SCENARIO_READERS: Final = ("scenario check F", "scenario run F")
 _BAD_SCENARIOS: Final = {
     "MISSING": "No such file", "EMPTY": "a mapping", "NONSENSE": "a mapping", "BINARY": "UTF-8", "S_CUT": ":5: ",
@@ -114,6 +117,17 @@ _OFFLINE: Final = (
     BadInput("snapshot capture zookeeper://127.0.0.1:1 NEW --config FAST", 1, "127.0.0.1"),
 )  # fmt: skip
 _SINGLE: Final = (
+    BadInput("log show FOLDER --type NoSuchRecord", 2, "NoSuchRecord"),
+    BadInput("log at FOLDER --offset 1 --time 2026-01-01", 2, "--offset and --time"),
+    BadInput("log diff FOLDER 1 2 --by planet", 2, "planet"),
+    BadInput("log why FOLDER t-0 --offset x", 2, "--offset"),
+    BadInput("kraft compare FOLDER", 2, "one directory"),
+    BadInput("kraft compare MISSING FOLDER", 2, "MISSING"),
+    BadInput("kraft compare EMPTY EMPTY", 2, "EMPTY"),
+    BadInput("kraft recover MISSING", 2, "MISSING"),
+    BadInput("kraft recover FOLDER", 2, "FOLDER"),
+    BadInput("kraft recover EMPTY --out NEW", 2, "EMPTY"),
+    BadInput("kraft recover FOLDER --listener nonsense", 2, "nonsense"),
     # -- arguments and options
     BadInput("bench nosuch", 2, "'WHAT'"),
     BadInput("bench broker-failure --partitions 0", 2, "--partitions"),
@@ -309,5 +323,8 @@ def table() -> Iterator[BadInput]:
     for reader in _SCENARIO_READERS:
         for name, named in _BAD_SCENARIOS.items():
             yield BadInput(" ".join(name if word == "F" else word for word in reader.split()), 2, named)
+    for reader in _LOG_READERS:
+        for name in _BAD_LOGS:
+            yield BadInput(" ".join(name if word == "L" else word for word in reader.split()), 2, name)
     yield from _OFFLINE
     yield from _SINGLE
