@@ -327,7 +327,7 @@ def test_what_an_observer_raises_is_counted_under_its_name(caplog: pytest.LogCap
     assert metrics['kframe_observer_failures_total{observer="broken-one"}'] == len(broken.steps)
     assert [
         record.getMessage().partition(" at ")[0] for record in caplog.records if record.name == "kframe.runtime"
-    ] == ["observer broken-one failed"]
+    ] == ["observer broken-one failed on Elect; further failures are only counted"]
     controller.stop()
 
 

@@ -62,6 +62,7 @@ ELSEWHERE: Final = {
     "kframe.controller-status/v1": "tests/cli/test_live_documents.py",
     "kframe.partition-codes/v1": "tests/cli/test_live_documents.py",
     "kframe.reassignments/v1": "tests/cli/test_live_documents.py",
+    "kframe.sweep-elr/v1": "tests/cli/test_sweep_kraft_command.py",
     "kframe.shadow/v1": "tests/cli/test_live_documents.py",
     "kframe.snapshot-capture/v1": "tests/cli/test_live_documents.py",
     "kframe.spark-impacts/v1": "tests/spark/test_play_commands.py",
